@@ -1,0 +1,3 @@
+//! The `quorba` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The domain file: parsing, checking, and saying what is wrong with it.

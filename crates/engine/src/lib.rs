@@ -1,0 +1,1 @@
+//! One pure Quorba node: gateway, replica and order joined.

@@ -1,0 +1,1 @@
+//! A small blocking Rust ORB for servants, clients and tests.

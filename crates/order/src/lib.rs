@@ -1,0 +1,1 @@
+//! Totally ordered delivery of opaque payloads and agreed membership: the Totem ring.

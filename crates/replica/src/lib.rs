@@ -1,0 +1,1 @@
+//! What an ordered request means for an object group.

@@ -1,0 +1,1 @@
+//! Deterministic simulator of many Quorba nodes, clients and servers.

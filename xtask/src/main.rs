@@ -1,0 +1,3 @@
+//! What a person or CI runs: test, tidy, interop.
+
+fn main() {}
