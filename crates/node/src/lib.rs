@@ -1,1 +1,3 @@
-//! The Quorba daemon: sockets, clock, processes and admin API around the pure engine.
+//! The Quorba daemon: the pure engine, driven by real sockets, a real clock and real processes.
+
+pub mod status;

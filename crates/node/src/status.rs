@@ -1,0 +1,173 @@
+//! What a node says of itself: the body of `GET /v1/status`.
+//!
+//! What it is not: live state. A [`Status`] is a snapshot that the data-plane thread copied out;
+//! reading one never touches the engine, and holding one never delays it.
+//!
+//! Invariants: names, not numbers, for nodes and groups, so that a reader needs no domain file;
+//! units stand in the names; fields are only ever added within `/v1`, so a reader ignores what
+//! it does not know, and fields added later have defaults.
+
+use serde::{Deserialize, Serialize};
+
+/// One node's view of its domain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Version of the node program, such as `0.1.0`.
+    pub version: String,
+    /// Id of the domain.
+    pub domain: String,
+    /// Name of the node that answers.
+    pub node: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Milliseconds since the process started.
+    pub uptime_ms: u64,
+    /// The ring as this node sees it.
+    pub ring: RingStatus,
+    /// Every node of the domain file, in its order.
+    pub nodes: Vec<NodeStatus>,
+    /// Every group of the domain file, in its order.
+    pub groups: Vec<GroupStatus>,
+    /// CPU time of the process since its start, in milliseconds.
+    pub cpu_ms: u64,
+    /// Resident memory of the process, in bytes.
+    pub rss_bytes: u64,
+    /// What an operator should know: warnings of the domain file, and conditions seen since.
+    pub warnings: Vec<String>,
+}
+
+/// The ring as one node sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RingStatus {
+    /// Membership state: `operational`, `gather`, `commit`, `recovery`.
+    pub state: String,
+    /// Why it entered that state.
+    pub reason: String,
+    /// Number of the current view; grows with every view.
+    pub view_seq: u64,
+    /// The representative (lowest member) of the view.
+    pub representative: String,
+    /// Names of the nodes in the view, in ring order.
+    pub members: Vec<String>,
+    /// Whether this view is the domain's primary component.
+    pub primary: bool,
+    /// Why it is, or is not.
+    pub primary_reason: String,
+    /// Median time of a token's round, in microseconds; none before the first round.
+    pub rotation_us: Option<f64>,
+    /// Messages delivered since the process started.
+    pub delivered: u64,
+    /// Messages this node sent again because another had missed them.
+    pub retransmits: u64,
+    /// Views installed since the process started.
+    pub view_changes: u64,
+    /// Whether datagrams are encrypted (they are authenticated always).
+    pub encrypt: bool,
+    /// The ordering engine, such as `ring`.
+    pub engine: String,
+}
+
+/// A node of the domain, as another sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// Its name in the domain file.
+    pub name: String,
+    /// The address that others see.
+    pub host: String,
+    /// Whether it is in the current view.
+    pub in_view: bool,
+    /// In words: `in view`, or since when and why it is not.
+    pub standing: String,
+}
+
+/// An object group, as one node sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupStatus {
+    /// Its name in the domain file.
+    pub name: String,
+    /// Replication style, such as `active`.
+    pub style: String,
+    /// The gateway's address on this node, `host:port`.
+    pub listen: String,
+    /// Ordered requests executed since the group was formed; equal on all members at rest.
+    pub executed: u64,
+    /// Every member of the domain file, in its order.
+    pub members: Vec<MemberStatus>,
+    /// The server behind this node; none on a node that is no member.
+    pub server: Option<ServerStatus>,
+    /// Client connections open at this node's gateway.
+    pub connections: u64,
+    /// Requests accepted here and not yet answered.
+    pub pending: u64,
+    /// Requests accepted here since the process started.
+    pub requests: u64,
+    /// Replies released here since the process started.
+    pub replies: u64,
+    /// Repeated requests that were answered from the retained replies or held back.
+    pub duplicates: u64,
+    /// Replies retained for repetition.
+    pub retained: u64,
+    /// Bytes of those.
+    pub retained_bytes: u64,
+    /// Requests refused with TRANSIENT or by a limit.
+    pub refused: u64,
+    /// Malformed messages received.
+    pub malformed: u64,
+    /// The last change of membership, in words; none if there was none.
+    pub last_change: Option<String>,
+}
+
+/// A member of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberStatus {
+    /// The node that carries it.
+    pub node: String,
+    /// Whether it executes requests.
+    pub state: MemberState,
+    /// Why it is in that state, where that is not obvious.
+    pub reason: Option<String>,
+}
+
+/// Whether a member executes requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemberState {
+    /// It executes every ordered request.
+    In,
+    /// It is being brought to the group's state; requests are buffered meanwhile.
+    Joining,
+    /// Its node is not in the view, or its server is not up.
+    Down,
+    /// It is up, and kept out: its state is not the group's, and cannot be transferred.
+    Out,
+}
+
+impl MemberState {
+    /// The word that stands in the JSON text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Joining => "joining",
+            Self::Down => "down",
+            Self::Out => "out",
+        }
+    }
+}
+
+/// The server process (or foreign server) behind one member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerStatus {
+    /// In a word: `starting`, `up`, `backing off`, `stopped`, `connected`, `unreachable`.
+    pub state: String,
+    /// Its process id; none for a server that somebody else started.
+    pub pid: Option<u32>,
+    /// The port its ORB listens on, for the node's own use.
+    pub port: Option<u16>,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// The file its output goes to; none for a server that somebody else started.
+    pub log: Option<String>,
+    /// Why it is in that state, where that is not obvious.
+    pub reason: Option<String>,
+}
