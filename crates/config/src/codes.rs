@@ -1,0 +1,181 @@
+//! The codes that stand in front of what this crate says, each with its explanation.
+//!
+//! Invariants: a code never changes its meaning and is never used again for another; errors count
+//! from `QB-CFG-001`, warnings from `QB-CFG-101`.
+
+/// A code with the text that `quorba explain` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeText {
+    /// The code, such as `QB-CFG-003`.
+    pub code: &'static str,
+    /// What it means, in a few words.
+    pub title: &'static str,
+    /// Why it is said, and what to do.
+    pub text: &'static str,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident $code:literal $title:literal $text:literal)*) => {
+        /// What a [`Problem`](crate::Problem) is about.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Code {
+            $(#[doc = $title] $variant,)*
+        }
+
+        impl Code {
+            /// The code as it is printed.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $code,)*
+                }
+            }
+        }
+
+        /// Every code of the domain file with its explanation.
+        pub const CODES: &[CodeText] = &[
+            $(CodeText { code: $code, title: $title, text: $text },)*
+        ];
+    };
+}
+
+codes! {
+    FileUnreadable "QB-CFG-001" "the domain file cannot be read"
+    "The file named with --config does not exist, is not readable for this user, is not UTF-8 \
+     text, or is larger than 1 MiB. Give the path of the domain file; every host of a domain \
+     has the same one."
+
+    Syntax "QB-CFG-002" "the domain file is not TOML"
+    "The file breaks the rules of TOML at the marked place: often a missing quote, a missing \
+     bracket, or a table that is defined twice."
+
+    UnknownKey "QB-CFG-003" "a key or table that does not exist"
+    "Unknown keys are errors, because a misspelt setting that is silently ignored shows only \
+     when it is needed. If the key belongs to a newer version, this program is too old for the \
+     file."
+
+    MissingKey "QB-CFG-004" "a required key is missing"
+    "The marked table needs the key. There is no default that would be right for most domains."
+
+    WrongType "QB-CFG-005" "a value of the wrong type"
+    "For instance a text in quotes where a number is needed: listen = 5000, not \"5000\"."
+
+    OutOfRange "QB-CFG-006" "a value outside of its range"
+    "The message says the range. Ranges keep a slip (seconds for milliseconds, say) from \
+     becoming a node that never notices a crash, or one that sees crashes everywhere."
+
+    UnknownValue "QB-CFG-007" "a word that is not among the possible ones"
+    "The message lists the words that this version knows."
+
+    BadName "QB-CFG-008" "a name that cannot be used"
+    "Names of domains, nodes and groups stand in paths, log lines and commands. They are 1 to 64 \
+     characters long, of letters, digits, '-', '_' and '.', and begin with a letter or digit."
+
+    BadAddress "QB-CFG-009" "an address that cannot be used"
+    "host is an IP address or a host name without a port; other nodes and clients connect to it, \
+     so it cannot be 0.0.0.0. bind is an IP address of this machine. admin is a loopback address \
+     with a port, because the admin API is never offered to the network. connect is host:port; an \
+     IPv6 address stands in brackets: [::1]:6000."
+
+    BadPlaceholder "QB-CFG-010" "a placeholder that does not exist"
+    "In server, env and cwd these are replaced: {port}, the private port on which the server \
+     shall listen; {host}, the node's address; {listen}, the gateway's port; {node}; {group}; \
+     {state_dir}. A brace itself is written twice: {{ or }}."
+
+    NoSuchNode "QB-CFG-011" "a name that is no node of the domain"
+    "members and connect name nodes that have a table of their own: [node.NAME]."
+
+    Conflict "QB-CFG-012" "two things in one place"
+    "Two listeners of one host would need the same port, or two nodes of one host the same state \
+     directory. Several nodes of one host need different ring_port, admin and \
+     gateway_port_offset; groups need different listen."
+
+    KeyFileMissing "QB-CFG-013" "the key file cannot be read"
+    "Every node of a domain has the same key file; who does not hold the key can neither join \
+     the ring nor read it. Make one with `quorba key new FILE` and copy it to each host."
+
+    KeyFileMalformed "QB-CFG-014" "the key file does not hold a key"
+    "A key file holds 64 hexadecimal digits (32 bytes) and a newline. `quorba key new FILE` \
+     makes one."
+
+    KeyFileOpen "QB-CFG-015" "the key file is open to other users"
+    "Whoever reads the key can join the ring and change what the servers execute. Take the \
+     permissions away with `chmod 600 FILE`; if others may have read it, make a new one."
+
+    Backend "QB-CFG-016" "a group needs exactly one way to its servers"
+    "server = [...] makes each member's node start and watch a process. connect = \"host:port\" \
+     uses a server that somebody else runs. A group has one of them. A started server must be \
+     told its port, so {port} has to stand in its arguments or environment."
+
+    NotInThisVersion "QB-CFG-017" "not in this version"
+    "The word is known and planned; this version of the program cannot do it."
+
+    TooMany "QB-CFG-018" "more than this version can handle"
+    "A domain has at most 64 nodes and 1024 groups; a text has at most 4096 characters and a \
+     list at most 256 values."
+
+    SharedServer "QB-CFG-019" "several members use one server"
+    "Each member must have a server of its own. Two members that connect to the same server \
+     would make it execute each request twice. Give each its address: \
+     connect = { n1 = \"...\", n2 = \"...\" }."
+
+    TwoNodes "QB-CFG-101" "two nodes do not survive a crash"
+    "Replies are released when a majority of the nodes holds the request. The majority of two is \
+     two: when either stops, the domain stops. Three nodes survive one crash, five survive two. \
+     The third node may be small: it needs no server of its own."
+
+    NoStateObject "QB-CFG-102" "members of the group are not brought back"
+    "A server that restarts has lost what the others executed meanwhile. If the group names a \
+     state_object, an FT::Checkpointable in the server, the node fetches the state from another \
+     member; without one the member stays out, and each crash leaves one replica fewer."
+
+    FewMembers "QB-CFG-103" "the group does not survive a crash"
+    "The group has one member. When its server or node stops, nothing answers until it is back."
+
+    LoopbackHost "QB-CFG-104" "a loopback address among others"
+    "Only the machine itself reaches a loopback address, and the other nodes of this domain are \
+     elsewhere. Give the address that other hosts see."
+
+    SilentSetting "QB-CFG-105" "a setting without effect"
+    "The marked setting means something only together with another one, which is not there."
+}
+
+impl Code {
+    /// Whether the code is a warning: allowed, and probably not meant.
+    #[must_use]
+    pub const fn is_warning(self) -> bool {
+        matches!(
+            self,
+            Self::TwoNodes
+                | Self::NoStateObject
+                | Self::FewMembers
+                | Self::LoopbackHost
+                | Self::SilentSetting
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_in_order() {
+        for pair in CODES.windows(2) {
+            assert!(pair[0].code < pair[1].code, "{} before {}", pair[0].code, pair[1].code);
+        }
+    }
+
+    #[test]
+    fn warnings_are_those_from_101() {
+        for (code, warning) in [
+            (Code::SharedServer, false),
+            (Code::FileUnreadable, false),
+            (Code::TwoNodes, true),
+            (Code::SilentSetting, true),
+        ] {
+            assert_eq!(code.is_warning(), warning, "{}", code.as_str());
+            assert_eq!(code.as_str() > "QB-CFG-100", warning, "{}", code.as_str());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! A number that is equal on two hosts exactly if their domain files agree where they must.
+//!
+//! What it is not: a protection. Who can forge a handshake holds the domain key; the digest finds
+//! the file that somebody forgot to copy.
+//!
+//! It is FNV-1a (64 bits) over lines of canonical text, in this order: a format number, the
+//! domain's id, the ring's settings, each node, each group. Left out is what may differ between
+//! hosts: the key file's path, admin addresses, bind addresses, directories, limits of the
+//! gateways, and how each member's server is started or reached.
+
+use std::fmt::Write;
+
+use crate::domain::{Domain, Group, Node};
+
+/// Raised when a field is added to the text, so that mixed versions disagree knowingly.
+const FORMAT: u32 = 1;
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+impl Domain {
+    /// The digest of what must be equal on all hosts. Depends on nothing but the file's content:
+    /// neither on the machine, nor on where the file lies.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.canonical()
+            .bytes()
+            .fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
+    }
+
+    /// The text that the digest is made of, for whoever has to find the difference.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let mut text = format!("quorba {FORMAT}\ndomain {}\n", self.id);
+        let ring = &self.ring;
+        line(
+            &mut text,
+            format_args!(
+                "ring encrypt={} accelerated={} token_loss_ms={:?} datagram={} multicast={}",
+                ring.encrypt,
+                ring.accelerated,
+                ring.token_loss.map(|time| time.as_millis()),
+                ring.datagram_bytes_max,
+                ring.multicast
+            ),
+        );
+        for node in &self.nodes {
+            node_line(&mut text, node);
+        }
+        for group in &self.groups {
+            group_line(&mut text, self, group);
+        }
+        text
+    }
+}
+
+fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{arguments}");
+}
+
+fn node_line(text: &mut String, node: &Node) {
+    line(
+        text,
+        format_args!(
+            "node {} host={} ring_port={} offset={}",
+            node.name, node.host, node.ring_port, node.gateway_port_offset
+        ),
+    );
+}
+
+fn group_line(text: &mut String, domain: &Domain, group: &Group) {
+    let members: Vec<&str> = group
+        .members
+        .iter()
+        .filter_map(|id| domain.node(id))
+        .map(|node| node.name.as_str())
+        .collect();
+    line(
+        text,
+        format_args!(
+            "group {} style={} listen={} members={} state={:?} key={:?} type={:?}",
+            group.name,
+            group.style.as_str(),
+            group.listen,
+            members.join(","),
+            group.state_object,
+            group.object_key,
+            group.type_id,
+        ),
+    );
+    line(
+        text,
+        format_args!(
+            " ack={} retention_ms={} wait_ms={} total_loss={}",
+            group.ack.as_str(),
+            group.reply_retention.as_millis(),
+            group.unavailable_wait.as_millis(),
+            group.on_total_loss.as_str()
+        ),
+    );
+}

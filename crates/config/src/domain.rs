@@ -1,0 +1,344 @@
+//! The domain as typed values: what the rest of Quorba is configured with.
+//!
+//! What it is not: the file. Nothing here knows TOML, spans or defaults in text form; a value of
+//! these types exists only if the file that it came from was right, so nobody checks again.
+//!
+//! Invariants: every member of a group is a node of the domain; ports, addresses and state
+//! directories of nodes on one host differ; [`NodeId`]s are positions in [`Domain::nodes`].
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use quorba_base::{NodeId, NodeSet};
+
+use crate::key::DomainKey;
+use crate::problem::Problem;
+use crate::template::Template;
+
+/// Everything that a domain file says, checked.
+#[derive(Clone, Debug)]
+pub struct Domain {
+    /// What the domain is called; nodes of different ids never talk to each other.
+    pub id: String,
+    /// The secret that admits a node to the ring.
+    pub key: DomainKey,
+    /// How the ring orders and protects messages.
+    pub ring: Ring,
+    /// What a gateway lets clients use.
+    pub limits: Limits,
+    /// The nodes in the order of the file: [`NodeId`] is the index.
+    pub nodes: Vec<Node>,
+    /// The object groups in the order of the file.
+    pub groups: Vec<Group>,
+    /// What is allowed and probably not meant.
+    pub warnings: Vec<Problem>,
+}
+
+impl Domain {
+    /// The node called `name`.
+    #[must_use]
+    pub fn node_id(&self, name: &str) -> Option<NodeId> {
+        let index = self.nodes.iter().position(|node| node.name == name)?;
+        NodeId::new(u8::try_from(index).ok()?)
+    }
+
+    /// The node with `id`; `None` if the domain has fewer nodes.
+    #[must_use]
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(usize::from(id.index()))
+    }
+
+    /// Every node of the domain.
+    #[must_use]
+    pub fn node_set(&self) -> NodeSet {
+        NodeSet::first(self.nodes.len())
+    }
+
+    /// The group called `name`.
+    #[must_use]
+    pub fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == name)
+    }
+}
+
+/// `[ring]`: how messages are ordered and protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// Whether datagrams are encrypted; they are authenticated always. Default: yes.
+    pub encrypt: bool,
+    /// Whether the token is passed on before the multicast is finished. Default: yes.
+    pub accelerated: bool,
+    /// Silence after which the token is lost; `None`: derived from the measured rotation.
+    pub token_loss: Option<Duration>,
+    /// The largest datagram sent, in bytes of UDP payload. Default: 1400, or 60000 where every
+    /// node of the domain is on the loopback interface.
+    pub datagram_bytes_max: u16,
+    /// How a message reaches all nodes.
+    pub multicast: Multicast,
+}
+
+/// How a ring message reaches all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multicast {
+    /// IP multicast where a probe at start finds that it works, else one datagram per node.
+    Auto,
+    /// One datagram per node.
+    Off,
+    /// IP multicast to this group address, without a probe.
+    Group(SocketAddrV4),
+}
+
+impl fmt::Display for Multicast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Off => f.write_str("off"),
+            Self::Group(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+/// `[limits]`: what one node's gateways let clients use. The field's default is in its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Client connections over all groups: 1000.
+    pub connections: u32,
+    /// Client connections from one address: 100.
+    pub connections_per_peer: u32,
+    /// One GIOP message, reassembled: 16 MiB.
+    pub message_bytes: u32,
+    /// All unfinished messages and unanswered requests together: 256 MiB.
+    pub buffered_bytes: u64,
+    /// Requests a second from one address; 0, the default, is no limit.
+    pub requests_per_second_per_peer: u32,
+    /// Silence after which a connection without pending requests is closed; `None`: never.
+    pub idle: Option<Duration>,
+    /// Time in which a message that has begun must be complete: 5 s.
+    pub header: Duration,
+    /// Time after which a client is told TRANSIENT or NO_RESPONSE instead of waiting on: 60 s.
+    pub request: Duration,
+    /// Requests pending on one connection: 64.
+    pub requests_pending_per_connection: u32,
+    /// Requests pending at one node: 4096.
+    pub requests_pending: u32,
+}
+
+/// `[node.NAME]`: one process that takes part in the ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name, unique in the domain.
+    pub name: String,
+    /// The address that the other nodes and the clients use.
+    pub host: Host,
+    /// The ring's UDP port: 4700 by default.
+    pub ring_port: u16,
+    /// The local address to bind to. `None`: the address that `host` resolves to.
+    pub bind: Option<IpAddr>,
+    /// The admin API, always on loopback: port 4780, and upwards for further nodes of one host.
+    pub admin: SocketAddr,
+    /// Where the node keeps its token, its logs and what its server processes write.
+    pub state_dir: PathBuf,
+    /// Added to each group's `listen` on this node, so that several nodes fit on one host.
+    pub gateway_port_offset: u16,
+}
+
+impl Node {
+    /// The local address to bind to, where that is known without asking the resolver.
+    #[must_use]
+    pub fn bind_address(&self) -> Option<IpAddr> {
+        self.bind.or(match &self.host {
+            Host::Address(address) => Some(*address),
+            Host::Name(_) => None,
+        })
+    }
+
+    /// The file in which a running node keeps the token of its admin API.
+    #[must_use]
+    pub fn admin_token_file(&self) -> PathBuf {
+        self.state_dir.join("admin.token")
+    }
+}
+
+/// A host, by address or by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Host {
+    /// An IP address.
+    Address(IpAddr),
+    /// A name that the resolver is asked for when a connection is made.
+    Name(String),
+}
+
+impl Host {
+    /// Whether only this machine can reach it (`localhost` counts).
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Address(address) => address.is_loopback(),
+            Self::Name(name) => name == "localhost",
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+/// A host and a TCP port.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// Where.
+    pub host: Host,
+    /// The port, never 0.
+    pub port: u16,
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host {
+            Host::Address(IpAddr::V6(address)) => write!(f, "[{address}]:{}", self.port),
+            _ => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// `[group.NAME]`: one object group, that is, one replicated server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name, unique in the domain.
+    pub name: String,
+    /// How its members share the work.
+    pub style: Style,
+    /// The gateway's port on every node, before the node's offset.
+    pub listen: u16,
+    /// The nodes that carry a replica.
+    pub members: NodeSet,
+    /// The servers behind the members.
+    pub backend: Backend,
+    /// Object key of the server's FT::Checkpointable; `None`: members are not brought back.
+    pub state_object: Option<Vec<u8>>,
+    /// Object key of the reference that `quorba ior make` prints.
+    pub object_key: Option<Vec<u8>>,
+    /// Repository id of that reference.
+    pub type_id: Option<String>,
+    /// When a reply may be released.
+    pub ack: Ack,
+    /// How long a reply is kept for repeated requests: 5 min.
+    pub reply_retention: Duration,
+    /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.
+    pub unavailable_wait: Duration,
+    /// Silence after which a server that owes a reply counts as dead: 30 s.
+    pub server_reply: Duration,
+    /// Time in which a started server must accept connections: 15 s.
+    pub start_timeout: Duration,
+    /// The first pause before a dead server is started again; doubles up to
+    /// [`RESTART_BACKOFF_MAX`]: 100 ms.
+    pub restart_backoff: Duration,
+    /// What to do when every member's state is lost.
+    pub on_total_loss: OnTotalLoss,
+}
+
+/// The longest pause between two starts of a server that keeps dying.
+pub const RESTART_BACKOFF_MAX: Duration = Duration::from_secs(10);
+
+impl Group {
+    /// The gateway of this group at `node`, as clients see it.
+    #[must_use]
+    pub fn gateway(&self, node: &Node) -> Endpoint {
+        Endpoint { host: node.host.clone(), port: self.listen + node.gateway_port_offset }
+    }
+}
+
+/// How the members of a group share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Every member executes every request.
+    Active,
+}
+
+impl Style {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+        }
+    }
+}
+
+/// When a reply may be released to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ack {
+    /// When a majority of the domain's nodes holds the request.
+    Majority,
+    /// When every node of the view holds the request.
+    Safe,
+    /// When the request is ordered; a crash may lose it. For experiments.
+    Agreed,
+}
+
+impl Ack {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Majority => "majority",
+            Self::Safe => "safe",
+            Self::Agreed => "agreed",
+        }
+    }
+}
+
+/// What to do when every member's state is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnTotalLoss {
+    /// Answer TRANSIENT until an operator decides.
+    Stop,
+    /// Go on with the state that a fresh server starts with.
+    Fresh,
+}
+
+impl OnTotalLoss {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Fresh => "fresh",
+        }
+    }
+}
+
+/// The servers behind a group's members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Each member's node starts a process and keeps it running.
+    Start(ServerCommand),
+    /// Somebody else runs the servers: one address per member, in the order of ids.
+    Connect(Vec<(NodeId, Endpoint)>),
+}
+
+/// How a node starts its member's server process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerCommand {
+    /// The program and its arguments.
+    pub command: Vec<Template>,
+    /// Variables added to the node's environment.
+    pub env: Vec<(String, Template)>,
+    /// Working directory; `None`: the node's state directory.
+    pub cwd: Option<Template>,
+}
+
+/// Where the admin API listens unless the file says otherwise.
+pub(crate) const ADMIN_PORT_DEFAULT: u16 = 4780;
+
+/// The default admin address of the `nth` node of a host, counted from 0.
+pub(crate) fn admin_default(nth: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, ADMIN_PORT_DEFAULT.saturating_add(nth)))
+}

@@ -1,0 +1,248 @@
+//! From the text of a domain file to a [`Domain`].
+//!
+//! The file is read in three steps, and each goes on after errors of the one before: TOML to a
+//! spanned table, each table to typed values with their places, and checks across tables.
+
+mod group;
+mod node;
+mod place;
+
+use std::path::Path;
+
+use quorba_base::NODES_MAX;
+use toml::de::DeTable;
+
+use crate::codes::Code;
+use crate::domain::{Domain, Limits, Multicast, Ring};
+use crate::key::{DomainKey, KEY_BYTES, KeyError};
+use crate::problem::{Problem, Report};
+use crate::walk::{Problems, Section, Span};
+use node::NodeDraft;
+
+/// The most groups that a domain can have.
+pub const GROUPS_MAX: usize = 1024;
+
+/// The result of reading a domain file.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The domain; none if there is an error.
+    pub domain: Option<Domain>,
+    /// Errors and warnings.
+    pub report: Report,
+}
+
+/// Reads `text`, the content of the domain file at `path`. Paths in it are relative to the
+/// file's directory. `read_key` is asked for the key of the file that it names.
+pub fn check_text(
+    path: &Path,
+    text: &str,
+    read_key: impl FnOnce(&Path) -> Result<DomainKey, KeyError>,
+) -> Checked {
+    let problems = Problems::default();
+    let (table, syntax) = DeTable::parse_recoverable(text);
+    for error in syntax {
+        let span = error.span().unwrap_or(0..0);
+        problems.add(Problem::at(Code::Syntax, span, error.message()));
+    }
+    // Keys that stand in a broken line are missing afterwards; do not report that as well.
+    let broken = problems.into_inner();
+    let problems = Problems::default();
+    let root = Section::new("the file", 0..0, Some(table.get_ref()), &problems);
+    let domain = read_domain(path, &root, read_key);
+    root.finish();
+    let mut all = problems.into_inner();
+    if !broken.is_empty() {
+        all.retain(|problem| problem.code == Code::UnknownKey);
+        all.extend(broken);
+    }
+    let report = Report::new(path, text, all);
+    let warnings = report.problems().iter().filter(|problem| problem.is_warning());
+    let warnings = warnings.cloned().collect();
+    let domain = match report.error_count() {
+        0 => domain.map(|domain| Domain { warnings, ..domain }),
+        _ => None,
+    };
+    debug_assert!(domain.is_some() || report.error_count() > 0, "no domain without an error");
+    Checked { domain, report }
+}
+
+/// The domain, as far as it can be read; `None` where a value is missing that has no default.
+/// Whether it is right is for the problems to say.
+fn read_domain(
+    path: &Path,
+    root: &Section<'_>,
+    read_key: impl FnOnce(&Path) -> Result<DomainKey, KeyError>,
+) -> Option<Domain> {
+    let base = path.parent().unwrap_or(Path::new(""));
+    if root.value("domain").is_none() {
+        let problem = Problem::of_file(Code::MissingKey, "the file has no [domain]");
+        root.problems.add(problem.help("begin with: [domain] id = \"...\" key_file = \"...\""));
+    }
+    let section = root.section("domain");
+    let present = root.value("domain").is_some();
+    let (id, key) = if present { read_identity(base, &section, read_key) } else { (None, None) };
+    section.finish();
+    let drafts = node::read_all(root, base);
+    let ring = read_ring(root.section("ring"), &drafts);
+    let limits = read_limits(root.section("limits"));
+    let groups = group::read_all(root, &drafts);
+    place::check(root.problems, &drafts, &groups);
+    check_counts(root, &drafts, groups.len());
+    Some(Domain {
+        id: id?,
+        key: key?,
+        ring,
+        limits,
+        nodes: drafts.into_iter().map(|draft| draft.node).collect(),
+        groups: groups.into_iter().map(|draft| draft.group).collect(),
+        warnings: Vec::new(),
+    })
+}
+
+fn read_identity(
+    base: &Path,
+    section: &Section<'_>,
+    read_key: impl FnOnce(&Path) -> Result<DomainKey, KeyError>,
+) -> (Option<String>, Option<DomainKey>) {
+    let id = section.required_text("id", "a name for the domain, such as id = \"plant-a\"");
+    if let Some(id) = &id {
+        section.check_name("domain", id);
+    }
+    let hint = "make one with `quorba key new domain.key`, then: key_file = \"domain.key\"";
+    let key = section.required_text("key_file", hint).and_then(|at| {
+        let file = base.join(at.value);
+        let error = match read_key(&file) {
+            Ok(key) => return Some(key),
+            Err(error) => error,
+        };
+        section.problems.add(key_problem(&file, at.span, &error));
+        None
+    });
+    (id.map(|id| id.value.to_owned()), key)
+}
+
+fn key_problem(file: &Path, span: Span, error: &KeyError) -> Problem {
+    let shown = file.display();
+    let (code, help) = match error {
+        KeyError::Missing => (
+            Code::KeyFileMissing,
+            format!(
+                "make one with `quorba key new {shown}`, or copy the domain's from another host"
+            ),
+        ),
+        KeyError::Unreadable { .. } => {
+            (Code::KeyFileMissing, "run as the user that the file belongs to".to_owned())
+        }
+        KeyError::TooOpen { .. } => (Code::KeyFileOpen, format!("chmod 600 {shown}")),
+        KeyError::Malformed { .. } => (
+            Code::KeyFileMalformed,
+            format!("{KEY_BYTES} bytes as hexadecimal digits, as `quorba key new` writes them"),
+        ),
+    };
+    Problem::at(code, span, format!("key file {shown}: {error}")).help(help)
+}
+
+/// Silence on the ring that may count as the loss of the token, in milliseconds.
+const TOKEN_LOSS_MS: std::ops::RangeInclusive<u64> = 5..=600_000;
+/// The smallest datagram that fits every IPv6 path, and the largest that UDP carries.
+const DATAGRAM_BYTES: std::ops::RangeInclusive<u64> = 1_200..=65_000;
+/// UDP payload that fits an Ethernet frame with room for tunnels.
+const DATAGRAM_BYTES_DEFAULT: u16 = 1_400;
+/// On loopback there are no frames; few large datagrams are cheaper than many small ones.
+const DATAGRAM_BYTES_LOOPBACK: u16 = 60_000;
+
+fn read_ring(section: Section<'_>, drafts: &[NodeDraft]) -> Ring {
+    let loopback = !drafts.is_empty() && drafts.iter().all(|draft| draft.node.host.is_loopback());
+    let datagram = if loopback { DATAGRAM_BYTES_LOOPBACK } else { DATAGRAM_BYTES_DEFAULT };
+    let token_loss = section.number("token_loss_ms", "milliseconds", TOKEN_LOSS_MS);
+    let ring = Ring {
+        encrypt: section.boolean_or("encrypt", true),
+        accelerated: section.boolean_or("accelerated", true),
+        token_loss: token_loss.map(|at| std::time::Duration::from_millis(at.value)),
+        datagram_bytes_max: section.number_or(
+            "datagram_bytes_max",
+            "bytes",
+            DATAGRAM_BYTES,
+            datagram,
+        ),
+        multicast: read_multicast(&section),
+    };
+    section.finish();
+    ring
+}
+
+fn read_multicast(section: &Section<'_>) -> Multicast {
+    let Some(text) = section.text("multicast") else { return Multicast::Auto };
+    match text.value {
+        "auto" => return Multicast::Auto,
+        "off" => return Multicast::Off,
+        _ => {}
+    }
+    match text.value.parse::<std::net::SocketAddrV4>() {
+        Ok(address) if address.ip().is_multicast() && address.port() != 0 => {
+            return Multicast::Group(address);
+        }
+        Ok(_) | Err(_) => {}
+    }
+    let message = format!("`multicast` cannot be {:?}", text.value);
+    let label = "possible: \"auto\", \"off\", or a multicast address such as \"239.1.2.3:4701\"";
+    section.problems.add(Problem::at(Code::UnknownValue, text.span, message).label(label));
+    Multicast::Auto
+}
+
+const MIB: u64 = 1 << 20;
+
+fn read_limits(section: Section<'_>) -> Limits {
+    let idle = section.number("idle_ms", "milliseconds", 0..=86_400_000);
+    let idle = idle.filter(|at| at.value > 0);
+    let count = 1..=1_000_000;
+    let limits = Limits {
+        connections: section.number_or("connections", "", count.clone(), 1_000),
+        connections_per_peer: section.number_or("connections_per_peer", "", count.clone(), 100),
+        message_bytes: section.number_or("message_bytes", "bytes", 1_024..=256 * MIB, 16 << 20),
+        buffered_bytes: section.number_or("buffered_bytes", "bytes", MIB..=MIB << 20, 256 * MIB),
+        requests_per_second_per_peer: section.number_or(
+            "requests_per_second_per_peer",
+            "",
+            0..=10_000_000,
+            0,
+        ),
+        idle: idle.map(|at| std::time::Duration::from_millis(at.value)),
+        header: section.millis_or("header_ms", 10..=3_600_000, 5_000),
+        request: section.millis_or("request_ms", 10..=86_400_000, 60_000),
+        requests_pending_per_connection: section.number_or(
+            "requests_pending_per_connection",
+            "",
+            count.clone(),
+            64,
+        ),
+        requests_pending: section.number_or("requests_pending", "", count, 4_096),
+    };
+    if u64::from(limits.message_bytes) > limits.buffered_bytes {
+        let message = "`buffered_bytes` is smaller than one message of `message_bytes`";
+        let span = section.value("buffered_bytes").map_or(section.header.clone(), |v| v.span());
+        section.problems.add(Problem::at(Code::OutOfRange, span, message));
+    }
+    section.finish();
+    limits
+}
+
+fn check_counts(root: &Section<'_>, drafts: &[NodeDraft], groups: usize) {
+    if drafts.is_empty() {
+        let problem = Problem::of_file(Code::MissingKey, "the file has no [node.NAME]");
+        root.problems.add(problem.help("three nodes survive one crash; each needs a `host`"));
+    }
+    if let Some(draft) = drafts.get(NODES_MAX) {
+        let message = format!("the domain has more than {NODES_MAX} nodes");
+        root.problems.add(Problem::at(Code::TooMany, draft.name_span.clone(), message));
+    }
+    if groups > GROUPS_MAX {
+        let message = format!("the domain has more than {GROUPS_MAX} groups");
+        root.problems.add(Problem::of_file(Code::TooMany, message));
+    }
+    if let [_, second] = drafts {
+        let message = "the domain has two nodes: a crash of either stops it";
+        let problem = Problem::at(Code::TwoNodes, second.name_span.clone(), message);
+        root.problems.add(problem.help("add a third node; it needs no server of its own"));
+    }
+}

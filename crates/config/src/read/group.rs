@@ -1,0 +1,381 @@
+//! `[group.NAME]` tables.
+
+use quorba_base::{NodeId, NodeSet};
+use toml::de::DeValue;
+
+use super::node::{NodeDraft, parse_host};
+use crate::codes::Code;
+use crate::domain::{Ack, Backend, Endpoint, Group, OnTotalLoss, ServerCommand, Style};
+use crate::problem::Problem;
+use crate::suggest::nearest;
+use crate::template::{PLACEHOLDERS, Placeholder, Template, TemplateError};
+use crate::walk::{At, Section, Span, Value, shortened};
+
+/// Styles that the blueprint names and this version cannot do.
+const STYLES_LATER: [&str; 4] = ["semi-active", "warm-passive", "cold-passive", "stateless"];
+
+/// An object key of a reference; longer ones are refused by ORBs in the field.
+const OBJECT_KEY_BYTES_MAX: usize = 1024;
+
+/// A group with the places of what other tables can collide with.
+#[derive(Debug)]
+pub(super) struct GroupDraft {
+    pub(super) group: Group,
+    pub(super) listen_span: Span,
+}
+
+/// Every group in the order of the file.
+pub(super) fn read_all(root: &Section<'_>, nodes: &[NodeDraft]) -> Vec<GroupDraft> {
+    let mut drafts = Vec::new();
+    for (name, section) in root.named("group") {
+        drafts.push(read_one(name.value, &section, nodes));
+        section.finish();
+    }
+    drafts
+}
+
+fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft]) -> GroupDraft {
+    section.require("listen", "the gateway's port on every node, such as listen = 5000");
+    let listen = section.port("listen");
+    let members = read_members(section, nodes);
+    let styles = [("active", Style::Active)];
+    let acks = [("majority", Ack::Majority), ("safe", Ack::Safe), ("agreed", Ack::Agreed)];
+    let losses = [("stop", OnTotalLoss::Stop), ("fresh", OnTotalLoss::Fresh)];
+    let group = Group {
+        name: name.to_owned(),
+        style: section.word_or("style", &styles, &STYLES_LATER, Style::Active),
+        listen: listen.as_ref().map_or(0, |at| at.value),
+        members,
+        backend: read_backend(section, nodes, members),
+        state_object: object_key(section, "state_object"),
+        object_key: object_key(section, "object_key"),
+        type_id: section.text("type_id").and_then(|at| type_id(section, &at)),
+        ack: section.word_or("ack", &acks, &[], Ack::Majority),
+        reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
+        unavailable_wait: section.millis_or("unavailable_wait_ms", 0..=3_600_000, 3_000),
+        server_reply: section.millis_or("server_reply_ms", 10..=86_400_000, 30_000),
+        start_timeout: section.millis_or("start_timeout_ms", 100..=3_600_000, 15_000),
+        restart_backoff: section.millis_or("restart_backoff_ms", 1..=10_000, 100),
+        on_total_loss: section.word_or("on_total_loss", &losses, &[], OnTotalLoss::Stop),
+    };
+    warn(section, &group);
+    let listen_span = listen.map_or(section.header.clone(), |at| at.span);
+    GroupDraft { group, listen_span }
+}
+
+fn warn(section: &Section<'_>, group: &Group) {
+    let at = |code, message| Problem::at(code, section.header.clone(), message);
+    match group.members.len() {
+        0 => {}
+        1 => {
+            let message = format!("group {} has one member: it survives no crash", group.name);
+            section.problems.add(at(Code::FewMembers, message));
+        }
+        _ if group.state_object.is_none() => {
+            let message =
+                format!("group {} has no `state_object`: who restarts stays out", group.name);
+            let help = "name the object key of an FT::Checkpointable in the server";
+            section.problems.add(at(Code::NoStateObject, message).help(help));
+        }
+        _ => {}
+    }
+}
+
+fn read_members(section: &Section<'_>, nodes: &[NodeDraft]) -> NodeSet {
+    section
+        .require("members", "the nodes that carry a replica: members = [\"n1\", \"n2\", \"n3\"]");
+    let Some(list) = section.texts("members") else { return NodeSet::EMPTY };
+    if list.value.is_empty() {
+        let message = format!("{} has no members", section.title);
+        section.problems.add(Problem::at(Code::OutOfRange, list.span, message));
+        return NodeSet::EMPTY;
+    }
+    let mut members = NodeSet::EMPTY;
+    for name in &list.value {
+        let Some(node) = find_node(section, nodes, "members", name) else { continue };
+        if members.contains(node) {
+            let message = format!("member {:?} stands twice", name.value);
+            section.problems.add(Problem::at(Code::Conflict, name.span.clone(), message));
+        }
+        members.insert(node);
+    }
+    members
+}
+
+fn find_node(
+    section: &Section<'_>,
+    nodes: &[NodeDraft],
+    key: &str,
+    name: &At<&str>,
+) -> Option<NodeId> {
+    let names = || nodes.iter().map(|draft| draft.node.name.as_str());
+    if let Some(index) = names().position(|node| node == name.value) {
+        // Beyond NODES_MAX the count is reported, once.
+        return u8::try_from(index).ok().and_then(NodeId::new);
+    }
+    let wrong = shortened(name.value);
+    let message = format!("{key} names {wrong}, which is no [node.{wrong}]");
+    let help = match nearest(name.value, names()) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
+        None if nodes.is_empty() => "the file has no [node.NAME]".to_owned(),
+        None => format!("nodes: {}", names().collect::<Vec<_>>().join(", ")),
+    };
+    section.problems.add(Problem::at(Code::NoSuchNode, name.span.clone(), message).help(help));
+    None
+}
+
+fn read_backend(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet) -> Backend {
+    let server = section.texts("server");
+    let connect = section.value("connect");
+    let env = read_env(section);
+    let cwd = section.text("cwd").and_then(|at| template(section, "cwd", &at));
+    match (section.value("server"), connect) {
+        (Some(_), None) => {
+            let server = server.unwrap_or(At { value: Vec::new(), span: section.header.clone() });
+            Backend::Start(read_command(section, server, env, cwd))
+        }
+        (None, Some(value)) => {
+            for key in ["env", "cwd"] {
+                if let Some(idle) = section.value(key) {
+                    let message = format!("`{key}` has no effect without `server`");
+                    section.problems.add(Problem::at(Code::SilentSetting, idle.span(), message));
+                }
+            }
+            Backend::Connect(read_connect(section, value, nodes, members))
+        }
+        (Some(first), Some(second)) => {
+            let message = format!("{} has both `server` and `connect`", section.title);
+            let problem = Problem::at(Code::Backend, second.span(), message);
+            let problem = problem.related(first.span(), "either this");
+            section.problems.add(problem.label("or this"));
+            Backend::Connect(Vec::new())
+        }
+        (None, None) => {
+            let message = format!("{} has no server", section.title);
+            let help = "server = [\"program\", \"...\"] starts one at each member; \
+                        connect = \"host:port\" uses one that runs already";
+            let problem = Problem::at(Code::Backend, section.header.clone(), message);
+            section.problems.add(problem.label("needs `server` or `connect`").help(help));
+            Backend::Connect(Vec::new())
+        }
+    }
+}
+
+fn read_command(
+    section: &Section<'_>,
+    server: At<Vec<At<&str>>>,
+    env: Vec<(String, Template)>,
+    cwd: Option<Template>,
+) -> ServerCommand {
+    let arguments = server.value.len();
+    let command: Vec<Template> =
+        server.value.iter().filter_map(|at| template(section, "server", at)).collect();
+    let told = command.iter().chain(env.iter().map(|(_, value)| value));
+    let told = told.into_iter().any(|template| template.uses(Placeholder::Port));
+    // An argument that could not be read may be the one with {port}.
+    if !told && command.len() == arguments {
+        let message = format!("{} never tells its server the port", section.title);
+        let help = "{port} stands for it: \"-ORBendPoint\", \"giop:tcp:127.0.0.1:{port}\" with \
+                    omniORB, \"-DOAPort={port}\" with JacORB";
+        section.problems.add(Problem::at(Code::Backend, server.span, message).help(help));
+    }
+    ServerCommand { command, env, cwd }
+}
+
+fn template(section: &Section<'_>, key: &str, at: &At<&str>) -> Option<Template> {
+    let error = match Template::parse(at.value) {
+        Ok(template) => return Some(template),
+        Err(error) => error,
+    };
+    let known = || PLACEHOLDERS.iter().map(|(name, _)| *name);
+    let (message, help) = match &error {
+        TemplateError::Unknown(name) => (
+            format!("`{key}` has a placeholder {{{}}} that does not exist", shortened(name)),
+            match nearest(name, known()) {
+                Some(meant) => format!("did you mean {{{meant}}}?"),
+                None => {
+                    let names: Vec<String> = known().map(|name| format!("{{{name}}}")).collect();
+                    format!("possible: {}; a brace itself is {{{{ or }}}}", names.join(" "))
+                }
+            },
+        ),
+        TemplateError::Unbalanced => (
+            format!("`{key}` has a brace without its partner"),
+            "a brace itself is written twice: {{ or }}".to_owned(),
+        ),
+    };
+    section.problems.add(Problem::at(Code::BadPlaceholder, at.span.clone(), message).help(help));
+    None
+}
+
+fn read_env(section: &Section<'_>) -> Vec<(String, Template)> {
+    let Some(value) = section.value("env") else { return Vec::new() };
+    let DeValue::Table(table) = value.get_ref() else {
+        section.wrong_type("env", "a table { NAME = \"value\" }", value);
+        return Vec::new();
+    };
+    let mut env = Vec::new();
+    for (name, value) in table.iter() {
+        let key = name.get_ref();
+        if key.is_empty() || key.contains(['=', '\0']) {
+            let message = format!("{:?} is no name of an environment variable", shortened(key));
+            section.problems.add(Problem::at(Code::BadName, name.span(), message));
+            continue;
+        }
+        // An empty value is common here, and means what it says.
+        let empty = matches!(value.get_ref(), DeValue::String(text) if text.is_empty());
+        let read = if empty {
+            Template::parse("").ok()
+        } else {
+            section.as_text(key, value).and_then(|at| template(section, key, &at))
+        };
+        env.extend(read.map(|template| (key.to_string(), template)));
+    }
+    env
+}
+
+fn read_connect(
+    section: &Section<'_>,
+    value: &'_ Value<'_>,
+    nodes: &[NodeDraft],
+    members: NodeSet,
+) -> Vec<(NodeId, Endpoint)> {
+    let mut servers: Vec<(NodeId, Endpoint, Span)> = Vec::new();
+    match value.get_ref() {
+        DeValue::String(text) => {
+            let at = At { value: text.as_ref(), span: value.span() };
+            if let Some(endpoint) = endpoint(section, &at) {
+                servers.extend(members.iter().map(|node| (node, endpoint.clone(), value.span())));
+            }
+        }
+        DeValue::Table(table) => {
+            for (name, value) in table.iter() {
+                let name = At { value: name.get_ref().as_ref(), span: name.span() };
+                let node = find_node(section, nodes, "connect", &name);
+                let DeValue::String(text) = value.get_ref() else {
+                    section.wrong_type(name.value, "a text \"host:port\"", value);
+                    continue;
+                };
+                let at = At { value: text.as_ref(), span: value.span() };
+                let endpoint = endpoint(section, &at);
+                let (Some(node), Some(endpoint)) = (node, endpoint) else { continue };
+                if !members.is_empty() && !members.contains(node) {
+                    let message = format!("connect names {}, which is no member", name.value);
+                    section.problems.add(Problem::at(Code::NoSuchNode, name.span, message));
+                }
+                servers.push((node, endpoint, value.span()));
+            }
+            missing_servers(section, value, nodes, members, table.len());
+        }
+        _ => section.wrong_type("connect", "\"host:port\" or { n1 = \"host:port\" }", value),
+    }
+    servers.sort_by_key(|(node, _, _)| *node);
+    refuse_shared(section, nodes, &servers);
+    servers.into_iter().map(|(node, endpoint, _)| (node, endpoint)).collect()
+}
+
+fn missing_servers(
+    section: &Section<'_>,
+    value: &Value<'_>,
+    nodes: &[NodeDraft],
+    members: NodeSet,
+    entries: usize,
+) {
+    let DeValue::Table(table) = value.get_ref() else { return };
+    let name_of = |node: NodeId| nodes[usize::from(node.index())].node.name.as_str();
+    let missing: Vec<&str> =
+        members.iter().map(name_of).filter(|name| table.get(*name).is_none()).collect();
+    if !missing.is_empty() && entries > 0 {
+        let message = format!("connect has no server for {}", missing.join(", "));
+        section.problems.add(Problem::at(Code::MissingKey, value.span(), message));
+    } else if entries == 0 {
+        let message = "connect names no server";
+        section.problems.add(Problem::at(Code::MissingKey, value.span(), message));
+    }
+}
+
+/// Two members that use the same server would execute each request twice in it.
+fn refuse_shared(section: &Section<'_>, nodes: &[NodeDraft], servers: &[(NodeId, Endpoint, Span)]) {
+    let draft = |node: NodeId| &nodes[usize::from(node.index())];
+    for (index, (node, endpoint, span)) in servers.iter().enumerate() {
+        let same = servers[..index].iter().find(|(other, other_endpoint, _)| {
+            endpoint == other_endpoint
+                && (!endpoint.host.is_loopback()
+                    || draft(*node).machine() == draft(*other).machine())
+        });
+        let Some((other, _, _)) = same else { continue };
+        let (first, second) = (&draft(*other).node.name, &draft(*node).node.name);
+        let message = format!("members {first} and {second} would use one server, {endpoint}");
+        let help =
+            "each member needs a server of its own: connect = { n1 = \"...\", n2 = \"...\" }";
+        section.problems.add(Problem::at(Code::SharedServer, span.clone(), message).help(help));
+        return;
+    }
+}
+
+fn endpoint(section: &Section<'_>, at: &At<&str>) -> Option<Endpoint> {
+    let parsed = at.value.rsplit_once(':').ok_or("it has no port").and_then(|(host, port)| {
+        let port: u16 = port.parse().map_err(|_| "its port is no number up to 65535")?;
+        let bare_v6 = host.contains(':') && !host.starts_with('[');
+        match port {
+            0 => Err("its port is 0"),
+            _ if bare_v6 => Err("an IPv6 address stands in brackets"),
+            _ => Ok(Endpoint { host: parse_host(host)?, port }),
+        }
+    });
+    match parsed {
+        Ok(endpoint) => Some(endpoint),
+        Err(why) => {
+            let message = format!("connect {:?} cannot be used: {why}", shortened(at.value));
+            let problem = Problem::at(Code::BadAddress, at.span.clone(), message);
+            section.problems.add(problem.help("host:port, such as \"127.0.0.1:6000\""));
+            None
+        }
+    }
+}
+
+/// An object key as corbaloc writes it: `%41` stands for the octet 0x41 (CORBA §13.6.10.5).
+fn object_key(section: &Section<'_>, key: &'static str) -> Option<Vec<u8>> {
+    let at = section.text(key)?;
+    let mut octets = Vec::with_capacity(at.value.len());
+    let mut rest = at.value.as_bytes();
+    let wrong = loop {
+        match rest {
+            [] => break None,
+            [b'%', high, low, tail @ ..] => {
+                let digit = |octet: &u8| char::from(*octet).to_digit(16);
+                let (Some(high), Some(low)) = (digit(high), digit(low)) else {
+                    break Some("% must be followed by two hexadecimal digits");
+                };
+                octets.extend(u8::try_from(high << 4 | low));
+                rest = tail;
+            }
+            [b'%', ..] => break Some("% must be followed by two hexadecimal digits"),
+            [octet, tail @ ..] => {
+                octets.push(*octet);
+                rest = tail;
+            }
+        }
+    };
+    let wrong =
+        wrong.or((octets.len() > OBJECT_KEY_BYTES_MAX).then_some("longer than 1024 octets"));
+    match wrong {
+        None => Some(octets),
+        Some(why) => {
+            let message = format!("`{key}` is no object key: {why}");
+            section.problems.add(Problem::at(Code::OutOfRange, at.span, message));
+            None
+        }
+    }
+}
+
+fn type_id(section: &Section<'_>, at: &At<&str>) -> Option<String> {
+    let kinds = ["IDL:", "RMI:", "DCE:", "LOCAL:"];
+    if kinds.iter().any(|kind| at.value.starts_with(kind)) {
+        return Some(at.value.to_owned());
+    }
+    let message = format!("{:?} is no repository id", shortened(at.value));
+    let problem = Problem::at(Code::OutOfRange, at.span.clone(), message);
+    section.problems.add(problem.help("such as type_id = \"IDL:Bank/Ledger:1.0\""));
+    None
+}

@@ -1,0 +1,190 @@
+//! Texts with placeholders: `-ORBendPoint giop:tcp:127.0.0.1:{port}`.
+//!
+//! Invariant: a [`Template`] holds only placeholders that exist, so filling one cannot fail.
+//! `{{` and `}}` stand for the braces themselves.
+
+use std::fmt;
+
+/// What a placeholder stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placeholder {
+    /// The private port on which the server shall listen, chosen by the node.
+    Port,
+    /// The node's address as others see it.
+    Host,
+    /// The gateway's port on this node.
+    Listen,
+    /// The node's name.
+    Node,
+    /// The group's name.
+    Group,
+    /// The node's state directory.
+    StateDir,
+}
+
+/// Every placeholder with its name.
+pub const PLACEHOLDERS: [(&str, Placeholder); 6] = [
+    ("port", Placeholder::Port),
+    ("host", Placeholder::Host),
+    ("listen", Placeholder::Listen),
+    ("node", Placeholder::Node),
+    ("group", Placeholder::Group),
+    ("state_dir", Placeholder::StateDir),
+];
+
+/// A text with placeholders, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Value(Placeholder),
+}
+
+/// What the placeholders stand for at one member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values<'a> {
+    /// The private port on which the server shall listen.
+    pub port: u16,
+    /// The node's address as others see it.
+    pub host: &'a str,
+    /// The gateway's port on this node.
+    pub listen: u16,
+    /// The node's name.
+    pub node: &'a str,
+    /// The group's name.
+    pub group: &'a str,
+    /// The node's state directory.
+    pub state_dir: &'a str,
+}
+
+/// Why a text is no template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TemplateError {
+    /// A placeholder of this name does not exist.
+    Unknown(String),
+    /// A brace without its partner.
+    Unbalanced,
+}
+
+impl Template {
+    /// Reads a template.
+    ///
+    /// # Errors
+    /// [`TemplateError`] for the first placeholder that does not exist or is not closed.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut chars = text.chars().peekable();
+        while let Some(char) = chars.next() {
+            match char {
+                '{' | '}' if chars.peek() == Some(&char) => {
+                    chars.next();
+                    plain.push(char);
+                }
+                '{' => {
+                    let name: String = chars.by_ref().take_while(|&char| char != '}').collect();
+                    // take_while swallowed the closing brace; if there was none, the text ended
+                    // and its last character is not a brace.
+                    if chars.peek().is_none() && !text.ends_with('}') {
+                        return Err(TemplateError::Unbalanced);
+                    }
+                    let found = PLACEHOLDERS.iter().find(|(known, _)| *known == name);
+                    let (_, value) = found.ok_or(TemplateError::Unknown(name))?;
+                    if !plain.is_empty() {
+                        parts.push(Part::Text(std::mem::take(&mut plain)));
+                    }
+                    parts.push(Part::Value(*value));
+                }
+                '}' => return Err(TemplateError::Unbalanced),
+                _ => plain.push(char),
+            }
+        }
+        if !plain.is_empty() {
+            parts.push(Part::Text(plain));
+        }
+        Ok(Self(parts))
+    }
+
+    /// Whether the placeholder stands in it.
+    #[must_use]
+    pub fn uses(&self, placeholder: Placeholder) -> bool {
+        self.0.contains(&Part::Value(placeholder))
+    }
+
+    /// The text with its placeholders replaced.
+    #[must_use]
+    pub fn fill(&self, values: &Values<'_>) -> String {
+        let mut text = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(plain) => text.push_str(plain),
+                Part::Value(Placeholder::Port) => text.push_str(&values.port.to_string()),
+                Part::Value(Placeholder::Host) => text.push_str(values.host),
+                Part::Value(Placeholder::Listen) => text.push_str(&values.listen.to_string()),
+                Part::Value(Placeholder::Node) => text.push_str(values.node),
+                Part::Value(Placeholder::Group) => text.push_str(values.group),
+                Part::Value(Placeholder::StateDir) => text.push_str(values.state_dir),
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.0 {
+            match part {
+                Part::Text(plain) => {
+                    f.write_str(&plain.replace('{', "{{").replace('}', "}}"))?;
+                }
+                Part::Value(value) => {
+                    let named = PLACEHOLDERS.iter().find(|(_, placeholder)| placeholder == value);
+                    write!(f, "{{{}}}", named.map_or("", |(name, _)| name))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VALUES: Values<'_> = Values {
+        port: 6001,
+        host: "10.0.0.1",
+        listen: 5000,
+        node: "n1",
+        group: "bank",
+        state_dir: "/var/lib/quorba",
+    };
+
+    fn filled(text: &str) -> Result<String, TemplateError> {
+        Template::parse(text).map(|template| template.fill(&VALUES))
+    }
+
+    #[test]
+    fn every_placeholder_is_replaced() {
+        let text = "{host}:{listen} 127.0.0.1:{port} {group}@{node} {state_dir}/x";
+        let expected = "10.0.0.1:5000 127.0.0.1:6001 bank@n1 /var/lib/quorba/x";
+        assert_eq!(filled(text).as_deref(), Ok(expected));
+        assert_eq!(Template::parse(text).expect("a template").to_string(), text);
+    }
+
+    #[test]
+    fn doubled_braces_are_braces() {
+        assert_eq!(filled("a {{x}} {{{port}}}").as_deref(), Ok("a {x} {6001}"));
+    }
+
+    #[test]
+    fn wrong_placeholders_are_refused() {
+        assert_eq!(filled("{prot}"), Err(TemplateError::Unknown("prot".to_owned())));
+        assert_eq!(filled("{}"), Err(TemplateError::Unknown(String::new())));
+        for text in ["{port", "port}", "{", "}", "{port}{", "a{b{c"] {
+            assert_eq!(filled(text), Err(TemplateError::Unbalanced), "{text}");
+        }
+    }
+}

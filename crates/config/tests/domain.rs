@@ -1,0 +1,289 @@
+//! What a right domain file means.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use quorba_base::{NodeId, NodeSet};
+use quorba_config::{
+    Ack, Backend, Domain, DomainKey, Endpoint, Host, KeyError, Multicast, OnTotalLoss, Style,
+    Values, check_text,
+};
+
+const FULL: &str = r#"
+[domain]
+id = "plant-a"
+key_file = "domain.key"
+[ring]
+encrypt = false
+accelerated = false
+token_loss_ms = 250
+datagram_bytes_max = 8900
+multicast = "239.1.2.3:4701"
+[limits]
+connections = 10
+connections_per_peer = 5
+message_bytes = 65_536
+buffered_bytes = 0x100_0000
+requests_per_second_per_peer = 100
+idle_ms = 60000
+header_ms = 1000
+request_ms = 2000
+requests_pending_per_connection = 7
+requests_pending = 70
+[node.zeta]
+host = "zeta.example"
+ring_port = 4900
+bind = "0.0.0.0"
+admin = "[::1]:4000"
+state_dir = "/var/lib/quorba/zeta"
+gateway_port_offset = 10
+[node.alpha]
+host = "10.0.0.2"
+[node.mid]
+host = "fd00::3"
+[group.bank]
+style = "active"
+listen = 5000
+members = ["mid", "zeta"]
+server = ["bank", "giop:tcp:127.0.0.1:{port}", "giop:tcp:{host}:{listen}"]
+state_object = "ba%6ek/%00"
+object_key = "bank"
+type_id = "IDL:Bank/Ledger:1.0"
+ack = "safe"
+reply_retention_ms = 1
+unavailable_wait_ms = 2
+server_reply_ms = 30
+start_timeout_ms = 400
+restart_backoff_ms = 5
+on_total_loss = "fresh"
+env = { STATE = "{state_dir}/db", EMPTY = "" }
+cwd = "{state_dir}"
+[group.names]
+listen = 5001
+members = ["alpha", "mid"]
+connect = { mid = "127.0.0.1:6000", alpha = "127.0.0.1:6000" }
+"#;
+
+fn domain(text: &str) -> Domain {
+    let path = Path::new("/etc/quorba/quorba.toml");
+    let checked = check_text(path, text, |_| Ok(DomainKey::from_bytes([7; 32])));
+    checked.domain.unwrap_or_else(|| panic!("{}", checked.report))
+}
+
+fn id(index: u8) -> NodeId {
+    NodeId::new(index).expect("below the limit")
+}
+
+#[test]
+fn every_key_arrives() {
+    let domain = domain(FULL);
+    assert_eq!(domain.id, "plant-a");
+    let ring = &domain.ring;
+    assert!(!ring.encrypt && !ring.accelerated);
+    assert_eq!(ring.token_loss, Some(Duration::from_millis(250)));
+    assert_eq!(ring.datagram_bytes_max, 8900);
+    assert_eq!(ring.multicast, Multicast::Group("239.1.2.3:4701".parse().expect("an address")));
+    let limits = &domain.limits;
+    assert_eq!((limits.connections, limits.connections_per_peer), (10, 5));
+    assert_eq!((limits.message_bytes, limits.buffered_bytes), (65_536, 16 << 20));
+    assert_eq!(limits.requests_per_second_per_peer, 100);
+    assert_eq!(limits.idle, Some(Duration::from_secs(60)));
+    assert_eq!((limits.header, limits.request), (Duration::from_secs(1), Duration::from_secs(2)));
+    assert_eq!((limits.requests_pending_per_connection, limits.requests_pending), (7, 70));
+    let bank = domain.group("bank").expect("the group");
+    assert_eq!((bank.style, bank.listen, bank.ack), (Style::Active, 5000, Ack::Safe));
+    assert_eq!(bank.state_object.as_deref(), Some(b"bank/\0".as_slice()));
+    assert_eq!(bank.object_key.as_deref(), Some(b"bank".as_slice()));
+    assert_eq!(bank.type_id.as_deref(), Some("IDL:Bank/Ledger:1.0"));
+    assert_eq!(bank.on_total_loss, OnTotalLoss::Fresh);
+    let times = [
+        bank.reply_retention,
+        bank.unavailable_wait,
+        bank.server_reply,
+        bank.start_timeout,
+        bank.restart_backoff,
+    ];
+    assert_eq!(times.map(|time| time.as_millis()), [1, 2, 30, 400, 5]);
+}
+
+#[test]
+fn node_ids_are_positions_in_the_file() {
+    let domain = domain(FULL);
+    assert_eq!(domain.node_id("zeta"), Some(id(0)));
+    assert_eq!(domain.node_id("alpha"), Some(id(1)));
+    assert_eq!(domain.node_id("mid"), Some(id(2)));
+    assert_eq!(domain.node_id("omega"), None);
+    let bank = domain.group("bank").expect("the group");
+    assert_eq!(bank.members, NodeSet::EMPTY.with(id(0)).with(id(2)));
+    assert_eq!(domain.node_set().len(), 3);
+}
+
+#[test]
+fn nodes_have_addresses_and_defaults() {
+    let domain = domain(FULL);
+    let zeta = &domain.nodes[0];
+    assert_eq!(zeta.host, Host::Name("zeta.example".to_owned()));
+    assert_eq!(zeta.bind_address(), Some(IpAddr::from(Ipv4Addr::UNSPECIFIED)));
+    assert_eq!(zeta.admin, "[::1]:4000".parse::<SocketAddr>().expect("an address"));
+    assert_eq!(zeta.admin_token_file(), PathBuf::from("/var/lib/quorba/zeta/admin.token"));
+    let alpha = &domain.nodes[1];
+    assert_eq!(alpha.bind_address(), Some(IpAddr::from([10, 0, 0, 2])));
+    assert_eq!((alpha.ring_port, alpha.admin.port(), alpha.gateway_port_offset), (4700, 4780, 0));
+    assert_eq!(alpha.state_dir, PathBuf::from("/etc/quorba/quorba-state/alpha"));
+    let bank = domain.group("bank").expect("the group");
+    assert_eq!(bank.gateway(zeta).to_string(), "zeta.example:5010");
+    assert_eq!(bank.gateway(&domain.nodes[2]).to_string(), "[fd00::3]:5000");
+}
+
+#[test]
+fn servers_are_started_or_found() {
+    let domain = domain(FULL);
+    let Backend::Start(command) = &domain.group("bank").expect("the group").backend else {
+        panic!("bank is started");
+    };
+    let values = Values {
+        port: 6001,
+        host: "10.0.0.1",
+        listen: 5010,
+        node: "zeta",
+        group: "bank",
+        state_dir: "/s",
+    };
+    let command_line: Vec<String> =
+        command.command.iter().map(|template| template.fill(&values)).collect();
+    assert_eq!(command_line, ["bank", "giop:tcp:127.0.0.1:6001", "giop:tcp:10.0.0.1:5010"]);
+    let env: Vec<(&str, String)> =
+        command.env.iter().map(|(name, value)| (name.as_str(), value.fill(&values))).collect();
+    assert_eq!(env, [("EMPTY", String::new()), ("STATE", "/s/db".to_owned())]);
+    assert_eq!(command.cwd.as_ref().map(|cwd| cwd.fill(&values)).as_deref(), Some("/s"));
+    // The same loopback address on two hosts is two servers.
+    let server = Endpoint { host: Host::Address(Ipv4Addr::LOCALHOST.into()), port: 6000 };
+    let expected = Backend::Connect(vec![(id(1), server.clone()), (id(2), server)]);
+    assert_eq!(domain.group("names").expect("the group").backend, expected);
+}
+
+#[test]
+fn nodes_of_one_machine_get_ports_that_differ() {
+    let text = r#"
+[domain]
+id = "demo"
+key_file = "k"
+[node.n1]
+host = "127.0.0.1"
+[node.n2]
+host = "127.0.0.1"
+ring_port = 4701
+gateway_port_offset = 100
+[node.n3]
+host = "127.0.0.1"
+ring_port = 4702
+gateway_port_offset = 200
+"#;
+    let domain = domain(text);
+    let admins: Vec<u16> = domain.nodes.iter().map(|node| node.admin.port()).collect();
+    assert_eq!(admins, [4780, 4781, 4782]);
+    assert_eq!(domain.ring.datagram_bytes_max, 60_000, "loopback has no frames");
+    assert!(domain.warnings.is_empty(), "{:?}", domain.warnings);
+}
+
+#[test]
+fn digest_sees_what_must_be_equal_and_only_that() {
+    let original = domain(FULL).digest();
+    assert_eq!(original, domain(FULL).digest());
+    for (from, to) in [
+        ("plant-a", "plant-b"),
+        ("encrypt = false", "encrypt = true"),
+        ("token_loss_ms = 250", "token_loss_ms = 251"),
+        ("zeta.example", "zeta.test"),
+        ("ring_port = 4900", "ring_port = 4901"),
+        ("gateway_port_offset = 10", "gateway_port_offset = 11"),
+        ("listen = 5001", "listen = 5002"),
+        ("[\"mid\", \"zeta\"]", "[\"mid\", \"alpha\"]"),
+        ("ba%6ek", "bonk"),
+        ("ack = \"safe\"", "ack = \"agreed\""),
+        ("reply_retention_ms = 1", "reply_retention_ms = 2"),
+        ("on_total_loss = \"fresh\"", "on_total_loss = \"stop\""),
+    ] {
+        assert!(FULL.contains(from), "{from}");
+        assert_ne!(domain(&FULL.replace(from, to)).digest(), original, "{from} -> {to}");
+    }
+    for (from, to) in [
+        ("domain.key", "/run/keys/domain.key"),
+        ("bind = \"0.0.0.0\"", ""),
+        ("[::1]:4000", "[::1]:4001"),
+        ("/var/lib/quorba/zeta", "/srv/zeta"),
+        ("connections = 10", "connections = 11"),
+        ("[\"bank\",", "[\"/opt/bank\","),
+        ("server_reply_ms = 30", "server_reply_ms = 31"),
+        ("EMPTY = \"\"", ""),
+    ] {
+        assert!(FULL.contains(from), "{from}");
+        assert_eq!(domain(&FULL.replace(from, to)).digest(), original, "{from} -> {to}");
+    }
+}
+
+#[test]
+fn digest_is_stable_over_versions_of_this_program() {
+    // A changed number means that running domains refuse the new version: raise FORMAT knowingly.
+    assert_eq!(format!("{:016x}", domain(FULL).digest()), "39a80b8d1582898e");
+}
+
+#[test]
+fn key_files_are_read_with_care() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("domain.key");
+    let write = |text: &[u8], mode: u32| {
+        fs::write(&file, text).expect("written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("allowed");
+    };
+    assert_eq!(DomainKey::read(&file), Err(KeyError::Missing));
+    let key = DomainKey::from_bytes(std::array::from_fn(|index| index as u8 * 7));
+    write(key.to_text().as_bytes(), 0o600);
+    assert_eq!(DomainKey::read(&file), Ok(key.clone()));
+    write(key.to_text().to_uppercase().as_bytes(), 0o440);
+    assert_eq!(DomainKey::read(&file), Ok(key.clone()));
+    for mode in [0o644, 0o604, 0o660, 0o601] {
+        write(key.to_text().as_bytes(), mode);
+        assert_eq!(DomainKey::read(&file), Err(KeyError::TooOpen { mode }));
+    }
+    for text in [&b""[..], b"12", &[b'f'; 63], &[b'f'; 65], &[b'g'; 64], &[0xff; 64], &[b'0'; 999]]
+    {
+        write(text, 0o600);
+        let read = DomainKey::read(&file);
+        assert!(matches!(read, Err(KeyError::Malformed { .. })), "{read:?}");
+    }
+    assert_eq!(format!("{key:?}"), "DomainKey(secret)");
+}
+
+#[test]
+fn load_reads_both_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("quorba.toml");
+    fs::write(&file, FULL).expect("written");
+    let report = Domain::load(&file).expect_err("there is no key yet");
+    assert_eq!(report.error_count(), 1);
+    assert!(report.to_string().contains("QB-CFG-013"), "{report}");
+    let key = directory.path().join("domain.key");
+    fs::write(&key, DomainKey::from_bytes([9; 32]).to_text()).expect("written");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("allowed");
+    let domain = Domain::load(&file).expect("both are right");
+    assert_eq!(domain.key.as_bytes(), &[9; 32]);
+}
+
+#[test]
+fn no_text_makes_it_panic() {
+    // Every prefix of a long file, and the file with each byte replaced, in a few hundred steps.
+    let read = |text: &str| check_text(Path::new("q"), text, |_| Err(KeyError::Missing));
+    for end in (0..FULL.len()).step_by(3) {
+        drop(read(&FULL[..end]).report.render(false));
+    }
+    for at in (0..FULL.len()).step_by(7) {
+        for with in ["\"", "[", "=", "\u{1f980}", "\n", "{", "-", "9"] {
+            let text = format!("{}{with}{}", &FULL[..at], &FULL[at + 1..]);
+            drop(read(&text).report.render(false));
+        }
+    }
+}
