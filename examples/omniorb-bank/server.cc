@@ -182,8 +182,10 @@ Options parse(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     // Defaults; the same options on the command line win. The state's text is UTF-8, so the
-    // program's strings are; and the calls of one connection run in the order in which they came.
+    // program's strings are; the calls of one connection run in the order in which they came; and
+    // a history may be longer than omniORB's 2 MiB.
     const char* defaults[][2] = {{"nativeCharCodeSet", "UTF-8"},
+                                 {"giopMaxMsgSize", "16777216"},
                                  {"maxServerThreadPerConnection", "1"},
                                  {nullptr, nullptr}};
     CORBA::ORB_var orb = CORBA::ORB_init(argc, argv, "omniORB4", defaults);

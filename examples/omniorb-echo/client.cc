@@ -1,0 +1,143 @@
+// Measures how long a call takes: one thread, one call at a time.
+//
+// usage: echo_client --ref IOR-or-corbaloc [--calls N] [--warm-up N] [--longs N] [--think-us N]
+//   [--samples FILE] [ORB options]
+//
+// --samples writes the time of every measured call, in nanoseconds, one per line, in order.
+#include <algorithm>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <time.h>
+#include <vector>
+
+#include "echo.hh"
+
+namespace {
+
+struct Options {
+  std::string ref;
+  std::string samples;
+  std::uint64_t calls = 20000;
+  std::uint64_t warm_up = 2000;  // calls before the first that counts
+  CORBA::ULong longs = 256;      // 1 KiB
+  std::int64_t think_us = 0;     // sleep before each call; not part of its time
+};
+
+std::int64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1000000000 + now.tv_nsec;
+}
+
+std::int64_t own_cpu_ns() {
+  timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<std::int64_t>(used.tv_sec) * 1000000000 + used.tv_nsec;
+}
+
+void think(std::int64_t think_us) {
+  if (think_us <= 0) return;
+  timespec pause = {static_cast<time_t>(think_us / 1000000),
+                    static_cast<long>(think_us % 1000000 * 1000)};
+  nanosleep(&pause, nullptr);
+}
+
+Options parse(int argc, char** argv) {
+  Options options;
+  for (int at = 1; at < argc; at += 2) {
+    std::string name = argv[at];
+    if (at + 1 >= argc) throw std::invalid_argument(name + " needs a value");
+    std::string value = argv[at + 1];
+    if (name == "--ref") options.ref = value;
+    else if (name == "--samples") options.samples = value;
+    else if (name == "--calls") options.calls = std::stoull(value);
+    else if (name == "--warm-up") options.warm_up = std::stoull(value);
+    else if (name == "--longs") options.longs = std::stoul(value);
+    else if (name == "--think-us") options.think_us = std::stoll(value);
+    else throw std::invalid_argument("unknown option " + name);
+  }
+  if (options.ref.empty()) throw std::invalid_argument("--ref is missing");
+  if (options.calls == 0) throw std::invalid_argument("--calls must be at least 1");
+  return options;
+}
+
+// The answer is compared: a fast wrong answer is worth nothing.
+std::int64_t timed_call(EchoService_ptr echo, const EchoService::Longs& values) {
+  std::int64_t start_ns = now_ns();
+  EchoService::Longs_var answer = echo->echo(values);
+  std::int64_t took_ns = now_ns() - start_ns;
+  CORBA::ULong count = values.length();
+  if (answer->length() != count ||
+      !std::equal(values.get_buffer(), values.get_buffer() + count, answer->get_buffer()))
+    throw std::runtime_error("the answer is not what was sent");
+  return took_ns;
+}
+
+void write_samples(const std::string& path, const std::vector<std::int64_t>& samples_ns) {
+  if (path.empty()) return;
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (file == nullptr) throw std::runtime_error("cannot write the samples to " + path);
+  for (std::int64_t sample_ns : samples_ns) std::fprintf(file, "%" PRId64 "\n", sample_ns);
+  if (std::fclose(file) != 0) throw std::runtime_error("cannot write the samples to " + path);
+}
+
+void print_figures(std::vector<std::int64_t> samples_ns, std::int64_t elapsed_ns,
+                   std::int64_t cpu_ns) {
+  std::sort(samples_ns.begin(), samples_ns.end());
+  std::size_t count = samples_ns.size();
+  auto us = [&](double share) {
+    return static_cast<double>(samples_ns[static_cast<std::size_t>((count - 1) * share)]) / 1e3;
+  };
+  std::printf("{\"calls\":%zu,\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,"
+              "\"min_us\":%.1f,\"max_us\":%.1f,\"calls_per_s\":%.0f,\"client_cpu_us\":%.2f}\n",
+              count, us(0.5), us(0.9), us(0.99), us(0.999), us(0), us(1),
+              static_cast<double>(count) * 1e9 / static_cast<double>(elapsed_ns),
+              static_cast<double>(cpu_ns) / 1e3 / static_cast<double>(count));
+}
+
+int run(int argc, char** argv) {
+  CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
+  Options options = parse(argc, argv);
+  CORBA::Object_var object = orb->string_to_object(options.ref.c_str());
+  EchoService_var echo = EchoService::_unchecked_narrow(object);
+  if (CORBA::is_nil(echo)) throw std::invalid_argument("--ref is a nil reference");
+
+  EchoService::Longs values;
+  values.length(options.longs);
+  for (CORBA::ULong at = 0; at < options.longs; ++at) values[at] = static_cast<CORBA::Long>(at);
+  for (std::uint64_t call = 0; call < options.warm_up; ++call) {
+    think(options.think_us);
+    timed_call(echo, values);
+  }
+  std::vector<std::int64_t> samples_ns;
+  samples_ns.reserve(options.calls);
+  std::int64_t start_ns = now_ns();
+  std::int64_t start_cpu_ns = own_cpu_ns();
+  for (std::uint64_t call = 0; call < options.calls; ++call) {
+    think(options.think_us);
+    samples_ns.push_back(timed_call(echo, values));
+  }
+  std::int64_t cpu_ns = own_cpu_ns() - start_cpu_ns;
+  std::int64_t elapsed_ns = now_ns() - start_ns;
+  write_samples(options.samples, samples_ns);
+  print_figures(std::move(samples_ns), elapsed_ns, cpu_ns);
+  orb->destroy();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const CORBA::SystemException& e) {
+    std::cerr << "echo_client: " << e._rep_id() << " minor " << std::hex << e.minor() << std::endl;
+  } catch (const std::exception& e) {
+    std::cerr << "echo_client: " << e.what() << std::endl;
+  }
+  return 1;
+}
