@@ -1,3 +1,40 @@
-//! What a person or CI runs: test, tidy, interop.
+//! What a person or CI runs: `cargo xtask deps`, `examples`, `interop` and the rest of `--help`.
+//!
+//! What it is not: part of the product. It may start other programs, and is never shipped.
+//!
+//! Invariants: every step that cannot be done says so by name (`skipped: NAME: reason`), and
+//! nothing is written into the source tree.
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+mod deps;
+mod examples;
+mod say;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What a person or CI runs on a clone of Quorba.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what the examples and the interoperability tests need (Debian 12, as root)
+    Deps,
+    /// Build the examples into target/examples/
+    Examples,
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Deps => deps::run(),
+        Command::Examples => examples::run(),
+    }
+}
