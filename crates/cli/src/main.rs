@@ -1,3 +1,65 @@
-//! The `quorba` command.
+//! The one binary `quorba`: parse the command line, ask the nodes, print.
+//!
+//! What it is not: a place for protocol or policy. It changes no engine state; what it knows of
+//! a running domain it learns from the admin API of its nodes.
+//!
+//! Invariants: data goes to standard output and talk to standard error; every command that asks
+//! somebody else has a deadline; every failure names the thing, the place and the next step; the
+//! exit code is one of [`exit::Exit`].
 
-fn main() {}
+#![forbid(unsafe_code)]
+#![allow(
+    unreachable_pub,
+    reason = "nothing outside of a binary reaches in; pub is for its modules"
+)]
+
+mod args;
+mod ask;
+mod codes;
+mod command;
+mod context;
+mod exit;
+mod failure;
+mod health;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+use context::Context;
+use exit::Exit;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version are answers; everything else that clap says is a usage error.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            let _ = error.print();
+            return exit.into();
+        }
+    };
+    let context = Context::new(&arguments);
+    match run(arguments.command, &context) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            context.tell_failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
+    match command {
+        Command::Up(up) => up.run(context),
+        Command::Status(status) => status.run(context),
+        Command::Key(key) => key.run(context),
+        Command::Config(config) => config.run(context),
+        Command::Explain(explain) => explain.run(context),
+        Command::Completions(completions) => completions.run(context),
+        Command::Man(man) => man.run(context),
+    }
+}

@@ -1,0 +1,98 @@
+//! The command line as data: help, completions and man pages all come from here.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::command;
+
+/// The heading of the options that every command has.
+const COMMON: &str = "Options of every command";
+
+/// Fault tolerance for CORBA: several replicas, one object reference, no lost and no doubled calls
+#[derive(Debug, Parser)]
+#[command(name = "quorba", version, after_help = crate::exit::HELP, max_term_width = 100)]
+#[command(disable_help_subcommand = true, propagate_version = true)]
+pub struct Arguments {
+    /// What is printed: text for people, or JSON, one object to a line
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Text)]
+    #[arg(value_name = "text|json", hide_possible_values = true, help_heading = COMMON)]
+    pub output: Format,
+
+    /// The longest that the command may take, such as 500ms, 10s, 1m30s
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration, help_heading = COMMON)]
+    pub timeout: Option<Duration>,
+
+    /// When to print in colour; auto is on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto)]
+    #[arg(value_name = "auto|always|never", hide_possible_values = true, help_heading = COMMON)]
+    pub color: Colour,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What a command prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+}
+
+/// When to print in colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+/// The commands, in the order of the help.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Up(command::up::Up),
+    Status(command::status::Status),
+    Key(command::key::Key),
+    Config(command::config::Config),
+    Explain(command::explain::Explain),
+    Completions(command::completions::Completions),
+    Man(command::man::Man),
+}
+
+/// `--config`, for the commands that need the domain file.
+#[derive(Clone, Debug, Args)]
+pub struct DomainFile {
+    /// The domain file
+    #[arg(short, long, value_name = "FILE", env = "QUORBA_CONFIG", hide_env_values = true)]
+    #[arg(default_value = "quorba.toml")]
+    pub config: PathBuf,
+}
+
+/// Reads a time such as `1m30s`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(time) if time.is_zero() => Err("a time longer than 0".to_owned()),
+        Ok(time) => Ok(time),
+        Err(_) => Err("a time has a unit: 500ms, 10s, 1m30s".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        for wrong in ["5", "0s", "-1s", "soon", ""] {
+            assert!(duration(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! One module per command: its arguments, and what it does with them.
+
+pub mod completions;
+pub mod config;
+pub mod explain;
+pub mod key;
+pub mod man;
+pub mod status;
+pub mod up;

@@ -1,0 +1,102 @@
+//! `quorba config`: the domain file.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use quorba_config::{Checked, Domain, Report};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, codes};
+
+/// Look at a domain file
+#[derive(Debug, Args)]
+pub struct Config {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show everything that is wrong with a domain file, and what is probably not meant
+    Check {
+        /// The domain file
+        #[arg(default_value = "quorba.toml", env = "QUORBA_CONFIG", hide_env_values = true)]
+        file: PathBuf,
+    },
+}
+
+impl Config {
+    pub fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let Action::Check { file } = self.action;
+        let Checked { domain, report } = quorba_config::check(&file);
+        if context.is_json() {
+            context.print_json(&answer_json(domain.as_ref(), &report))?;
+        } else {
+            context.print(&report.render(context.colours_stdout()))?;
+        }
+        let errors = report.error_count();
+        let Some(domain) = domain else {
+            let what = match errors {
+                1 => format!("{} has an error", file.display()),
+                _ => format!("{} has {errors} errors", file.display()),
+            };
+            let next = "repair what is marked, then check again; `quorba explain CODE` says more";
+            return Err(Failure::new(codes::DOMAIN_FILE, Exit::Failed, what, next));
+        };
+        if !context.is_json() {
+            context.print(&summary(&file.display().to_string(), &domain))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn summary(file: &str, domain: &Domain) -> String {
+    let count = |number: usize, word: &str| match number {
+        1 => format!("1 {word}"),
+        _ => format!("{number} {word}s"),
+    };
+    let survives = domain.nodes.len().saturating_sub(1) / 2;
+    format!(
+        "{file} is right: domain {}, {}, {}, {}; survives {} at a time\ndigest {:016x}\n",
+        domain.id,
+        count(domain.nodes.len(), "node"),
+        count(domain.groups.len(), "group"),
+        count(domain.warnings.len(), "warning"),
+        match survives {
+            0 => "no crash".to_owned(),
+            _ => count(survives, "crash").replace("crashs", "crashes"),
+        },
+        domain.digest()
+    )
+}
+
+fn answer_json(domain: Option<&Domain>, report: &Report) -> Value {
+    json!({
+        "file": report.path(),
+        "ok": domain.is_some(),
+        "problems": problems_json(report),
+        "domain": domain.map(|domain| json!({
+            "id": domain.id,
+            "digest": format!("{:016x}", domain.digest()),
+            "nodes": domain.nodes.iter().map(|node| &node.name).collect::<Vec<_>>(),
+            "groups": domain.groups.iter().map(|group| &group.name).collect::<Vec<_>>(),
+        })),
+    })
+}
+
+/// The problems of a file for `-o json`.
+pub fn problems_json(report: &Report) -> Value {
+    let problem = |problem: &quorba_config::Problem| {
+        json!({
+            "code": problem.code.as_str(),
+            "severity": if problem.is_warning() { "warning" } else { "error" },
+            "message": problem.message,
+            "line": problem.line,
+            "column": problem.column,
+            "help": problem.help,
+        })
+    };
+    report.problems().iter().map(problem).collect()
+}
