@@ -10,6 +10,7 @@
 mod deps;
 mod examples;
 mod say;
+mod tidy;
 mod workspace;
 
 use std::process::ExitCode;
@@ -30,11 +31,14 @@ enum Command {
     Deps,
     /// Build the examples into target/examples/
     Examples,
+    /// Check the rules that the compiler does not: edges, sizes, heads, words, links
+    Tidy,
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Deps => deps::run(),
         Command::Examples => examples::run(),
+        Command::Tidy => tidy::run(),
     }
 }

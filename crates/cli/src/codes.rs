@@ -22,8 +22,8 @@ const CLI: &[CodeText] = &[
     CodeText {
         code: "QB-CLI-003",
         title: "no node answers",
-        text: "The admin API of a node listens on loopback only, so a node can be asked only on its \
-               own machine, and by a user who can read its token (state_dir/admin.token). The \
+        text: "The admin API of a node listens on loopback only, so a node can be asked only on \
+               its own machine, and by a user who can read its token (state_dir/admin.token). The \
                message says for each node what happened: `not running` is a refused connection.",
     },
     CodeText {

@@ -3,8 +3,8 @@
 /// Longer words than this are not compared; nobody misspells one by two letters.
 const WORD_CHARS_MAX: usize = 64;
 
-/// The candidate that `word` was probably meant to be, if one is near enough: at most a third of
-/// its letters differ (upper and lower case do not), where two swapped neighbours count as one difference.
+/// The candidate that `word` was probably meant to be, if one is near enough: at most a third
+/// of its letters differ (upper and lower case do not); two swapped neighbours count as one.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

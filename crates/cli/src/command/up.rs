@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use anstyle::AnsiColor;
 use clap::Args;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use quorba_config::Domain;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::json;
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -63,7 +62,7 @@ impl Up {
             match start(&self.domain.config, &node.name, index, &sender) {
                 Ok(child) => nodes.push(Running { name: node.name.clone(), child, ended: None }),
                 Err(error) => {
-                    stop(&nodes, Signal::SIGKILL);
+                    stop(&nodes, Signal::KILL);
                     nodes.iter_mut().for_each(|node| drop(node.child.wait()));
                     let reason = system_reason(&error);
                     let what = format!("node {} cannot be started: {reason}", node.name);
@@ -148,18 +147,18 @@ fn supervise(
             Ok(Event::Signal(SIGCHLD)) => {
                 failed.extend(reap(context, &mut nodes, stopping.is_some()));
             }
-            Ok(Event::Signal(_)) if stopping.is_some() => stop(&nodes, Signal::SIGKILL),
+            Ok(Event::Signal(_)) if stopping.is_some() => stop(&nodes, Signal::KILL),
             Ok(Event::Signal(_)) => {
                 context.tell("stopping; once more to kill");
-                stop(&nodes, Signal::SIGTERM);
+                stop(&nodes, Signal::TERM);
                 stopping = Some(Instant::now() + STOP_TIME);
             }
             Err(RecvTimeoutError::Timeout) if stopping.is_some() => {
-                stop(&nodes, Signal::SIGKILL);
+                stop(&nodes, Signal::KILL);
                 stopping = Some(Instant::now() + STOP_TIME);
             }
             Err(RecvTimeoutError::Timeout) => {
-                stop(&nodes, Signal::SIGTERM);
+                stop(&nodes, Signal::TERM);
                 stopping = Some(Instant::now() + STOP_TIME);
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -216,12 +215,14 @@ fn reap(context: &Context, nodes: &mut [Running], stopping: bool) -> Vec<String>
 
 fn stop(nodes: &[Running], signal: Signal) {
     for node in nodes.iter().filter(|node| node.ended.is_none()) {
-        let Ok(pid) = i32::try_from(node.child.id()) else { continue };
         // The child has not been waited for, so the number is still its own.
-        match signal {
-            Signal::SIGKILL => drop(killpg(Pid::from_raw(pid), signal)),
-            _ => drop(nix::sys::signal::kill(Pid::from_raw(pid), signal)),
-        }
+        let pid = Pid::from_child(&node.child);
+        let told = match signal {
+            Signal::KILL => kill_process_group(pid, signal),
+            _ => kill_process(pid, signal),
+        };
+        // A process that has just ended cannot be told any more; SIGCHLD says so.
+        drop(told);
     }
 }
 
