@@ -1,1 +1,51 @@
 //! Totally ordered delivery of opaque payloads and agreed membership: the Totem ring.
+//!
+//! One [`Ring`] per node. It follows the Totem single-ring protocol (Amir et al., TOCS 13(4),
+//! 1995: "Amir95") with extended virtual synchrony (Moser et al., ICDCS 1994: "Moser94") and the
+//! accelerated ring (Babay and Amir, ICDCS 2016: "Babay16"); `docs/internals/totem.md` tells it
+//! in prose, and where and why it deviates.
+//!
+//! What it is not: it never looks inside a payload and knows no groups; it has no sockets, no
+//! clock, no randomness, no threads. Time and random salt come in as arguments.
+//!
+//! Invariants: the same inputs give the same outputs, to the byte; no input makes it panic or
+//! grow without bound; datagrams are authenticated, then decrypted, then parsed.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod circuit;
+mod commit;
+mod config;
+mod connectivity;
+mod deliver;
+mod gather;
+mod ids;
+mod install;
+mod limits;
+mod log;
+mod operational;
+mod output;
+mod partial;
+mod promise;
+mod queue;
+mod recovery;
+mod ring;
+mod seal;
+mod shared;
+mod snapshot;
+mod wire;
+
+pub use config::{Boot, Config, DATAGRAM_BYTES_LIMIT, DATAGRAM_BYTES_MIN, DomainKey, Timing};
+pub use ids::{Guarantee, Position, RingId, Ticket};
+pub use limits::{PAYLOAD_BYTES_MAX, QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX};
+pub use output::{
+    Delivery, Destination, Full, GatherReason, LeaveReason, Output, RefusedReason, TimerKind, View,
+    ViewKind,
+};
+pub use ring::Ring;
+pub use seal::SEAL_BYTES;
+pub use snapshot::{Counters, Protection, Snapshot, StateName};
+pub use wire::InvalidDatagram;

@@ -1,0 +1,101 @@
+//! From numbered packets to delivered messages, in one ring.
+//!
+//! Invariants: packets are delivered in the order of their numbers, each at most once; a safe one
+//! only when every member is known to have it, or in a transitional configuration; nothing is
+//! released before it is delivered here and received by all.
+
+use crate::circuit::Circuit;
+use crate::ids::{Guarantee, Position};
+use crate::log::Held;
+use crate::output::{Delivery, Output};
+use crate::shared::Core;
+use crate::wire::Chunks;
+use quorba_base::NodeSet;
+
+impl Circuit {
+    /// Delivers what can be delivered, says what is held and stable, and releases what all have.
+    /// Gives whether a safe message was delivered.
+    pub(crate) fn settle(&mut self, core: &mut Core) -> bool {
+        let all = self.all_received();
+        let mut safe = false;
+        while self.delivered < self.log.aru() {
+            let seq = self.delivered + 1;
+            let held = self.log.packet(seq).expect("packets up to aru are held").clone();
+            if held.guarantee == Guarantee::Safe {
+                if seq > all {
+                    break;
+                }
+                safe = true;
+            }
+            self.deliver_packet(core, seq, held);
+            self.delivered = seq;
+        }
+        self.log.release(all.min(self.delivered));
+        self.keep_promises(core, all);
+        safe
+    }
+
+    fn keep_promises(&mut self, core: &mut Core, all: u64) {
+        if self.promises.is_empty() {
+            return;
+        }
+        if self.promises.has_unheld()
+            && let Some(seq) = self.received_by(core.majority())
+            && let Some(ticket) = self.promises.majority_has(seq)
+        {
+            core.outputs.push_back(Output::Held(ticket));
+        }
+        if let Some(ticket) = self.promises.all_have(all) {
+            core.outputs.push_back(Output::Stable(ticket));
+        }
+    }
+
+    fn deliver_packet(&mut self, core: &mut Core, seq: u64, held: Held) {
+        if held.inner.is_some() {
+            return; // Recovery has taken it to the ring that it belongs to.
+        }
+        let (origin, incarnation) = (held.origin, self.incarnation(held.origin));
+        let chunks = Chunks::new(held.body).expect("bodies are checked when decoded");
+        for (index, chunk) in (0_u64..).zip(chunks) {
+            let chunk = chunk.expect("bodies are checked when decoded");
+            let ticket = chunk.ticket;
+            let payload = if origin == core.me() {
+                chunk.last.then(|| core.queue.deliver(ticket))
+            } else {
+                self.partials.take(origin, chunk)
+            };
+            let Some(payload) = payload else { continue };
+            let position = Position { ring: self.ring, seq: (seq << 16) + index };
+            core.counters.delivered += 1;
+            let delivery = Delivery { position, origin, incarnation, ticket, payload };
+            core.outputs.push_back(Output::Deliver(delivery));
+        }
+    }
+
+    /// End of the ring, part one (Amir95 §5, extended virtual synchrony): delivers up to the first
+    /// gap, or the first safe message that nobody of those who move together has delivered.
+    pub(crate) fn deliver_regular_rest(&mut self, core: &mut Core, delivered_by_some: u64) {
+        while let Some(held) = self.log.packet(self.delivered + 1).cloned() {
+            let seq = self.delivered + 1;
+            if held.guarantee == Guarantee::Safe && seq > delivered_by_some {
+                break;
+            }
+            self.deliver_packet(core, seq, held);
+            self.delivered = seq;
+        }
+    }
+
+    /// Part two, in the transitional configuration: delivers the rest. Behind a gap only what came
+    /// from `bound`, for what others sent there may depend on what is missing.
+    pub(crate) fn deliver_transitional(&mut self, core: &mut Core, bound: NodeSet) {
+        let mut gap = false;
+        for seq in self.delivered + 1..=self.log.high() {
+            match self.log.packet(seq).cloned() {
+                None => gap = true,
+                Some(held) if gap && !bound.contains(held.origin) => {}
+                Some(held) => self.deliver_packet(core, seq, held),
+            }
+            self.delivered = seq;
+        }
+    }
+}

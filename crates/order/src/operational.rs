@@ -1,0 +1,366 @@
+//! The operational state: order messages (Amir95 §4), keep the token where it is used.
+//!
+//! What it is not: membership; whatever casts doubt on the ring is answered with a [`Doubt`].
+//!
+//! Invariants: messages are numbered only while the token is here; the token rests only if nobody
+//! is known to need it, and never longer than its budget; what is sent from a resting token asks
+//! for the acknowledgements that the next rotation would otherwise bring.
+
+use crate::circuit::{Circuit, Place};
+use crate::ids::Guarantee;
+use crate::log::Held;
+use crate::output::{Destination, GatherReason, TimerKind};
+use crate::shared::Core;
+use crate::wire::{Ack, Data, Packet, Settled, Token};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use quorba_base::{Duration, Instant, NodeId, NodeSet};
+
+/// Data packets that leave before an accelerated token; the rest of the visit's follow it.
+const BEFORE_TOKEN: usize = 4;
+/// A member whose reception does not advance for so many token visits ...
+const FAIL_TO_RECEIVE_VISITS: u32 = 200;
+/// ... and for so long is excluded.
+const FAIL_TO_RECEIVE_AFTER: Duration = Duration::from_secs(2);
+/// A ring that has lasted this long gives the timeouts their usual length back.
+const STEADY: Duration = Duration::from_secs(2);
+
+/// Why the ring cannot go on as it is.
+pub(crate) type Doubt = GatherReason;
+
+/// Acknowledgements that were asked for.
+#[derive(Clone, Copy, Debug)]
+struct AckWait {
+    seq: u64,
+    deadline: Instant,
+}
+
+/// A member that lags behind.
+#[derive(Clone, Copy, Debug)]
+struct Laggard {
+    node: NodeId,
+    aru: u64,
+    visits: u32,
+    since: Instant,
+}
+
+/// An installed ring at work.
+pub(crate) struct Operational {
+    pub(crate) circuit: Circuit,
+    since: Instant,
+    ack_wait: Option<AckWait>,
+    laggard: Option<Laggard>,
+    presence_at: Instant,
+    presence_pause: Duration,
+}
+
+impl Operational {
+    pub(crate) fn new(core: &Core, circuit: Circuit) -> Self {
+        let pause = core.config.timing.presence_min;
+        Self {
+            circuit,
+            since: core.now,
+            ack_wait: None,
+            laggard: None,
+            presence_at: core.now + pause,
+            presence_pause: pause,
+        }
+    }
+
+    /// A token has come.
+    pub(crate) fn on_token(&mut self, core: &mut Core, token: Token) -> Option<Doubt> {
+        if !self.circuit.take_token(core, &token) {
+            return None;
+        }
+        if let Some(node) = self.find_laggard(core, &token) {
+            return Some(GatherReason::FailToReceive(node));
+        }
+        if core.now.since(self.since) > STEADY {
+            core.patience = 0;
+        }
+        self.visit(core, Box::new(token));
+        None
+    }
+
+    /// What is done whenever the token is here.
+    pub(crate) fn visit(&mut self, core: &mut Core, mut token: Box<Token>) {
+        let me = core.me();
+        let circuit = &mut self.circuit;
+        let repeated = circuit.serve_requests(core, &mut token);
+        token.sent = token.sent.saturating_sub(circuit.my_sent);
+        token.backlog = token.backlog.saturating_sub(circuit.my_backlog);
+        let batch = Self::number_batch(circuit, core, &mut token, repeated);
+        let backlog = core.queue.packets(core.limits.body_bytes);
+        let sent = repeated + batch.len() as u32;
+        token.sent = token.sent.saturating_add(sent);
+        token.backlog = token.backlog.saturating_add(backlog);
+        (circuit.my_sent, circuit.my_backlog) = (sent, backlog);
+        if !batch.is_empty() {
+            token.rest_owner = me;
+            circuit.rest_owner = me;
+        }
+        circuit.report(core, &mut token);
+        token.wanted = token.wanted.union(circuit.heard_wanted).intersection(circuit.members);
+        circuit.heard_wanted = NodeSet::EMPTY;
+        token.wanted.remove(me);
+        if circuit.delivered < circuit.log.aru() && !circuit.is_alone() {
+            token.safe_pending.insert(me);
+        } else {
+            token.safe_pending.remove(me);
+        }
+        if self.may_rest(core, &token) {
+            self.rest(core, token, batch);
+        } else {
+            self.send_and_pass(core, token, batch);
+        }
+        self.settle(core);
+    }
+
+    fn number_batch(
+        circuit: &mut Circuit,
+        core: &mut Core,
+        token: &mut Token,
+        repeated: u32,
+    ) -> Vec<Data> {
+        let body_bytes = core.limits.body_bytes;
+        let backlog = core.queue.packets(body_bytes);
+        let mut batch = Vec::new();
+        if backlog == 0 {
+            return batch;
+        }
+        let allowed = if circuit.is_alone() {
+            core.limits.visit_packets
+        } else {
+            circuit.allowance(core, token, backlog, repeated)
+        };
+        while batch.len() < allowed as usize {
+            let Some(packed) = core.queue.pack(body_bytes) else { break };
+            let held = Held {
+                origin: core.me(),
+                guarantee: packed.guarantee,
+                inner: None,
+                body: packed.body,
+            };
+            let data = circuit.number(core, token, held);
+            if let Some((first, through)) = packed.ends {
+                circuit.promises.note_sent(token.seq, first, through);
+            }
+            batch.push(data);
+        }
+        core.counters.packets_sent += batch.len() as u64;
+        batch
+    }
+
+    fn may_rest(&self, core: &Core, token: &Token) -> bool {
+        self.circuit.is_alone()
+            || token.rest_owner == core.me()
+                && token.wanted.is_empty()
+                && !self.circuit.must_circulate(core, token)
+    }
+
+    fn rest(&mut self, core: &mut Core, token: Box<Token>, mut batch: Vec<Data>) {
+        let budget = Duration::from_micros(u64::from(token.rest_budget_us));
+        if !self.circuit.is_alone() {
+            if let Some(last) = batch.last_mut() {
+                last.acks_wanted = Self::acks_wanted(core, &self.circuit, last.guarantee);
+                if last.acks_wanted > 0 && self.ack_wait.is_none() {
+                    let deadline = core.now + core.patient(core.config.timing.ack_wait);
+                    self.ack_wait = Some(AckWait { seq: last.seq, deadline });
+                }
+            }
+            for data in batch {
+                core.transmit(Destination::Others, &Packet::Data(data));
+            }
+        }
+        self.circuit.place = Place::Resting { token, until: core.now + budget };
+    }
+
+    /// How many successors must say at once that they have a packet.
+    fn acks_wanted(core: &Core, circuit: &Circuit, guarantee: Guarantee) -> u8 {
+        let others = circuit.members.len() - 1;
+        let wanted = match guarantee {
+            Guarantee::Safe => others,
+            Guarantee::Agreed if others + 1 < core.majority() => 0,
+            Guarantee::Agreed => core.majority() - 1,
+        };
+        wanted as u8
+    }
+
+    fn send_and_pass(&mut self, core: &mut Core, mut token: Box<Token>, batch: Vec<Data>) {
+        if !batch.is_empty() {
+            // Everyone shall say whether they have it.
+            self.circuit.start_rotation(core, &mut token);
+        }
+        self.ack_wait = None;
+        let early = if core.config.accelerated { BEFORE_TOKEN } else { usize::MAX };
+        let mut batch = batch.into_iter();
+        for data in batch.by_ref().take(early) {
+            core.transmit(Destination::Others, &Packet::Data(data));
+        }
+        self.circuit.pass(core, token);
+        for data in batch {
+            core.transmit(Destination::Others, &Packet::Data(data));
+        }
+    }
+
+    fn settle(&mut self, core: &mut Core) {
+        let before = self.circuit.delivered;
+        let safe = self.circuit.settle(core);
+        let resting = matches!(self.circuit.place, Place::Resting { .. });
+        if safe && resting && !self.circuit.is_alone() && self.circuit.delivered > before {
+            let stable = self.circuit.all_received();
+            let settled = Settled { ring: self.circuit.ring, stable };
+            core.transmit(Destination::Others, &Packet::Settled(settled));
+        }
+        self.renew_ack_wait(core);
+    }
+
+    fn renew_ack_wait(&mut self, core: &Core) {
+        let Some(wait) = self.ack_wait else { return };
+        let circuit = &self.circuit;
+        let undelivered = circuit.delivered < circuit.log.aru();
+        let known = if undelivered {
+            circuit.all_received()
+        } else {
+            circuit.received_by(core.majority()).unwrap_or(u64::MAX)
+        };
+        if known < wait.seq {
+            return;
+        }
+        let more = undelivered || circuit.promises.has_unheld();
+        let deadline = core.now + core.patient(core.config.timing.ack_wait);
+        let seq = circuit.log.high();
+        self.ack_wait = more.then_some(AckWait { seq, deadline });
+    }
+
+    /// A packet of this ring has come from `from`.
+    pub(crate) fn on_data(&mut self, core: &mut Core, from: NodeId, data: Data) {
+        let (seq, wanted, origin) = (data.seq, data.acks_wanted, data.origin);
+        self.circuit.take_packet(core, data);
+        if wanted > 0 && from == origin && self.circuit.log.aru() >= seq {
+            self.acknowledge(core, origin, wanted);
+        }
+        self.settle(core);
+    }
+
+    fn acknowledge(&self, core: &mut Core, origin: NodeId, wanted: u8) {
+        let mut node = origin;
+        for _ in 0..wanted {
+            node = self.circuit.members.successor(node).expect("a ring has members");
+            if node == core.me() {
+                let ack = Ack { ring: self.circuit.ring, aru: self.circuit.log.aru() };
+                core.transmit(Destination::Node(origin), &Packet::Ack(ack));
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn on_ack(&mut self, core: &mut Core, from: NodeId, ack: Ack) {
+        if ack.ring == self.circuit.ring && ack.aru <= self.circuit.log.high() {
+            self.circuit.learn(from, ack.aru);
+            self.settle(core);
+        }
+    }
+
+    pub(crate) fn on_settled(&mut self, core: &mut Core, settled: Settled) {
+        if settled.ring == self.circuit.ring {
+            self.circuit.learn_stable(settled.stable);
+            self.settle(core);
+        }
+    }
+
+    /// `from` asks for the token.
+    pub(crate) fn on_request(&mut self, core: &mut Core, from: NodeId) {
+        self.circuit.heard_wanted.insert(from);
+        if let Some(token) = self.lift(core) {
+            self.visit(core, token);
+        }
+    }
+
+    /// Takes the token from its rest.
+    fn lift(&mut self, core: &Core) -> Option<Box<Token>> {
+        match core::mem::replace(&mut self.circuit.place, Place::Away) {
+            Place::Away => None,
+            Place::Resting { mut token, until } => {
+                let left = until.since(core.now).as_micros();
+                token.rest_budget_us = u32::try_from(left).unwrap_or(u32::MAX);
+                Some(token)
+            }
+        }
+    }
+
+    /// Sends what was submitted, or asks for the token to do so.
+    pub(crate) fn flush(&mut self, core: &mut Core) {
+        let to_send = !core.queue.is_empty();
+        if to_send && let Some(token) = self.lift(core) {
+            self.visit(core, token);
+        } else if !self.circuit.is_alone() {
+            self.circuit.ask_for_token(core, to_send);
+        }
+    }
+
+    fn find_laggard(&mut self, core: &Core, token: &Token) -> Option<NodeId> {
+        let behind = token.members.iter().zip(&token.arus).min_by_key(|(_, aru)| **aru);
+        let (node, aru) = behind.map(|(node, aru)| (node, *aru))?;
+        if aru >= token.seq || node == core.me() {
+            self.laggard = None;
+            return None;
+        }
+        match &mut self.laggard {
+            Some(laggard) if laggard.node == node && laggard.aru == aru => {
+                laggard.visits += 1;
+                let long = core.now.since(laggard.since) > FAIL_TO_RECEIVE_AFTER;
+                (laggard.visits > FAIL_TO_RECEIVE_VISITS && long).then_some(node)
+            }
+            _ => {
+                self.laggard = Some(Laggard { node, aru, visits: 0, since: core.now });
+                None
+            }
+        }
+    }
+
+    pub(crate) fn on_timeout(&mut self, core: &mut Core) -> Option<Doubt> {
+        if self.circuit.is_lost(core) {
+            return Some(GatherReason::TokenLoss);
+        }
+        self.circuit.resend_if_due(core);
+        let rested = matches!(&self.circuit.place, Place::Resting { until, .. }
+            if *until <= core.now && !self.circuit.is_alone());
+        let unacked = self.ack_wait.is_some_and(|wait| wait.deadline <= core.now);
+        if (rested || unacked)
+            && let Some(mut token) = self.lift(core)
+        {
+            self.ack_wait = None;
+            self.circuit.start_rotation(core, &mut token);
+            self.visit(core, token);
+        }
+        self.show_presence(core);
+        None
+    }
+
+    /// Greets the nodes outside of the view, so that parted rings find each other.
+    fn show_presence(&mut self, core: &mut Core) {
+        if !self.is_present(core) || self.presence_at > core.now {
+            return;
+        }
+        for node in core.outside(self.circuit.members) {
+            if !core.is_held_off(node) {
+                core.greet(node, Some(self.circuit.ring));
+            }
+        }
+        self.presence_pause = (self.presence_pause * 2).min(core.config.timing.presence_max);
+        self.presence_at = core.now + self.presence_pause;
+    }
+
+    /// Whether it is on this node to greet those outside.
+    fn is_present(&self, core: &Core) -> bool {
+        let lowest = self.circuit.members.lowest() == Some(core.me());
+        lowest && !core.outside(self.circuit.members).is_empty()
+    }
+
+    pub(crate) fn next_timeout(&self, core: &Core) -> Option<(Instant, TimerKind)> {
+        let presence = self.is_present(core).then_some((self.presence_at, TimerKind::Presence));
+        let ack = self.ack_wait.map(|wait| (wait.deadline, TimerKind::AckWait));
+        [self.circuit.next_timeout(), presence, ack].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,561 @@
+//! The ring as its driver sees it: datagrams, time and submissions in; outputs out.
+//!
+//! What it is not: the protocol of a state. Here is decided which state hears of what, and which
+//! state follows.
+//!
+//! Invariants: nothing from a boot that is not proven live reaches a state; a packet of another
+//! ring changes nothing but, at most, starts a gather; every gather has a reason.
+
+use crate::circuit::Place;
+use crate::commit::{Commit, own_state};
+use crate::config::{Boot, Config};
+use crate::gather::{Attempt, Gather, Gathered};
+use crate::ids::{Guarantee, RingId, Ticket};
+use crate::install::install;
+use crate::operational::Operational;
+use crate::output::{Full, GatherReason, Output, RefusedReason, TimerKind};
+use crate::recovery::{Recovery, is_plausible};
+use crate::seal::{Accepted, Dropped};
+use crate::shared::Core;
+use crate::snapshot::{Protection, Snapshot, StateName};
+use crate::wire::{CommitToken, Data, Greeting, Join, Packet, Token};
+use alloc::boxed::Box;
+use bytes::{Bytes, BytesMut};
+use quorba_base::{Duration, Instant, NodeId, NodeSet};
+
+/// After a pause, what queued up meanwhile is dropped for this long.
+const FLUSH: Duration = Duration::from_millis(3);
+/// A ring that breaks this soon after it was formed makes the next attempt more patient.
+const SHORT_LIVED: Duration = Duration::from_millis(500);
+
+enum State {
+    Gather(Gather),
+    Commit(Commit),
+    Recovery(Box<Recovery>),
+    Operational(Box<Operational>),
+}
+
+/// One node's part of the Totem ring: a state machine without I/O, clock or randomness.
+///
+/// After every `handle_*` and [`Ring::submit`], the driver calls [`Ring::poll`] until it gives
+/// `None`, then waits for a datagram or for [`Ring::poll_timeout`].
+pub struct Ring {
+    core: Core,
+    /// Only taken out while one state turns into another.
+    state: Option<State>,
+    reason: GatherReason,
+    flush_until: Option<Instant>,
+    installed_at: Instant,
+}
+
+impl core::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Ring").field("snapshot", &self.snapshot()).finish_non_exhaustive()
+    }
+}
+
+impl Ring {
+    /// A ring that looks for others.
+    ///
+    /// # Panics
+    /// If `config.me` is not in `config.nodes`.
+    #[must_use]
+    pub fn new(config: Config, boot: Boot, now: Instant) -> Self {
+        assert!(config.nodes.contains(config.me), "a ring's own node is a node of its domain");
+        let me = NodeSet::EMPTY.with(config.me);
+        let mut core = Core::new(config, boot, now);
+        let attempt = Attempt::new(GatherReason::Boot, me);
+        let gather = Gather::new(&mut core, None, attempt);
+        let state = Some(State::Gather(gather));
+        let reason = GatherReason::Boot;
+        let mut ring = Self { core, state, reason, flush_until: None, installed_at: now };
+        ring.tick();
+        ring
+    }
+
+    /// A datagram came in, from whomever.
+    pub fn handle_datagram(&mut self, now: Instant, datagram: BytesMut) {
+        self.advance(now);
+        if self.flush_until.is_some_and(|until| until > self.core.now) {
+            self.core.counters.flushed += 1;
+            return;
+        }
+        let accepted = match self.core.sessions.open(self.core.now, datagram) {
+            Ok(accepted) => accepted,
+            Err(Dropped::Silently) => {
+                self.core.counters.refused += 1;
+                return;
+            }
+            Err(Dropped::Refused(node, reason)) => return self.core.refuse(node, reason),
+        };
+        self.core.counters.datagrams_received += 1;
+        match Packet::decode(&accepted.packet) {
+            Ok(packet) => self.dispatch(&accepted, packet),
+            Err(_) => self.core.refuse(accepted.from, RefusedReason::Malformed),
+        }
+    }
+
+    /// It is [`Ring::poll_timeout`]'s time, or later.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        self.tick();
+    }
+
+    /// There is evidence that `node`'s process is dead: it is not waited for.
+    pub fn handle_peer_lost(&mut self, now: Instant, node: NodeId) {
+        self.advance(now);
+        if node == self.core.me() || !self.core.config.nodes.contains(node) {
+            return;
+        }
+        if let Some(State::Gather(gather)) = &mut self.state {
+            let gathered = gather.on_peer_lost(&mut self.core, node);
+            return self.after_gather(gathered);
+        }
+        if self.members().contains(node) {
+            let incarnation = self.core.sessions.incarnation(node).unwrap_or(0);
+            let mut attempt = self.leave(GatherReason::PeerLost(node), NodeSet::EMPTY);
+            attempt.1.bury(node, incarnation);
+            self.gather(attempt);
+            self.tick();
+        }
+    }
+
+    /// Queues a message for everyone, this node included.
+    ///
+    /// # Errors
+    /// [`Full`]: the queue's limit of messages or bytes is reached (retry after deliveries), or
+    /// the payload is longer than [`crate::PAYLOAD_BYTES_MAX`] (no retry helps).
+    pub fn submit(
+        &mut self,
+        now: Instant,
+        payload: Bytes,
+        guarantee: Guarantee,
+    ) -> Result<Ticket, Full> {
+        self.core.now = self.core.now.max(now);
+        self.core.queue.submit(payload, guarantee)
+    }
+
+    /// The next thing to do. Packs and sends what was submitted when there is nothing else.
+    pub fn poll(&mut self) -> Option<Output> {
+        if self.core.outputs.is_empty()
+            && let Some(State::Operational(operational)) = &mut self.state
+        {
+            operational.flush(&mut self.core);
+        }
+        self.core.outputs.pop_front()
+    }
+
+    /// When [`Ring::handle_timeout`] wants to be called, and what for.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<(Instant, TimerKind)> {
+        match self.state.as_ref()? {
+            State::Gather(gather) => Some(gather.next_timeout()),
+            State::Commit(commit) => Some(commit.next_timeout()),
+            State::Recovery(recovery) => recovery.next_timeout(),
+            State::Operational(operational) => operational.next_timeout(&self.core),
+        }
+    }
+
+    /// Moves the time on, and notices if this process has stood still.
+    fn advance(&mut self, now: Instant) {
+        let due = self.poll_timeout().map(|(at, _)| at);
+        self.core.now = self.core.now.max(now);
+        let now = self.core.now;
+        if self.flush_until.is_some_and(|until| until <= now) {
+            self.flush_until = None;
+        }
+        if due.is_some_and(|due| now.since(due) > self.core.config.timing.pause) {
+            self.paused();
+        }
+    }
+
+    fn paused(&mut self) {
+        self.core.counters.pauses += 1;
+        let until = self.core.now + FLUSH;
+        self.flush_until = Some(until);
+        if self.members().len() > 1 {
+            let attempt = self.leave(GatherReason::Paused, NodeSet::EMPTY);
+            self.gather(attempt);
+        }
+        if let Some(State::Gather(gather)) = &mut self.state {
+            gather.wait_until(&self.core, until);
+        }
+    }
+
+    fn tick(&mut self) {
+        let core = &mut self.core;
+        match self.state.as_mut().expect("a ring is always in a state") {
+            State::Gather(gather) => {
+                let gathered = gather.on_timeout(core);
+                self.after_gather(gathered);
+            }
+            State::Commit(commit) => {
+                if commit.on_timeout(core) {
+                    core.less_patient();
+                    self.regather(GatherReason::CommitTimeout, NodeSet::EMPTY);
+                }
+            }
+            State::Recovery(recovery) => {
+                if recovery.on_timeout(core) {
+                    core.less_patient();
+                    self.regather(GatherReason::RecoveryTimeout, NodeSet::EMPTY);
+                }
+            }
+            State::Operational(operational) => {
+                if let Some(doubt) = operational.on_timeout(core) {
+                    self.doubt(doubt);
+                }
+            }
+        }
+    }
+
+    /// The ring cannot go on as it is.
+    fn doubt(&mut self, reason: GatherReason) {
+        if self.core.now.since(self.installed_at) < SHORT_LIVED {
+            self.core.less_patient();
+        }
+        let mut left = self.leave(reason, NodeSet::EMPTY);
+        if let GatherReason::FailToReceive(node) = reason {
+            let incarnation = self.core.sessions.incarnation(node).unwrap_or(0);
+            left.1.expel(node, incarnation);
+        }
+        self.gather(left);
+        self.tick();
+    }
+
+    fn regather(&mut self, reason: GatherReason, more: NodeSet) {
+        let left = self.leave(reason, more);
+        self.gather(left);
+        self.tick();
+    }
+
+    /// Leaves the present state for a gather of its members and `more`.
+    fn leave(
+        &mut self,
+        reason: GatherReason,
+        more: NodeSet,
+    ) -> (Option<Box<crate::circuit::Circuit>>, Attempt) {
+        let me = NodeSet::EMPTY.with(self.core.me());
+        let (old, attempt) = match self.state.take().expect("a ring is always in a state") {
+            State::Gather(Gather { old, attempt, .. }) => (old, Some(attempt)),
+            State::Commit(Commit { old, attempt, .. }) => (old, Some(attempt)),
+            State::Recovery(recovery) => (recovery.old, Some(recovery.attempt)),
+            State::Operational(operational) => (Some(Box::new(operational.circuit)), None),
+        };
+        let members = match (&attempt, &old) {
+            (Some(attempt), _) => attempt.proc.difference(attempt.fail),
+            (None, Some(old)) => old.members,
+            (None, None) => me,
+        };
+        let proc = members.union(more).union(me);
+        let next = match attempt {
+            Some(attempt) => attempt.again(reason, proc),
+            None => Attempt::new(reason, proc),
+        };
+        (old, next)
+    }
+
+    fn gather(&mut self, left: (Option<Box<crate::circuit::Circuit>>, Attempt)) {
+        let (old, attempt) = left;
+        self.reason = attempt.reason;
+        self.state = Some(State::Gather(Gather::new(&mut self.core, old, attempt)));
+    }
+
+    fn after_gather(&mut self, gathered: Gathered) {
+        match gathered {
+            Gathered::Waiting => {}
+            Gathered::Stalled => {
+                self.core.less_patient();
+                self.regather(GatherReason::CommitTimeout, NodeSet::EMPTY);
+            }
+            Gathered::Represent => {
+                let Some(State::Gather(gather)) = self.state.take() else {
+                    unreachable!("only a gather makes a representative");
+                };
+                let old = gather.old.as_deref();
+                let token = Commit::mint(&mut self.core, old, &gather.attempt);
+                self.commit(gather, token);
+            }
+        }
+    }
+
+    /// Enters the commit state with a token that has this node's entry.
+    fn commit(&mut self, gather: Gather, token: CommitToken) {
+        let Gather { old, attempt, .. } = gather;
+        if token.members.len() == 1 {
+            let mut recovery = Recovery::new(&mut self.core, old, attempt, &token);
+            let mut first = Box::new(recovery.circuit.first_token());
+            first.recovering = NodeSet::EMPTY;
+            first.complete = true;
+            recovery.circuit.take_token(&mut self.core, &first);
+            return self.install(recovery, first);
+        }
+        self.state = Some(State::Commit(Commit::enter(&mut self.core, old, attempt, token)));
+    }
+
+    fn install(&mut self, recovery: Recovery, token: Box<Token>) {
+        let mut operational = install(&mut self.core, recovery);
+        self.installed_at = self.core.now;
+        operational.visit(&mut self.core, token);
+        self.state = Some(State::Operational(Box::new(operational)));
+    }
+
+    fn dispatch(&mut self, accepted: &Accepted, packet: Packet) {
+        let from = accepted.from;
+        match &packet {
+            Packet::Hello(greeting) | Packet::Join(Join { greeting, .. }) => {
+                if !self.admit(accepted, greeting) {
+                    return;
+                }
+            }
+            _ if !accepted.proven => return,
+            _ => {}
+        }
+        match packet {
+            Packet::Data(data) => self.on_data(from, data),
+            Packet::Token(token) => self.on_token(from, token),
+            Packet::Join(join) => self.on_join(from, &join),
+            Packet::Commit(commit) => self.on_commit(commit),
+            Packet::Hello(_) => self.on_foreign(from),
+            Packet::Request(request) => {
+                if let Some((operational, core)) = self.operational(request.ring) {
+                    operational.on_request(core, from);
+                }
+            }
+            Packet::Ack(ack) => {
+                if let Some((operational, core)) = self.operational(ack.ring) {
+                    operational.on_ack(core, from, ack);
+                }
+            }
+            Packet::Settled(settled) => {
+                if let Some((operational, core)) = self.operational(settled.ring) {
+                    operational.on_settled(core, settled);
+                }
+            }
+        }
+    }
+
+    fn operational(&mut self, ring: RingId) -> Option<(&mut Operational, &mut Core)> {
+        match &mut self.state {
+            Some(State::Operational(operational)) if operational.circuit.ring == ring => {
+                Some((operational, &mut self.core))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a greeting's sender is live and of this domain.
+    fn admit(&mut self, accepted: &Accepted, greeting: &Greeting) -> bool {
+        let from = accepted.from;
+        if greeting.domain_digest != self.core.config.domain_digest {
+            self.core.refuse(from, RefusedReason::Digest);
+            return false;
+        }
+        if accepted.proven {
+            return true;
+        }
+        if !greeting.echoes(self.core.me(), &self.core.boot.session) {
+            let ring = self.installed();
+            self.core.greet(from, ring);
+            return false;
+        }
+        self.core.sessions.prove(accepted);
+        self.core.meet_boot(from, accepted.boot.incarnation);
+        if let Some(State::Gather(gather)) = &mut self.state {
+            gather.on_proven(&self.core);
+        }
+        true
+    }
+
+    fn on_data(&mut self, from: NodeId, data: Data) {
+        let core = &mut self.core;
+        match &mut self.state {
+            Some(State::Operational(operational)) if operational.circuit.ring == data.ring => {
+                if operational.circuit.members.contains(data.origin) {
+                    operational.on_data(core, from, data);
+                }
+            }
+            Some(State::Recovery(recovery)) if recovery.circuit.ring == data.ring => {
+                if recovery.has_member(data.origin) {
+                    recovery.on_data(core, data);
+                }
+            }
+            Some(State::Gather(gather)) => gather.on_old_data(core, data),
+            _ => self.on_foreign(from),
+        }
+    }
+
+    fn on_token(&mut self, from: NodeId, token: Token) {
+        let core = &mut self.core;
+        match &mut self.state {
+            Some(State::Operational(operational)) if operational.circuit.ring == token.ring => {
+                if let Some(doubt) = operational.on_token(core, token) {
+                    self.doubt(doubt);
+                }
+            }
+            Some(State::Recovery(recovery)) if recovery.circuit.ring == token.ring => {
+                if let Some(token) = recovery.on_token(core, token) {
+                    self.install_recovered(token);
+                }
+            }
+            _ => self.on_foreign(from),
+        }
+    }
+
+    fn install_recovered(&mut self, token: Box<Token>) {
+        let Some(State::Recovery(recovery)) = self.state.take() else {
+            unreachable!("only recovery installs");
+        };
+        self.install(*recovery, token);
+    }
+
+    /// A packet of another ring, or of none: its sender may want to merge.
+    fn on_foreign(&mut self, from: NodeId) {
+        if let Some(State::Operational(operational)) = &self.state
+            && !operational.circuit.members.contains(from)
+            && !self.core.is_held_off(from)
+        {
+            self.regather(GatherReason::ForeignMessage(from), NodeSet::EMPTY.with(from));
+        }
+    }
+
+    fn on_join(&mut self, from: NodeId, join: &Join) {
+        self.core.ring_seq_seen = self.core.ring_seq_seen.max(join.ring_seq);
+        let stale = join.ring_seq < self.core.memory(from).ring_seq_floor;
+        let excludes_me = join.fail.contains(self.core.me());
+        let boot = self.core.sessions.incarnation(from);
+        let react = match self.state.as_ref().expect("a ring is always in a state") {
+            State::Gather(_) => !stale,
+            State::Commit(commit) => {
+                let members = commit.attempt.proc.difference(commit.attempt.fail);
+                members.contains(from) && join.ring_seq >= commit.ring.seq
+            }
+            State::Recovery(recovery) => {
+                let circuit = &recovery.circuit;
+                let reborn = boot != Some(circuit.incarnation(from));
+                circuit.members.contains(from) && (reborn || join.ring_seq >= circuit.ring.seq)
+            }
+            State::Operational(operational) => {
+                let circuit = &operational.circuit;
+                let member =
+                    circuit.members.contains(from) && boot == Some(circuit.incarnation(from));
+                !stale && !excludes_me && (member || !self.core.is_held_off(from))
+            }
+        };
+        if !react {
+            return;
+        }
+        if !matches!(self.state, Some(State::Gather(_))) {
+            let left = self.leave(GatherReason::Join(from), NodeSet::EMPTY.with(from));
+            self.gather(left);
+        }
+        if let Some(State::Gather(gather)) = &mut self.state {
+            let gathered = gather.on_join(&mut self.core, from, join);
+            self.after_gather(gathered);
+        }
+        if matches!(self.state, Some(State::Gather(_))) {
+            self.tick();
+        }
+    }
+
+    fn on_commit(&mut self, mut token: CommitToken) {
+        let me = self.core.me();
+        match self.state.take().expect("a ring is always in a state") {
+            State::Gather(gather) => {
+                let fresh = token.ring.seq > self.core.ring_seq
+                    && token.members == gather.target()
+                    && token.members.contains(me)
+                    && token.state_of(me).is_none()
+                    && usize::from(token.hop) < token.members.len();
+                if fresh {
+                    token.fill(me, own_state(&self.core, gather.old.as_deref()));
+                    self.commit(gather, token);
+                } else {
+                    self.state = Some(State::Gather(gather));
+                }
+            }
+            State::Commit(commit) => {
+                let accepts = commit.accepts(&self.core, &mut token)
+                    && is_plausible(&self.core, commit.old.as_deref(), &token);
+                self.state = Some(if accepts {
+                    State::Recovery(Box::new(Recovery::follow(&mut self.core, commit, token)))
+                } else {
+                    State::Commit(commit)
+                });
+            }
+            State::Recovery(mut recovery) => {
+                let first = recovery.on_commit(&self.core, &token);
+                self.state = Some(State::Recovery(recovery));
+                if let Some(first) = first {
+                    self.on_token(me, first);
+                }
+            }
+            operational @ State::Operational(_) => self.state = Some(operational),
+        }
+    }
+
+    /// The ring installed last.
+    fn installed(&self) -> Option<RingId> {
+        self.installed_circuit().map(|circuit| circuit.ring)
+    }
+
+    fn installed_circuit(&self) -> Option<&crate::circuit::Circuit> {
+        match self.state.as_ref()? {
+            State::Gather(gather) => gather.old.as_deref(),
+            State::Commit(commit) => commit.old.as_deref(),
+            State::Recovery(recovery) => recovery.old.as_deref(),
+            State::Operational(operational) => Some(&operational.circuit),
+        }
+    }
+
+    /// Members of the ring, or of the one that is being formed.
+    fn members(&self) -> NodeSet {
+        match self.state.as_ref().expect("a ring is always in a state") {
+            State::Gather(gather) => gather.attempt.proc,
+            State::Commit(commit) => commit.attempt.proc.difference(commit.attempt.fail),
+            State::Recovery(recovery) => recovery.circuit.members,
+            State::Operational(operational) => operational.circuit.members,
+        }
+    }
+
+    /// A look at everything, for people.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let core = &self.core;
+        let state = match self.state.as_ref().expect("a ring is always in a state") {
+            State::Gather(_) => StateName::Gather,
+            State::Commit(_) => StateName::Commit,
+            State::Recovery(_) => StateName::Recovery,
+            State::Operational(_) => StateName::Operational,
+        };
+        let circuit = self.installed_circuit();
+        let resting = |place: &Place| matches!(place, Place::Resting { .. });
+        let operational = state == StateName::Operational;
+        Snapshot {
+            state,
+            reason: self.reason,
+            protection: if core.config.encrypt {
+                Protection::Sealed
+            } else {
+                Protection::NoneAtAll
+            },
+            ring: circuit.map(|c| c.ring),
+            members: circuit.map_or(NodeSet::EMPTY, |c| c.members),
+            has_token: operational && circuit.is_some_and(|c| resting(&c.place)),
+            rest_owner: circuit.filter(|_| operational).map(|c| c.rest_owner),
+            rotation: circuit.map_or(Duration::ZERO, |c| c.rotation()),
+            token_loss: circuit.map_or(Duration::ZERO, |c| c.token_loss(core)),
+            packets: circuit
+                .map_or([0; 4], |c| [c.log.high(), c.log.aru(), c.delivered, c.all_received()]),
+            log_packets: circuit.map_or(0, |c| c.log.len()),
+            queue_messages: core.queue.messages(),
+            queue_bytes: core.queue.bytes(),
+            in_flight: core.queue.in_flight(),
+            partial_bytes: circuit.map_or(0, |c| c.partials.bytes()),
+            misfits: circuit.map_or(0, |c| c.partials.misfits()),
+            unheld: circuit.and_then(|c| c.promises.unheld()),
+            patience: core.patience,
+            counters: core.counters,
+        }
+    }
+}

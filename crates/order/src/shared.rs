@@ -1,0 +1,208 @@
+//! What every state shares: identity, sealing, queues, outputs, memory of other nodes.
+//!
+//! What it is not: protocol. The states decide; this keeps and counts.
+//!
+//! Invariants: a ring number is persisted (ahead, in blocks) before a token that carries it is
+//! transmitted; `ring_seq` only grows.
+
+use crate::config::{Boot, Config};
+use crate::ids::RingId;
+use crate::limits::Limits;
+use crate::output::{Destination, LeaveReason, Output, RefusedReason};
+use crate::queue::Queue;
+use crate::seal::{BootId, Sealer, SessionId, Sessions, session_id};
+use crate::snapshot::Counters;
+use crate::wire::{Greeting, Packet};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use quorba_base::{Duration, Instant, NODES_MAX, NodeId, NodeSet};
+
+/// Ring numbers are persisted this many ahead, so that forming a ring waits for no disk.
+const PERSIST_BLOCK: u64 = 64;
+/// The same refusal is reported once in this time.
+const REFUSED_PAUSE: Duration = Duration::from_secs(1);
+/// Greetings to one node are at least this far apart.
+const GREETING_PAUSE: Duration = Duration::from_millis(2);
+/// Timeouts are stretched at most by two to this power while rings keep failing.
+const PATIENCE_MAX: u32 = 5;
+
+/// What is remembered of another node across rings.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Memory {
+    /// Joins of this node with a lower ring number are from before it was in that ring.
+    pub(crate) ring_seq_floor: u64,
+    /// Its wish to merge is ignored until then.
+    pub(crate) hold_off_until: Instant,
+    pub(crate) hold_off: Duration,
+    /// When it last became a member.
+    pub(crate) joined_at: Instant,
+    greeted_at: Option<Instant>,
+    /// The boot that the memory is about.
+    incarnation: u64,
+}
+
+/// Shared by all states.
+pub(crate) struct Core {
+    pub(crate) config: Config,
+    pub(crate) limits: Limits,
+    pub(crate) boot: BootId,
+    pub(crate) sealer: Sealer,
+    pub(crate) sessions: Sessions,
+    pub(crate) outputs: VecDeque<Output>,
+    pub(crate) queue: Queue,
+    pub(crate) counters: Counters,
+    /// The highest ring number of a commit token that I accepted.
+    pub(crate) ring_seq: u64,
+    /// The highest ring number that anyone told me of.
+    pub(crate) ring_seq_seen: u64,
+    persisted: u64,
+    pub(crate) memories: Vec<Memory>,
+    refused: BTreeMap<(NodeId, u8), Instant>,
+    /// Doublings of timeouts while rings keep failing.
+    pub(crate) patience: u32,
+    pub(crate) now: Instant,
+}
+
+impl Core {
+    pub(crate) fn new(config: Config, boot: Boot, now: Instant) -> Self {
+        let session = session_id(&boot.salt);
+        let id = BootId { node: config.me, incarnation: boot.incarnation, session };
+        let key = config.domain_key.clone();
+        let sealer = Sealer::new(&key, id, config.encrypt);
+        let sessions = Sessions::new(config.me, config.nodes, key, config.encrypt);
+        let mut core = Self {
+            limits: Limits::new(&config),
+            boot: id,
+            sealer,
+            sessions,
+            outputs: VecDeque::new(),
+            queue: Queue::default(),
+            counters: Counters::default(),
+            ring_seq: boot.ring_seq_min,
+            ring_seq_seen: boot.ring_seq_min,
+            persisted: boot.ring_seq_min,
+            memories: vec![Memory::default(); NODES_MAX],
+            refused: BTreeMap::new(),
+            patience: 0,
+            now,
+            config,
+        };
+        core.persist(boot.ring_seq_min);
+        core
+    }
+
+    pub(crate) const fn me(&self) -> NodeId {
+        self.config.me
+    }
+
+    /// How many nodes are a majority of the domain.
+    pub(crate) const fn majority(&self) -> usize {
+        self.config.nodes.len() / 2 + 1
+    }
+
+    /// `duration`, stretched while rings keep failing.
+    pub(crate) fn patient(&self, duration: Duration) -> Duration {
+        duration.saturating_mul(1 << self.patience)
+    }
+
+    pub(crate) fn less_patient(&mut self) {
+        self.patience = (self.patience + 1).min(PATIENCE_MAX);
+    }
+
+    pub(crate) fn memory(&mut self, node: NodeId) -> &mut Memory {
+        &mut self.memories[usize::from(node.index())]
+    }
+
+    fn persist(&mut self, ring_seq: u64) {
+        if ring_seq >= self.persisted {
+            self.persisted = ring_seq + PERSIST_BLOCK;
+            self.outputs.push_back(Output::Persist { ring_seq: self.persisted });
+        }
+    }
+
+    /// A ring id that was never used: above all numbers that I used or heard of.
+    pub(crate) fn mint_ring(&mut self) -> RingId {
+        let seq = self.ring_seq.max(self.ring_seq_seen) + 1;
+        self.persist(seq);
+        self.ring_seq = seq;
+        RingId { seq, representative: self.me() }
+    }
+
+    /// Seals and queues `packet`.
+    pub(crate) fn transmit(&mut self, to: Destination, packet: &Packet) {
+        let bytes = match packet {
+            Packet::Data(data) => data.encoded_bytes(),
+            _ => 256,
+        };
+        let mut datagram = Sealer::start(bytes);
+        packet.encode(&mut datagram);
+        self.sealer.seal(&mut datagram);
+        self.counters.datagrams_sent += 1;
+        self.outputs.push_back(Output::Transmit { to, datagram });
+    }
+
+    /// Reports a refusal, unless the same was reported within a second.
+    pub(crate) fn refuse(&mut self, node: NodeId, reason: RefusedReason) {
+        self.counters.refused += 1;
+        let key = (node, reason as u8);
+        let now = self.now;
+        if self.refused.get(&key).is_some_and(|at| now.since(*at) < REFUSED_PAUSE) {
+            return;
+        }
+        self.refused.insert(key, now);
+        self.outputs.push_back(Output::Refused { node, reason });
+    }
+
+    /// Who I am and whom I hear.
+    pub(crate) fn greeting(&self, ring: Option<RingId>) -> Greeting {
+        let echoes: Vec<(NodeId, SessionId)> = self.sessions.heard().collect();
+        Greeting { domain_digest: self.config.domain_digest, ring, echoes }
+    }
+
+    /// Greets `node`, unless that was done a moment ago.
+    pub(crate) fn greet(&mut self, node: NodeId, ring: Option<RingId>) {
+        let now = self.now;
+        let memory = self.memory(node);
+        if memory.greeted_at.is_some_and(|at| now.since(at) < GREETING_PAUSE) {
+            return;
+        }
+        memory.greeted_at = Some(now);
+        let hello = Packet::Hello(self.greeting(ring));
+        self.transmit(Destination::Node(node), &hello);
+    }
+
+    /// A new boot of `node` is a new node: what was remembered of the old one is void.
+    pub(crate) fn meet_boot(&mut self, node: NodeId, incarnation: u64) {
+        let memory = self.memory(node);
+        if memory.incarnation != incarnation {
+            *memory = Memory { incarnation, greeted_at: memory.greeted_at, ..Memory::default() };
+        }
+    }
+
+    /// `node` was left out of a ring that it might have been in: wait before merging with it.
+    pub(crate) fn hold_off(&mut self, node: NodeId, cause: LeaveReason) {
+        let (first, most) = match cause {
+            LeaveReason::Unreachable | LeaveReason::FailedToReceive => (500, 10_000),
+            LeaveReason::Silent | LeaveReason::Parted => (20, 320),
+            LeaveReason::ProcessLost | LeaveReason::Restarted => return,
+        };
+        let now = self.now;
+        let memory = self.memory(node);
+        if now.since(memory.joined_at) > Duration::from_secs(30) {
+            memory.hold_off = Duration::ZERO;
+        }
+        let doubled = memory.hold_off.saturating_mul(2);
+        memory.hold_off = doubled.clamp(Duration::from_millis(first), Duration::from_millis(most));
+        memory.hold_off_until = now + memory.hold_off;
+    }
+
+    pub(crate) fn is_held_off(&self, node: NodeId) -> bool {
+        self.memories[usize::from(node.index())].hold_off_until > self.now
+    }
+
+    /// Nodes of the domain that are not in `members`.
+    pub(crate) const fn outside(&self, members: NodeSet) -> NodeSet {
+        self.config.nodes.difference(members)
+    }
+}

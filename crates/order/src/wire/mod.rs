@@ -1,0 +1,234 @@
+//! The packets inside of sealed datagrams: typed values, and their bytes.
+//!
+//! What it is not: a judge of sense. A packet that parses may still be old, foreign or refused;
+//! that is for the states.
+//!
+//! Invariants: every length and count is checked against a named limit before it is used or
+//! added; a decoder returns a whole value or [`InvalidDatagram`]; integers are big-endian, or
+//! LEB128 where this page says varint; what is encoded decodes to an equal value.
+
+mod commit;
+mod data;
+mod join;
+mod token;
+
+pub(crate) use commit::{CommitToken, MemberState, OldState};
+pub(crate) use data::{
+    Chunk, Chunks, DATA_HEADER_BYTES, Data, Inner, RECOVERED_HEADER_BYTES, TICKET_BYTES,
+    chunk_overhead, push_chunk, push_padding,
+};
+pub(crate) use join::{Greeting, Join};
+pub(crate) use token::{GapRange, RANGE_PACKETS_MAX, REQUESTS_MAX, Token};
+
+use crate::ids::RingId;
+use bytes::{BufMut, Bytes, BytesMut};
+use quorba_base::{NodeId, NodeSet};
+
+/// A packet that came through the seal and does not parse. Fault of the sender's program; the
+/// same bytes will never parse, so retrying does not help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvalidDatagram {
+    /// It ends before a field does.
+    Short,
+    /// It goes on behind its last field.
+    Trailing,
+    /// No such kind of packet.
+    Kind(u8),
+    /// A count or length above its limit.
+    Count(u64),
+    /// A node id or set outside of the domain's range.
+    Node,
+    /// A field that must be something else, named.
+    Field(&'static str),
+}
+
+const KIND_DATA: u8 = 1;
+const KIND_TOKEN: u8 = 2;
+const KIND_REQUEST: u8 = 3;
+const KIND_ACK: u8 = 4;
+const KIND_JOIN: u8 = 5;
+const KIND_HELLO: u8 = 6;
+const KIND_COMMIT: u8 = 7;
+const KIND_SETTLED: u8 = 8;
+
+/// Asks the holder of a resting token to pass it on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TokenRequest {
+    pub(crate) ring: RingId,
+}
+
+/// Tells a sender up to where its receiver has everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ack {
+    pub(crate) ring: RingId,
+    pub(crate) aru: u64,
+}
+
+/// Tells all members up to where all of them have everything, so that they can deliver safe
+/// messages while the token rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settled {
+    pub(crate) ring: RingId,
+    pub(crate) stable: u64,
+}
+
+/// Any packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Packet {
+    Data(Data),
+    Token(Token),
+    Request(TokenRequest),
+    Ack(Ack),
+    Join(Join),
+    Hello(Greeting),
+    Commit(CommitToken),
+    Settled(Settled),
+}
+
+impl Packet {
+    /// Parses the plaintext of a datagram. Payloads are slices of it.
+    pub(crate) fn decode(packet: &Bytes) -> Result<Self, InvalidDatagram> {
+        let mut reader = Reader::new(packet);
+        let decoded = match reader.u8()? {
+            KIND_DATA => return Data::decode(packet).map(Self::Data),
+            KIND_TOKEN => Self::Token(Token::decode(&mut reader)?),
+            KIND_REQUEST => Self::Request(TokenRequest { ring: reader.ring()? }),
+            KIND_ACK => Self::Ack(Ack { ring: reader.ring()?, aru: reader.u64()? }),
+            KIND_JOIN => Self::Join(Join::decode(&mut reader)?),
+            KIND_HELLO => Self::Hello(Greeting::decode(&mut reader)?),
+            KIND_COMMIT => Self::Commit(CommitToken::decode(&mut reader)?),
+            KIND_SETTLED => Self::Settled(Settled { ring: reader.ring()?, stable: reader.u64()? }),
+            kind => return Err(InvalidDatagram::Kind(kind)),
+        };
+        reader.end()?;
+        Ok(decoded)
+    }
+
+    /// Appends the packet's bytes.
+    pub(crate) fn encode(&self, out: &mut BytesMut) {
+        match self {
+            Self::Data(data) => data.encode(out),
+            Self::Token(token) => {
+                out.put_u8(KIND_TOKEN);
+                token.encode(out);
+            }
+            Self::Request(request) => {
+                out.put_u8(KIND_REQUEST);
+                put_ring(out, request.ring);
+            }
+            Self::Ack(ack) => {
+                out.put_u8(KIND_ACK);
+                put_ring(out, ack.ring);
+                out.put_u64(ack.aru);
+            }
+            Self::Join(join) => {
+                out.put_u8(KIND_JOIN);
+                join.encode(out);
+            }
+            Self::Hello(greeting) => {
+                out.put_u8(KIND_HELLO);
+                greeting.encode(out);
+            }
+            Self::Commit(commit) => {
+                out.put_u8(KIND_COMMIT);
+                commit.encode(out);
+            }
+            Self::Settled(settled) => {
+                out.put_u8(KIND_SETTLED);
+                put_ring(out, settled.ring);
+                out.put_u64(settled.stable);
+            }
+        }
+    }
+}
+
+/// Bytes of an encoded ring id.
+const RING_BYTES: usize = 9;
+
+fn put_ring(out: &mut BytesMut, ring: RingId) {
+    out.put_u64(ring.seq);
+    out.put_u8(ring.representative.index());
+}
+
+/// LEB128.
+fn put_varint(out: &mut BytesMut, mut value: u64) {
+    while value >= 0x80 {
+        out.put_u8(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.put_u8(value as u8);
+}
+
+/// Takes fields off the front of a packet.
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    const fn new(rest: &'a [u8]) -> Self {
+        Self { rest }
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], InvalidDatagram> {
+        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(InvalidDatagram::Short)?;
+        self.rest = rest;
+        Ok(*head)
+    }
+
+    fn u8(&mut self) -> Result<u8, InvalidDatagram> {
+        Ok(self.take::<1>()?[0])
+    }
+
+    fn u16(&mut self) -> Result<u16, InvalidDatagram> {
+        Ok(u16::from_be_bytes(self.take()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, InvalidDatagram> {
+        Ok(u32::from_be_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, InvalidDatagram> {
+        Ok(u64::from_be_bytes(self.take()?))
+    }
+
+    fn node(&mut self) -> Result<NodeId, InvalidDatagram> {
+        NodeId::new(self.u8()?).ok_or(InvalidDatagram::Node)
+    }
+
+    fn set(&mut self) -> Result<NodeSet, InvalidDatagram> {
+        Ok(NodeSet::from_bits(self.u64()?))
+    }
+
+    fn ring(&mut self) -> Result<RingId, InvalidDatagram> {
+        Ok(RingId { seq: self.u64()?, representative: self.node()? })
+    }
+
+    /// A count of things to come, at most `max`.
+    fn count(&mut self, max: usize) -> Result<usize, InvalidDatagram> {
+        let count = usize::from(self.u8()?);
+        if count > max { Err(InvalidDatagram::Count(count as u64)) } else { Ok(count) }
+    }
+
+    fn varint(&mut self) -> Result<u64, InvalidDatagram> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.u8()?;
+            let bits = u64::from(byte & 0x7f);
+            if shift == 63 && bits > 1 {
+                return Err(InvalidDatagram::Field("varint"));
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(InvalidDatagram::Field("varint"))
+    }
+
+    const fn end(&self) -> Result<(), InvalidDatagram> {
+        if self.rest.is_empty() { Ok(()) } else { Err(InvalidDatagram::Trailing) }
+    }
+}
+
+#[cfg(test)]
+mod tests;
