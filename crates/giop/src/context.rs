@@ -1,0 +1,113 @@
+//! Service contexts that Quorba reads: code sets and the FT ones. All are encapsulations.
+
+use crate::cdr::{Reader, Writer};
+use crate::error::MessageError;
+use crate::version::Endian;
+use alloc::vec::Vec;
+
+/// CodeSets (GIOP §13.10.2.6).
+pub const CODE_SETS: u32 = 1;
+/// FT_GROUP_VERSION (FT-CORBA §23.2.7.1).
+pub const FT_GROUP_VERSION: u32 = 12;
+/// FT_REQUEST (FT-CORBA §23.2.8.1).
+pub const FT_REQUEST: u32 = 13;
+
+/// TimeT of the POSIX epoch: 100 ns since 1582-10-15 (TimeBase §2.1).
+pub const TIME_T_OF_UNIX_EPOCH: u64 = 0x01B2_1DD2_1381_4000;
+
+/// The longest client id that is taken.
+const CLIENT_ID_BYTES_MAX: usize = 1024;
+
+/// Which code sets a client uses on a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CodeSets {
+    /// For char and string.
+    pub char_data: u32,
+    /// For wchar and wstring.
+    pub wchar_data: u32,
+}
+
+impl CodeSets {
+    /// Reads the context's data.
+    ///
+    /// # Errors
+    /// If it is no such context.
+    pub fn decode(data: &[u8]) -> Result<Self, MessageError> {
+        let mut reader = Reader::encapsulation(data)?;
+        let char_data = reader.read_u32("char code set")?;
+        Ok(Self { char_data, wchar_data: reader.read_u32("wchar code set")? })
+    }
+
+    /// The context's data.
+    #[must_use]
+    pub fn encode(&self, endian: Endian) -> Vec<u8> {
+        let mut writer = Writer::encapsulation(endian);
+        writer.write_u32(self.char_data);
+        writer.write_u32(self.wchar_data);
+        writer.finish()
+    }
+}
+
+/// A client's own name for a request, the same in every repetition of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FtRequest {
+    /// Unique per client ORB, opaque.
+    pub client_id: Vec<u8>,
+    /// Unique per request of that client.
+    pub retention_id: i32,
+    /// Until when the client may repeat it, TimeT; some clients count from 1970.
+    pub expiration_time: u64,
+}
+
+impl FtRequest {
+    /// Reads the context's data.
+    ///
+    /// # Errors
+    /// If it is no such context.
+    pub fn decode(data: &[u8]) -> Result<Self, MessageError> {
+        let mut reader = Reader::encapsulation(data)?;
+        let client_id = reader.read_string(CLIENT_ID_BYTES_MAX, "client id")?.to_vec();
+        let retention_id = reader.read_i32("retention id")?;
+        let expiration_time = reader.read_u64("expiration time")?;
+        Ok(Self { client_id, retention_id, expiration_time })
+    }
+
+    /// The context's data.
+    #[must_use]
+    pub fn encode(&self, endian: Endian) -> Vec<u8> {
+        let mut writer = Writer::encapsulation(endian);
+        writer.write_string(&self.client_id);
+        writer.write_i32(self.retention_id);
+        writer.write_u64(self.expiration_time);
+        writer.finish()
+    }
+}
+
+/// Which version of a group's reference the client used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupVersion(pub u32);
+
+impl GroupVersion {
+    /// Reads the context's data. TAO can be told to send the whole TAG_FT_GROUP body instead,
+    /// which is longer than the 8 octets of the standard's form.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn decode(data: &[u8]) -> Result<Self, MessageError> {
+        let mut reader = Reader::encapsulation(data)?;
+        if data.len() > 8 {
+            reader.take(2, "component version")?;
+            reader.read_string(CLIENT_ID_BYTES_MAX, "domain id")?;
+            reader.read_u64("group id")?;
+        }
+        Ok(Self(reader.read_u32("group version")?))
+    }
+
+    /// The context's data.
+    #[must_use]
+    pub fn encode(&self, endian: Endian) -> Vec<u8> {
+        let mut writer = Writer::encapsulation(endian);
+        writer.write_u32(self.0);
+        writer.finish()
+    }
+}

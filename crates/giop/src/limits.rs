@@ -1,0 +1,20 @@
+//! Every limit on what is believed from a peer.
+
+/// Bytes of a message header (GIOP §15.4.1).
+pub const HEADER_BYTES: usize = 12;
+/// The largest message unless a connection says otherwise.
+pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// Service contexts of one message.
+pub const CONTEXTS_MAX: usize = 256;
+/// Bytes of an operation's name.
+pub const OPERATION_BYTES_MAX: usize = 4096;
+/// Bytes of an object key.
+pub const OBJECT_KEY_BYTES_MAX: usize = 64 << 10;
+/// Requests of one connection that may be in fragments at once.
+pub const FRAGMENTED_REQUESTS_MAX: usize = 16;
+/// Profiles of one reference.
+pub const PROFILES_MAX: usize = 64;
+/// Components of one profile.
+pub const COMPONENTS_MAX: usize = 256;
+/// Addresses of one corbaloc.
+pub const ADDRESSES_MAX: usize = 64;
