@@ -13,7 +13,6 @@ const COMMON: &str = "Options of every command";
 /// Fault tolerance for CORBA: several replicas, one object reference, no lost and no doubled calls
 #[derive(Debug, Parser)]
 #[command(name = "quorba", version, after_help = crate::exit::HELP, max_term_width = 100)]
-#[command(disable_help_subcommand = true, propagate_version = true)]
 pub struct Arguments {
     /// What is printed: text for people, or JSON, one object to a line
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Text)]
@@ -51,6 +50,7 @@ pub enum Colour {
 /// The commands, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Node(command::node::Node),
     Up(command::up::Up),
     Status(command::status::Status),
     Key(command::key::Key),
@@ -58,6 +58,8 @@ pub enum Command {
     Explain(command::explain::Explain),
     Completions(command::completions::Completions),
     Man(command::man::Man),
+    #[command(hide = true)]
+    ExecServer(command::node::ExecServer),
 }
 
 /// `--config`, for the commands that need the domain file.

@@ -4,22 +4,19 @@
 //! the others exist is learnt from what these say of the view.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use quorba_config::{Domain, Node};
+use quorba_node::admin::{AdminError, Client};
 use quorba_node::status::Status;
 
 use crate::text::system_reason;
 
 /// One node is not waited for longer than this, whatever the deadline of the command.
 const NODE_TIMEOUT: Duration = Duration::from_secs(2);
-/// An answer larger than this is not a status.
-const ANSWER_BYTES_MAX: u64 = 16 << 20;
-/// A token is a line of text.
-const TOKEN_BYTES_MAX: u64 = 1024;
 
 /// What one node of the domain file said.
 #[derive(Debug)]
@@ -95,7 +92,8 @@ pub fn everyone(domain: &Domain, left: Duration) -> Vec<Answer> {
 }
 
 fn ask(domain: &Domain, node: &Node, time: Duration) -> Answer {
-    let status = fetch(node.admin, &node.admin_token_file(), time).and_then(|status| {
+    let client = Client::new(node.admin, node.admin_token_file());
+    let status = client.status(time).map_err(Silence::from).and_then(|status| {
         if status.domain == domain.id && status.node == node.name {
             return Ok(status);
         }
@@ -109,97 +107,20 @@ fn ask(domain: &Domain, node: &Node, time: Duration) -> Answer {
     Answer { node: node.name.clone(), host: node.host.to_string(), admin: node.admin, status }
 }
 
-/// `GET /v1/status` with the token in `token_file`.
-fn fetch(admin: SocketAddr, token_file: &Path, time: Duration) -> Result<Status, Silence> {
-    let until = Instant::now() + time;
-    let stream = TcpStream::connect_timeout(&admin, time).map_err(|error| match error.kind() {
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Silence::Hung,
-        _ => Silence::NotHere,
-    })?;
-    let mut token = String::new();
-    let read = std::fs::File::open(token_file)
-        .and_then(|file| file.take(TOKEN_BYTES_MAX).read_to_string(&mut token));
-    read.map_err(|error| Silence::NoToken {
-        file: token_file.to_owned(),
-        reason: system_reason(&error),
-    })?;
-    let request = format!(
-        "GET /v1/status HTTP/1.1\r\nHost: {admin}\r\nAuthorization: Bearer {}\r\n\
-         Connection: close\r\n\r\n",
-        token.trim()
-    );
-    let answered = converse(stream, &request, until).map_err(|error| match error.kind() {
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Silence::Hung,
-        _ => Silence::Confused { reason: system_reason(&error) },
-    })?;
-    match answered {
-        (200, body) => serde_json::from_slice(&body)
-            .map_err(|error| Silence::Confused { reason: error.to_string() }),
-        (401 | 403, _) => Err(Silence::Denied { file: token_file.to_owned() }),
-        (code, _) => Err(Silence::Confused { reason: format!("HTTP status {code}") }),
-    }
-}
-
-/// Sends one request; the answer's status code and body.
-fn converse(stream: TcpStream, request: &str, until: Instant) -> io::Result<(u16, Vec<u8>)> {
-    let mut stream = Bounded { stream, until };
-    stream.write_all(request.as_bytes())?;
-    let mut reader = BufReader::new(stream).take(ANSWER_BYTES_MAX);
-    let bad = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    let code = line.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let code = code.ok_or_else(|| bad("no HTTP status"))?;
-    let mut length = None;
-    loop {
-        line.clear();
-        if reader.read_line(&mut line)? == 0 {
-            return Err(bad("the answer ends in its header"));
+impl From<AdminError> for Silence {
+    fn from(error: AdminError) -> Self {
+        match error {
+            // A node writes its token when it starts: without one it never ran here.
+            AdminError::Token { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Self::NotHere
+            }
+            AdminError::Token { path, source } => {
+                Self::NoToken { file: path, reason: system_reason(&source) }
+            }
+            AdminError::Refused { path, .. } => Self::Denied { file: path },
+            AdminError::Unreachable { .. } => Self::NotHere,
+            AdminError::Timeout { .. } => Self::Hung,
+            AdminError::Answer { detail, .. } => Self::Confused { reason: detail },
         }
-        let Some((name, value)) = line.split_once(':') else { break };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse::<usize>().ok();
-        }
-    }
-    let mut body = Vec::new();
-    reader.read_to_end(&mut body)?;
-    match length {
-        Some(length) if body.len() < length => Err(bad("the answer is cut off")),
-        Some(length) => {
-            body.truncate(length);
-            Ok((code, body))
-        }
-        None => Ok((code, body)),
-    }
-}
-
-/// A connection whose reads and writes all share one deadline.
-struct Bounded {
-    stream: TcpStream,
-    until: Instant,
-}
-
-impl Bounded {
-    fn left(&self) -> io::Result<Duration> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
-    }
-}
-
-impl Read for Bounded {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(self.left()?))?;
-        self.stream.read(buffer)
-    }
-}
-
-impl Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(self.left()?))?;
-        self.stream.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
     }
 }

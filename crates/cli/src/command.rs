@@ -5,5 +5,6 @@ pub mod config;
 pub mod explain;
 pub mod key;
 pub mod man;
+pub mod node;
 pub mod status;
 pub mod up;

@@ -54,6 +54,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     match command {
+        Command::Node(node) => node.run(context),
         Command::Up(up) => up.run(context),
         Command::Status(status) => status.run(context),
         Command::Key(key) => key.run(context),
@@ -61,5 +62,6 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Explain(explain) => explain.run(context),
         Command::Completions(completions) => completions.run(context),
         Command::Man(man) => man.run(context),
+        Command::ExecServer(server) => server.run(),
     }
 }

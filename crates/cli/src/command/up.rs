@@ -217,12 +217,11 @@ fn stop(nodes: &[Running], signal: Signal) {
     for node in nodes.iter().filter(|node| node.ended.is_none()) {
         // The child has not been waited for, so the number is still its own.
         let pid = Pid::from_child(&node.child);
-        let told = match signal {
+        // One that has just ended cannot be told any more; SIGCHLD says so.
+        let _ = match signal {
             Signal::KILL => kill_process_group(pid, signal),
             _ => kill_process(pid, signal),
         };
-        // A process that has just ended cannot be told any more; SIGCHLD says so.
-        drop(told);
     }
 }
 

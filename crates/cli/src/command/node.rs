@@ -1,0 +1,134 @@
+//! `quorba node`: one node of a domain, in the foreground.
+
+use std::ffi::OsString;
+
+use clap::{Args, ValueEnum};
+use quorba_config::Domain;
+use quorba_node::{NodeError, RunOptions};
+use rustix::process::{Pid, Signal};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::args::DomainFile;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, codes};
+
+/// Run one node of a domain until SIGTERM or Ctrl-C
+///
+/// It starts and watches the servers of the groups that it is a member of.
+#[derive(Debug, Args)]
+pub struct Node {
+    /// The node's name in the domain file
+    name: String,
+
+    #[command(flatten)]
+    domain: DomainFile,
+
+    /// How much the node tells
+    #[arg(long, value_enum, default_value_t = Level::Info, env = "QUORBA_LOG")]
+    #[arg(hide_env_values = true)]
+    log: Level,
+
+    /// The process without which this one shall not go on
+    #[arg(long, value_name = "PID", hide = true)]
+    parent: Option<i32>,
+}
+
+/// How much a node tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl Node {
+    pub fn run(self, context: &Context) -> Result<Exit, Failure> {
+        if let Some(parent) = self.parent {
+            end_with(parent)?;
+        }
+        let domain = context.load(&self.domain.config)?;
+        let Some(me) = domain.node_id(&self.name) else {
+            return Err(no_such_node(&domain, &self.name));
+        };
+        self.log(context);
+        for warning in &domain.warnings {
+            tracing::warn!("{}: {warning}", self.domain.config.display());
+        }
+        quorba_node::run(domain, me, &RunOptions::default())
+            .map_err(|error| node_failed(&self.name, &error))?;
+        Ok(Exit::Ok)
+    }
+
+    fn log(&self, context: &Context) {
+        let level = match self.log {
+            Level::Error => LevelFilter::ERROR,
+            Level::Warn => LevelFilter::WARN,
+            Level::Info => LevelFilter::INFO,
+            Level::Debug => LevelFilter::DEBUG,
+            Level::Trace => LevelFilter::TRACE,
+        };
+        let lines = tracing_subscriber::fmt()
+            .with_writer(std::io::stderr)
+            .with_max_level(level)
+            .with_ansi(context.colours_stderr())
+            .with_target(false);
+        if context.is_json() {
+            lines.json().init();
+        } else {
+            lines.init();
+        }
+    }
+}
+
+/// Ends this process when its parent ends, however that ends.
+fn end_with(parent: i32) -> Result<(), Failure> {
+    let failure = |what: String| {
+        Failure::new(codes::PROCESS, Exit::Failed, what, "start the node without --parent")
+    };
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))
+        .map_err(|error| failure(format!("the kernel will not tell of the parent: {error}")))?;
+    // It may have ended before the kernel knew that we want to hear of it.
+    if rustix::process::getppid() != Pid::from_raw(parent) {
+        return Err(failure(format!("process {parent}, for which this node runs, has ended")));
+    }
+    Ok(())
+}
+
+fn no_such_node(domain: &Domain, name: &str) -> Failure {
+    let names: Vec<&str> = domain.nodes.iter().map(|node| node.name.as_str()).collect();
+    let what = format!("domain {} has no node {name:?}", domain.id);
+    let next = format!("nodes: {}", names.join(", "));
+    Failure::new(codes::NOT_IN_DOMAIN, Exit::Usage, what, next)
+}
+
+fn node_failed(name: &str, error: &NodeError) -> Failure {
+    let next = match error {
+        NodeError::StateDir { .. } => "give the node a state_dir that it may write to",
+        NodeError::StateFile { .. } => "look whether the directory is this node's",
+        NodeError::Listen { .. } => {
+            "end whoever has the address (perhaps this very node), or change the domain file"
+        }
+        NodeError::Resolve { .. } => "give the host as an address, or repair the resolver",
+        NodeError::Resources(_) => "raise the limits of the process (ulimit -n, ulimit -u)",
+        NodeError::NoSuchNode => "look for [node.NAME] in the domain file",
+    };
+    Failure::new(codes::NODE, Exit::Failed, format!("node {name} cannot run: {error}"), next)
+}
+
+/// The way in which a node starts its servers; see `quorba_node::exec_server`.
+#[derive(Debug, Args)]
+pub struct ExecServer {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+impl ExecServer {
+    pub fn run(self) -> Result<Exit, Failure> {
+        let Err(reason) = quorba_node::exec_server(self.arguments) else { return Ok(Exit::Ok) };
+        let next = "check `server` in the domain file: the program's path, and that it can run";
+        Err(Failure::new(codes::PROCESS, Exit::Failed, reason, next))
+    }
+}

@@ -1,0 +1,9 @@
+//! Golden transcripts: what every command prints, on which stream, and how it exits.
+//!
+//! The transcripts are reviewed as prose. After a change: `INSTA_UPDATE=always cargo test`.
+
+mod bench;
+mod config;
+mod help;
+mod local;
+mod status;

@@ -1,0 +1,216 @@
+//! `quorba status`, against nodes that answer as real ones do.
+
+use std::net::{SocketAddr, TcpListener};
+
+use quorba_node::status::{
+    GroupStatus, MemberState, MemberStatus, NodeStatus, RingStatus, ServerStatus, Status,
+};
+
+use crate::bench::{Bench, silent_port};
+
+const NODES: [&str; 3] = ["n1", "n2", "n3"];
+
+/// What `node` says while the nodes `up` are in view 8 and serve.
+fn status(node: &str, up: &[&str]) -> Status {
+    let index = NODES.iter().position(|name| *name == node).expect("a node") as u16;
+    let primary = up.len() >= 2;
+    Status {
+        version: "0.1.0".to_owned(),
+        domain: "plant-a".to_owned(),
+        node: node.to_owned(),
+        pid: 4242,
+        uptime_ms: 273_600_000 - u64::from(index) * 1000,
+        ring: RingStatus {
+            state: "operational".to_owned(),
+            reason: "view installed".to_owned(),
+            view_seq: 8,
+            representative: up[0].to_owned(),
+            members: up.iter().map(ToString::to_string).collect(),
+            primary,
+            primary_reason: format!("{} of 3 nodes", up.len()),
+            rotation_us: Some(412.4),
+            delivered: 1_204_417,
+            retransmits: 12,
+            view_changes: 3,
+            encrypt: true,
+            engine: "ring".to_owned(),
+        },
+        nodes: NODES
+            .iter()
+            .map(|name| NodeStatus {
+                name: name.to_string(),
+                host: "127.0.0.1".to_owned(),
+                in_view: up.contains(name),
+                standing: match up.contains(name) {
+                    true => "in view".to_owned(),
+                    false => "out for 4 s: token lost".to_owned(),
+                },
+            })
+            .collect(),
+        groups: vec![group(index, up)],
+        cpu_ms: 12_340,
+        rss_bytes: 18_400_000,
+        warnings: Vec::new(),
+    }
+}
+
+fn group(index: u16, up: &[&str]) -> GroupStatus {
+    let member = |name: &&str| MemberStatus {
+        node: name.to_string(),
+        state: if up.contains(name) { MemberState::In } else { MemberState::Down },
+        reason: (!up.contains(name)).then(|| "its node is out of the view".to_owned()),
+    };
+    GroupStatus {
+        name: "bank".to_owned(),
+        style: "active".to_owned(),
+        listen: format!("127.0.0.1:{}", 5000 + index * 100),
+        executed: 90_000 + u64::from(index),
+        members: NODES.iter().map(member).collect(),
+        server: Some(ServerStatus {
+            state: "up".to_owned(),
+            pid: Some(5000 + u32::from(index)),
+            port: Some(40_000 + index),
+            restarts: u64::from(index),
+            log: Some(format!("/var/lib/quorba/n{}/bank.log", index + 1)),
+            reason: None,
+        }),
+        connections: 4,
+        pending: 1,
+        requests: 30_000,
+        replies: 29_999,
+        duplicates: 2,
+        retained: 1_500,
+        retained_bytes: 750_000,
+        refused: 0,
+        malformed: 0,
+        last_change: Some("n3 joined 11 m ago".to_owned()),
+    }
+}
+
+/// The domain file whose nodes are asked at `admins`.
+fn domain(bench: &Bench, admins: [SocketAddr; 3]) {
+    let mut text = "[domain]\nid = \"plant-a\"\nkey_file = \"domain.key\"\n".to_owned();
+    for (index, (name, admin)) in NODES.iter().zip(admins).enumerate() {
+        text += &format!(
+            "[node.{name}]\nhost = \"127.0.0.1\"\nring_port = {}\nadmin = \"{admin}\"\n\
+             gateway_port_offset = {}\n",
+            4700 + index,
+            index * 100
+        );
+    }
+    text += "[group.bank]\nlisten = 5000\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
+             server = [\"bank\", \"{port}\"]\nstate_object = \"bank\"\n";
+    bench.domain(&text);
+}
+
+fn nowhere(bench: &mut Bench, name: &str) -> SocketAddr {
+    let address = SocketAddr::from(([127, 0, 0, 1], silent_port()));
+    bench.hide(address, &format!("ADMIN OF {name}"));
+    address
+}
+
+fn all_answer(bench: &mut Bench, up: &[&str]) {
+    let admins = NODES.map(|name| match up.contains(&name) {
+        true => bench.answer(name, &format!("quorba-state/{name}"), status(name, up)),
+        false => nowhere(bench, name),
+    });
+    domain(bench, admins);
+}
+
+#[test]
+fn a_healthy_domain() {
+    let mut bench = Bench::new();
+    all_answer(&mut bench, &NODES);
+    let mut transcript = bench.run(&["status"]);
+    transcript += &bench.run(&["status", "bank"]);
+    transcript += &bench.run(&["status", "--wait-healthy"]);
+    transcript += &bench.run(&["status", "bnak"]);
+    insta::assert_snapshot!("status_healthy", transcript);
+}
+
+#[test]
+fn watching_ends_with_its_deadline() {
+    let mut bench = Bench::new();
+    all_answer(&mut bench, &NODES);
+    let transcript = bench.run(&["status", "--watch", "--timeout", "50ms"]);
+    assert!(transcript.contains("DOMAIN plant-a   view 8 (3 of 3)   PRIMARY"), "{transcript}");
+    assert!(transcript.ends_with("--- exit 0\n"), "{transcript}");
+    assert!(!transcript.contains('\x1b'), "no redrawing where there is no terminal");
+}
+
+#[test]
+fn a_healthy_domain_as_json() {
+    let mut bench = Bench::new();
+    all_answer(&mut bench, &NODES);
+    insta::assert_snapshot!("status_json", bench.run(&["-o", "json", "status", "bank"]));
+}
+
+#[test]
+fn a_node_is_down() {
+    let mut bench = Bench::new();
+    all_answer(&mut bench, &NODES[..2]);
+    let mut transcript = bench.run(&["status"]);
+    transcript += &bench.run(&["status", "--wait-healthy", "300ms"]);
+    insta::assert_snapshot!("status_degraded", transcript);
+}
+
+#[test]
+fn a_minority_has_no_quorum() {
+    let mut bench = Bench::new();
+    all_answer(&mut bench, &NODES[..1]);
+    insta::assert_snapshot!("status_minority", bench.run(&["status"]));
+}
+
+#[test]
+fn nobody_answers() {
+    let mut bench = Bench::new();
+    all_answer(&mut bench, &[]);
+    let mut transcript = bench.run(&["status"]);
+    transcript += &bench.run(&["-o", "json", "status"]);
+    transcript += &bench.run(&["status", "--wait-healthy", "200ms"]);
+    insta::assert_snapshot!("status_nobody", transcript);
+}
+
+#[test]
+fn nodes_that_answer_strangely() {
+    let mut bench = Bench::new();
+    // n1 listens and says nothing, n2's token is of another run, n3 says something else.
+    let hung = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let silent = hung.local_addr().expect("bound");
+    bench.hide(silent, "ADMIN OF n1");
+    bench.write("quorba-state/n1/admin.token", "x\n");
+    let denied = bench.answer("n2", "quorba-state/n2", status("n2", &NODES));
+    bench.write("quorba-state/n2/admin.token", "an-older-token\n");
+    let confused = bench.answer_raw("n3", "quorba-state/n3", "200 OK", "{\"version\": 7}");
+    domain(&bench, [silent, denied, confused]);
+    insta::assert_snapshot!("status_strange", bench.run(&["status", "--timeout", "300ms"]));
+}
+
+#[test]
+fn a_node_of_another_machine_is_not_mistaken() {
+    let mut bench = Bench::new();
+    let here = bench.answer("n1", "quorba-state/n1", status("n1", &NODES));
+    let gone = nowhere(&mut bench, "n3");
+    // n2 is on another machine, where its admin API has a port that here is another node's.
+    let taken = bench.answer("n2", "quorba-state/n2", status("n1", &NODES));
+    domain(&bench, [here, taken, gone]);
+    insta::assert_snapshot!("status_elsewhere", bench.run(&["status"]));
+}
+
+#[test]
+fn views_that_differ_are_told() {
+    let mut bench = Bench::new();
+    let mut late = status("n3", &NODES);
+    late.ring.view_seq = 7;
+    late.ring.state = "gather".to_owned();
+    late.ring.reason = "token lost".to_owned();
+    let mut first = status("n1", &NODES);
+    first.warnings.push("n3 runs with another domain file (digest 1f)".to_owned());
+    let admins = [
+        bench.answer("n1", "quorba-state/n1", first),
+        bench.answer("n2", "quorba-state/n2", status("n2", &NODES)),
+        bench.answer("n3", "quorba-state/n3", late),
+    ];
+    domain(&bench, admins);
+    insta::assert_snapshot!("status_views_differ", bench.run(&["status"]));
+}
