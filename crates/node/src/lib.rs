@@ -1,3 +1,107 @@
 //! The Quorba daemon: the pure engine, driven by real sockets, a real clock and real processes.
+//!
+//! One data-plane thread per node owns the ring socket and all IIOP sockets, because a thread
+//! hand-off costs more than the protocol; see [`mod@data`]. A supervisor thread per group starts
+//! and watches the server; a thread of its own serves the admin API from snapshots.
+//!
+//! What it is not: it decides nothing about protocols. Invariants: a datagram leaves only after
+//! what the engine wanted stored before it is on disk; a server does not outlive its node.
 
+#![forbid(unsafe_code)]
+
+pub mod admin;
+mod boot;
+mod clients;
+mod data;
+mod events;
+mod poller;
+mod process;
+mod report;
+mod ring_socket;
+mod servers;
+mod settings;
 pub mod status;
+mod stream;
+mod supervise;
+mod wake;
+
+use quorba_base::NodeId;
+use quorba_config::Domain;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub use process::exec_server;
+
+/// How a node is to run, beside what the domain file says.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The program and first arguments through which servers are started; what follows is what
+    /// [`exec_server`] wants. The binary's own hidden subcommand by default.
+    pub launcher: Vec<String>,
+    /// The thread of the ring asks for a better place in the scheduler's queue.
+    pub raise_priority: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        let exe = std::env::current_exe().unwrap_or_else(|_| "quorba".into());
+        let launcher = vec![exe.display().to_string(), "exec-server".into()];
+        Self { launcher, raise_priority: true }
+    }
+}
+
+/// Why a node cannot run. None of these is cured by waiting, save for what the operator frees.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The state directory cannot be used.
+    #[error("state directory {}: {source}", path.display())]
+    StateDir {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The state file is not one of ours.
+    #[error(
+        "{} is not a node's state file of this version; move it away if this node may begin anew",
+        path.display()
+    )]
+    StateFile {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A socket cannot be opened.
+    #[error("cannot listen for {what} on {address}: {source}")]
+    Listen {
+        /// For what.
+        what: String,
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A host of the domain file cannot be resolved.
+    #[error("node {node}: host {host}: {source}")]
+    Resolve {
+        /// Whose host.
+        node: String,
+        /// Which host.
+        host: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The kernel refused a descriptor or a thread.
+    #[error("the system refused a resource: {0}")]
+    Resources(#[source] std::io::Error),
+    /// The node is not in the domain file.
+    #[error("the domain file has no such node")]
+    NoSuchNode,
+}
+
+/// Runs node `me` of `domain` until it is told to stop (SIGTERM, SIGINT).
+///
+/// # Errors
+/// If the node cannot start, or loses a resource without which it cannot go on.
+pub fn run(domain: Domain, me: NodeId, options: &RunOptions) -> Result<(), NodeError> {
+    data::DataPlane::start(domain, me, options)?.run()
+}

@@ -1,1 +1,48 @@
-//! What an ordered request means for an object group.
+//! What an ordered request means for an object group: who executes it, who answers, what is kept.
+//!
+//! One [`Replica`] per node is fed with views and with messages in their agreed order, and with
+//! what the local servers say; it answers with a closed set of [`Output`]s. Because every node
+//! feeds its `Replica` the same messages in the same order, the group tables agree everywhere.
+//!
+//! What it is not: it does not know how the order was reached, never opens a connection, waits
+//! or sleeps, and reads no clock (an [`quorba_base::Instant`] comes with every call).
+//!
+//! Invariants:
+//! - a request is executed by a member at most once, whatever arrives (promise 2);
+//! - a member executes one request at a time, in the agreed order (promise 3);
+//! - nothing is executed outside of a primary component (promise 4), see [`primary`];
+//! - tables change only where an ordered message or a decided view says so.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod checkpoint;
+mod config;
+mod envelope;
+mod executor;
+mod group;
+mod hello;
+mod history;
+mod ids;
+mod member;
+mod output;
+pub mod primary;
+mod refusal;
+mod replica;
+mod retention;
+mod table;
+mod transfer;
+mod wire;
+
+pub use config::{Ack, GroupConfig, ReplicaConfig, TotalLoss};
+pub use envelope::{FtRequest, RequestEnvelope};
+pub use group::GroupSnapshot;
+pub use hello::{Hello, Lineage};
+pub use history::History;
+pub use ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
+pub use output::{Availability, Event, Output, ServerCommand};
+pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
+pub use table::{DownReason, MemberState, OutReason};
+pub use wire::InvalidEnvelope;

@@ -1,0 +1,72 @@
+//! What the gateway says by itself, without a server.
+//!
+//! One place maps the gateway's own refusals to CORBA system exceptions, with minor code and
+//! completion status: NO only if the call was never handed to the group, MAYBE if it was.
+
+use crate::pending::Client;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_giop::{
+    Body, Completion, ExceptionKind, LocateStatus, Message, MinorCode, ReplyStatus, Request,
+    SystemException, Version, build, fragment,
+};
+use quorba_replica::Availability;
+
+/// Replies larger than this go out in fragments: there are ORBs that take no larger message.
+const REPLY_PIECE_BYTES: usize = 128 << 10;
+
+/// Operations that only ask whether the connection lives (FT-CORBA §23.2.9); ORBs differ in the
+/// spelling.
+pub(crate) fn is_heartbeat(request: &Request<'_>) -> bool {
+    matches!(request.operation(), b"FT_HB" | b"_FT_HB")
+}
+
+pub(crate) fn alive(message: &Message, request_id: u32) -> Bytes {
+    let (version, endian) = (message.version(), message.endian());
+    build::reply(version, endian, request_id, ReplyStatus::NoException, |_| {}).bytes().clone()
+}
+
+/// Every object is here: whether it exists is for the servers to say when it is called.
+pub(crate) fn located(message: &Message, request_id: u32) -> Bytes {
+    let here = LocateStatus::ObjectHere;
+    build::locate_reply(message.version(), message.endian(), request_id, here).bytes().clone()
+}
+
+pub(crate) fn message_error(version: Version) -> Bytes {
+    build::message_error(version).bytes().clone()
+}
+
+pub(crate) fn close_connection(version: Version) -> Bytes {
+    build::close_connection(version).bytes().clone()
+}
+
+/// The server's reply as the client gets it: under its own request id, in pieces if it is large.
+pub(crate) fn reply_pieces(giop: Bytes, client: &Client) -> Vec<Bytes> {
+    let message = Message::from_bytes(giop).expect("the member's framer cut it");
+    let Ok(Body::Reply(reply)) = message.parse() else {
+        unreachable!("members pass on replies only");
+    };
+    fragment(&reply.with_request_id(client.request_id), REPLY_PIECE_BYTES)
+}
+
+/// TRANSIENT, COMPLETED_NO: not now, and not executed.
+pub(crate) fn unavailable(client: &Client, availability: Availability) -> Bytes {
+    let code = match availability {
+        Availability::NoPrimary(_) => MinorCode::NoPrimary,
+        Availability::NoMember => MinorCode::NoMember,
+        Availability::Starting => MinorCode::GroupStarting,
+        Availability::Ready => MinorCode::Crowded,
+    };
+    raise(client, ExceptionKind::Transient, code, Completion::No)
+}
+
+/// TIMEOUT, COMPLETED_MAYBE: it was handed to the group, and nobody can say more.
+pub(crate) fn timed_out(client: &Client) -> Bytes {
+    raise(client, ExceptionKind::Timeout, MinorCode::TimedOut, Completion::Maybe)
+}
+
+fn raise(client: &Client, kind: ExceptionKind, code: MinorCode, done: Completion) -> Bytes {
+    let exception = SystemException::ours(kind, code, done);
+    let Client { version, endian, request_id, .. } = *client;
+    build::system_exception(version, endian, request_id, &exception).bytes().clone()
+}

@@ -1,0 +1,76 @@
+//! What a node is told: the domain's shared settings and this node's own.
+
+use alloc::vec::Vec;
+use quorba_base::Duration;
+use quorba_replica::GroupConfig;
+
+/// One group as the engine sees it.
+#[derive(Clone, Debug)]
+pub struct GroupSettings {
+    /// What the replica needs to know.
+    pub replica: GroupConfig,
+    /// How long a request waits for a primary component or for a member before it is refused.
+    pub unavailable_wait: Duration,
+}
+
+/// What untrusted clients may cost, per gateway node.
+#[derive(Clone, Copy, Debug)]
+pub struct GatewayLimits {
+    /// Client connections to all groups together.
+    pub connections: usize,
+    /// Client connections from one address.
+    pub connections_per_peer: usize,
+    /// The largest GIOP message that is taken in, in bytes.
+    pub message_bytes: usize,
+    /// Bytes of unfinished messages over all connections.
+    pub buffered_bytes: usize,
+    /// Requests per second from one address; 0 is no limit.
+    pub requests_per_second_per_peer: u32,
+    /// A connection that says nothing for so long is closed.
+    pub idle: Duration,
+    /// A started message must be complete, or grow by [`Self::body_bytes_per_second_min`].
+    pub header: Duration,
+    /// A client that sends a body slower than this is cut off after [`Self::header`].
+    pub body_bytes_per_second_min: u64,
+    /// A request that has no reply after this is answered with TIMEOUT.
+    pub request: Duration,
+    /// Unanswered requests of one connection; more are left unread.
+    pub pending_per_connection: usize,
+    /// Unanswered requests of all connections; more are left unread.
+    pub pending: usize,
+}
+
+impl Default for GatewayLimits {
+    fn default() -> Self {
+        Self {
+            connections: 1000,
+            connections_per_peer: 100,
+            message_bytes: 16 << 20,
+            buffered_bytes: 256 << 20,
+            requests_per_second_per_peer: 0,
+            idle: Duration::from_secs(3600),
+            header: Duration::from_secs(5),
+            body_bytes_per_second_min: 1024,
+            request: Duration::from_secs(60),
+            pending_per_connection: 64,
+            pending: 4096,
+        }
+    }
+}
+
+/// Everything that a [`crate::Node`] is made from.
+#[derive(Clone)]
+pub struct NodeConfig {
+    /// The ring.
+    pub order: quorba_order::Config,
+    /// This boot.
+    pub boot: quorba_order::Boot,
+    /// Whether the disk says that this node was part of a primary component before.
+    pub bootstrapped: bool,
+    /// Groups in the order of the domain file.
+    pub groups: Vec<GroupSettings>,
+    /// What clients may cost.
+    pub limits: GatewayLimits,
+    /// Wall clock at [`quorba_base::Instant::ZERO`] in TimeT (100 ns since 1582-10-15).
+    pub wall_clock_origin: u64,
+}

@@ -1,0 +1,297 @@
+//! Routes between gateway, replica and ring until nothing is left to do.
+//!
+//! Invariant: after every `handle_*` the three rooms have drained each other; what remains is in
+//! the outputs and the timers.
+
+use crate::config::NodeConfig;
+use crate::gateway::Gateway;
+use crate::output::{ConnectionId, Event, Output};
+use crate::snapshot::NodeSnapshot;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use bytes::{Bytes, BytesMut};
+use core::net::IpAddr;
+use quorba_base::{Instant, NodeId};
+use quorba_order::{Guarantee, Output as RingOutput, Ring, ViewKind};
+use quorba_replica::{
+    Ack, ChannelId, Delivered, DownReason, GroupId, Output as ReplicaOutput, Replica,
+    ReplicaConfig, ReplicaView, ViewId,
+};
+
+/// One node of the domain; see the crate's text.
+pub struct Node {
+    ring: Ring,
+    replica: Replica,
+    gateway: Gateway,
+    /// The replica's own messages that the ring had no room for yet; they go first.
+    control: VecDeque<Bytes>,
+    guarantees: Vec<Guarantee>,
+    out: VecDeque<Output>,
+}
+
+impl Node {
+    /// A node that begins to look for others at `now`.
+    #[must_use]
+    pub fn new(config: NodeConfig, now: Instant) -> Self {
+        let replica = ReplicaConfig {
+            me: config.order.me,
+            incarnation: config.boot.incarnation,
+            nodes: config.order.nodes,
+            bootstrapped: config.bootstrapped,
+            groups: config.groups.iter().map(|group| group.replica.clone()).collect(),
+        };
+        let guarantees = config
+            .groups
+            .iter()
+            .map(|group| match group.replica.ack {
+                Ack::Safe => Guarantee::Safe,
+                Ack::Majority | Ack::Agreed => Guarantee::Agreed,
+            })
+            .collect();
+        let gateway = Gateway::new(config.limits, config.wall_clock_origin, config.groups);
+        let mut node = Self {
+            ring: Ring::new(config.order, config.boot, now),
+            replica: Replica::new(replica),
+            gateway,
+            control: VecDeque::new(),
+            guarantees,
+            out: VecDeque::new(),
+        };
+        node.pump(now);
+        node
+    }
+
+    /// The next effect to carry out.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] is wanted at the latest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let ring = self.ring.poll_timeout().map(|(at, _)| at);
+        [ring, self.replica.poll_timeout(), self.gateway.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Figures for status.
+    #[must_use]
+    pub fn snapshot(&self) -> NodeSnapshot {
+        NodeSnapshot {
+            order: self.ring.snapshot(),
+            primary: self.replica.status(),
+            groups: self.replica.group_snapshots(),
+            gateway: self.gateway.snapshot(),
+        }
+    }
+
+    /// A datagram came on the ring's socket, from anybody.
+    pub fn handle_datagram(&mut self, now: Instant, datagram: BytesMut) {
+        self.ring.handle_datagram(now, datagram);
+        self.pump(now);
+    }
+
+    /// Time passed.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.ring.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            self.ring.handle_timeout(now);
+        }
+        if self.replica.poll_timeout().is_some_and(|at| at <= now) {
+            self.replica.handle_timeout(now);
+        }
+        if self.gateway.poll_timeout().is_some_and(|at| at <= now) {
+            let replica = &self.replica;
+            self.gateway.handle_timeout(now, |group| replica.availability(group));
+        }
+        self.pump(now);
+    }
+
+    /// There is evidence that the process of `node` is dead.
+    pub fn handle_peer_lost(&mut self, now: Instant, node: NodeId) {
+        self.ring.handle_peer_lost(now, node);
+        self.pump(now);
+    }
+
+    /// A client connected to the gateway port of `group`.
+    pub fn handle_client_opened(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        group: GroupId,
+        peer: IpAddr,
+    ) {
+        self.gateway.opened(now, connection, group, peer);
+        self.pump(now);
+    }
+
+    /// Bytes from a client.
+    pub fn handle_client_bytes(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) {
+        self.gateway.received(now, connection, bytes);
+        self.pump(now);
+    }
+
+    /// A client closed its connection, or it broke.
+    pub fn handle_client_closed(&mut self, now: Instant, connection: ConnectionId) {
+        self.gateway.closed(connection);
+        self.pump(now);
+    }
+
+    /// The local server of `group` accepts connections.
+    pub fn handle_server_up(&mut self, now: Instant, group: GroupId) {
+        self.replica.handle_server_up(now, group);
+        self.pump(now);
+    }
+
+    /// The local server of `group` is gone.
+    pub fn handle_server_down(&mut self, now: Instant, group: GroupId, reason: DownReason) {
+        self.replica.handle_server_down(now, group, reason);
+        self.pump(now);
+    }
+
+    /// A connection to the local server is there.
+    pub fn handle_server_connected(&mut self, now: Instant, group: GroupId, channel: ChannelId) {
+        self.replica.handle_connected(now, group, channel);
+        self.pump(now);
+    }
+
+    /// A connection to the local server ended, or could not be made.
+    pub fn handle_server_closed(&mut self, now: Instant, group: GroupId, channel: ChannelId) {
+        self.replica.handle_disconnected(now, group, channel);
+        self.pump(now);
+    }
+
+    /// Bytes from the local server.
+    pub fn handle_server_bytes(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        channel: ChannelId,
+        bytes: &[u8],
+    ) {
+        self.replica.handle_server_bytes(now, group, channel, bytes);
+        self.pump(now);
+    }
+
+    /// The node is to stop; its listeners are closed already. Clients are sent elsewhere as soon
+    /// as their open calls are answered.
+    pub fn handle_stop(&mut self, now: Instant) {
+        self.gateway.stop();
+        self.pump(now);
+    }
+
+    /// Whether, after [`Self::handle_stop`], no client has an open call any more.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.gateway.is_stopping()
+            && self.gateway.connection_count() == 0
+            && self.gateway.pending_count() == 0
+    }
+
+    fn pump(&mut self, now: Instant) {
+        loop {
+            let mut quiet = true;
+            while let Some(output) = self.ring.poll() {
+                quiet = false;
+                self.from_ring(now, output);
+            }
+            while let Some(output) = self.replica.poll() {
+                quiet = false;
+                self.from_replica(output);
+            }
+            quiet &= !self.submit(now);
+            if self.gateway.is_crowded() {
+                self.gateway.resume(now);
+            }
+            if self.gateway.is_stopping() {
+                self.gateway.stop();
+            }
+            self.out.append(&mut self.gateway.out);
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    fn from_ring(&mut self, now: Instant, output: RingOutput) {
+        match output {
+            RingOutput::Transmit { to, datagram } => {
+                self.out.push_back(Output::Datagram { to, datagram: datagram.freeze() });
+            }
+            RingOutput::Deliver(delivery) => {
+                let delivered = Delivered {
+                    origin: delivery.origin,
+                    incarnation: delivery.incarnation,
+                    ticket: delivery.ticket.0,
+                    payload: delivery.payload,
+                };
+                self.replica.handle_delivery(now, delivered);
+            }
+            RingOutput::Held(ticket) => self.gateway.held(ticket),
+            RingOutput::Stable(ticket) => self.gateway.stable(ticket),
+            RingOutput::View(view) => {
+                match view.kind {
+                    ViewKind::Transitional => self.replica.handle_transitional_view(),
+                    ViewKind::Regular => {
+                        self.gateway.view_changed();
+                        let id =
+                            ViewId { seq: view.ring.seq, representative: view.ring.representative };
+                        let members = view.incarnations.clone();
+                        self.replica.handle_view(ReplicaView { id, members });
+                    }
+                }
+                self.out.push_back(Output::Event(Event::View(view)));
+            }
+            RingOutput::Persist { ring_seq } => {
+                self.out.push_back(Output::PersistRing { ring_seq });
+            }
+            RingOutput::Refused { node, reason } => {
+                self.out.push_back(Output::Event(Event::Refused { node, reason }));
+            }
+        }
+    }
+
+    fn from_replica(&mut self, output: ReplicaOutput) {
+        match output {
+            ReplicaOutput::Order(payload) => self.control.push_back(payload),
+            ReplicaOutput::Server { group, command } => {
+                self.out.push_back(Output::Server { group, command });
+            }
+            ReplicaOutput::Reply { group, number, giop } => {
+                self.gateway.replied(group, number, giop);
+            }
+            ReplicaOutput::Dropped { group, number } => self.gateway.dropped(group, number),
+            ReplicaOutput::Resubmit { group } => self.gateway.resubmit(group),
+            ReplicaOutput::Bootstrapped => self.out.push_back(Output::PersistBootstrapped),
+            ReplicaOutput::Event(event) => {
+                self.out.push_back(Output::Event(Event::Replica(event)));
+            }
+        }
+    }
+
+    /// Hands to the ring what it has room for. Returns whether anything was taken.
+    fn submit(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some(payload) = self.control.front() {
+            if self.ring.submit(now, payload.clone(), Guarantee::Agreed).is_err() {
+                return any;
+            }
+            self.control.pop_front();
+            any = true;
+        }
+        loop {
+            let replica = &self.replica;
+            let next = self.gateway.next_submission(|group| replica.availability(group));
+            let Some(submission) = next else { return any };
+            let guarantee = self.guarantees[usize::from(submission.group.0)];
+            match self.ring.submit(now, submission.payload.clone(), guarantee) {
+                Ok(ticket) => {
+                    self.gateway.submitted(&submission, ticket);
+                    any = true;
+                }
+                Err(_) => {
+                    self.gateway.put_back(submission);
+                    return any;
+                }
+            }
+        }
+    }
+}

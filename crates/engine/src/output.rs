@@ -1,0 +1,113 @@
+//! What a node asks of its driver: a closed set of effects.
+
+use bytes::Bytes;
+use quorba_base::NodeId;
+use quorba_order::{Destination, View};
+use quorba_replica::{GroupId, ServerCommand};
+
+/// A client's connection to the gateway; the driver counts them up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConnectionId(pub u64);
+
+/// Why the gateway ends a connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CloseReason {
+    /// The client said so.
+    ByClient,
+    /// What came is not GIOP, or breaks its rules.
+    Malformed,
+    /// A message is larger than allowed, or too much is unfinished.
+    TooLarge,
+    /// A started message did not go on.
+    TooSlow,
+    /// Nothing came for long.
+    Idle,
+    /// Too many connections, in all or from one address.
+    TooMany,
+    /// The node stops.
+    Stopping,
+}
+
+impl CloseReason {
+    /// One sentence part for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::ByClient => "the client closed it",
+            Self::Malformed => "what came is not valid GIOP",
+            Self::TooLarge => "a message is too large",
+            Self::TooSlow => "a message did not go on in time",
+            Self::Idle => "nothing came for a long time",
+            Self::TooMany => "too many connections",
+            Self::Stopping => "the node stops",
+        }
+    }
+}
+
+/// One effect; they are to be carried out in the order in which they are polled.
+#[derive(Debug)]
+pub enum Output {
+    /// Send a datagram to one node or to all others.
+    Datagram {
+        /// To whom.
+        to: Destination,
+        /// Sealed.
+        datagram: Bytes,
+    },
+    /// Send bytes to a client.
+    ClientSend {
+        /// On this connection.
+        connection: ConnectionId,
+        /// Whole GIOP messages or fragments.
+        bytes: Bytes,
+    },
+    /// Stop reading from the client until [`Output::ClientResume`].
+    ClientPause {
+        /// This connection.
+        connection: ConnectionId,
+    },
+    /// Read on.
+    ClientResume {
+        /// This connection.
+        connection: ConnectionId,
+    },
+    /// Close after everything sent is out; the node will not hear of it again.
+    ClientClose {
+        /// This connection.
+        connection: ConnectionId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// Something for the local server of a group.
+    Server {
+        /// Whose.
+        group: GroupId,
+        /// What.
+        command: ServerCommand,
+    },
+    /// Store it before any datagram that follows leaves.
+    PersistRing {
+        /// The highest ring sequence number used.
+        ring_seq: u64,
+    },
+    /// Store that this node was part of a primary component, before any datagram that follows.
+    PersistBootstrapped,
+    /// Something that people want to know.
+    Event(Event),
+}
+
+/// What happened, for logs and pictures.
+#[derive(Debug)]
+pub enum Event {
+    /// From the replica.
+    Replica(quorba_replica::Event),
+    /// A view of the ring.
+    View(View),
+    /// A node was refused by the ring.
+    Refused {
+        /// Which one claims to be it.
+        node: NodeId,
+        /// Why.
+        reason: quorba_order::RefusedReason,
+    },
+}

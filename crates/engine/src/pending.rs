@@ -1,0 +1,95 @@
+//! Requests that this gateway took in and has not answered: one book per group.
+//!
+//! Invariant: numbers count up; everything below [`Book::lowest`] is answered for good, which is
+//! what members are told so that they can forget the replies.
+
+use crate::output::ConnectionId;
+use alloc::collections::BTreeMap;
+use bytes::Bytes;
+use quorba_base::Instant;
+use quorba_giop::{Endian, Version};
+use quorba_order::Ticket;
+use quorba_replica::RequestNumber;
+
+/// Who waits for a reply, and how it wants it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Client {
+    pub(crate) connection: ConnectionId,
+    pub(crate) request_id: u32,
+    pub(crate) version: Version,
+    pub(crate) endian: Endian,
+}
+
+/// Whether promise 1 holds for a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Safety {
+    /// It has not been submitted since the last view change.
+    Unsubmitted,
+    /// Submitted as this message; not safe yet.
+    Awaiting(Ticket),
+    /// Safe.
+    Reached,
+}
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    /// `None`: a oneway, or the client cancelled it or went away.
+    pub(crate) client: Option<Client>,
+    /// The message for the order, kept so that it can be submitted again.
+    pub(crate) payload: Bytes,
+    pub(crate) oneway: bool,
+    pub(crate) safety: Safety,
+    /// It was in the order at least once, so it may have been executed.
+    pub(crate) tried: bool,
+    pub(crate) reply: Option<Bytes>,
+    pub(crate) deadline: Instant,
+    /// Until when it may wait for somebody to take it.
+    pub(crate) wait_until: Instant,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Book {
+    pending: BTreeMap<RequestNumber, Pending>,
+    last: u64,
+}
+
+impl Book {
+    /// The number that the next request gets.
+    pub(crate) fn next(&self) -> RequestNumber {
+        RequestNumber(self.last + 1)
+    }
+
+    /// Everything below is answered.
+    pub(crate) fn lowest(&self) -> RequestNumber {
+        self.pending.keys().next().copied().unwrap_or_else(|| self.next())
+    }
+
+    pub(crate) fn add(&mut self, pending: Pending) -> RequestNumber {
+        let number = self.next();
+        self.last = number.0;
+        self.pending.insert(number, pending);
+        number
+    }
+
+    pub(crate) fn get_mut(&mut self, number: RequestNumber) -> Option<&mut Pending> {
+        self.pending.get_mut(&number)
+    }
+
+    pub(crate) fn remove(&mut self, number: RequestNumber) -> Option<Pending> {
+        self.pending.remove(&number)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestNumber, &Pending)> {
+        self.pending.iter().map(|(number, pending)| (*number, pending))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (RequestNumber, &mut Pending)> {
+        self.pending.iter_mut().map(|(number, pending)| (*number, pending))
+    }
+}

@@ -1,0 +1,45 @@
+//! Figures of a node, for status and dashboards.
+
+use alloc::vec::Vec;
+use quorba_replica::{GroupSnapshot, PrimaryStatus};
+
+/// What one group's gateway did and has to do.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct GatewayCounters {
+    /// Client connections now.
+    pub connections: usize,
+    /// Requests without a reply now.
+    pub pending: usize,
+    /// Requests taken in.
+    pub requests: u64,
+    /// Replies released.
+    pub replies: u64,
+    /// Connections and requests refused.
+    pub refused: u64,
+    /// Connections ended because of what they sent.
+    pub malformed: u64,
+}
+
+/// All groups' gateways.
+#[derive(Clone, Debug)]
+pub struct GatewaySnapshot {
+    /// In the order of the domain file.
+    pub groups: Vec<GatewayCounters>,
+    /// Client connections in all.
+    pub connections: usize,
+    /// Bytes of unfinished messages.
+    pub buffered_bytes: usize,
+}
+
+/// The whole node.
+#[derive(Clone, Debug)]
+pub struct NodeSnapshot {
+    /// The ring.
+    pub order: quorba_order::Snapshot,
+    /// Where the node stands.
+    pub primary: PrimaryStatus,
+    /// The groups as this node knows them, in the order of the domain file.
+    pub groups: Vec<GroupSnapshot>,
+    /// Clients.
+    pub gateway: GatewaySnapshot,
+}

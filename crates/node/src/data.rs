@@ -1,0 +1,419 @@
+//! The data-plane thread: waits for sockets, timers and letters, feeds the engine, and carries
+//! out what it answers.
+//!
+//! Invariants: everything that the engine sees happens in this thread, one event at a time, and
+//! its outputs are carried out in their order before the next event; nothing here blocks but the
+//! wait itself and the rare write of the boot file.
+
+use crate::admin::{self, AdminServer};
+use crate::boot::BootFile;
+use crate::clients::Clients;
+use crate::poller::{Interest, Poller, Ready};
+use crate::report::Reporter;
+use crate::ring_socket::RingSocket;
+use crate::servers::Servers;
+use crate::stream::ReadOutcome;
+use crate::supervise::{Launcher, ServerNews, Supervisor};
+use crate::wake::{Mailbox, mailbox};
+use crate::{NodeError, RunOptions, events, settings};
+use quorba_base::{Instant, NodeId};
+use quorba_config::Domain;
+use quorba_engine::replica::{GroupId, ServerCommand};
+use quorba_engine::{ConnectionId, Node, Output};
+use rustix::process::setpriority_process;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant as Clock};
+
+const BELL: u64 = 0;
+const SIGNALS: u64 = 1;
+const RING: u64 = 2;
+const LISTENERS: u64 = 16;
+/// Tokens of connections begin here, above any group's listener.
+const CONNECTIONS: u64 = 1 << 32;
+
+/// Datagrams taken in at once, before client sockets have their turn.
+const DATAGRAM_BATCH: usize = 64;
+/// Bytes read from a connection at once.
+const READ_BYTES: usize = 64 << 10;
+/// How long open calls may take when the node stops.
+const DRAIN_WITHIN: Duration = Duration::from_secs(5);
+/// How long no connection is taken in after descriptors ran out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Where the ring's thread stands in the scheduler's queue, if it is allowed to.
+const NICE: i32 = -10;
+
+/// Letters from other threads.
+pub(crate) enum Letter {
+    /// From a supervisor.
+    Server(GroupId, ServerNews),
+    /// From the admin API.
+    Admin(admin::Question),
+}
+
+/// A node that is set up.
+pub(crate) struct DataPlane {
+    reporter: Reporter,
+    boot: BootFile,
+    engine: Node,
+    poller: Poller,
+    ring: RingSocket,
+    clients: Clients,
+    servers: Servers,
+    supervisors: Vec<Option<Supervisor>>,
+    mailbox: Mailbox<Letter>,
+    signals: UnixStream,
+    // Dropping it ends the admin thread.
+    _admin: AdminServer,
+    started: Clock,
+    next_token: u64,
+    accept_again: Option<Clock>,
+    stop_by: Option<Clock>,
+    buffer: Vec<u8>,
+    raise_priority: bool,
+}
+
+impl DataPlane {
+    /// Opens everything; nothing is sent before [`Self::run`].
+    pub(crate) fn start(
+        domain: Domain,
+        me: NodeId,
+        options: &RunOptions,
+    ) -> Result<Self, NodeError> {
+        let node = domain.node(me).ok_or(NodeError::NoSuchNode)?.clone();
+        let boot = BootFile::begin(&node.state_dir)?;
+        let poller = Poller::new().map_err(NodeError::Resources)?;
+        let ring = RingSocket::open(&domain, me)?;
+        poller.add(ring.socket(), RING, Interest::READ).map_err(NodeError::Resources)?;
+        let clients = Clients::listen(&domain, &node, LISTENERS, &poller)?;
+        let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
+        poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
+        let signals = signals().map_err(NodeError::Resources)?;
+        poller.add(&signals, SIGNALS, Interest::READ).map_err(NodeError::Resources)?;
+        let questions = mailer.clone();
+        let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
+        let launcher = Launcher { prefix: options.launcher.clone() };
+        let mut supervisors = Vec::new();
+        for (index, group) in domain.groups.iter().enumerate() {
+            let id = GroupId(index as u16);
+            let news = mailer.clone();
+            supervisors.push(if group.members.contains(me) {
+                let tell = move |id, what| news.send(Letter::Server(id, what));
+                Some(Supervisor::start(id, me, group, &node, &launcher, tell)?)
+            } else {
+                None
+            });
+        }
+        let started = Clock::now();
+        let engine =
+            Node::new(settings::node_config(&domain, me, &boot, Instant::ZERO), Instant::ZERO);
+        Ok(Self {
+            reporter: Reporter::new(domain, me),
+            boot,
+            engine,
+            poller,
+            ring,
+            clients,
+            servers: Servers::default(),
+            supervisors,
+            mailbox,
+            signals,
+            _admin: admin,
+            started,
+            next_token: CONNECTIONS,
+            accept_again: None,
+            stop_by: None,
+            buffer: vec![0; READ_BYTES],
+            raise_priority: options.raise_priority,
+        })
+    }
+
+    /// Runs until told to stop.
+    pub(crate) fn run(mut self) -> Result<(), NodeError> {
+        if self.raise_priority {
+            // Only this thread; not allowed to everybody, and then things are as they are.
+            let _ = setpriority_process(None, NICE);
+        }
+        tracing::info!(node = self.reporter.node_name(), "node started");
+        loop {
+            self.drain()?;
+            if self.is_done() {
+                break;
+            }
+            let timeout = self.timeout();
+            let ready = self.poller.wait(timeout).map_err(NodeError::Resources)?;
+            for event in ready {
+                self.handle(event)?;
+                self.drain()?;
+            }
+            self.tick();
+        }
+        Supervisor::stop_all(&mut self.supervisors);
+        tracing::info!(node = self.reporter.node_name(), "node stopped");
+        Ok(())
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let engine = self.engine.poll_timeout().map(|at| at.since(self.now()));
+        let until = |at: Clock| at.saturating_duration_since(Clock::now());
+        let accept = self.accept_again.map(until);
+        let stop = self.stop_by.map(until);
+        [engine, accept, stop].into_iter().flatten().min()
+    }
+
+    fn tick(&mut self) {
+        let now = self.now();
+        if self.engine.poll_timeout().is_some_and(|at| at <= now) {
+            self.engine.handle_timeout(now);
+        }
+        if self.accept_again.is_some_and(|at| at <= Clock::now()) {
+            self.accept_again = None;
+            self.clients.set_listening(true, &self.poller);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let Some(stop_by) = self.stop_by else { return false };
+        (self.engine.is_drained() && self.clients.is_empty()) || stop_by <= Clock::now()
+    }
+
+    fn handle(&mut self, event: Ready) -> Result<(), NodeError> {
+        match event.token {
+            BELL => self.read_letters(),
+            SIGNALS => self.stop(),
+            RING => self.read_ring()?,
+            LISTENERS..CONNECTIONS => self.accept(event.token),
+            token if self.clients.get(token).is_some() => self.client_ready(token, event),
+            token => self.server_ready(token, event),
+        }
+        Ok(())
+    }
+
+    fn read_ring(&mut self) -> Result<(), NodeError> {
+        for _ in 0..DATAGRAM_BATCH {
+            let Some(datagram) = self.ring.receive() else { break };
+            let now = self.now();
+            self.engine.handle_datagram(now, datagram);
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, token: u64) {
+        let (accepted, result) = self.clients.accept(token, &mut self.next_token, &self.poller);
+        let now = self.now();
+        for (id, group, peer) in accepted {
+            self.engine.handle_client_opened(now, id, group, peer);
+        }
+        if let Err(error) = result {
+            tracing::warn!(%error, "cannot take in more connections; waiting a moment");
+            self.clients.set_listening(false, &self.poller);
+            self.accept_again = Some(Clock::now() + ACCEPT_PAUSE);
+        }
+    }
+
+    fn client_ready(&mut self, token: u64, event: Ready) {
+        let Some(stream) = self.clients.get(token) else { return };
+        let id = ConnectionId(token);
+        if event.writable {
+            match stream.flush(&self.poller) {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.clients.remove(token);
+                    return;
+                }
+                Err(_) => return self.client_gone(token),
+            }
+        }
+        let Some(stream) = self.clients.get(token) else { return };
+        if event.readable {
+            match stream.read(&mut self.buffer) {
+                ReadOutcome::Bytes(count) => {
+                    let now = self.now();
+                    self.engine.handle_client_bytes(now, id, &self.buffer[..count]);
+                    return;
+                }
+                ReadOutcome::Nothing => {}
+                ReadOutcome::Closed => return self.client_gone(token),
+            }
+        }
+        if event.hung_up {
+            self.client_gone(token);
+        }
+    }
+
+    fn client_gone(&mut self, token: u64) {
+        let told = self.clients.get(token).is_some_and(|stream| !stream.is_closing());
+        self.clients.remove(token);
+        if told {
+            let now = self.now();
+            self.engine.handle_client_closed(now, ConnectionId(token));
+        }
+    }
+
+    fn server_ready(&mut self, token: u64, event: Ready) {
+        let Some(channel) = self.servers.get(token) else { return };
+        let (group, id) = (channel.group, channel.id);
+        let now = Instant::from_nanos(self.started.elapsed().as_nanos() as u64);
+        if event.writable {
+            if channel.connected {
+                if channel.stream.flush(&self.poller).is_err() {
+                    return self.server_gone(token);
+                }
+            } else if channel.stream.check_connected(&self.poller).is_err() {
+                return self.server_gone(token);
+            } else {
+                channel.connected = true;
+                self.engine.handle_server_connected(now, group, id);
+            }
+        }
+        let Some(channel) = self.servers.get(token) else { return };
+        if event.readable {
+            match channel.stream.read(&mut self.buffer) {
+                ReadOutcome::Bytes(count) => {
+                    let bytes = &self.buffer[..count];
+                    self.engine.handle_server_bytes(now, group, id, bytes);
+                    return;
+                }
+                ReadOutcome::Nothing => {}
+                ReadOutcome::Closed => return self.server_gone(token),
+            }
+        }
+        if event.hung_up {
+            self.server_gone(token);
+        }
+    }
+
+    fn server_gone(&mut self, token: u64) {
+        if let Some((group, channel)) = self.servers.remove(token) {
+            let now = self.now();
+            self.engine.handle_server_closed(now, group, channel);
+        }
+    }
+
+    fn read_letters(&mut self) {
+        for letter in self.mailbox.take() {
+            let now = self.now();
+            match letter {
+                Letter::Server(group, ServerNews::Up(address)) => {
+                    self.servers.close_group(group);
+                    self.servers.set_address(group, address);
+                    self.engine.handle_server_up(now, group);
+                }
+                Letter::Server(group, ServerNews::Down(reason)) => {
+                    self.servers.close_group(group);
+                    self.engine.handle_server_down(now, group, reason);
+                }
+                Letter::Admin(question) => {
+                    let servers: Vec<_> = self
+                        .supervisors
+                        .iter()
+                        .map(|supervisor| supervisor.as_ref().map(Supervisor::status))
+                        .collect();
+                    let uptime = self.started.elapsed();
+                    let status = self.reporter.status(&self.engine.snapshot(), servers, uptime);
+                    question.answer(status);
+                }
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        let mut byte = [0; 16];
+        let _ = std::io::Read::read(&mut self.signals, &mut byte);
+        if self.stop_by.is_some() {
+            // A second signal: the operator does not want to wait.
+            self.stop_by = Some(Clock::now());
+            return;
+        }
+        tracing::info!("stopping: clients are sent elsewhere");
+        self.stop_by = Some(Clock::now() + DRAIN_WITHIN);
+        self.clients.close_listeners();
+        let now = self.now();
+        self.engine.handle_stop(now);
+    }
+
+    /// Carries out everything that the engine wants.
+    fn drain(&mut self) -> Result<(), NodeError> {
+        while let Some(output) = self.engine.poll() {
+            self.carry_out(output)?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, output: Output) -> Result<(), NodeError> {
+        match output {
+            Output::Datagram { to, datagram } => self.ring.send(to, &datagram),
+            Output::ClientSend { connection, bytes } => {
+                if !self.clients.send(connection, bytes, &self.poller) {
+                    let now = self.now();
+                    self.engine.handle_client_closed(now, connection);
+                }
+            }
+            Output::ClientPause { connection } => {
+                self.clients.set_reading(connection, false, &self.poller);
+            }
+            Output::ClientResume { connection } => {
+                self.clients.set_reading(connection, true, &self.poller);
+            }
+            Output::ClientClose { connection, reason } => {
+                tracing::debug!(connection = connection.0, reason = reason.text(), "closing");
+                self.clients.close_when_sent(connection, &self.poller);
+            }
+            Output::Server { group, command } => self.command_server(group, command),
+            Output::PersistRing { ring_seq } => {
+                self.boot.set_ring_seq(ring_seq).map_err(|e| self.reporter.disk_failed(e))?;
+            }
+            Output::PersistBootstrapped => {
+                self.boot.set_bootstrapped().map_err(|e| self.reporter.disk_failed(e))?;
+            }
+            Output::Event(event) => events::log(&event, &mut self.reporter),
+        }
+        Ok(())
+    }
+
+    fn command_server(&mut self, group: GroupId, command: ServerCommand) {
+        let now = self.now();
+        match command {
+            ServerCommand::Connect(channel) => {
+                let token = self.next_token;
+                self.next_token += 1;
+                if !self.servers.connect(group, channel, token, &self.poller) {
+                    self.engine.handle_server_closed(now, group, channel);
+                }
+            }
+            ServerCommand::Send(channel, bytes) => {
+                let Some(found) = self.servers.by_id(group, channel) else { return };
+                if found.stream.send(bytes, &self.poller).is_err() {
+                    self.servers.close(group, channel);
+                    self.engine.handle_server_closed(now, group, channel);
+                }
+            }
+            ServerCommand::Close(channel) => self.servers.close(group, channel),
+            ServerCommand::Restart(reason) => {
+                tracing::warn!(
+                    group = self.reporter.group_name(group),
+                    reason = reason.text(),
+                    "restarting the server"
+                );
+                self.servers.close_group(group);
+                if let Some(Some(supervisor)) = self.supervisors.get(usize::from(group.0)) {
+                    supervisor.restart();
+                }
+            }
+        }
+    }
+}
+
+/// A socket that becomes readable when the process is asked to end.
+fn signals() -> std::io::Result<UnixStream> {
+    let (write, read) = UnixStream::pair()?;
+    read.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(SIGTERM, write.try_clone()?)?;
+    signal_hook::low_level::pipe::register(SIGINT, write)?;
+    Ok(read)
+}

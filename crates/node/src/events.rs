@@ -1,0 +1,80 @@
+//! What the engine reports, as log lines for the operator.
+//!
+//! Invariant: only rare things come here; nothing on a request's way does.
+
+use crate::report::Reporter;
+use quorba_base::NodeSet;
+use quorba_engine::Event;
+use quorba_engine::order::ViewKind;
+use quorba_engine::replica::{Event as ReplicaEvent, MemberState};
+
+/// Logs an event, and lets the reporter remember what status shows of it.
+pub(crate) fn log(event: &Event, reporter: &mut Reporter) {
+    match event {
+        Event::View(view) if view.kind == ViewKind::Regular => {
+            let left: Vec<String> = view
+                .left
+                .iter()
+                .map(|(node, why)| format!("{} ({why:?})", reporter.name_of(*node)))
+                .collect();
+            tracing::info!(
+                view = view.ring.seq,
+                members = names(reporter, view.members),
+                joined = names(reporter, view.joined),
+                left = left.join(" "),
+                reason = ?view.reason,
+                "new view"
+            );
+            reporter.saw_view(view);
+        }
+        Event::View(_) => {}
+        Event::Refused { node, reason } => {
+            let node = reporter.name_of(*node);
+            tracing::warn!(node, ?reason, "datagrams in this node's name are refused");
+        }
+        Event::Replica(event) => log_replica(event, reporter),
+    }
+}
+
+fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
+    match event {
+        ReplicaEvent::Primary { view, members, current, basis } => {
+            let behind = members.difference(*current);
+            tracing::info!(
+                view = view.seq,
+                up_to_date = names(reporter, *current),
+                behind = names(reporter, behind),
+                ?basis,
+                "primary component"
+            );
+            reporter.is_primary(*basis);
+        }
+        ReplicaEvent::Blocked { view, reason } => {
+            tracing::warn!(view = view.seq, reason = reason.text(), "not a primary component");
+        }
+        ReplicaEvent::Member { group, node, state } => {
+            let text = match state {
+                MemberState::In { .. } => "in".to_string(),
+                MemberState::Joining { donor, .. } => {
+                    format!("joining, state from {}", reporter.name_of(*donor))
+                }
+                MemberState::Down(reason) => format!("down: {}", reason.text()),
+                MemberState::Out { reason, .. } => format!("out: {}", reason.text()),
+            };
+            let member = reporter.name_of(*node).to_string();
+            tracing::info!(group = reporter.group_name(*group), member, state = text, "member");
+            reporter.member_changed(*group, format!("{member} {text}"));
+        }
+        ReplicaEvent::Opened { group } => {
+            tracing::info!(group = reporter.group_name(*group), "group takes requests");
+        }
+        ReplicaEvent::Skipped { origin } => {
+            let origin = reporter.name_of(*origin);
+            tracing::error!(origin, "an ordered message of another version was skipped");
+        }
+    }
+}
+
+fn names(reporter: &Reporter, nodes: NodeSet) -> String {
+    nodes.iter().map(|node| reporter.name_of(node)).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,246 @@
+//! Turns what the engine counts into what people and programs read: [`Status`].
+//!
+//! Invariant: names instead of numbers, taken from the domain file.
+
+use crate::NodeError;
+use crate::status::{
+    GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus, ServerStatus, Status,
+};
+use quorba_base::{NodeId, NodeSet};
+use quorba_config::{Domain, Group, Node};
+use quorba_engine::order::{Protection, Snapshot, StateName, View};
+use quorba_engine::replica::primary::Basis;
+use quorba_engine::replica::{GroupId, GroupSnapshot, MemberState, PrimaryStatus};
+use quorba_engine::{GatewayCounters, NodeSnapshot};
+use std::collections::HashMap;
+use std::fs;
+use std::time::Duration;
+
+/// Linux counts process times in these units for every architecture that it runs on today.
+const CLOCK_TICKS_PER_SECOND: u64 = 100;
+const PAGE_BYTES: u64 = 4096;
+
+/// See the module's text.
+pub(crate) struct Reporter {
+    domain: Domain,
+    me: NodeId,
+    last_changes: HashMap<GroupId, String>,
+    basis: Option<Basis>,
+}
+
+impl Reporter {
+    pub(crate) fn new(domain: Domain, me: NodeId) -> Self {
+        Self { domain, me, last_changes: HashMap::new(), basis: None }
+    }
+
+    fn node(&self) -> &Node {
+        self.domain.node(self.me).expect("checked at the start")
+    }
+
+    pub(crate) fn node_name(&self) -> &str {
+        &self.node().name
+    }
+
+    pub(crate) fn name_of(&self, node: NodeId) -> &str {
+        self.domain.node(node).map_or("?", |node| node.name.as_str())
+    }
+
+    pub(crate) fn group_name(&self, group: GroupId) -> &str {
+        self.domain.groups.get(usize::from(group.0)).map_or("?", |group| group.name.as_str())
+    }
+
+    pub(crate) fn disk_failed(&self, source: std::io::Error) -> NodeError {
+        NodeError::StateDir { path: self.node().state_dir.clone(), source }
+    }
+
+    pub(crate) fn saw_view(&mut self, _view: &View) {
+        self.basis = None;
+    }
+
+    pub(crate) fn is_primary(&mut self, basis: Basis) {
+        self.basis = Some(basis);
+    }
+
+    pub(crate) fn member_changed(&mut self, group: GroupId, text: String) {
+        self.last_changes.insert(group, text);
+    }
+
+    /// The whole status.
+    pub(crate) fn status(
+        &self,
+        snapshot: &NodeSnapshot,
+        servers: Vec<Option<ServerStatus>>,
+        uptime: Duration,
+    ) -> Status {
+        let (cpu_ms, rss_bytes) = own_usage();
+        let groups = self
+            .domain
+            .groups
+            .iter()
+            .zip(&snapshot.groups)
+            .zip(&snapshot.gateway.groups)
+            .zip(servers)
+            .enumerate()
+            .map(|(index, (((group, replica), gateway), server))| {
+                let last = self.last_changes.get(&GroupId(index as u16)).cloned();
+                self.group(group, replica, gateway, server, last)
+            })
+            .collect();
+        Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            domain: self.domain.id.clone(),
+            node: self.node_name().into(),
+            pid: std::process::id(),
+            uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
+            ring: self.ring(&snapshot.order, snapshot.primary),
+            nodes: self.nodes(&snapshot.order, snapshot.primary),
+            groups,
+            cpu_ms,
+            rss_bytes,
+            warnings: self.warnings(&snapshot.order),
+        }
+    }
+
+    fn ring(&self, order: &Snapshot, primary: PrimaryStatus) -> RingStatus {
+        let state = match order.state {
+            StateName::Gather => "gather",
+            StateName::Commit => "commit",
+            StateName::Recovery => "recovery",
+            StateName::Operational => "operational",
+        };
+        let rotation = order.rotation.as_secs_f64() * 1e6;
+        RingStatus {
+            state: state.into(),
+            reason: format!("{:?}", order.reason),
+            view_seq: order.ring.map_or(0, |ring| ring.seq),
+            representative: order.ring.map_or("", |ring| self.name_of(ring.representative)).into(),
+            members: self.names(order.members),
+            primary: primary == PrimaryStatus::Primary,
+            primary_reason: self.primary_reason(primary),
+            rotation_us: (rotation > 0.0).then_some(rotation),
+            delivered: order.counters.delivered,
+            retransmits: order.counters.repeated,
+            view_changes: order.counters.rings,
+            encrypt: order.protection == Protection::Sealed,
+            engine: "ring".into(),
+        }
+    }
+
+    fn primary_reason(&self, primary: PrimaryStatus) -> String {
+        match (primary, self.basis) {
+            (PrimaryStatus::Primary, Some(Basis::MemoryLost)) => {
+                "every node is here, but most were restarted at once: acknowledged requests may \
+                 be lost"
+            }
+            (PrimaryStatus::Primary, Some(Basis::FirstStart)) => "first start of the domain",
+            (PrimaryStatus::Primary, Some(Basis::ColdStart)) => {
+                "every node was restarted: the domain begins anew"
+            }
+            (PrimaryStatus::Primary, _) => "a majority is connected",
+            (PrimaryStatus::Forming, _) => "a view is being formed",
+            (PrimaryStatus::CatchingUp, _) => "this node is being brought up to date",
+            (PrimaryStatus::Blocked(reason), _) => reason.text(),
+        }
+        .into()
+    }
+
+    fn names(&self, nodes: NodeSet) -> Vec<String> {
+        nodes.iter().map(|node| self.name_of(node).to_string()).collect()
+    }
+
+    fn nodes(&self, order: &Snapshot, primary: PrimaryStatus) -> Vec<NodeStatus> {
+        let ids = self.domain.node_set().iter();
+        ids.zip(&self.domain.nodes)
+            .map(|(id, node)| {
+                let in_view = order.members.contains(id);
+                let standing = match (in_view, id == self.me, primary) {
+                    (false, _, _) => "away",
+                    (true, true, PrimaryStatus::CatchingUp) => "catching up",
+                    (true, _, PrimaryStatus::Blocked(_)) => "blocked",
+                    (true, _, PrimaryStatus::Forming) => "forming",
+                    (true, _, _) => "ok",
+                };
+                NodeStatus {
+                    name: node.name.clone(),
+                    host: node.host.to_string(),
+                    in_view,
+                    standing: standing.into(),
+                }
+            })
+            .collect()
+    }
+
+    fn group(
+        &self,
+        group: &Group,
+        replica: &GroupSnapshot,
+        gateway: &GatewayCounters,
+        server: Option<ServerStatus>,
+        last_change: Option<String>,
+    ) -> GroupStatus {
+        let members = replica
+            .members
+            .iter()
+            .map(|(node, state)| {
+                let (state, reason) = self.member(*state);
+                MemberStatus { node: self.name_of(*node).into(), state, reason }
+            })
+            .collect();
+        GroupStatus {
+            name: group.name.clone(),
+            style: group.style.as_str().into(),
+            listen: group.gateway(self.node()).to_string(),
+            executed: replica.executed,
+            members,
+            server,
+            connections: gateway.connections as u64,
+            pending: gateway.pending as u64,
+            requests: gateway.requests,
+            replies: gateway.replies,
+            duplicates: replica.duplicates,
+            retained: replica.retained as u64,
+            retained_bytes: replica.retained_bytes as u64,
+            refused: gateway.refused,
+            malformed: gateway.malformed,
+            last_change,
+        }
+    }
+
+    fn member(&self, state: MemberState) -> (State, Option<String>) {
+        match state {
+            MemberState::In { .. } => (State::In, None),
+            MemberState::Joining { donor, .. } => {
+                (State::Joining, Some(format!("state comes from {}", self.name_of(donor))))
+            }
+            MemberState::Down(reason) => (State::Down, Some(reason.text().into())),
+            MemberState::Out { reason, .. } => (State::Out, Some(reason.text().into())),
+        }
+    }
+
+    fn warnings(&self, order: &Snapshot) -> Vec<String> {
+        let mut warnings: Vec<String> =
+            self.domain.warnings.iter().map(|problem| problem.message.clone()).collect();
+        if order.protection == Protection::NoneAtAll {
+            warnings.push(
+                "THE RING IS NOT PROTECTED: anyone on the network can forge and read its messages \
+                 (ring.encrypt = false)"
+                    .into(),
+            );
+        }
+        warnings
+    }
+}
+
+/// CPU time in ms and resident memory in bytes of this process; zeros where /proc is not there.
+fn own_usage() -> (u64, u64) {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may hold blanks; what follows it does not.
+    let fields: Vec<&str> =
+        stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let number = |index: usize| fields.get(index).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let ticks: u64 = number(11) + number(12);
+    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 =
+        statm.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
+    (ticks * 1000 / CLOCK_TICKS_PER_SECOND, pages * PAGE_BYTES)
+}

@@ -1,0 +1,75 @@
+//! Connections to the local servers, as sockets.
+//!
+//! Invariant: a channel of the engine is one socket; when the socket is gone the engine is told
+//! once, unless the engine closed it.
+
+use crate::poller::Poller;
+use crate::stream::Stream;
+use quorba_engine::replica::{ChannelId, GroupId};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+/// A socket and whose it is.
+pub(crate) struct Channel {
+    pub(crate) stream: Stream,
+    pub(crate) group: GroupId,
+    pub(crate) id: ChannelId,
+    pub(crate) connected: bool,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Servers {
+    channels: HashMap<u64, Channel>,
+    tokens: HashMap<(GroupId, ChannelId), u64>,
+    addresses: HashMap<GroupId, SocketAddr>,
+}
+
+impl Servers {
+    pub(crate) fn set_address(&mut self, group: GroupId, address: SocketAddr) {
+        self.addresses.insert(group, address);
+    }
+
+    /// Begins to connect; false if that cannot even begin.
+    pub(crate) fn connect(
+        &mut self,
+        group: GroupId,
+        id: ChannelId,
+        token: u64,
+        poller: &Poller,
+    ) -> bool {
+        let Some(address) = self.addresses.get(&group) else { return false };
+        let Ok(stream) = Stream::connect(*address, token, poller) else { return false };
+        self.channels.insert(token, Channel { stream, group, id, connected: false });
+        self.tokens.insert((group, id), token);
+        true
+    }
+
+    pub(crate) fn get(&mut self, token: u64) -> Option<&mut Channel> {
+        self.channels.get_mut(&token)
+    }
+
+    pub(crate) fn by_id(&mut self, group: GroupId, id: ChannelId) -> Option<&mut Channel> {
+        let token = self.tokens.get(&(group, id))?;
+        self.channels.get_mut(token)
+    }
+
+    /// Forgets a socket; says whose it was.
+    pub(crate) fn remove(&mut self, token: u64) -> Option<(GroupId, ChannelId)> {
+        let channel = self.channels.remove(&token)?;
+        self.tokens.remove(&(channel.group, channel.id));
+        Some((channel.group, channel.id))
+    }
+
+    pub(crate) fn close(&mut self, group: GroupId, id: ChannelId) {
+        if let Some(token) = self.tokens.remove(&(group, id)) {
+            self.channels.remove(&token);
+        }
+    }
+
+    /// Forgets all sockets to a server that is gone.
+    pub(crate) fn close_group(&mut self, group: GroupId) {
+        self.channels.retain(|_, channel| channel.group != group);
+        self.tokens.retain(|(of, _), _| *of != group);
+    }
+}

@@ -1,0 +1,99 @@
+//! From the domain file's values to the engine's.
+//!
+//! Invariant: what must be equal on all nodes is taken from the domain file only.
+
+use crate::boot::BootFile;
+use quorba_base::{Instant, NodeId};
+use quorba_config::{Ack, Domain, Group, OnTotalLoss};
+use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Timing};
+use quorba_engine::replica::{Ack as ReplicaAck, GroupConfig, TotalLoss};
+use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// 1582-10-15 to 1970-01-01 in units of 100 ns.
+const TIME_T_OF_UNIX_EPOCH: u64 = 0x01B2_1DD2_1381_4000;
+/// "Never" for a connection's idle time.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// The engine's configuration; `now` is the driver's origin of time.
+pub(crate) fn node_config(
+    domain: &Domain,
+    me: NodeId,
+    boot: &BootFile,
+    now: Instant,
+) -> NodeConfig {
+    debug_assert_eq!(now, Instant::ZERO, "the wall clock is taken at the origin");
+    let mut salt = [0; 16];
+    getrandom::fill(&mut salt).expect("the kernel has randomness");
+    NodeConfig {
+        order: order_config(domain, me),
+        boot: Boot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
+        bootstrapped: boot.bootstrapped(),
+        groups: domain.groups.iter().map(|group| group_settings(domain, group)).collect(),
+        limits: limits(domain),
+        wall_clock_origin: wall_clock(),
+    }
+}
+
+fn order_config(domain: &Domain, me: NodeId) -> OrderConfig {
+    let mut timing = Timing::default();
+    if let Some(token_loss) = domain.ring.token_loss {
+        timing.token_loss_min = token_loss;
+        timing.token_loss_max = timing.token_loss_max.max(token_loss);
+    }
+    OrderConfig {
+        me,
+        nodes: domain.node_set(),
+        domain_key: DomainKey::new(*domain.key.as_bytes()),
+        domain_digest: domain.digest(),
+        datagram_bytes_max: usize::from(domain.ring.datagram_bytes_max),
+        encrypt: domain.ring.encrypt,
+        accelerated: domain.ring.accelerated,
+        timing,
+    }
+}
+
+fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
+    GroupSettings {
+        replica: GroupConfig {
+            members: group.members,
+            state_object: group.state_object.clone().map(Into::into),
+            ack: match group.ack {
+                Ack::Majority => ReplicaAck::Majority,
+                Ack::Safe => ReplicaAck::Safe,
+                Ack::Agreed => ReplicaAck::Agreed,
+            },
+            on_total_loss: match group.on_total_loss {
+                OnTotalLoss::Stop => TotalLoss::Stop,
+                OnTotalLoss::Fresh => TotalLoss::Fresh,
+            },
+            open_after: group.start_timeout,
+            server_reply: group.server_reply,
+            retention: group.reply_retention,
+            message_bytes_max: domain.limits.message_bytes as usize,
+        },
+        unavailable_wait: group.unavailable_wait,
+    }
+}
+
+fn limits(domain: &Domain) -> GatewayLimits {
+    let limits = &domain.limits;
+    GatewayLimits {
+        connections: limits.connections as usize,
+        connections_per_peer: limits.connections_per_peer as usize,
+        message_bytes: limits.message_bytes as usize,
+        buffered_bytes: usize::try_from(limits.buffered_bytes).unwrap_or(usize::MAX),
+        requests_per_second_per_peer: limits.requests_per_second_per_peer,
+        idle: limits.idle.unwrap_or(NEVER),
+        header: limits.header,
+        request: limits.request,
+        pending_per_connection: limits.requests_pending_per_connection as usize,
+        pending: limits.requests_pending as usize,
+        ..GatewayLimits::default()
+    }
+}
+
+fn wall_clock() -> u64 {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    TIME_T_OF_UNIX_EPOCH + u64::try_from(unix.as_nanos() / 100).unwrap_or(0)
+}

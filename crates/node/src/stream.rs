@@ -1,0 +1,162 @@
+//! A non-blocking TCP connection with what is still to be sent on it.
+//!
+//! Invariant: bytes go out in the order in which they were given; what a slow reader leaves
+//! unsent is bounded, and a reader that is slower than that is cut off.
+
+use crate::poller::{Interest, Poller};
+use bytes::{Buf, Bytes};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+/// Bytes that may wait for a slow reader.
+const UNSENT_MAX: usize = 64 << 20;
+
+/// What came of reading.
+pub(crate) enum ReadOutcome {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing now.
+    Nothing,
+    /// The other side is gone.
+    Closed,
+}
+
+/// See the module's text.
+pub(crate) struct Stream {
+    socket: TcpStream,
+    token: u64,
+    unsent: VecDeque<Bytes>,
+    unsent_bytes: usize,
+    wants_read: bool,
+    interest: Interest,
+    /// To be closed as soon as everything is sent.
+    closing: bool,
+}
+
+impl Stream {
+    /// Takes over an accepted connection.
+    pub(crate) fn accepted(socket: TcpStream, token: u64, poller: &Poller) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        poller.add(&socket, token, Interest::READ)?;
+        Ok(Self::new(socket, token, Interest::READ))
+    }
+
+    /// Begins to connect; it is connected when it becomes writable, see [`Self::check_connected`].
+    pub(crate) fn connect(to: SocketAddr, token: u64, poller: &Poller) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        match socket.connect(&to.into()) {
+            Ok(()) => {}
+            Err(error)
+                if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
+            Err(error) => return Err(error),
+        }
+        let socket = TcpStream::from(socket);
+        poller.add(&socket, token, Interest::WRITE)?;
+        Ok(Self::new(socket, token, Interest::WRITE))
+    }
+
+    fn new(socket: TcpStream, token: u64, interest: Interest) -> Self {
+        Self {
+            socket,
+            token,
+            unsent: VecDeque::new(),
+            unsent_bytes: 0,
+            wants_read: true,
+            interest,
+            closing: false,
+        }
+    }
+
+    /// After the first writability: whether the connection came about.
+    pub(crate) fn check_connected(&mut self, poller: &Poller) -> io::Result<()> {
+        if let Some(error) = self.socket.take_error()? {
+            return Err(error);
+        }
+        self.socket.peer_addr()?;
+        self.update(poller)
+    }
+
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> ReadOutcome {
+        match self.socket.read(buffer) {
+            Ok(0) => ReadOutcome::Closed,
+            Ok(count) => ReadOutcome::Bytes(count),
+            Err(error) if would_block(&error) => ReadOutcome::Nothing,
+            Err(_) => ReadOutcome::Closed,
+        }
+    }
+
+    /// Sends, now or when there is room.
+    pub(crate) fn send(&mut self, bytes: Bytes, poller: &Poller) -> io::Result<()> {
+        let mut bytes = bytes;
+        if self.unsent.is_empty() {
+            match self.socket.write(&bytes) {
+                Ok(count) => bytes.advance(count),
+                Err(error) if would_block(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.unsent_bytes += bytes.len();
+        self.unsent.push_back(bytes);
+        if self.unsent_bytes > UNSENT_MAX {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the reader is too slow"));
+        }
+        self.update(poller)
+    }
+
+    /// There is room: sends what waits. True if the connection is to be closed now.
+    pub(crate) fn flush(&mut self, poller: &Poller) -> io::Result<bool> {
+        while let Some(front) = self.unsent.front_mut() {
+            match self.socket.write(front) {
+                Ok(count) => {
+                    self.unsent_bytes -= count;
+                    front.advance(count);
+                    if front.is_empty() {
+                        self.unsent.pop_front();
+                    }
+                }
+                Err(error) if would_block(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.update(poller)?;
+        Ok(self.closing && self.unsent.is_empty())
+    }
+
+    /// Reads no more until told otherwise.
+    pub(crate) fn set_reading(&mut self, reading: bool, poller: &Poller) -> io::Result<()> {
+        self.wants_read = reading;
+        self.update(poller)
+    }
+
+    /// Closes when everything is sent. True if that is now.
+    pub(crate) fn close_when_sent(&mut self, poller: &Poller) -> bool {
+        self.closing = true;
+        self.wants_read = false;
+        self.unsent.is_empty() || self.update(poller).is_err()
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    fn update(&mut self, poller: &Poller) -> io::Result<()> {
+        let wanted = Interest { read: self.wants_read, write: !self.unsent.is_empty() };
+        if wanted != self.interest {
+            poller.modify(&self.socket, self.token, wanted)?;
+            self.interest = wanted;
+        }
+        Ok(())
+    }
+}
+
+fn would_block(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

@@ -1,0 +1,408 @@
+//! Keeps one member's server running: starts it, waits until it accepts connections, notices its
+//! end, starts it again with growing pauses. One plain blocking thread per group.
+//!
+//! What it is not: it does not talk GIOP and does not know whether the member is in its group.
+//! Invariant: a server is reported up only after a connection to its port came about, and at most
+//! one process of it runs at any time.
+
+use crate::NodeError;
+use crate::status::ServerStatus;
+use crate::wake::{Mailbox, Mailer, mailbox};
+use quorba_base::NodeId;
+use quorba_config::{
+    Backend, Endpoint, Group, Host, Node, RESTART_BACKOFF_MAX, ServerCommand, Values,
+};
+use quorba_engine::replica::{DownReason, GroupId};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::time::Timespec;
+use std::fs::{self, File, OpenOptions};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often a starting server's port is tried.
+const PROBE: Duration = Duration::from_millis(10);
+/// How long a server may take to end by itself when the node stops.
+const STOP_WITHIN: Duration = Duration::from_secs(2);
+/// A server that ran this long has recovered: the next pause is short again.
+const SETTLED: Duration = Duration::from_secs(10);
+/// A log larger than this is put aside at the next start of the server.
+const LOG_BYTES_MAX: u64 = 16 << 20;
+
+/// What a supervisor tells the data plane.
+pub(crate) enum ServerNews {
+    /// The server accepts connections here.
+    Up(SocketAddr),
+    /// The server is gone.
+    Down(DownReason),
+}
+
+enum Order {
+    Restart,
+    Stop,
+}
+
+/// A running supervisor.
+pub(crate) struct Supervisor {
+    orders: Mailer<Order>,
+    thread: Option<JoinHandle<()>>,
+    state: Arc<Mutex<ServerStatus>>,
+}
+
+/// How the supervisor's servers are started.
+#[derive(Clone, Debug)]
+pub(crate) struct Launcher {
+    /// The program and first arguments that come before the node's process id and the command.
+    pub(crate) prefix: Vec<String>,
+}
+
+impl Supervisor {
+    /// Starts supervising the server of `group` at `node`, which is `me`; news go to `tell`.
+    pub(crate) fn start(
+        id: GroupId,
+        me: NodeId,
+        group: &Group,
+        node: &Node,
+        launcher: &Launcher,
+        tell: impl Fn(GroupId, ServerNews) -> bool + Send + 'static,
+    ) -> Result<Self, NodeError> {
+        let (orders, inbox) = mailbox().map_err(NodeError::Resources)?;
+        let state = Arc::new(Mutex::new(ServerStatus {
+            state: "starting".into(),
+            pid: None,
+            port: None,
+            restarts: 0,
+            log: None,
+            reason: None,
+        }));
+        let worker = Worker {
+            id,
+            me,
+            group: group.clone(),
+            node: node.clone(),
+            launcher: launcher.clone(),
+            inbox,
+            state: Arc::clone(&state),
+            tell: Box::new(tell),
+            backoff: group.restart_backoff,
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("server-{}", group.name))
+            .spawn(move || worker.run())
+            .map_err(NodeError::Resources)?;
+        Ok(Self { orders, thread: Some(thread), state })
+    }
+
+    /// Ends the server and starts it anew.
+    pub(crate) fn restart(&self) {
+        self.orders.send(Order::Restart);
+    }
+
+    pub(crate) fn status(&self) -> ServerStatus {
+        self.state.lock().expect("no holder panics").clone()
+    }
+
+    /// Ends the server for good: all supervisors first get the order, then are waited for.
+    pub(crate) fn stop_all(supervisors: &mut [Option<Self>]) {
+        for supervisor in supervisors.iter().flatten() {
+            supervisor.orders.send(Order::Stop);
+        }
+        for supervisor in supervisors.iter_mut().flatten() {
+            if let Some(thread) = supervisor.thread.take() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+struct Worker {
+    id: GroupId,
+    me: NodeId,
+    group: Group,
+    node: Node,
+    launcher: Launcher,
+    inbox: Mailbox<Order>,
+    state: Arc<Mutex<ServerStatus>>,
+    tell: Box<dyn Fn(GroupId, ServerNews) -> bool + Send>,
+    backoff: Duration,
+}
+
+/// Why a wait ended.
+enum Woken {
+    Order(Order),
+    Exited,
+    Timeout,
+}
+
+impl Worker {
+    fn run(mut self) {
+        loop {
+            let began = Instant::now();
+            let ordered = match self.group.backend.clone() {
+                Backend::Start(command) => self.run_once(&command),
+                Backend::Connect(targets) => self.connect_once(&targets),
+            };
+            if matches!(ordered, Some(Order::Stop)) {
+                return;
+            }
+            if began.elapsed() >= SETTLED {
+                self.backoff = self.group.restart_backoff;
+            }
+            let pause = self.backoff;
+            self.backoff = (self.backoff * 2).min(RESTART_BACKOFF_MAX);
+            let until = Instant::now() + pause;
+            loop {
+                match self.wait(None, until.saturating_duration_since(Instant::now())) {
+                    Woken::Order(Order::Stop) => return,
+                    Woken::Timeout => break,
+                    // It is being started anew already.
+                    Woken::Order(Order::Restart) | Woken::Exited => {}
+                }
+            }
+            self.update(|state| state.restarts += 1);
+        }
+    }
+
+    /// One life of the server. `Some` if it was ended on order.
+    fn run_once(&mut self, command: &ServerCommand) -> Option<Order> {
+        let (mut child, port) = match self.spawn(command) {
+            Ok(started) => started,
+            Err(reason) => {
+                tracing::error!(group = self.group.name, %reason, "cannot start the server");
+                self.fail(reason);
+                return None;
+            }
+        };
+        let pid = Pid::from_child(&child);
+        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
+            end(&mut child, pid, Duration::ZERO);
+            self.fail("the kernel has no pidfd_open".into());
+            return None;
+        };
+        self.update(|state| {
+            state.state = "starting".into();
+            state.pid = u32::try_from(pid.as_raw_nonzero().get()).ok();
+            state.port = Some(port);
+        });
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let woken = match self.wait_ready(&pidfd, address) {
+            Some(woken) => woken,
+            None => {
+                self.update(|state| {
+                    state.state = "running".into();
+                    state.reason = None;
+                });
+                (self.tell)(self.id, ServerNews::Up(address));
+                self.wait(Some(&pidfd), Duration::MAX)
+            }
+        };
+        let grace =
+            if matches!(woken, Woken::Order(Order::Stop)) { STOP_WITHIN } else { Duration::ZERO };
+        let reason = match &woken {
+            Woken::Exited => match child.wait() {
+                Ok(status) => format!("ended: {status}"),
+                Err(error) => format!("ended: {error}"),
+            },
+            Woken::Timeout => {
+                let waited = self.group.start_timeout.as_millis();
+                format!("accepted no connection on port {port} within {waited} ms")
+            }
+            Woken::Order(_) => "restarted by its node".into(),
+        };
+        end(&mut child, pid, grace);
+        tracing::warn!(group = self.group.name, %reason, "server ended");
+        self.fail(reason);
+        (self.tell)(self.id, ServerNews::Down(DownReason::ServerExited));
+        match woken {
+            Woken::Order(order) => Some(order),
+            Woken::Exited | Woken::Timeout => None,
+        }
+    }
+
+    /// `None` when the server accepts connections, else why it does not.
+    fn wait_ready(&self, pidfd: &OwnedFd, address: SocketAddr) -> Option<Woken> {
+        let until = Instant::now() + self.group.start_timeout;
+        loop {
+            if TcpStream::connect_timeout(&address, PROBE).is_ok() {
+                return None;
+            }
+            if Instant::now() >= until {
+                return Some(Woken::Timeout);
+            }
+            match self.wait(Some(pidfd), PROBE) {
+                Woken::Timeout | Woken::Order(Order::Restart) => {}
+                woken => return Some(woken),
+            }
+        }
+    }
+
+    fn spawn(&self, server: &ServerCommand) -> Result<(Child, u16), String> {
+        let port = free_port().map_err(|error| format!("no free port: {error}"))?;
+        let state_dir = self.node.state_dir.display().to_string();
+        let host = self.node.host.to_string();
+        let values = Values {
+            port,
+            host: &host,
+            listen: self.group.gateway(&self.node).port,
+            node: &self.node.name,
+            group: &self.group.name,
+            state_dir: &state_dir,
+        };
+        let (log, path) =
+            self.open_log().map_err(|error| format!("cannot open its log: {error}"))?;
+        self.update(|state| state.log = Some(path.display().to_string()));
+        let mut arguments = server.command.iter().map(|part| part.fill(&values));
+        let (program, rest) = self.launcher.prefix.split_first().ok_or("no launcher")?;
+        let mut command = Command::new(program);
+        command.args(rest).arg(std::process::id().to_string());
+        let wanted = arguments.next().ok_or("the command is empty")?;
+        command.arg(&wanted).args(arguments);
+        for (name, value) in &server.env {
+            command.env(name, value.fill(&values));
+        }
+        let cwd = server.cwd.as_ref().map_or_else(|| state_dir.clone(), |cwd| cwd.fill(&values));
+        command.current_dir(cwd).stdin(Stdio::null()).process_group(0);
+        let errors = log.try_clone().map_err(|error| error.to_string())?;
+        command.stdout(log).stderr(errors);
+        let child = command.spawn().map_err(|error| format!("cannot start {wanted}: {error}"))?;
+        Ok((child, port))
+    }
+
+    fn open_log(&self) -> std::io::Result<(File, PathBuf)> {
+        let dir = self.node.state_dir.join("logs");
+        fs::create_dir_all(&dir)?;
+        let path = dir.join(format!("{}.log", self.group.name));
+        if fs::metadata(&path).is_ok_and(|meta| meta.len() > LOG_BYTES_MAX) {
+            fs::rename(&path, path.with_extension("log.1"))?;
+        }
+        Ok((OpenOptions::new().create(true).append(true).open(&path)?, path))
+    }
+
+    /// Waits until somebody else's server accepts connections, then until the node loses it.
+    fn connect_once(&mut self, targets: &[(NodeId, Endpoint)]) -> Option<Order> {
+        let mine = targets.iter().find(|(node, _)| *node == self.me);
+        let Some((_, endpoint)) = mine else {
+            return match self.wait(None, Duration::MAX) {
+                Woken::Order(order) => Some(order),
+                _ => None,
+            };
+        };
+        loop {
+            match resolve(endpoint) {
+                Ok(address)
+                    if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() =>
+                {
+                    self.update(|state| {
+                        state.state = "running".into();
+                        state.port = Some(address.port());
+                        state.reason = None;
+                    });
+                    (self.tell)(self.id, ServerNews::Up(address));
+                    return match self.wait(None, Duration::MAX) {
+                        Woken::Order(order) => {
+                            self.fail("the connection to it was lost".into());
+                            Some(order)
+                        }
+                        _ => None,
+                    };
+                }
+                Ok(address) => self.fail(format!("{address} accepts no connection")),
+                Err(error) => self.fail(format!("{endpoint}: {error}")),
+            }
+            if let Woken::Order(Order::Stop) = self.wait(None, Duration::from_millis(200)) {
+                return Some(Order::Stop);
+            }
+        }
+    }
+
+    fn fail(&self, reason: String) {
+        self.update(|state| {
+            state.state = "down".into();
+            state.pid = None;
+            state.reason = Some(reason);
+        });
+    }
+
+    fn update(&self, change: impl FnOnce(&mut ServerStatus)) {
+        change(&mut self.state.lock().expect("no holder panics"));
+    }
+
+    /// Waits for an order, for the end of the process, or for `timeout`.
+    fn wait(&self, pidfd: Option<&OwnedFd>, timeout: Duration) -> Woken {
+        let limit = (timeout != Duration::MAX).then(|| Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        });
+        loop {
+            let bell = self.inbox.bell();
+            let mut fds = vec![PollFd::new(&bell, PollFlags::IN)];
+            if let Some(pidfd) = pidfd {
+                fds.push(PollFd::new(pidfd, PollFlags::IN));
+            }
+            let ready = poll(&mut fds, limit.as_ref());
+            let exited = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+            // The strongest order wins: a stop after a restart is a stop.
+            let mut orders = self.inbox.take();
+            if let Some(index) = orders.iter().position(|order| matches!(order, Order::Stop)) {
+                return Woken::Order(orders.swap_remove(index));
+            }
+            if exited {
+                return Woken::Exited;
+            }
+            if let Some(order) = orders.pop() {
+                return Woken::Order(order);
+            }
+            if matches!(ready, Ok(0)) {
+                return Woken::Timeout;
+            }
+        }
+    }
+}
+
+/// Ends the process and everything that it started.
+fn end(child: &mut Child, pid: Pid, grace: Duration) {
+    if !grace.is_zero() {
+        let _ = kill_process_group(pid, Signal::TERM);
+        let until = Instant::now() + grace;
+        while Instant::now() < until && matches!(child.try_wait(), Ok(None)) {
+            std::thread::sleep(PROBE);
+        }
+    }
+    let _ = kill_process_group(pid, Signal::KILL);
+    let _ = child.wait();
+}
+
+/// A port on which nothing listens now; taken and given back, so that the server can have it.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// The first address of a host.
+pub(crate) fn resolve(endpoint: &Endpoint) -> std::io::Result<SocketAddr> {
+    match &endpoint.host {
+        Host::Address(address) => Ok(SocketAddr::new(*address, endpoint.port)),
+        Host::Name(name) => resolve_host(name, endpoint.port),
+    }
+}
+
+/// The first address of `name`.
+pub(crate) fn resolve_host(name: &str, port: u16) -> std::io::Result<SocketAddr> {
+    let mut addresses = (name, port).to_socket_addrs()?;
+    let none = || std::io::Error::new(std::io::ErrorKind::NotFound, "the name has no address");
+    addresses.next().ok_or_else(none)
+}
+
+/// The address that a node's sockets bind to.
+pub(crate) fn bind_address(node: &Node) -> std::io::Result<IpAddr> {
+    match (node.bind_address(), &node.host) {
+        (Some(address), _) => Ok(address),
+        (None, Host::Address(address)) => Ok(*address),
+        (None, Host::Name(name)) => Ok(resolve_host(name, node.ring_port)?.ip()),
+    }
+}

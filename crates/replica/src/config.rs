@@ -1,0 +1,69 @@
+//! What a replica is told about the domain and its groups; equal on every node.
+
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::{Duration, NodeId, NodeSet};
+
+/// How safe a request must be before its reply is released (promise 1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ack {
+    /// A majority of the domain's nodes holds the request.
+    Majority,
+    /// Every node of the view holds the request.
+    Safe,
+    /// The reply is not held back; for experiments.
+    Agreed,
+}
+
+/// What to do when no member of a group is left that knows the group's state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TotalLoss {
+    /// Refuse requests until an operator decides.
+    Stop,
+    /// Begin again with the empty state of a fresh server.
+    Fresh,
+}
+
+/// One object group.
+#[derive(Clone, Debug)]
+pub struct GroupConfig {
+    /// Nodes that run a member.
+    pub members: NodeSet,
+    /// Object key of the server's FT::Checkpointable, if it has one (FT-CORBA §23.6).
+    pub state_object: Option<Bytes>,
+    /// When replies are released.
+    pub ack: Ack,
+    /// What happens when all members' state is lost.
+    pub on_total_loss: TotalLoss,
+    /// How long the group waits for its configured members before it opens without them.
+    pub open_after: Duration,
+    /// How long a server may take for one request before it counts as hung.
+    pub server_reply: Duration,
+    /// How long replies to FT_REQUESTs are kept at least, on the group's ordered clock.
+    pub retention: Duration,
+    /// The largest GIOP message that is taken from a server, in bytes.
+    pub message_bytes_max: usize,
+}
+
+/// The domain as the replica sees it.
+#[derive(Clone, Debug)]
+pub struct ReplicaConfig {
+    /// This node.
+    pub me: NodeId,
+    /// This boot of this node; larger than at any earlier boot.
+    pub incarnation: u64,
+    /// Every node of the domain.
+    pub nodes: NodeSet,
+    /// Whether this node's disk says that it was part of a primary component before.
+    pub bootstrapped: bool,
+    /// The groups, in the order of the domain file; the position is the group's id.
+    pub groups: Vec<GroupConfig>,
+}
+
+impl ReplicaConfig {
+    /// The least number of nodes that is more than half of the domain.
+    #[must_use]
+    pub fn majority(&self) -> usize {
+        self.nodes.len() / 2 + 1
+    }
+}

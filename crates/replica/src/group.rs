@@ -1,0 +1,449 @@
+//! One object group at one node: the replicated table and the local member, kept in step.
+//!
+//! Invariant: the table changes in `deliver_*` and `decided` only; what the local server does can
+//! only lead to messages, never to a change of the table.
+
+use crate::config::GroupConfig;
+use crate::envelope::{Envelope, RequestEnvelope};
+use crate::history::History;
+use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
+use crate::member::{Accepted, Arrived, Consequence, Member, forward};
+use crate::output::{Event, Outbox, Output, ServerCommand};
+use crate::refusal;
+use crate::table::{DownReason, GroupTable, MemberState, OutReason};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::{Instant, NodeId, NodeSet};
+
+/// The longest that a client may ask its request to be remembered, in TimeT ticks (24 hours).
+const RETENTION_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
+
+/// Who "here" is.
+#[derive(Clone, Copy)]
+pub(crate) struct Here {
+    pub(crate) node: NodeId,
+    pub(crate) incarnation: u64,
+}
+
+/// Figures for status.
+#[derive(Clone, Debug)]
+pub struct GroupSnapshot {
+    /// Requests delivered to the group.
+    pub history: History,
+    /// Every configured member and where it stands.
+    pub members: Vec<(NodeId, MemberState)>,
+    /// Whether requests are taken.
+    pub opened: bool,
+    /// What the local member is doing; `None` if this node has none.
+    pub local: Option<&'static str>,
+    /// Requests that wait for the local server.
+    pub queued: usize,
+    /// Requests remembered.
+    pub retained: usize,
+    /// Bytes of their replies.
+    pub retained_bytes: usize,
+    /// Repetitions recognised.
+    pub duplicates: u64,
+    /// Requests executed by the local member.
+    pub executed: u64,
+}
+
+/// See the module's text.
+pub(crate) struct Group {
+    id: GroupId,
+    config: GroupConfig,
+    table: GroupTable,
+    member: Option<Member>,
+    /// When the group opens without its missing members; set by its first member.
+    open_at: Option<Instant>,
+    duplicates: u64,
+    executed: u64,
+}
+
+impl Group {
+    pub(crate) fn new(id: GroupId, config: GroupConfig, here: Here) -> Self {
+        let member =
+            config.members.contains(here.node).then(|| Member::new(&config, here.incarnation));
+        let table = GroupTable::new(&config);
+        Self { id, config, table, member, open_at: None, duplicates: 0, executed: 0 }
+    }
+
+    pub(crate) fn table(&self) -> &GroupTable {
+        &self.table
+    }
+
+    pub(crate) fn snapshot(&self) -> GroupSnapshot {
+        let member = self.member.as_ref();
+        GroupSnapshot {
+            history: self.table.history,
+            members: self.table.members().collect(),
+            opened: self.table.opened,
+            local: member.map(Member::stage_text),
+            queued: member.map_or(0, Member::queued),
+            retained: member.map_or(0, |m| m.retention.len()),
+            retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
+            duplicates: self.duplicates,
+            executed: self.executed,
+        }
+    }
+
+    pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
+        let member = self.member.as_ref().and_then(|member| member.deadline(in_primary));
+        [member, self.open_at.filter(|_| in_primary)].into_iter().flatten().min()
+    }
+
+    // -- decided views ----------------------------------------------------------------------
+
+    /// A primary component was decided and this node is up to date.
+    pub(crate) fn decided(
+        &mut self,
+        now: Instant,
+        current: NodeSet,
+        view: NodeSet,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let before = self.table.clone();
+        self.table.keep_only(current, view);
+        self.changed(now, &before, here, out);
+    }
+
+    /// The domain begins anew: nobody remembers anything.
+    pub(crate) fn begin_anew(&mut self) {
+        if let Some(member) = &mut self.member {
+            member.detach(self.table.history);
+        }
+        self.table = GroupTable::new(&self.config);
+        self.open_at = None;
+    }
+
+    /// A primary component was decided, and this node is not up to date.
+    pub(crate) fn fell_behind(&mut self) {
+        if let Some(member) = &mut self.member {
+            member.detach(self.table.history);
+        }
+    }
+
+    /// The table as the up-to-date nodes have it.
+    pub(crate) fn adopt(&mut self, table: GroupTable) {
+        self.table = table;
+    }
+
+    // -- ordered messages -------------------------------------------------------------------
+
+    pub(crate) fn deliver_request(
+        &mut self,
+        origin: NodeId,
+        incarnation: u64,
+        request: RequestEnvelope,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        self.table.clock = self.table.clock.max(request.stamp);
+        let number = request.number;
+        if self.table.in_set().is_empty() {
+            if origin == here.node && incarnation == here.incarnation {
+                out.push_back(Output::Dropped { group: self.id, number });
+            }
+            return;
+        }
+        self.table.history = self.table.history.extended(origin, incarnation, number.0);
+        let expiry = self.expiry(&request);
+        let Some(member) = &mut self.member else { return };
+        let arrived = Arrived {
+            key: request.key(origin, incarnation),
+            gateway: GatewayKey { node: origin, incarnation, number },
+            expiry,
+            clock: self.table.clock,
+            released_below: request.released_below,
+            giop: request.giop,
+            code_sets: request.code_sets,
+        };
+        match member.accept(arrived) {
+            Accepted::Nothing => {}
+            Accepted::Answer(gateway, reply) => {
+                self.duplicates += 1;
+                self.answer(&[gateway], reply, here, out);
+            }
+            Accepted::Refuse(gateway, giop) => {
+                self.answer(&[gateway], refusal::no_room(&giop), here, out);
+            }
+            Accepted::Overflow(attempt) => {
+                self.lost(Some(attempt), DownReason::StateUnavailable, here, out);
+            }
+        }
+    }
+
+    /// How long a client's request is remembered, on the ordered clock. Clients' clocks and even
+    /// their epochs differ, so what they ask for is held between sane bounds.
+    fn expiry(&self, request: &RequestEnvelope) -> u64 {
+        let ticks = u64::try_from(self.config.retention.as_nanos() / 100).unwrap_or(u64::MAX);
+        let ticks = ticks.min(RETENTION_TICKS_MAX);
+        let asked = request.ft.as_ref().map_or(0, |ft| ft.expiration);
+        let clock = self.table.clock;
+        asked.clamp(clock.saturating_add(ticks), clock.saturating_add(RETENTION_TICKS_MAX))
+    }
+
+    pub(crate) fn deliver_join(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        attempt: Attempt,
+        claim: Option<History>,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let before = self.table.clone();
+        let Some(state) = self.table.join(&self.config, node, attempt, claim) else { return };
+        if let Some(member) = self.member.as_mut() {
+            match state {
+                MemberState::In { .. } if node == here.node => member.admitted(attempt),
+                MemberState::Joining { .. } if node == here.node => member.must_receive(attempt),
+                MemberState::Out { .. } if node == here.node => member.refused(attempt),
+                MemberState::Joining { donor, .. } if donor == here.node => {
+                    member.capture(node, attempt);
+                }
+                _ => {}
+            }
+        }
+        if self.open_at.is_none() && !self.table.opened && !self.table.in_set().is_empty() {
+            self.open_at = Some(now + self.config.open_after);
+        }
+        self.changed(now, &before, here, out);
+    }
+
+    pub(crate) fn deliver_joined(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        attempt: Attempt,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let before = self.table.clone();
+        if self.table.joined(&self.config, node, attempt) {
+            self.changed(now, &before, here, out);
+        }
+    }
+
+    pub(crate) fn deliver_down(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        attempt: Attempt,
+        reason: DownReason,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let before = self.table.clone();
+        if self.table.down(node, attempt, reason) {
+            self.changed(now, &before, here, out);
+        }
+    }
+
+    pub(crate) fn deliver_state(
+        &mut self,
+        joiner: NodeId,
+        attempt: Attempt,
+        offset: u64,
+        total: u64,
+        bytes: &[u8],
+        origin: NodeId,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        if origin == here.node {
+            self.give(joiner, attempt, false, out);
+        }
+        if joiner != here.node {
+            return;
+        }
+        let consequence =
+            self.member.as_mut().and_then(|m| m.receive(attempt, offset, total, bytes));
+        self.follow(consequence, here, out);
+    }
+
+    pub(crate) fn deliver_open(&mut self, out: &mut Outbox) {
+        if !self.table.opened && !self.table.in_set().is_empty() {
+            self.table.opened = true;
+            self.open_at = None;
+            out.push_back(Output::Event(Event::Opened { group: self.id }));
+        }
+    }
+
+    // -- the local server -------------------------------------------------------------------
+
+    pub(crate) fn server_up(&mut self, here: Here, out: &mut Outbox) {
+        let Some(member) = &mut self.member else { return };
+        // A server that was replaced before its end was noticed.
+        let consequence = member.server_lost(DownReason::ServerExited);
+        let mut commands = Vec::new();
+        member.server_up(&mut commands);
+        forward(self.id, commands, out);
+        if let Some(Consequence::Lost(attempt, reason)) = consequence {
+            self.submit_down(attempt, reason, here, out);
+        }
+    }
+
+    pub(crate) fn server_down(&mut self, reason: DownReason, here: Here, out: &mut Outbox) {
+        let consequence = self.member.as_mut().and_then(|m| m.server_lost(reason));
+        self.follow(consequence, here, out);
+    }
+
+    pub(crate) fn connected(&mut self, channel: ChannelId, out: &mut Outbox) {
+        let mut commands = Vec::new();
+        if let Some(member) = &mut self.member {
+            member.connected(channel, &mut commands);
+        }
+        forward(self.id, commands, out);
+    }
+
+    pub(crate) fn disconnected(&mut self, channel: ChannelId, here: Here, out: &mut Outbox) {
+        if self.member.as_ref().is_some_and(|m| m.knows(channel)) {
+            self.server_down(DownReason::ConnectionLost, here, out);
+        }
+    }
+
+    pub(crate) fn received(
+        &mut self,
+        channel: ChannelId,
+        bytes: &[u8],
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let Some(member) = &mut self.member else { return };
+        let mut commands: Vec<ServerCommand> = Vec::new();
+        let consequence = member.received(channel, bytes, &mut commands);
+        forward(self.id, commands, out);
+        self.follow(consequence, here, out);
+    }
+
+    /// Time passed, or something changed: ask to join, start the next call, notice a hung server.
+    pub(crate) fn settle(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
+        if in_primary && self.open_at.is_some_and(|at| at <= now) {
+            self.open_at = None;
+            if !self.table.opened && self.table.in_set().lowest() == Some(here.node) {
+                out.push_back(Output::Order(Envelope::Open { group: self.id }.encode()));
+            }
+        }
+        let Some(member) = &mut self.member else { return };
+        if member.is_hung(now) {
+            let consequence = member.server_lost(DownReason::ServerHung);
+            self.follow(consequence, here, out);
+            return;
+        }
+        let mut commands = Vec::new();
+        member.step(now, &mut commands);
+        if in_primary && let Some((attempt, claim)) = member.ask(now) {
+            let join = Envelope::Join { group: self.id, attempt, claim };
+            out.push_back(Output::Order(join.encode()));
+        }
+        forward(self.id, commands, out);
+    }
+
+    // -- consequences -----------------------------------------------------------------------
+
+    fn follow(&mut self, consequence: Option<Consequence>, here: Here, out: &mut Outbox) {
+        match consequence {
+            None => {}
+            Some(Consequence::Answer(waiters, reply)) => {
+                self.executed += 1;
+                self.answer(&waiters, reply, here, out);
+            }
+            Some(Consequence::Give { joiner, attempt }) => self.give(joiner, attempt, true, out),
+            Some(Consequence::CannotGive { joiner, attempt }) => {
+                let failed = Envelope::StateFailed { group: self.id, joiner, attempt };
+                out.push_back(Output::Order(failed.encode()));
+            }
+            Some(Consequence::Caught { attempt }) => {
+                let joined = Envelope::Joined { group: self.id, attempt };
+                out.push_back(Output::Order(joined.encode()));
+            }
+            Some(Consequence::Lost(attempt, reason)) => self.lost(attempt, reason, here, out),
+        }
+    }
+
+    fn lost(&mut self, attempt: Option<Attempt>, reason: DownReason, here: Here, out: &mut Outbox) {
+        if let Some(member) = &mut self.member {
+            let _ = member.server_lost(reason);
+        }
+        out.push_back(Output::Server { group: self.id, command: ServerCommand::Restart(reason) });
+        self.submit_down(attempt, reason, here, out);
+    }
+
+    fn submit_down(
+        &self,
+        attempt: Option<Attempt>,
+        reason: DownReason,
+        _here: Here,
+        out: &mut Outbox,
+    ) {
+        if let Some(attempt) = attempt {
+            let down = Envelope::Down { group: self.id, attempt, reason };
+            out.push_back(Output::Order(down.encode()));
+        }
+    }
+
+    fn give(&mut self, joiner: NodeId, attempt: Attempt, first: bool, out: &mut Outbox) {
+        let Some(member) = &mut self.member else { return };
+        for (offset, total, bytes) in member.pieces(joiner, attempt, first) {
+            let group = self.id;
+            let state = Envelope::State { group, joiner, attempt, offset, total, bytes };
+            out.push_back(Output::Order(state.encode()));
+        }
+    }
+
+    /// Sends a reply to the gateways that this member answers; the others are another's to answer.
+    fn answer(&self, waiters: &[GatewayKey], reply: Option<Bytes>, here: Here, out: &mut Outbox) {
+        for to in waiters {
+            if self.table.replier(to.node) != Some(here.node) {
+                continue;
+            }
+            if to.node == here.node {
+                if to.incarnation == here.incarnation {
+                    let giop = reply.clone();
+                    out.push_back(Output::Reply { group: self.id, number: to.number, giop });
+                }
+            } else if let Some(giop) = reply.clone() {
+                let reply = Envelope::Reply { group: self.id, to: *to, giop };
+                out.push_back(Output::Order(reply.encode()));
+            }
+        }
+    }
+
+    /// The table changed from `before`: tell people, the member, and the gateway.
+    fn changed(&mut self, now: Instant, before: &GroupTable, here: Here, out: &mut Outbox) {
+        for (node, state) in self.table.members() {
+            if before.state(node) != Some(state) {
+                out.push_back(Output::Event(Event::Member { group: self.id, node, state }));
+            }
+        }
+        if self.table.opened && !before.opened {
+            self.open_at = None;
+            out.push_back(Output::Event(Event::Opened { group: self.id }));
+        }
+        if self.table.replier(here.node) != before.replier(here.node) {
+            out.push_back(Output::Resubmit { group: Some(self.id) });
+        }
+        let Some(member) = &mut self.member else { return };
+        for (node, state) in before.members() {
+            let was_joining = matches!(state, MemberState::Joining { .. });
+            if was_joining && self.table.state(node) != Some(state) && node != here.node {
+                member.stop_giving(node);
+            }
+        }
+        match self.table.state(here.node) {
+            Some(MemberState::Down(reason))
+                if before.state(here.node) != self.table.state(here.node) =>
+            {
+                member.start_over(now, reason);
+            }
+            Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
+                if !self.table.in_set().is_empty() =>
+            {
+                member.reconsider();
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Names of things that messages carry: groups, requests, attempts to join, views.
+//!
+//! Invariant: every id is ordered, so that maps of them iterate alike on every node.
+
+use bytes::Bytes;
+use quorba_base::NodeId;
+
+/// An object group: its position in the domain file, from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GroupId(pub u16);
+
+/// Counts the requests of one gateway (one boot of one node) to one group, from 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RequestNumber(pub u64);
+
+/// One try of a node to bring its member into the group; counts up from the node's
+/// incarnation, so that no two boots share one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Attempt(pub u64);
+
+/// A connection to the local server; requests of one code-set negotiation share a channel.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ChannelId(pub u32);
+
+/// A view (configuration) of the ordering layer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ViewId {
+    /// Counts up with every ring; never reused by the same representative.
+    pub seq: u64,
+    /// The node that formed the ring.
+    pub representative: NodeId,
+}
+
+/// A gateway's own name for a request: unique for ever, because the incarnation is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GatewayKey {
+    /// The node whose gateway took the request in.
+    pub node: NodeId,
+    /// The boot of that node.
+    pub incarnation: u64,
+    /// The gateway's count.
+    pub number: RequestNumber,
+}
+
+/// The identity by which repetitions of a request are recognised.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RequestKey {
+    /// The client did not name the request: only its gateway repeats it.
+    Gateway(GatewayKey),
+    /// FT_REQUEST (FT-CORBA §23.2.8): the client may repeat it at any gateway.
+    Client {
+        /// Unique per client ORB, opaque.
+        client_id: Bytes,
+        /// Unique per request of that client.
+        retention_id: i32,
+    },
+}

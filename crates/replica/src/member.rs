@@ -1,0 +1,409 @@
+//! The local member of a group: its stage, its server, what it has executed.
+//!
+//! Invariant: requests reach the executor in delivery order, each key once; a member that is not
+//! sure of its server's state executes nothing.
+
+use crate::config::GroupConfig;
+use crate::executor::{Executor, Job, Outcome};
+use crate::history::History;
+use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
+use crate::output::{Outbox, Output, ServerCommand};
+use crate::retention::{Admission, Retention};
+use crate::table::DownReason;
+use crate::transfer::{self, Incoming, Outgoing, PIECES_IN_FLIGHT};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::{Duration, Instant, NodeId};
+
+/// Requests and bytes that may wait for the state; a longer transfer starts over.
+const BUFFERED_MAX: usize = 200_000;
+const BUFFERED_BYTES_MAX: usize = 512 << 20;
+/// How long a member waits before it asks again after its donor could not give its state.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// A delivered request, with its identity.
+#[derive(Clone)]
+pub(crate) struct Arrived {
+    pub(crate) key: RequestKey,
+    pub(crate) gateway: GatewayKey,
+    pub(crate) expiry: u64,
+    pub(crate) clock: u64,
+    pub(crate) released_below: crate::ids::RequestNumber,
+    pub(crate) giop: Bytes,
+    pub(crate) code_sets: Option<Bytes>,
+}
+
+/// Where the member stands, as seen by its own node.
+enum Stage {
+    /// No server runs.
+    NoServer,
+    /// A server runs; the group does not know. `claim`: what the server has surely executed.
+    Ready { claim: Option<History>, not_before: Instant },
+    /// Join was submitted, and has not been delivered yet.
+    Asked { attempt: Attempt, claim: Option<History> },
+    /// The group is sending its state; requests are kept meanwhile.
+    Receiving { attempt: Attempt, incoming: Incoming, buffer: VecDeque<Arrived>, bytes: usize },
+    /// `set_state` runs.
+    Restoring { attempt: Attempt, retention: Retention, buffer: VecDeque<Arrived>, bytes: usize },
+    /// Executes; in the group, or about to be (it replays).
+    Serving { attempt: Attempt },
+    /// The server runs, but cannot take part.
+    Out { claim: Option<History> },
+}
+
+/// What the group must do after something happened at the member.
+pub(crate) enum Consequence {
+    /// A request was executed: these gateways wait for the reply.
+    Answer(Vec<GatewayKey>, Option<Bytes>),
+    /// `get_state` succeeded: send the pieces.
+    Give { joiner: NodeId, attempt: Attempt },
+    /// `get_state` failed.
+    CannotGive { joiner: NodeId, attempt: Attempt },
+    /// The state is in; the rest is being replayed.
+    Caught { attempt: Attempt },
+    /// The server is lost.
+    Lost(Option<Attempt>, DownReason),
+}
+
+/// See the module's text.
+pub(crate) struct Member {
+    stage: Stage,
+    pub(crate) retention: Retention,
+    executor: Executor,
+    outgoing: Vec<(NodeId, Attempt, Outgoing)>,
+    next_attempt: Attempt,
+}
+
+impl Member {
+    pub(crate) fn new(config: &GroupConfig, incarnation: u64) -> Self {
+        Self {
+            stage: Stage::NoServer,
+            retention: Retention::default(),
+            executor: Executor::new(
+                config.state_object.clone(),
+                config.server_reply,
+                config.message_bytes_max,
+            ),
+            outgoing: Vec::new(),
+            next_attempt: Attempt(incarnation),
+        }
+    }
+
+    pub(crate) fn stage_text(&self) -> &'static str {
+        match self.stage {
+            Stage::NoServer => "no server",
+            Stage::Ready { .. } => "ready",
+            Stage::Asked { .. } => "asked to join",
+            Stage::Receiving { .. } => "receiving state",
+            Stage::Restoring { .. } => "restoring state",
+            Stage::Serving { .. } => "serving",
+            Stage::Out { .. } => "out",
+        }
+    }
+
+    pub(crate) fn queued(&self) -> usize {
+        self.executor.queued()
+    }
+
+    /// When something must be looked at: a hung server, or a time to ask again.
+    pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
+        let ask = match self.stage {
+            Stage::Ready { not_before, .. } if in_primary => Some(not_before),
+            _ => None,
+        };
+        [ask, self.executor.deadline()].into_iter().flatten().min()
+    }
+
+    /// The server accepts connections.
+    pub(crate) fn server_up(&mut self, out: &mut Vec<ServerCommand>) {
+        self.executor.reset();
+        self.retention = Retention::default();
+        self.outgoing.clear();
+        let claim = Some(History::EMPTY);
+        self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+        self.executor.watch(out);
+    }
+
+    /// The server is gone.
+    pub(crate) fn server_lost(&mut self, reason: DownReason) -> Option<Consequence> {
+        let attempt = self.attempt();
+        if matches!(self.stage, Stage::NoServer) {
+            return None;
+        }
+        self.stage = Stage::NoServer;
+        self.executor.reset();
+        self.outgoing.clear();
+        Some(Consequence::Lost(attempt, reason))
+    }
+
+    /// The try that the group knows, or is about to know, of this member.
+    fn attempt(&self) -> Option<Attempt> {
+        match self.stage {
+            Stage::Asked { attempt, .. }
+            | Stage::Receiving { attempt, .. }
+            | Stage::Restoring { attempt, .. }
+            | Stage::Serving { attempt } => Some(attempt),
+            Stage::NoServer | Stage::Ready { .. } | Stage::Out { .. } => None,
+        }
+    }
+
+    /// Asks to join if there is a server and it is time; the caller submits what is returned.
+    pub(crate) fn ask(&mut self, now: Instant) -> Option<(Attempt, Option<History>)> {
+        match self.stage {
+            Stage::Ready { claim, not_before } if not_before <= now => {
+                self.next_attempt = Attempt(self.next_attempt.0 + 1);
+                let attempt = self.next_attempt;
+                // A call of an earlier try may still run: then nobody can say what was executed.
+                let claim = claim.filter(|_| self.executor.is_idle());
+                self.stage = Stage::Asked { attempt, claim };
+                Some((attempt, claim))
+            }
+            _ => None,
+        }
+    }
+
+    /// The node fell behind, or the order was lost: whatever the group believed of it is void.
+    /// `history` is what had been delivered to the member when that happened.
+    pub(crate) fn detach(&mut self, history: History) {
+        let surely = self.executor.is_idle().then_some(history);
+        let claim = match &self.stage {
+            Stage::NoServer => return,
+            Stage::Ready { claim, .. } | Stage::Asked { claim, .. } | Stage::Out { claim } => {
+                *claim
+            }
+            Stage::Serving { .. } => surely,
+            Stage::Receiving { .. } | Stage::Restoring { .. } => None,
+        };
+        self.executor.abandon();
+        self.outgoing.clear();
+        self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+    }
+
+    /// Back to asking, after a state transfer that came to nothing.
+    pub(crate) fn start_over(&mut self, now: Instant, reason: DownReason) {
+        if !matches!(
+            self.stage,
+            Stage::Receiving { .. } | Stage::Restoring { .. } | Stage::Serving { .. }
+        ) {
+            return;
+        }
+        let wait = if reason == DownReason::DonorLost { Duration::ZERO } else { ASK_AGAIN };
+        self.executor.abandon();
+        self.stage = Stage::Ready { claim: None, not_before: now + wait };
+    }
+
+    /// An `Out` member tries again: somebody is there now who has the state.
+    pub(crate) fn reconsider(&mut self) {
+        if let Stage::Out { claim } = self.stage {
+            self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+        }
+    }
+
+    pub(crate) fn admitted(&mut self, attempt: Attempt) {
+        if self.is_asking(attempt) {
+            self.stage = Stage::Serving { attempt };
+        }
+    }
+
+    pub(crate) fn must_receive(&mut self, attempt: Attempt) {
+        if self.is_asking(attempt) {
+            self.stage = Stage::Receiving {
+                attempt,
+                incoming: Incoming::default(),
+                buffer: VecDeque::new(),
+                bytes: 0,
+            };
+        }
+    }
+
+    pub(crate) fn refused(&mut self, attempt: Attempt) {
+        if let Stage::Asked { attempt: asked, claim } = self.stage
+            && asked == attempt
+        {
+            self.stage = Stage::Out { claim };
+        }
+    }
+
+    fn is_asking(&self, attempt: Attempt) -> bool {
+        matches!(self.stage, Stage::Asked { attempt: asked, .. } if asked == attempt)
+    }
+
+    /// A delivered request. `Some` if its logged reply should be sent again.
+    pub(crate) fn accept(&mut self, arrived: Arrived) -> Accepted {
+        match &mut self.stage {
+            Stage::Receiving { buffer, bytes, attempt, .. }
+            | Stage::Restoring { buffer, bytes, attempt, .. } => {
+                *bytes += arrived.giop.len();
+                buffer.push_back(arrived);
+                if buffer.len() > BUFFERED_MAX || *bytes > BUFFERED_BYTES_MAX {
+                    return Accepted::Overflow(*attempt);
+                }
+                Accepted::Nothing
+            }
+            Stage::Serving { .. } => self.admit(arrived),
+            _ => Accepted::Nothing,
+        }
+    }
+
+    fn admit(&mut self, arrived: Arrived) -> Accepted {
+        let Arrived { key, gateway, expiry, clock, released_below, giop, code_sets } = arrived;
+        self.retention.release(gateway.node, gateway.incarnation, released_below);
+        self.retention.expire(clock);
+        match self.retention.admit(&key, gateway, expiry) {
+            Admission::Execute => {
+                self.executor.push(Job::Execute { key, giop, code_sets });
+                Accepted::Nothing
+            }
+            Admission::Wait => Accepted::Nothing,
+            Admission::Answer(reply) => Accepted::Answer(gateway, reply),
+            Admission::Refuse => Accepted::Refuse(gateway, giop),
+        }
+    }
+
+    /// This member was chosen as donor: capture the state after what was delivered so far.
+    pub(crate) fn capture(&mut self, joiner: NodeId, attempt: Attempt) {
+        self.executor.push(Job::Capture { joiner, attempt });
+    }
+
+    /// The joiner is gone or started over.
+    pub(crate) fn stop_giving(&mut self, joiner: NodeId) {
+        self.outgoing.retain(|(node, _, _)| *node != joiner);
+    }
+
+    /// Pieces to send now: the first ones, or one more because one was delivered.
+    pub(crate) fn pieces(
+        &mut self,
+        joiner: NodeId,
+        attempt: Attempt,
+        first: bool,
+    ) -> Vec<(u64, u64, Bytes)> {
+        let count = if first { PIECES_IN_FLIGHT } else { 1 };
+        let Some((_, _, outgoing)) =
+            self.outgoing.iter_mut().find(|(node, a, _)| *node == joiner && *a == attempt)
+        else {
+            return Vec::new();
+        };
+        let total = outgoing.total();
+        (0..count)
+            .map_while(|_| outgoing.next_piece())
+            .map(|(offset, piece)| (offset, total, piece))
+            .collect()
+    }
+
+    /// A piece of state was delivered to this member.
+    pub(crate) fn receive(
+        &mut self,
+        attempt: Attempt,
+        offset: u64,
+        total: u64,
+        piece: &[u8],
+    ) -> Option<Consequence> {
+        let Stage::Receiving { attempt: mine, incoming, .. } = &mut self.stage else {
+            return None;
+        };
+        if *mine != attempt {
+            return None;
+        }
+        let whole = incoming.add(offset, total, piece)?;
+        let Stage::Receiving { buffer, bytes, .. } =
+            core::mem::replace(&mut self.stage, Stage::NoServer)
+        else {
+            unreachable!("just matched");
+        };
+        let Ok((retention, state)) = transfer::unpack(whole) else {
+            self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
+            return Some(Consequence::Lost(Some(attempt), DownReason::StateUnavailable));
+        };
+        self.stage = Stage::Restoring { attempt, retention, buffer, bytes };
+        self.executor.push(Job::Restore { state, attempt });
+        None
+    }
+
+    /// Starts what can be started.
+    pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
+        self.executor.step(now, out);
+    }
+
+    pub(crate) fn connected(&mut self, channel: ChannelId, out: &mut Vec<ServerCommand>) {
+        self.executor.connected(channel, out);
+    }
+
+    pub(crate) fn knows(&self, channel: ChannelId) -> bool {
+        self.executor.knows(channel)
+    }
+
+    /// Whether the server has taken too long.
+    pub(crate) fn is_hung(&self, now: Instant) -> bool {
+        self.executor.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Bytes from the server.
+    pub(crate) fn received(
+        &mut self,
+        channel: ChannelId,
+        bytes: &[u8],
+        out: &mut Vec<ServerCommand>,
+    ) -> Option<Consequence> {
+        match self.executor.received(channel, bytes, out) {
+            Err(reason) => self.server_lost(reason),
+            Ok(None) => None,
+            Ok(Some(outcome)) => self.completed(outcome),
+        }
+    }
+
+    fn completed(&mut self, outcome: Outcome) -> Option<Consequence> {
+        match outcome {
+            Outcome::Executed { key, reply } => {
+                let waiters = self.retention.complete(&key, reply.clone());
+                Some(Consequence::Answer(waiters, reply))
+            }
+            Outcome::Captured { joiner, attempt, state: Some(state) } => {
+                let transfer = Outgoing::new(transfer::pack(&self.retention, &state));
+                self.stop_giving(joiner);
+                self.outgoing.push((joiner, attempt, transfer));
+                Some(Consequence::Give { joiner, attempt })
+            }
+            Outcome::Captured { joiner, attempt, state: None } => {
+                Some(Consequence::CannotGive { joiner, attempt })
+            }
+            Outcome::Restored { attempt, accepted } => self.restored(attempt, accepted),
+        }
+    }
+
+    fn restored(&mut self, attempt: Attempt, accepted: bool) -> Option<Consequence> {
+        if !matches!(self.stage, Stage::Restoring { attempt: a, .. } if a == attempt) {
+            return None;
+        }
+        if !accepted {
+            return self.server_lost(DownReason::StateRefused);
+        }
+        let stage = core::mem::replace(&mut self.stage, Stage::Serving { attempt });
+        let Stage::Restoring { retention, buffer, .. } = stage else {
+            unreachable!("just matched");
+        };
+        self.retention = retention;
+        for arrived in buffer {
+            // Not in yet, so another member answers: a logged reply has nowhere to go from here.
+            let _ = self.admit(arrived);
+        }
+        Some(Consequence::Caught { attempt })
+    }
+}
+
+/// What became of a delivered request at the local member.
+pub(crate) enum Accepted {
+    /// It is queued, buffered, a repetition that runs already, or none of this member's business.
+    Nothing,
+    /// It was executed before: this is the reply.
+    Answer(GatewayKey, Option<Bytes>),
+    /// There is no room to remember it; the GIOP request is given back.
+    Refuse(GatewayKey, Bytes),
+    /// Too much came while the state was on its way.
+    Overflow(Attempt),
+}
+
+/// Wraps server commands for one group.
+pub(crate) fn forward(group: GroupId, commands: Vec<ServerCommand>, out: &mut Outbox) {
+    out.extend(commands.into_iter().map(|command| Output::Server { group, command }));
+}

@@ -1,0 +1,119 @@
+//! What a replica asks of its surroundings: a closed set of effects.
+
+use crate::ids::{ChannelId, GroupId, RequestNumber, ViewId};
+use crate::primary::{Basis, Blocked};
+use crate::table::{DownReason, MemberState};
+use alloc::collections::VecDeque;
+use bytes::Bytes;
+use quorba_base::{NodeId, NodeSet};
+
+/// One effect; they are to be carried out in the order in which they are polled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Submit this to the order.
+    Order(Bytes),
+    /// Something for the local server of a group.
+    Server {
+        /// Whose server.
+        group: GroupId,
+        /// What to do.
+        command: ServerCommand,
+    },
+    /// The reply to a request of this node's gateway; release it when promise 1 holds.
+    Reply {
+        /// Which group answered.
+        group: GroupId,
+        /// Which request.
+        number: RequestNumber,
+        /// The whole GIOP message, under the server's request id; `None` for a oneway.
+        giop: Option<Bytes>,
+    },
+    /// A request of this node's gateway was delivered while no member was in: this delivery of
+    /// it was executed nowhere.
+    Dropped {
+        /// Its group.
+        group: GroupId,
+        /// Which request.
+        number: RequestNumber,
+    },
+    /// The gateway should submit its unanswered requests again: who answers may have changed.
+    Resubmit {
+        /// Of this group, or of all.
+        group: Option<GroupId>,
+    },
+    /// Write to disk that this node was part of a primary component, before what follows.
+    Bootstrapped,
+    /// Something that people want to know.
+    Event(Event),
+}
+
+/// Effects on a server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ServerCommand {
+    /// Open a connection.
+    Connect(ChannelId),
+    /// Send bytes.
+    Send(ChannelId, Bytes),
+    /// Close a connection.
+    Close(ChannelId),
+    /// End the process and start it anew (with back-off).
+    Restart(DownReason),
+}
+
+/// What happened, for logs and pictures.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// The view is a primary component.
+    Primary {
+        /// Which view.
+        view: ViewId,
+        /// All its nodes.
+        members: NodeSet,
+        /// Those that were up to date.
+        current: NodeSet,
+        /// Why it may go on.
+        basis: Basis,
+    },
+    /// The view must not serve.
+    Blocked {
+        /// Which view.
+        view: ViewId,
+        /// Why.
+        reason: Blocked,
+    },
+    /// A member changed.
+    Member {
+        /// Of this group.
+        group: GroupId,
+        /// On this node.
+        node: NodeId,
+        /// What it is now.
+        state: MemberState,
+    },
+    /// The group takes requests.
+    Opened {
+        /// Which group.
+        group: GroupId,
+    },
+    /// A message of another version was skipped.
+    Skipped {
+        /// Who sent it.
+        origin: NodeId,
+    },
+}
+
+/// Whether a group can take a request now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Availability {
+    /// Yes.
+    Ready,
+    /// It waits for its first members.
+    Starting,
+    /// This node is in no primary component.
+    NoPrimary(Option<Blocked>),
+    /// No member is in.
+    NoMember,
+}
+
+/// Where the rooms of this crate put their outputs.
+pub(crate) type Outbox = VecDeque<Output>;

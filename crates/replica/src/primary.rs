@@ -1,0 +1,162 @@
+//! Which component may go on after a view change, and who in it is up to date: promise 4.
+//!
+//! The argument. A request is acknowledged only when a majority of the domain's nodes holds it
+//! and everything before it (promise 1). Let `P` be the last primary component that any node
+//! present remembers. Of the nodes of `P`, those that are away, or that came back without their
+//! memory, may have been holders; so of the `k0` nodes of `P` that are present *with* their
+//! memory, at least `k = k0 + majority - |P|` hold every acknowledged request. If `k >= 1`, the
+//! k-th furthest of them has all of it, and so has every node that is as far. Among the
+//! histories that are far enough, the one that most nodes share is taken, so that the fewest
+//! nodes must be brought up to date.
+//!
+//! Without any memory in the view: if a majority never saw a primary component, there was none
+//! (each member of one writes that to its disk before it acknowledges anything). If every node
+//! of the domain is present, no more memory can come, and the best there is goes on.
+//!
+//! Invariant: [`decide`] is a pure function of what was delivered, so that all nodes of a view
+//! come to the same decision.
+
+use crate::hello::Hello;
+use crate::ids::ViewId;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use quorba_base::{NodeId, NodeSet};
+
+/// The outcome for a view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// The view is a primary component.
+    Primary {
+        /// Nodes that are up to date; the others are told the group tables.
+        current: NodeSet,
+        /// How the decision was reached.
+        basis: Basis,
+    },
+    /// The view must not serve requests.
+    NotPrimary(Blocked),
+}
+
+/// Why a view may be primary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Basis {
+    /// It has a majority, and everything acknowledged in the component before it.
+    Continues,
+    /// A majority of the domain's nodes never were in a primary component.
+    FirstStart,
+    /// Every node of the domain is here, and none remembers anything.
+    ColdStart,
+    /// Every node of the domain is here, but too many lost their memory at the same time:
+    /// acknowledged requests may be lost.
+    MemoryLost,
+}
+
+/// Why a view may not be primary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blocked {
+    /// No majority of the domain's nodes.
+    NoMajority,
+    /// A majority, but too many of its nodes were restarted, and a node that is away may hold
+    /// acknowledged requests.
+    MemoryAway,
+}
+
+impl Blocked {
+    /// One sentence part for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NoMajority => "no majority of the domain's nodes is connected",
+            Self::MemoryAway => {
+                "too many nodes restarted at once; a node that is away may hold acknowledged \
+                 requests"
+            }
+        }
+    }
+}
+
+/// A node's word together with the boot that spoke it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Statement {
+    /// The boot of the node that said hello.
+    pub incarnation: u64,
+    /// What it said.
+    pub hello: Hello,
+}
+
+/// Decides for a view whose nodes have all spoken. `nodes` is the whole domain.
+#[must_use]
+pub fn decide(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>) -> Decision {
+    let view: NodeSet = statements.keys().copied().collect();
+    let majority = nodes.len() / 2 + 1;
+    if view.len() < majority {
+        return Decision::NotPrimary(Blocked::NoMajority);
+    }
+    let all_here = view == nodes;
+    let last = statements
+        .values()
+        .filter_map(|statement| statement.hello.lineage.as_ref())
+        .max_by_key(|lineage| lineage.view);
+    let Some(last) = last else {
+        let virgin = statements.values().filter(|s| !s.hello.bootstrapped).count();
+        return if virgin >= majority {
+            Decision::Primary { current: view, basis: Basis::FirstStart }
+        } else if all_here {
+            Decision::Primary { current: view, basis: Basis::ColdStart }
+        } else {
+            Decision::NotPrimary(Blocked::MemoryAway)
+        };
+    };
+    let mut remembering: Vec<Progress> = last
+        .members
+        .iter()
+        .filter_map(|(node, incarnation)| {
+            let statement = statements.get(node).filter(|s| s.incarnation == *incarnation)?;
+            Some(Progress::of(statement)).filter(|progress| progress.lineage.is_some())
+        })
+        .collect();
+    remembering.sort_unstable_by(|a, b| b.cmp(a));
+    let holders_min = (remembering.len() + majority).saturating_sub(last.members.len());
+    let (threshold, basis) = match holders_min.checked_sub(1).and_then(|i| remembering.get(i)) {
+        Some(progress) => (*progress, Basis::Continues),
+        None if all_here => {
+            let best = statements.values().map(Progress::of).max();
+            (best.expect("a view has a node"), Basis::MemoryLost)
+        }
+        None => return Decision::NotPrimary(Blocked::MemoryAway),
+    };
+    Decision::Primary { current: most_shared(statements, threshold), basis }
+}
+
+/// How far a node's history reaches: later components first, then messages applied in them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Progress {
+    lineage: Option<ViewId>,
+    prefix: u64,
+}
+
+impl Progress {
+    fn of(statement: &Statement) -> Self {
+        let lineage = statement.hello.lineage.as_ref().map(|lineage| lineage.view);
+        Self { lineage, prefix: statement.hello.prefix }
+    }
+}
+
+/// The largest set of nodes with one history that reaches at least to `threshold`; of equally
+/// large ones the furthest, then the one with the lowest node.
+fn most_shared(statements: &BTreeMap<NodeId, Statement>, threshold: Progress) -> NodeSet {
+    let mut histories: BTreeMap<(Progress, u64), NodeSet> = BTreeMap::new();
+    for (node, statement) in statements {
+        let progress = Progress::of(statement);
+        if progress >= threshold && progress.lineage.is_some() {
+            histories.entry((progress, statement.hello.branch)).or_default().insert(*node);
+        }
+    }
+    histories
+        .into_iter()
+        .max_by_key(|((progress, _), set)| (set.len(), *progress, core::cmp::Reverse(set.lowest())))
+        .map(|(_, set)| set)
+        .expect("the node that set the threshold reaches it")
+}
+
+#[cfg(test)]
+mod tests;

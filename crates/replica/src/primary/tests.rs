@@ -1,0 +1,153 @@
+//! Small components, one claim each.
+
+use super::*;
+use crate::hello::Lineage;
+
+fn node(index: u8) -> NodeId {
+    NodeId::new(index).unwrap()
+}
+
+fn view(seq: u64) -> ViewId {
+    ViewId { seq, representative: node(0) }
+}
+
+/// Builds statements: (node, boot, last component, prefix, branch).
+struct World {
+    components: BTreeMap<u64, Vec<(NodeId, u64)>>,
+    statements: BTreeMap<NodeId, Statement>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { components: BTreeMap::new(), statements: BTreeMap::new() }
+    }
+
+    fn component(mut self, seq: u64, members: &[(u8, u64)]) -> Self {
+        let members = members.iter().map(|(n, boot)| (node(*n), *boot)).collect();
+        self.components.insert(seq, members);
+        self
+    }
+
+    fn says(mut self, n: u8, boot: u64, last: Option<u64>, prefix: u64, branch: u64) -> Self {
+        let lineage =
+            last.map(|seq| Lineage { view: view(seq), members: self.components[&seq].clone() });
+        let hello = Hello { view: view(99), bootstrapped: last.is_some(), lineage, prefix, branch };
+        self.statements.insert(node(n), Statement { incarnation: boot, hello });
+        self
+    }
+
+    fn restarted(mut self, n: u8, boot: u64) -> Self {
+        self = self.says(n, boot, None, 0, 0);
+        self.statements.get_mut(&node(n)).unwrap().hello.bootstrapped = true;
+        self
+    }
+
+    fn decide(&self, nodes: usize) -> Decision {
+        decide(NodeSet::first(nodes), &self.statements)
+    }
+}
+
+fn primary(nodes: &[u8], basis: Basis) -> Decision {
+    Decision::Primary { current: nodes.iter().map(|n| node(*n)).collect(), basis }
+}
+
+#[test]
+fn a_minority_never_goes_on() {
+    let world = World::new().component(1, &[(0, 1), (1, 1), (2, 1)]).says(0, 1, Some(1), 9, 9);
+    assert_eq!(world.decide(3), Decision::NotPrimary(Blocked::NoMajority));
+}
+
+#[test]
+fn survivors_of_one_crash_go_on() {
+    let world = World::new()
+        .component(1, &[(0, 1), (1, 1), (2, 1)])
+        .says(0, 1, Some(1), 9, 7)
+        .says(1, 1, Some(1), 9, 7);
+    assert_eq!(world.decide(3), primary(&[0, 1], Basis::Continues));
+}
+
+#[test]
+fn a_restarted_node_is_not_up_to_date() {
+    let world = World::new()
+        .component(1, &[(0, 1), (1, 1)])
+        .says(0, 1, Some(1), 9, 7)
+        .says(1, 1, Some(1), 9, 7)
+        .restarted(2, 5);
+    assert_eq!(world.decide(3), primary(&[0, 1], Basis::Continues));
+}
+
+#[test]
+fn one_survivor_of_a_two_node_component_holds_everything() {
+    // Both had to hold what was acknowledged, so one of them is enough.
+    let world =
+        World::new().component(2, &[(0, 1), (1, 1)]).says(0, 1, Some(2), 9, 7).restarted(1, 8);
+    assert_eq!(world.decide(3), primary(&[0], Basis::Continues));
+}
+
+#[test]
+fn one_survivor_of_three_may_lack_what_the_other_two_held() {
+    let world = World::new()
+        .component(1, &[(0, 1), (1, 1), (2, 1)])
+        .says(0, 1, Some(1), 9, 7)
+        .restarted(1, 8);
+    assert_eq!(world.decide(3), Decision::NotPrimary(Blocked::MemoryAway));
+}
+
+#[test]
+fn with_every_node_here_the_best_there_is_goes_on_and_says_so() {
+    let world = World::new()
+        .component(1, &[(0, 1), (1, 1), (2, 1)])
+        .says(0, 1, Some(1), 9, 7)
+        .restarted(1, 8)
+        .restarted(2, 8);
+    assert_eq!(world.decide(3), primary(&[0], Basis::MemoryLost));
+}
+
+#[test]
+fn a_node_that_was_cut_off_is_behind_the_component_that_went_on() {
+    let world = World::new()
+        .component(1, &[(0, 1), (1, 1), (2, 1)])
+        .component(2, &[(0, 1), (1, 1)])
+        .says(1, 1, Some(2), 3, 5)
+        .says(2, 1, Some(1), 50, 6);
+    assert_eq!(world.decide(3), primary(&[1], Basis::Continues));
+}
+
+#[test]
+fn one_message_too_many_at_one_node_does_not_make_the_others_stale() {
+    // Node 3 alone applied a message that nobody else holds: it cannot have been acknowledged.
+    let all = [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)];
+    let mut world = World::new().component(1, &all).says(3, 1, Some(1), 10, 8);
+    for n in [0, 1, 2, 4] {
+        world = world.says(n, 1, Some(1), 9, 7);
+    }
+    assert_eq!(world.decide(5), primary(&[0, 1, 2, 4], Basis::Continues));
+}
+
+#[test]
+fn the_furthest_wins_when_only_it_is_sure_to_hold_everything() {
+    // Nodes 0 and 1 are gone and may have held, with node 2, what 3 and 4 lack.
+    let all = [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)];
+    let world = World::new()
+        .component(1, &all)
+        .says(2, 1, Some(1), 10, 8)
+        .says(3, 1, Some(1), 9, 7)
+        .says(4, 1, Some(1), 9, 7);
+    assert_eq!(world.decide(5), primary(&[2], Basis::Continues));
+}
+
+#[test]
+fn a_first_start_needs_a_majority_that_never_ran() {
+    let world = World::new().says(0, 1, None, 0, 0).says(1, 1, None, 0, 0);
+    assert_eq!(world.decide(3), primary(&[0, 1], Basis::FirstStart));
+    let world = World::new().says(0, 1, None, 0, 0).restarted(1, 4);
+    assert_eq!(world.decide(3), Decision::NotPrimary(Blocked::MemoryAway));
+}
+
+#[test]
+fn a_cold_start_of_a_used_domain_waits_for_every_node() {
+    let world = World::new().restarted(0, 4).restarted(1, 4);
+    assert_eq!(world.decide(3), Decision::NotPrimary(Blocked::MemoryAway));
+    let world = world.restarted(2, 4);
+    assert_eq!(world.decide(3), primary(&[0, 1, 2], Basis::ColdStart));
+}

@@ -1,0 +1,15 @@
+//! Replies that a member makes itself instead of its server.
+
+use bytes::Bytes;
+use quorba_giop::{Body, Completion, ExceptionKind, Message, MinorCode, SystemException, build};
+
+/// NO_RESOURCES, COMPLETED_NO: the request cannot be remembered, so it must not be executed.
+pub(crate) fn no_room(request: &Bytes) -> Option<Bytes> {
+    let message = Message::from_bytes(request.clone()).ok()?;
+    let Ok(Body::Request(view)) = message.parse() else { return None };
+    let exception =
+        SystemException::ours(ExceptionKind::NoResources, MinorCode::NoRoom, Completion::No);
+    let (version, endian) = (message.version(), message.endian());
+    let reply = build::system_exception(version, endian, view.request_id(), &exception);
+    Some(reply.bytes().clone())
+}

@@ -1,0 +1,448 @@
+//! The replica of one node: views, the decision after each, and the groups.
+//!
+//! Invariants: messages are applied in a primary component only, in delivery order; those of a
+//! transitional view count only if the next view goes on from the same component; a node that is
+//! not up to date applies nothing before it has the group tables.
+
+use crate::config::ReplicaConfig;
+use crate::envelope::Envelope;
+use crate::group::{Group, GroupSnapshot, Here};
+use crate::hello::{Hello, Lineage, Snapshot};
+use crate::history::History;
+use crate::ids::{ChannelId, GroupId, ViewId};
+use crate::output::{Availability, Event, Outbox, Output};
+use crate::primary::{Basis, Blocked, Decision, Statement, decide};
+use crate::table::DownReason;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::{Instant, NodeId, NodeSet};
+
+/// A regular view of the ordering layer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplicaView {
+    /// Its name.
+    pub id: ViewId,
+    /// Its nodes with the boot in which they take part.
+    pub members: Vec<(NodeId, u64)>,
+}
+
+impl ReplicaView {
+    fn nodes(&self) -> NodeSet {
+        self.members.iter().map(|(node, _)| *node).collect()
+    }
+}
+
+/// A message in its agreed place.
+#[derive(Clone, Debug)]
+pub struct Delivered {
+    /// Who sent it.
+    pub origin: NodeId,
+    /// In which boot.
+    pub incarnation: u64,
+    /// The origin's count of its messages.
+    pub ticket: u64,
+    /// What it says.
+    pub payload: Bytes,
+}
+
+/// Where the node stands, for status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PrimaryStatus {
+    /// No view yet, or its nodes have not all spoken.
+    Forming,
+    /// In a primary component, up to date.
+    Primary,
+    /// In a primary component, waiting for the group tables.
+    CatchingUp,
+    /// In a component that must not serve.
+    Blocked(Blocked),
+}
+
+enum Phase {
+    Forming,
+    Syncing {
+        view: ReplicaView,
+        statements: BTreeMap<NodeId, Statement>,
+        held_back: Vec<Delivered>,
+        /// Messages of the transitional view that led here from a primary component.
+        stash: Vec<Delivered>,
+    },
+    Primary,
+    CatchingUp {
+        view: ReplicaView,
+        held_back: Vec<Delivered>,
+    },
+    Blocked(Blocked),
+}
+
+/// See the crate's text.
+pub struct Replica {
+    config: ReplicaConfig,
+    here: Here,
+    phase: Phase,
+    groups: Vec<Group>,
+    bootstrapped: bool,
+    lineage: Option<Lineage>,
+    /// Messages applied since `lineage` was decided.
+    prefix: u64,
+    history: History,
+    transitional: Option<Vec<Delivered>>,
+    out: Outbox,
+}
+
+impl Replica {
+    /// A replica that has seen no view.
+    #[must_use]
+    pub fn new(config: ReplicaConfig) -> Self {
+        let here = Here { node: config.me, incarnation: config.incarnation };
+        let groups = config
+            .groups
+            .iter()
+            .enumerate()
+            .map(|(index, group)| Group::new(GroupId(index as u16), group.clone(), here))
+            .collect();
+        Self {
+            bootstrapped: config.bootstrapped,
+            config,
+            here,
+            phase: Phase::Forming,
+            groups,
+            lineage: None,
+            prefix: 0,
+            history: History::EMPTY,
+            transitional: None,
+            out: Outbox::new(),
+        }
+    }
+
+    /// The next effect to carry out.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    /// When [`Self::handle_timeout`] is wanted.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let in_primary = matches!(self.phase, Phase::Primary);
+        self.groups.iter().filter_map(|group| group.deadline(in_primary)).min()
+    }
+
+    /// Whether `group` can take a request now.
+    #[must_use]
+    pub fn availability(&self, group: GroupId) -> Availability {
+        match &self.phase {
+            Phase::Primary => {
+                let Some(group) = self.groups.get(usize::from(group.0)) else {
+                    return Availability::NoMember;
+                };
+                if group.table().in_set().is_empty() {
+                    let starting = !group.table().opened;
+                    if starting { Availability::Starting } else { Availability::NoMember }
+                } else if group.table().opened {
+                    Availability::Ready
+                } else {
+                    Availability::Starting
+                }
+            }
+            Phase::Blocked(reason) => Availability::NoPrimary(Some(*reason)),
+            _ => Availability::NoPrimary(None),
+        }
+    }
+
+    /// Where the node stands.
+    #[must_use]
+    pub fn status(&self) -> PrimaryStatus {
+        match &self.phase {
+            Phase::Forming | Phase::Syncing { .. } => PrimaryStatus::Forming,
+            Phase::Primary => PrimaryStatus::Primary,
+            Phase::CatchingUp { .. } => PrimaryStatus::CatchingUp,
+            Phase::Blocked(reason) => PrimaryStatus::Blocked(*reason),
+        }
+    }
+
+    /// Figures of every group, in the order of the domain file.
+    #[must_use]
+    pub fn group_snapshots(&self) -> Vec<GroupSnapshot> {
+        self.groups.iter().map(Group::snapshot).collect()
+    }
+
+    /// The digest of everything applied so far: equal on nodes that are in step.
+    #[must_use]
+    pub fn history(&self) -> History {
+        self.history
+    }
+
+    /// What follows belongs to a transitional view.
+    pub fn handle_transitional_view(&mut self) {
+        self.transitional = Some(Vec::new());
+    }
+
+    /// A regular view: every node says what it has, and the last word decides.
+    pub fn handle_view(&mut self, view: ReplicaView) {
+        let stash = self.transitional.take().unwrap_or_default();
+        let stash = if matches!(self.phase, Phase::Primary) { stash } else { Vec::new() };
+        let branch = stash.iter().fold(self.history, extend).digest;
+        let hello = Hello {
+            view: view.id,
+            bootstrapped: self.bootstrapped,
+            lineage: self.lineage.clone(),
+            prefix: self.prefix,
+            branch,
+        };
+        self.out.push_back(Output::Order(Envelope::Hello(hello).encode()));
+        let statements = BTreeMap::new();
+        self.phase = Phase::Syncing { view, statements, held_back: Vec::new(), stash };
+    }
+
+    /// The next message of the order.
+    pub fn handle_delivery(&mut self, now: Instant, delivered: Delivered) {
+        if let Some(stash) = &mut self.transitional {
+            stash.push(delivered);
+            return;
+        }
+        match &mut self.phase {
+            Phase::Primary => self.apply(now, delivered),
+            Phase::Syncing { .. } => self.sync(now, delivered),
+            Phase::CatchingUp { .. } => self.catch_up(now, delivered),
+            Phase::Forming | Phase::Blocked(_) => {}
+        }
+    }
+
+    fn sync(&mut self, now: Instant, delivered: Delivered) {
+        let Phase::Syncing { view, statements, held_back, .. } = &mut self.phase else {
+            unreachable!("the caller matched");
+        };
+        let hello = match Envelope::decode(delivered.payload.clone()) {
+            Ok(Envelope::Hello(hello)) => hello,
+            _ => {
+                held_back.push(delivered);
+                return;
+            }
+        };
+        let spoke = (delivered.origin, delivered.incarnation);
+        if hello.view != view.id || !view.members.contains(&spoke) {
+            return;
+        }
+        let statement = Statement { incarnation: delivered.incarnation, hello };
+        statements.insert(delivered.origin, statement);
+        if statements.len() < view.members.len() {
+            return;
+        }
+        let phase = core::mem::replace(&mut self.phase, Phase::Forming);
+        let Phase::Syncing { view, statements, held_back, stash } = phase else {
+            unreachable!("the caller matched");
+        };
+        match decide(self.config.nodes, &statements) {
+            Decision::NotPrimary(reason) => {
+                self.out.push_back(Output::Event(Event::Blocked { view: view.id, reason }));
+                self.phase = Phase::Blocked(reason);
+            }
+            Decision::Primary { current, basis } => {
+                self.go_on(now, view, current, basis, stash, held_back);
+            }
+        }
+    }
+
+    fn go_on(
+        &mut self,
+        now: Instant,
+        view: ReplicaView,
+        current: NodeSet,
+        basis: Basis,
+        stash: Vec<Delivered>,
+        held_back: Vec<Delivered>,
+    ) {
+        let members = view.nodes();
+        if !core::mem::replace(&mut self.bootstrapped, true) {
+            self.out.push_back(Output::Bootstrapped);
+        }
+        let event = Event::Primary { view: view.id, members, current, basis };
+        self.out.push_back(Output::Event(event));
+        if !current.contains(self.here.node) {
+            for group in &mut self.groups {
+                group.fell_behind();
+            }
+            self.lineage = None;
+            self.prefix = 0;
+            self.phase = Phase::CatchingUp { view, held_back };
+            return;
+        }
+        for delivered in stash {
+            self.apply(now, delivered);
+        }
+        if matches!(basis, Basis::FirstStart | Basis::ColdStart) {
+            self.history = History::EMPTY;
+            self.groups.iter_mut().for_each(Group::begin_anew);
+        }
+        for group in &mut self.groups {
+            group.decided(now, current, members, self.here, &mut self.out);
+        }
+        self.lineage = Some(Lineage { view: view.id, members: view.members });
+        self.prefix = 0;
+        if members != current && current.lowest() == Some(self.here.node) {
+            let tables = self.groups.iter().map(|group| group.table().clone()).collect();
+            let snapshot = Snapshot { view: view.id, history: self.history, tables };
+            self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
+        }
+        self.enter_primary(now, held_back);
+    }
+
+    fn enter_primary(&mut self, now: Instant, held_back: Vec<Delivered>) {
+        self.phase = Phase::Primary;
+        self.out.push_back(Output::Resubmit { group: None });
+        for delivered in held_back {
+            self.apply(now, delivered);
+        }
+        self.settle_all(now);
+    }
+
+    fn catch_up(&mut self, now: Instant, delivered: Delivered) {
+        let Phase::CatchingUp { view, held_back } = &mut self.phase else {
+            unreachable!("the caller matched");
+        };
+        let decoded = Envelope::decode(delivered.payload.clone());
+        let Ok(Envelope::Snapshot(snapshot)) = decoded else {
+            held_back.push(delivered);
+            return;
+        };
+        if snapshot.view != view.id || snapshot.tables.len() != self.groups.len() {
+            held_back.push(delivered);
+            return;
+        }
+        let members = core::mem::take(&mut view.members);
+        let mut held_back = core::mem::take(held_back);
+        held_back.push(delivered);
+        self.lineage = Some(Lineage { view: snapshot.view, members });
+        self.prefix = 0;
+        self.history = snapshot.history;
+        for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
+            group.adopt(table);
+        }
+        self.enter_primary(now, held_back);
+    }
+
+    /// Applies a message in a primary component.
+    fn apply(&mut self, now: Instant, delivered: Delivered) {
+        self.history = extend(self.history, &delivered);
+        self.prefix += 1;
+        let Delivered { origin, incarnation, payload, .. } = delivered;
+        let Ok(envelope) = Envelope::decode(payload) else {
+            self.out.push_back(Output::Event(Event::Skipped { origin }));
+            return;
+        };
+        let here = self.here;
+        let Some(id) = target(&envelope) else { return };
+        let Some(group) = self.groups.get_mut(usize::from(id.0)) else {
+            self.out.push_back(Output::Event(Event::Skipped { origin }));
+            return;
+        };
+        let out = &mut self.out;
+        match envelope {
+            Envelope::Request(request) => {
+                group.deliver_request(origin, incarnation, request, here, out);
+            }
+            Envelope::Reply { to, giop, .. } => {
+                if to.node == here.node && to.incarnation == here.incarnation {
+                    let giop = Some(giop);
+                    out.push_back(Output::Reply { group: id, number: to.number, giop });
+                }
+            }
+            Envelope::Join { attempt, claim, .. } => {
+                group.deliver_join(now, origin, attempt, claim, here, out);
+            }
+            Envelope::Joined { attempt, .. } => {
+                group.deliver_joined(now, origin, attempt, here, out);
+            }
+            Envelope::Down { attempt, reason, .. } => {
+                group.deliver_down(now, origin, attempt, reason, here, out);
+            }
+            Envelope::State { joiner, attempt, offset, total, bytes, .. } => {
+                group.deliver_state(joiner, attempt, offset, total, &bytes, origin, here, out);
+            }
+            Envelope::StateFailed { joiner, attempt, .. } => {
+                let reason = DownReason::StateUnavailable;
+                group.deliver_down(now, joiner, attempt, reason, here, out);
+            }
+            Envelope::Open { .. } => group.deliver_open(out),
+            Envelope::Hello(_) | Envelope::Snapshot(_) => unreachable!("they have no group"),
+        }
+        group.settle(now, true, here, out);
+    }
+
+    // -- the local servers ------------------------------------------------------------------
+
+    /// The server of `group` accepts connections.
+    pub fn handle_server_up(&mut self, now: Instant, group: GroupId) {
+        self.with_group(now, group, |group, here, out| group.server_up(here, out));
+    }
+
+    /// The server of `group` is gone.
+    pub fn handle_server_down(&mut self, now: Instant, group: GroupId, reason: DownReason) {
+        self.with_group(now, group, |group, here, out| group.server_down(reason, here, out));
+    }
+
+    /// A connection that [`crate::ServerCommand::Connect`] asked for is there.
+    pub fn handle_connected(&mut self, now: Instant, group: GroupId, channel: ChannelId) {
+        self.with_group(now, group, |group, _, out| group.connected(channel, out));
+    }
+
+    /// A connection to the server ended, or could not be made.
+    pub fn handle_disconnected(&mut self, now: Instant, group: GroupId, channel: ChannelId) {
+        self.with_group(now, group, |group, here, out| group.disconnected(channel, here, out));
+    }
+
+    /// Bytes from the server.
+    pub fn handle_server_bytes(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        channel: ChannelId,
+        bytes: &[u8],
+    ) {
+        self.with_group(now, group, |group, here, out| group.received(channel, bytes, here, out));
+    }
+
+    /// The time that [`Self::poll_timeout`] named has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.settle_all(now);
+    }
+
+    fn with_group(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        act: impl FnOnce(&mut Group, Here, &mut Outbox),
+    ) {
+        let in_primary = matches!(self.phase, Phase::Primary);
+        if let Some(group) = self.groups.get_mut(usize::from(group.0)) {
+            act(group, self.here, &mut self.out);
+            group.settle(now, in_primary, self.here, &mut self.out);
+        }
+    }
+
+    fn settle_all(&mut self, now: Instant) {
+        let in_primary = matches!(self.phase, Phase::Primary);
+        for group in &mut self.groups {
+            group.settle(now, in_primary, self.here, &mut self.out);
+        }
+    }
+}
+
+fn extend(history: History, delivered: &Delivered) -> History {
+    history.extended(delivered.origin, delivered.incarnation, delivered.ticket)
+}
+
+fn target(envelope: &Envelope) -> Option<GroupId> {
+    match envelope {
+        Envelope::Request(request) => Some(request.group),
+        Envelope::Reply { group, .. }
+        | Envelope::Join { group, .. }
+        | Envelope::Joined { group, .. }
+        | Envelope::Down { group, .. }
+        | Envelope::State { group, .. }
+        | Envelope::StateFailed { group, .. }
+        | Envelope::Open { group } => Some(*group),
+        Envelope::Hello(_) | Envelope::Snapshot(_) => None,
+    }
+}

@@ -1,0 +1,275 @@
+//! Which requests were executed, and with what reply: promise 2.
+//!
+//! Part of the replicated state: all members that are in agree on which requests it knows, and
+//! it travels with the state to a member that joins. Invariant: an entry goes only when nobody
+//! may ask again: its gateway said so, its gateway's boot is over, or its client's time is up.
+
+use crate::ids::{GatewayKey, RequestKey, RequestNumber};
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::NodeId;
+
+/// The most FT_REQUESTs that a group remembers; beyond it new ones are refused (NO_RESOURCES).
+pub(crate) const CLIENT_ENTRIES_MAX: usize = 100_000;
+
+/// Gateways whose requests wait for one execution; a client that repeats itself at more gateways
+/// than this while its first call still runs gets the reply at the first ones.
+const WAITERS_MAX: usize = 16;
+
+/// What is known of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Entry {
+    /// Queued or being executed.
+    Executing {
+        /// Who wants the reply.
+        waiters: Vec<GatewayKey>,
+    },
+    /// Executed; `reply` is `None` for a oneway.
+    Done {
+        /// The whole GIOP message.
+        reply: Option<Bytes>,
+    },
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Retention {
+    entries: BTreeMap<RequestKey, Entry>,
+    /// When client entries may go, on the group's ordered clock.
+    expiries: BTreeSet<(u64, RequestKey)>,
+    reply_bytes: usize,
+}
+
+/// What to do with a delivered request.
+pub(crate) enum Admission {
+    /// It is new: execute it.
+    Execute,
+    /// It is being executed; the gateway has been noted.
+    Wait,
+    /// It was executed.
+    Answer(Option<Bytes>),
+    /// No room to remember it.
+    Refuse,
+}
+
+impl Retention {
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn reply_bytes(&self) -> usize {
+        self.reply_bytes
+    }
+
+    /// Looks a request up, and enters it if it is new. `expiry` counts for client keys only.
+    pub(crate) fn admit(&mut self, key: &RequestKey, waiter: GatewayKey, expiry: u64) -> Admission {
+        match self.entries.get_mut(key) {
+            Some(Entry::Executing { waiters }) => {
+                if !waiters.contains(&waiter) && waiters.len() < WAITERS_MAX {
+                    waiters.push(waiter);
+                }
+                Admission::Wait
+            }
+            Some(Entry::Done { reply }) => Admission::Answer(reply.clone()),
+            None => {
+                if matches!(key, RequestKey::Client { .. }) {
+                    if self.expiries.len() >= CLIENT_ENTRIES_MAX {
+                        return Admission::Refuse;
+                    }
+                    self.expiries.insert((expiry, key.clone()));
+                }
+                let mut waiters = Vec::with_capacity(1);
+                waiters.push(waiter);
+                self.entries.insert(key.clone(), Entry::Executing { waiters });
+                Admission::Execute
+            }
+        }
+    }
+
+    /// Records the reply; returns who waits for it.
+    pub(crate) fn complete(&mut self, key: &RequestKey, reply: Option<Bytes>) -> Vec<GatewayKey> {
+        let bytes = reply.as_ref().map_or(0, Bytes::len);
+        match self.entries.get_mut(key) {
+            Some(entry @ Entry::Executing { .. }) => {
+                let done = Entry::Done { reply };
+                let Entry::Executing { waiters } = core::mem::replace(entry, done) else {
+                    unreachable!("just matched");
+                };
+                self.reply_bytes += bytes;
+                waiters
+            }
+            // Its gateway's boot is over and the entry was dropped meanwhile.
+            _ => Vec::new(),
+        }
+    }
+
+    /// The gateway will not ask again for requests below `number`, nor for those of earlier boots.
+    pub(crate) fn release(&mut self, node: NodeId, incarnation: u64, below: RequestNumber) {
+        let key = |incarnation, number| {
+            RequestKey::Gateway(GatewayKey { node, incarnation, number: RequestNumber(number) })
+        };
+        let low = key(0, 0);
+        let high = key(incarnation, below.0);
+        while let Some((first, _)) = self.entries.range(&low..&high).next() {
+            let first = first.clone();
+            self.remove(&first);
+        }
+    }
+
+    /// Forgets client requests whose time is over at `clock`.
+    pub(crate) fn expire(&mut self, clock: u64) {
+        while let Some((expiry, key)) = self.expiries.first() {
+            let executing = matches!(self.entries.get(key), Some(Entry::Executing { .. }));
+            if *expiry >= clock || executing {
+                return;
+            }
+            let key = key.clone();
+            self.expiries.pop_first();
+            self.remove(&key);
+        }
+    }
+
+    fn remove(&mut self, key: &RequestKey) {
+        if let Some(Entry::Done { reply: Some(reply) }) = self.entries.remove(key) {
+            self.reply_bytes -= reply.len();
+        }
+    }
+
+    /// The executed requests with their replies, for a member that joins.
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        let expiries: BTreeMap<&RequestKey, u64> =
+            self.expiries.iter().map(|(expiry, key)| (key, *expiry)).collect();
+        let done = || self.entries.iter().filter(|(_, e)| matches!(e, Entry::Done { .. }));
+        writer.u32(done().count() as u32);
+        for (key, entry) in done() {
+            put_key(writer, key, expiries.get(key).copied().unwrap_or(0));
+            let Entry::Done { reply } = entry else { unreachable!("filtered") };
+            writer.u8(u8::from(reply.is_some()));
+            writer.bytes(reply.as_deref().unwrap_or(&[]));
+        }
+    }
+
+    pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let mut retention = Self::default();
+        for _ in 0..reader.count(14, "retention count")? {
+            let (key, expiry) = take_key(reader)?;
+            if let Some(expiry) = expiry {
+                retention.expiries.insert((expiry, key.clone()));
+            }
+            let some = reader.bool("reply flag")?;
+            let reply = reader.bytes("retained reply")?;
+            retention.reply_bytes += reply.len();
+            retention.entries.insert(key, Entry::Done { reply: some.then_some(reply) });
+        }
+        Ok(retention)
+    }
+}
+
+fn put_key(writer: &mut Writer, key: &RequestKey, expiry: u64) {
+    match key {
+        RequestKey::Gateway(key) => {
+            writer.u8(0);
+            writer.node(key.node);
+            writer.u64(key.incarnation);
+            writer.u64(key.number.0);
+        }
+        RequestKey::Client { client_id, retention_id } => {
+            writer.u8(1);
+            writer.bytes(client_id);
+            writer.i32(*retention_id);
+            writer.u64(expiry);
+        }
+    }
+}
+
+fn take_key(reader: &mut Reader) -> Result<(RequestKey, Option<u64>), InvalidEnvelope> {
+    if reader.bool("key kind")? {
+        let client_id = reader.bytes("client id")?;
+        let retention_id = reader.i32("retention id")?;
+        let expiry = reader.u64("expiry")?;
+        Ok((RequestKey::Client { client_id, retention_id }, Some(expiry)))
+    } else {
+        let node = reader.node("gateway")?;
+        let incarnation = reader.u64("incarnation")?;
+        let number = RequestNumber(reader.u64("number")?);
+        Ok((RequestKey::Gateway(GatewayKey { node, incarnation, number }), None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn gateway(incarnation: u64, number: u64) -> GatewayKey {
+        let node = NodeId::new(1).unwrap();
+        GatewayKey { node, incarnation, number: RequestNumber(number) }
+    }
+
+    fn client(retention_id: i32) -> RequestKey {
+        RequestKey::Client { client_id: Bytes::from_static(b"c"), retention_id }
+    }
+
+    fn reply() -> Option<Bytes> {
+        Some(Bytes::from_static(b"reply"))
+    }
+
+    #[test]
+    fn a_repetition_waits_then_gets_the_logged_reply() {
+        let mut retention = Retention::default();
+        let key = client(1);
+        assert!(matches!(retention.admit(&key, gateway(1, 1), 10), Admission::Execute));
+        assert!(matches!(retention.admit(&key, gateway(1, 2), 10), Admission::Wait));
+        assert_eq!(retention.complete(&key, reply()), vec![gateway(1, 1), gateway(1, 2)]);
+        let Admission::Answer(answer) = retention.admit(&key, gateway(1, 3), 10) else {
+            panic!("executed twice");
+        };
+        assert_eq!(answer, reply());
+    }
+
+    #[test]
+    fn released_requests_and_those_of_former_boots_go() {
+        let mut retention = Retention::default();
+        for (incarnation, number) in [(1, 8), (2, 1), (2, 2), (2, 3)] {
+            let key = RequestKey::Gateway(gateway(incarnation, number));
+            retention.admit(&key, gateway(incarnation, number), 0);
+            retention.complete(&key, reply());
+        }
+        assert_eq!(retention.reply_bytes(), 20);
+        retention.release(NodeId::new(1).unwrap(), 2, RequestNumber(3));
+        assert_eq!(retention.len(), 1);
+        assert_eq!(retention.reply_bytes(), 5);
+    }
+
+    #[test]
+    fn client_requests_stay_until_their_time_is_over_even_when_answered() {
+        let mut retention = Retention::default();
+        retention.admit(&client(1), gateway(1, 1), 100);
+        retention.complete(&client(1), reply());
+        retention.admit(&client(2), gateway(1, 2), 50);
+        retention.release(NodeId::new(1).unwrap(), 1, RequestNumber(9));
+        retention.expire(100);
+        assert_eq!(retention.len(), 2, "2 is still executing, 1 expires after 100");
+        retention.complete(&client(2), None);
+        retention.expire(101);
+        assert_eq!(retention.len(), 0);
+    }
+
+    #[test]
+    fn travels_with_the_state() {
+        let mut retention = Retention::default();
+        retention.admit(&client(1), gateway(1, 1), 100);
+        retention.complete(&client(1), reply());
+        retention.admit(&RequestKey::Gateway(gateway(1, 2)), gateway(1, 2), 0);
+        retention.complete(&RequestKey::Gateway(gateway(1, 2)), None);
+        retention.admit(&client(3), gateway(1, 3), 100);
+        let mut writer = Writer::default();
+        retention.encode(&mut writer);
+        let copy = Retention::decode(&mut Reader::new(writer.finish())).unwrap();
+        assert_eq!(copy.len(), 2, "what is still executing reaches the joiner through the order");
+        assert_eq!(copy.reply_bytes(), 5);
+        assert_eq!(copy.entries[&client(1)], Entry::Done { reply: reply() });
+    }
+}

@@ -1,0 +1,309 @@
+//! The replicated table of one group: who is in, what was delivered, what time it is.
+//!
+//! Every node of the primary component keeps it, members or not, and changes it only where an
+//! ordered message or a decided view says so. Invariant: equal on all current nodes at the same
+//! position of the order.
+
+use crate::config::{GroupConfig, TotalLoss};
+use crate::history::History;
+use crate::ids::Attempt;
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::collections::BTreeMap;
+use quorba_base::{NodeId, NodeSet};
+
+/// Why a member is not in the group any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DownReason {
+    /// Its server has not been started yet in this view.
+    NotStarted,
+    /// Its server process ended.
+    ServerExited,
+    /// Its server closed the connection in a way that no living server does.
+    ConnectionLost,
+    /// Its server did not answer in time.
+    ServerHung,
+    /// Its server sent what is not a GIOP reply to the request.
+    ServerProtocol,
+    /// Its server refused the state (`set_state`).
+    StateRefused,
+    /// The donor's server could not give its state (`get_state`).
+    StateUnavailable,
+    /// The donor left while it was giving its state.
+    DonorLost,
+    /// Its node left the view.
+    NodeLeft,
+    /// Its node missed messages while it was away.
+    NodeMissedMessages,
+}
+
+impl DownReason {
+    const ALL: [Self; 10] = [
+        Self::NotStarted,
+        Self::ServerExited,
+        Self::ConnectionLost,
+        Self::ServerHung,
+        Self::ServerProtocol,
+        Self::StateRefused,
+        Self::StateUnavailable,
+        Self::DonorLost,
+        Self::NodeLeft,
+        Self::NodeMissedMessages,
+    ];
+
+    pub(crate) fn code(self) -> u8 {
+        Self::ALL.iter().position(|reason| *reason == self).expect("ALL has every reason") as u8
+    }
+
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
+    /// One sentence part for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NotStarted => "its server has not joined yet",
+            Self::ServerExited => "its server process ended",
+            Self::ConnectionLost => "its server dropped the connection",
+            Self::ServerHung => "its server did not answer in time",
+            Self::ServerProtocol => "its server answered with something that is no reply",
+            Self::StateRefused => "its server refused the state",
+            Self::StateUnavailable => "no state could be had from the donor's server",
+            Self::DonorLost => "the member that was giving it its state left",
+            Self::NodeLeft => "its node left the view",
+            Self::NodeMissedMessages => "its node missed messages while it was away",
+        }
+    }
+}
+
+/// Why a member whose server runs cannot take part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OutReason {
+    /// It missed requests, and the group names no `state_object` to fetch them from.
+    NoStateObject,
+    /// No member is left that has the state.
+    TotalLoss,
+}
+
+impl OutReason {
+    /// One sentence part for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NoStateObject => "it missed requests and the group names no state_object",
+            Self::TotalLoss => "no member is left that has the group's state",
+        }
+    }
+}
+
+/// Where a member stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemberState {
+    /// No server, or its node is away.
+    Down(DownReason),
+    /// Being brought up to date by `donor`.
+    Joining {
+        /// Which try this is.
+        attempt: Attempt,
+        /// Who gives the state.
+        donor: NodeId,
+    },
+    /// Executes requests and may answer.
+    In {
+        /// The try that brought it in.
+        attempt: Attempt,
+    },
+    /// Has a server that cannot take part.
+    Out {
+        /// The try that was refused.
+        attempt: Attempt,
+        /// Why.
+        reason: OutReason,
+    },
+}
+
+/// See the module's text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct GroupTable {
+    members: BTreeMap<NodeId, MemberState>,
+    /// Requests that were delivered while a member was in.
+    pub(crate) history: History,
+    /// The largest time stamp of a delivered request (TimeT): the group's ordered clock.
+    pub(crate) clock: u64,
+    /// Requests are taken: all configured members were in once, or the wait for them is over.
+    pub(crate) opened: bool,
+}
+
+impl GroupTable {
+    pub(crate) fn new(config: &GroupConfig) -> Self {
+        let down = MemberState::Down(DownReason::NotStarted);
+        Self {
+            members: config.members.iter().map(|node| (node, down)).collect(),
+            history: History::EMPTY,
+            clock: 0,
+            opened: false,
+        }
+    }
+
+    pub(crate) fn members(&self) -> impl Iterator<Item = (NodeId, MemberState)> + '_ {
+        self.members.iter().map(|(node, state)| (*node, *state))
+    }
+
+    pub(crate) fn state(&self, node: NodeId) -> Option<MemberState> {
+        self.members.get(&node).copied()
+    }
+
+    pub(crate) fn in_set(&self) -> NodeSet {
+        self.members()
+            .filter(|(_, state)| matches!(state, MemberState::In { .. }))
+            .map(|(node, _)| node)
+            .collect()
+    }
+
+    /// The member that answers requests of the gateway on `gateway`: the one on the same node if
+    /// it is in, so that the reply needs no second hop, else the next one in ring order.
+    pub(crate) fn replier(&self, gateway: NodeId) -> Option<NodeId> {
+        let members = self.in_set();
+        if members.contains(gateway) { Some(gateway) } else { members.successor(gateway) }
+    }
+
+    /// A member asks to come in; its server's state is what `claim` says (`None`: unknown).
+    pub(crate) fn join(
+        &mut self,
+        config: &GroupConfig,
+        node: NodeId,
+        attempt: Attempt,
+        claim: Option<History>,
+    ) -> Option<MemberState> {
+        let donors = self.in_set();
+        let donor = donors.successor(node).filter(|donor| *donor != node);
+        let state = self.members.get_mut(&node)?;
+        let fresh = claim == Some(History::EMPTY);
+        *state = if claim == Some(self.history) {
+            MemberState::In { attempt }
+        } else if let Some(donor) = donor {
+            if config.state_object.is_some() {
+                MemberState::Joining { attempt, donor }
+            } else {
+                MemberState::Out { attempt, reason: OutReason::NoStateObject }
+            }
+        } else if config.on_total_loss == TotalLoss::Fresh && fresh {
+            self.history = History::EMPTY;
+            MemberState::In { attempt }
+        } else {
+            MemberState::Out { attempt, reason: OutReason::TotalLoss }
+        };
+        let state = *state;
+        self.open_if_whole(config);
+        Some(state)
+    }
+
+    /// The state transfer of `attempt` is done. False if that try is not under way any more.
+    pub(crate) fn joined(&mut self, config: &GroupConfig, node: NodeId, attempt: Attempt) -> bool {
+        match self.members.get_mut(&node) {
+            Some(state @ MemberState::Joining { .. }) => {
+                if !matches!(*state, MemberState::Joining { attempt: a, .. } if a == attempt) {
+                    return false;
+                }
+                *state = MemberState::In { attempt };
+                self.open_if_whole(config);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The member of `attempt` is gone; what depended on it is gone too. Returns what changed.
+    pub(crate) fn down(&mut self, node: NodeId, attempt: Attempt, reason: DownReason) -> bool {
+        let current = match self.members.get(&node) {
+            Some(
+                MemberState::Joining { attempt, .. }
+                | MemberState::In { attempt }
+                | MemberState::Out { attempt, .. },
+            ) => *attempt,
+            _ => return false,
+        };
+        if current != attempt {
+            return false;
+        }
+        self.members.insert(node, MemberState::Down(reason));
+        self.drop_orphans();
+        true
+    }
+
+    /// A new primary component: members on other nodes than `current` are down.
+    pub(crate) fn keep_only(&mut self, current: NodeSet, view: NodeSet) {
+        for (node, state) in &mut self.members {
+            if !current.contains(*node) {
+                *state = MemberState::Down(if view.contains(*node) {
+                    DownReason::NodeMissedMessages
+                } else {
+                    DownReason::NodeLeft
+                });
+            }
+        }
+        self.drop_orphans();
+    }
+
+    /// Joiners whose donor is not in any more start over.
+    fn drop_orphans(&mut self) {
+        let donors = self.in_set();
+        for state in self.members.values_mut() {
+            if matches!(*state, MemberState::Joining { donor, .. } if !donors.contains(donor)) {
+                *state = MemberState::Down(DownReason::DonorLost);
+            }
+        }
+    }
+
+    fn open_if_whole(&mut self, config: &GroupConfig) {
+        self.opened |= self.in_set() == config.members;
+    }
+
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        writer.u64(self.history.count);
+        writer.u64(self.history.digest);
+        writer.u64(self.clock);
+        writer.u8(u8::from(self.opened));
+        writer.u32(self.members.len() as u32);
+        for (node, state) in &self.members {
+            writer.node(*node);
+            let (kind, attempt, detail) = match *state {
+                MemberState::Down(reason) => (0, 0, reason.code()),
+                MemberState::Joining { attempt, donor } => (1, attempt.0, donor.index()),
+                MemberState::In { attempt } => (2, attempt.0, 0),
+                MemberState::Out { attempt, reason: OutReason::NoStateObject } => (3, attempt.0, 0),
+                MemberState::Out { attempt, reason: OutReason::TotalLoss } => (3, attempt.0, 1),
+            };
+            writer.u8(kind);
+            writer.u64(attempt);
+            writer.u8(detail);
+        }
+    }
+
+    pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let history =
+            History { count: reader.u64("history")?, digest: reader.u64("history digest")? };
+        let clock = reader.u64("clock")?;
+        let opened = reader.bool("opened")?;
+        let mut members = BTreeMap::new();
+        for _ in 0..reader.count(11, "member count")? {
+            let node = reader.node("member")?;
+            let kind = reader.u8("member state")?;
+            let attempt = Attempt(reader.u64("attempt")?);
+            let detail = reader.u8("state detail")?;
+            let invalid = reader.error("member state");
+            let state = match (kind, detail) {
+                (0, code) => MemberState::Down(DownReason::from_code(code).ok_or(invalid)?),
+                (1, donor) => {
+                    MemberState::Joining { attempt, donor: NodeId::new(donor).ok_or(invalid)? }
+                }
+                (2, _) => MemberState::In { attempt },
+                (3, 0) => MemberState::Out { attempt, reason: OutReason::NoStateObject },
+                (3, 1) => MemberState::Out { attempt, reason: OutReason::TotalLoss },
+                _ => return Err(invalid),
+            };
+            members.insert(node, state);
+        }
+        Ok(Self { members, history, clock, opened })
+    }
+}
