@@ -466,6 +466,7 @@ impl Ring {
                     && token.members == gather.target()
                     && token.members.contains(me)
                     && token.state_of(me).is_none()
+                    && self.core.knows_boots_of(&token)
                     && usize::from(token.hop) < token.members.len();
                 if fresh {
                     token.fill(me, own_state(&self.core, gather.old.as_deref()));
@@ -476,6 +477,7 @@ impl Ring {
             }
             State::Commit(commit) => {
                 let accepts = commit.accepts(&self.core, &mut token)
+                    && self.core.knows_boots_of(&token)
                     && is_plausible(&self.core, commit.old.as_deref(), &token);
                 self.state = Some(if accepts {
                     State::Recovery(Box::new(Recovery::follow(&mut self.core, commit, token)))

@@ -12,7 +12,7 @@ use crate::output::{Destination, LeaveReason, Output, RefusedReason};
 use crate::queue::Queue;
 use crate::seal::{BootId, Sealer, SessionId, Sessions, session_id};
 use crate::snapshot::Counters;
-use crate::wire::{Greeting, Packet};
+use crate::wire::{CommitToken, Greeting, Packet};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -170,6 +170,17 @@ impl Core {
         memory.greeted_at = Some(now);
         let hello = Packet::Hello(self.greeting(ring));
         self.transmit(Destination::Node(node), &hello);
+    }
+
+    /// Whether every other member is proven live to this node, in the boot that it states. Without
+    /// that its packets would not be accepted here, and the ring could not work.
+    pub(crate) fn knows_boots_of(&self, commit: &CommitToken) -> bool {
+        commit.members.iter().filter(|node| *node != self.me()).all(|node| {
+            let known = self.sessions.incarnation(node);
+            known.is_some_and(|known| {
+                commit.state_of(node).is_none_or(|state| state.incarnation == known)
+            })
+        })
     }
 
     /// A new boot of `node` is a new node: what was remembered of the old one is void.

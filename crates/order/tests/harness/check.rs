@@ -203,12 +203,16 @@ fn held_is_true(net: &Net) {
             assert!(life.crashed, "held, and never delivered to its origin");
             continue;
         };
+        // Said at a view change, of the old ring: the others may hold it behind a gap that no one
+        // can fill, and deliver it when they install.
+        let recovered = claim.state[claim.life].is_none_or(|(ring, _)| ring != position.ring);
         let mut have = NodeSet::EMPTY;
         for (index, state) in claim.state.iter().enumerate() {
             let received = state
                 .is_some_and(|(ring, aru)| ring == position.ring && aru >= packet_of(*position));
-            let delivered =
-                delivered_at.get(&(index, *position)).is_some_and(|at| *at < claim.seen_len[index]);
+            let delivered = delivered_at
+                .get(&(index, *position))
+                .is_some_and(|at| recovered || *at < claim.seen_len[index]);
             if received || delivered {
                 have.insert(net.lives[index].node);
             }
