@@ -185,6 +185,8 @@ minor_codes! {
     TimedOut = 19 "no reply came in time; the call may have been executed"
     NoRoom = 20 "too many requests are remembered for repetition; try again later"
     Crowded = 21 "the gateway has no room for the request; try again"
+    StateIsProtected = 22 "clients may not read or set the state of a group as a whole"
+    Rejected = 23 "the server rejected the message as one that it cannot read"
 }
 
 impl MinorCode {

@@ -18,3 +18,13 @@ pub const PROFILES_MAX: usize = 64;
 pub const COMPONENTS_MAX: usize = 256;
 /// Addresses of one corbaloc.
 pub const ADDRESSES_MAX: usize = 64;
+/// Bytes of a reference's type id.
+pub const TYPE_ID_BYTES_MAX: usize = 4096;
+/// Bytes of a host name.
+pub const HOST_BYTES_MAX: usize = 1024;
+/// Bytes of one profile or component.
+pub const PROFILE_BYTES_MAX: usize = 256 << 10;
+/// Bytes of one reference; stringified, it has twice as many digits.
+pub const REFERENCE_BYTES_MAX: usize = 1 << 20;
+/// Code sets that a server can convert from and to.
+pub const CODE_SETS_MAX: usize = 256;
