@@ -22,6 +22,7 @@ pub mod build;
 pub mod cdr;
 pub mod context;
 pub mod corbaloc;
+pub mod describe;
 mod error;
 mod exception;
 mod fragment;

@@ -17,6 +17,7 @@ pub use component::{
     TAG_FT_HEARTBEAT_ENABLED, TAG_FT_PRIMARY, TAG_ORB_TYPE,
 };
 pub use group::{GroupReference, group_reference};
+pub(crate) use profile::decode_components;
 pub use profile::{IiopProfile, Profile, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENTS};
 
 use crate::cdr::{Reader, Writer};
