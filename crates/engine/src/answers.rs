@@ -49,6 +49,17 @@ pub(crate) fn reply_pieces(giop: Bytes, client: &Client) -> Vec<Bytes> {
     fragment(&reply.with_request_id(client.request_id), REPLY_PIECE_BYTES)
 }
 
+/// NO_PERMISSION, COMPLETED_NO: only nodes move a group's state.
+pub(crate) fn forbidden(message: &Message, request_id: u32) -> Bytes {
+    let exception = SystemException::ours(
+        ExceptionKind::NoPermission,
+        MinorCode::StateIsProtected,
+        Completion::No,
+    );
+    let (version, endian) = (message.version(), message.endian());
+    build::system_exception(version, endian, request_id, &exception).bytes().clone()
+}
+
 /// TRANSIENT, COMPLETED_NO: not now, and not executed.
 pub(crate) fn unavailable(client: &Client, availability: Availability) -> Bytes {
     let code = match availability {

@@ -282,6 +282,13 @@ impl Gateway {
             }
             return;
         }
+        if self.is_protected(group, request) {
+            if request.response_expected() {
+                let bytes = answers::forbidden(message, request_id);
+                self.out.push_back(Output::ClientSend { connection: id, bytes });
+            }
+            return;
+        }
         let connection = self.connections.get_mut(&id).expect("looked up above");
         if connection.pending.contains_key(&request_id) {
             // Two calls under one id: nobody could tell the replies apart (GIOP §15.4.2).
@@ -306,6 +313,18 @@ impl Gateway {
         {
             connection.pending.insert(request_id, number);
         }
+    }
+
+    /// The state of a group is moved by its nodes only: a client that could set it could undo
+    /// every other client's calls.
+    fn is_protected(&mut self, group: GroupId, request: &Request<'_>) -> bool {
+        let state_object = self.group(group).settings.replica.state_object.as_deref();
+        state_object.is_some()
+            && request.object_key() == state_object
+            && matches!(
+                request.operation(),
+                b"get_state" | b"set_state" | b"get_update" | b"set_update"
+            )
     }
 
     fn admit(
@@ -336,7 +355,7 @@ impl Gateway {
             client,
             payload: envelope.into_payload(),
             safety: Safety::Unsubmitted,
-            tried: false,
+            submissions: 0,
             reply: None,
             deadline,
             wait_until,
@@ -375,7 +394,7 @@ impl Gateway {
         let Submission { group, number, .. } = *submission;
         let ack = self.group(group).settings.replica.ack;
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
-        pending.tried = true;
+        pending.submissions += 1;
         if pending.oneway {
             self.forget(group, number);
             return;
@@ -430,6 +449,9 @@ impl Gateway {
             books.parked = books.book.iter().map(|(number, _)| number).collect();
             for (_, pending) in books.book.iter_mut() {
                 pending.safety = Safety::Unsubmitted;
+                // It may come from an execution that this node has to forget; the group has
+                // logged what counts and answers the repetition.
+                pending.reply = None;
             }
         }
     }
@@ -448,13 +470,20 @@ impl Gateway {
         self.release(group, number);
     }
 
-    /// The request was delivered while no member was in.
-    pub(crate) fn dropped(&mut self, group: GroupId, number: RequestNumber) {
-        // It waits for a member again; its deadline decides how long.
+    /// The request was delivered while no member was in: this submission of it was executed
+    /// nowhere. It waits for a member again.
+    pub(crate) fn dropped(&mut self, now: Instant, group: GroupId, number: RequestNumber) {
         let books = self.group(group);
-        if books.book.get_mut(number).is_some() && !books.parked.contains(&number) {
+        let wait_until = now + books.settings.unavailable_wait;
+        let Some(pending) = books.book.get_mut(number) else { return };
+        pending.submissions = pending.submissions.saturating_sub(1);
+        pending.safety = Safety::Unsubmitted;
+        pending.wait_until = wait_until;
+        let deadline = pending.deadline.min(wait_until);
+        if !books.parked.contains(&number) {
             books.parked.push_back(number);
         }
+        self.deadlines.insert((deadline, group, number));
     }
 
     fn release(&mut self, group: GroupId, number: RequestNumber) {
@@ -526,14 +555,14 @@ impl Gateway {
     ) {
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
-        let waiting = !pending.tried && pending.deadline > now;
+        let waiting = !pending.may_be_executed() && pending.deadline > now;
         if waiting && available == Availability::Ready {
             // It got its turn, and only the order is crowded: wait on for the reply.
             let deadline = pending.deadline;
             self.deadlines.insert((deadline, group, number));
             return;
         }
-        if pending.tried && pending.deadline > now {
+        if pending.may_be_executed() && pending.deadline > now {
             let deadline = pending.deadline;
             self.deadlines.insert((deadline, group, number));
             return;
@@ -542,7 +571,7 @@ impl Gateway {
         self.group(group).parked.retain(|parked| *parked != number);
         self.group(group).counters.refused += 1;
         if let Some(client) = pending.client {
-            let bytes = if pending.tried {
+            let bytes = if pending.may_be_executed() {
                 answers::timed_out(&client)
             } else {
                 answers::unavailable(&client, available)

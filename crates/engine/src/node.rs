@@ -195,7 +195,7 @@ impl Node {
             }
             while let Some(output) = self.replica.poll() {
                 quiet = false;
-                self.from_replica(output);
+                self.from_replica(now, output);
             }
             quiet &= !self.submit(now);
             if self.gateway.is_crowded() {
@@ -249,7 +249,7 @@ impl Node {
         }
     }
 
-    fn from_replica(&mut self, output: ReplicaOutput) {
+    fn from_replica(&mut self, now: Instant, output: ReplicaOutput) {
         match output {
             ReplicaOutput::Order(payload) => self.control.push_back(payload),
             ReplicaOutput::Server { group, command } => {
@@ -258,7 +258,7 @@ impl Node {
             ReplicaOutput::Reply { group, number, giop } => {
                 self.gateway.replied(group, number, giop);
             }
-            ReplicaOutput::Dropped { group, number } => self.gateway.dropped(group, number),
+            ReplicaOutput::Dropped { group, number } => self.gateway.dropped(now, group, number),
             ReplicaOutput::Resubmit { group } => self.gateway.resubmit(group),
             ReplicaOutput::Bootstrapped => self.out.push_back(Output::PersistBootstrapped),
             ReplicaOutput::Event(event) => {

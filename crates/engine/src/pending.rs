@@ -40,12 +40,19 @@ pub(crate) struct Pending {
     pub(crate) payload: Bytes,
     pub(crate) oneway: bool,
     pub(crate) safety: Safety,
-    /// It was in the order at least once, so it may have been executed.
-    pub(crate) tried: bool,
+    /// Submissions that may have been executed.
+    pub(crate) submissions: u32,
     pub(crate) reply: Option<Bytes>,
     pub(crate) deadline: Instant,
     /// Until when it may wait for somebody to take it.
     pub(crate) wait_until: Instant,
+}
+
+impl Pending {
+    /// Whether the group may have executed it.
+    pub(crate) fn may_be_executed(&self) -> bool {
+        self.submissions > 0
+    }
 }
 
 /// See the module's text.

@@ -213,7 +213,8 @@ impl Worker {
                 let waited = self.group.start_timeout.as_millis();
                 format!("accepted no connection on port {port} within {waited} ms")
             }
-            Woken::Order(_) => "restarted by its node".into(),
+            Woken::Order(Order::Restart) => "restarted by its node".into(),
+            Woken::Order(Order::Stop) => "ended with its node".into(),
         };
         end(&mut child, pid, grace);
         tracing::warn!(group = self.group.name, %reason, "server ended");

@@ -7,6 +7,7 @@
 use crate::checkpoint;
 use crate::ids::{ChannelId, RequestKey};
 use crate::output::ServerCommand;
+use crate::refusal;
 use crate::table::DownReason;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -252,7 +253,8 @@ impl Executor {
                     self.closed_gracefully(index, out);
                     return Ok(outcome);
                 }
-                // A server may only reply; a LocateReply or MessageError answers nothing we sent.
+                Body::MessageError => return Ok(self.rejected(index, out).or(outcome)),
+                // A server may only reply; a LocateReply answers nothing that we sent.
                 _ => return Err(DownReason::ServerProtocol),
             }
         }
@@ -287,6 +289,26 @@ impl Executor {
                 Outcome::Restored { attempt, accepted: checkpoint::accepted(message) }
             }
         }))
+    }
+
+    /// MessageError: the server cannot read what it was sent, and lives on. All replicas see the
+    /// same message, so to count this as a crash would let one client take down the whole group.
+    fn rejected(&mut self, index: usize, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
+        let old = self.channels.remove(index);
+        out.push(ServerCommand::Close(old.id));
+        self.connect(old.code_sets, out);
+        let current = self.current.take_if(|current| current.channel == old.id)?;
+        if current.abandoned {
+            return None;
+        }
+        Some(match current.job {
+            Job::Execute { key, giop, .. } => {
+                let reply = if current.oneway { None } else { refusal::rejected(&giop) };
+                Outcome::Executed { key, reply }
+            }
+            Job::Capture { joiner, attempt } => Outcome::Captured { joiner, attempt, state: None },
+            Job::Restore { attempt, .. } => Outcome::Restored { attempt, accepted: false },
+        })
     }
 
     /// CloseConnection: what was outstanding was not executed and goes out again (GIOP §15.5.1.1).

@@ -5,10 +5,23 @@ use quorba_giop::{Body, Completion, ExceptionKind, Message, MinorCode, SystemExc
 
 /// NO_RESOURCES, COMPLETED_NO: the request cannot be remembered, so it must not be executed.
 pub(crate) fn no_room(request: &Bytes) -> Option<Bytes> {
+    raise(request, ExceptionKind::NoResources, MinorCode::NoRoom, Completion::No)
+}
+
+/// MARSHAL, COMPLETED_MAYBE: the server answered the request with MessageError.
+pub(crate) fn rejected(request: &Bytes) -> Option<Bytes> {
+    raise(request, ExceptionKind::Marshal, MinorCode::Rejected, Completion::Maybe)
+}
+
+fn raise(
+    request: &Bytes,
+    kind: ExceptionKind,
+    code: MinorCode,
+    completed: Completion,
+) -> Option<Bytes> {
     let message = Message::from_bytes(request.clone()).ok()?;
     let Ok(Body::Request(view)) = message.parse() else { return None };
-    let exception =
-        SystemException::ours(ExceptionKind::NoResources, MinorCode::NoRoom, Completion::No);
+    let exception = SystemException::ours(kind, code, completed);
     let (version, endian) = (message.version(), message.endian());
     let reply = build::system_exception(version, endian, view.request_id(), &exception);
     Some(reply.bytes().clone())

@@ -88,6 +88,9 @@ pub struct Replica {
     prefix: u64,
     history: History,
     transitional: Option<Vec<Delivered>>,
+    /// This node's own messages that were delivered where they do not count; those that concern
+    /// its members are sent again when they do.
+    lost: Vec<Bytes>,
     out: Outbox,
 }
 
@@ -112,6 +115,7 @@ impl Replica {
             prefix: 0,
             history: History::EMPTY,
             transitional: None,
+            lost: Vec::new(),
             out: Outbox::new(),
         }
     }
@@ -181,7 +185,12 @@ impl Replica {
     /// A regular view: every node says what it has, and the last word decides.
     pub fn handle_view(&mut self, view: ReplicaView) {
         let stash = self.transitional.take().unwrap_or_default();
-        let stash = if matches!(self.phase, Phase::Primary) { stash } else { Vec::new() };
+        let stash = if matches!(self.phase, Phase::Primary) {
+            stash
+        } else {
+            self.disregard(stash);
+            Vec::new()
+        };
         let branch = stash.iter().fold(self.history, extend).digest;
         let hello = Hello {
             view: view.id,
@@ -192,7 +201,28 @@ impl Replica {
         };
         self.out.push_back(Output::Order(Envelope::Hello(hello).encode()));
         let statements = BTreeMap::new();
-        self.phase = Phase::Syncing { view, statements, held_back: Vec::new(), stash };
+        let syncing = Phase::Syncing { view, statements, held_back: Vec::new(), stash };
+        match core::mem::replace(&mut self.phase, syncing) {
+            Phase::Syncing { held_back, stash, .. } => {
+                // The view ended before it was decided: nobody applied any of it.
+                self.disregard(stash);
+                self.disregard(held_back);
+            }
+            Phase::CatchingUp { held_back, .. } => self.disregard(held_back),
+            Phase::Forming | Phase::Primary | Phase::Blocked(_) => {}
+        }
+    }
+
+    /// Messages that do not count here.
+    fn disregard(&mut self, messages: Vec<Delivered>) {
+        let me = (self.here.node, self.here.incarnation);
+        let mine = messages.into_iter().filter(|d| (d.origin, d.incarnation) == me);
+        self.lost.extend(mine.map(|d| d.payload).filter(concerns_members));
+    }
+
+    /// Sends again what concerned this node's members. Requests are the gateway's to repeat.
+    fn repeat_lost(&mut self) {
+        self.out.extend(core::mem::take(&mut self.lost).into_iter().map(Output::Order));
     }
 
     /// The next message of the order.
@@ -205,7 +235,7 @@ impl Replica {
             Phase::Primary => self.apply(now, delivered),
             Phase::Syncing { .. } => self.sync(now, delivered),
             Phase::CatchingUp { .. } => self.catch_up(now, delivered),
-            Phase::Forming | Phase::Blocked(_) => {}
+            Phase::Forming | Phase::Blocked(_) => self.disregard([delivered].into()),
         }
     }
 
@@ -236,6 +266,8 @@ impl Replica {
         match decide(self.config.nodes, &statements) {
             Decision::NotPrimary(reason) => {
                 self.out.push_back(Output::Event(Event::Blocked { view: view.id, reason }));
+                self.disregard(stash);
+                self.disregard(held_back);
                 self.phase = Phase::Blocked(reason);
             }
             Decision::Primary { current, basis } => {
@@ -263,6 +295,8 @@ impl Replica {
             for group in &mut self.groups {
                 group.fell_behind();
             }
+            // The members start over, so what was said of them before is void.
+            self.lost.clear();
             self.lineage = None;
             self.prefix = 0;
             self.phase = Phase::CatchingUp { view, held_back };
@@ -285,6 +319,7 @@ impl Replica {
             let snapshot = Snapshot { view: view.id, history: self.history, tables };
             self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
         }
+        self.repeat_lost();
         self.enter_primary(now, held_back);
     }
 
@@ -431,6 +466,18 @@ impl Replica {
 
 fn extend(history: History, delivered: &Delivered) -> History {
     history.extended(delivered.origin, delivered.incarnation, delivered.ticket)
+}
+
+fn concerns_members(payload: &Bytes) -> bool {
+    matches!(
+        Envelope::decode(payload.clone()),
+        Ok(Envelope::Join { .. }
+            | Envelope::Joined { .. }
+            | Envelope::Down { .. }
+            | Envelope::State { .. }
+            | Envelope::StateFailed { .. }
+            | Envelope::Open { .. })
+    )
 }
 
 fn target(envelope: &Envelope) -> Option<GroupId> {

@@ -1,0 +1,376 @@
+//! A few replicas around one perfect order, with servers that count: the stage for scenarios.
+//!
+//! The order is a queue that the scenario delivers from, and views are what it says they are;
+//! what the ring makes of real networks is tested elsewhere.
+
+#![allow(unreachable_pub, dead_code, reason = "shared by the test files of this folder")]
+
+use bytes::Bytes;
+use quorba_base::{Duration, Instant, NodeId, NodeSet};
+use quorba_giop::build::{self, RequestHead};
+use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
+use quorba_replica::{
+    Ack, ChannelId, Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, MemberState,
+    Output, Replica, ReplicaConfig, ReplicaView, RequestEnvelope, RequestNumber, ServerCommand,
+    TotalLoss, ViewId,
+};
+use std::collections::VecDeque;
+
+pub const GROUP: GroupId = GroupId(0);
+
+/// A server whose state is the list of the calls that it executed.
+#[derive(Default)]
+pub struct Server {
+    pub executed: Vec<String>,
+    channels: Vec<(ChannelId, Framer)>,
+    /// Calls that it has received and not answered, because the scenario holds it back.
+    waiting: VecDeque<(ChannelId, Bytes)>,
+    pub held: bool,
+}
+
+pub struct Node {
+    pub replica: Replica,
+    pub server: Option<Server>,
+    pub replies: Vec<(u64, String)>,
+    pub dropped: Vec<u64>,
+    pub resubmits: usize,
+    pub events: Vec<Event>,
+    pub restarts: Vec<DownReason>,
+    pub alive: bool,
+    incarnation: u64,
+    ticket: u64,
+    released_below: u64,
+}
+
+pub struct Cluster {
+    pub nodes: Vec<Node>,
+    pub order: VecDeque<Delivered>,
+    pub now: Instant,
+    view: u64,
+    state_object: bool,
+    members: Vec<usize>,
+}
+
+fn id(index: usize) -> NodeId {
+    NodeId::new(index as u8).unwrap()
+}
+
+impl Cluster {
+    pub fn new(count: usize, state_object: bool) -> Self {
+        let nodes = (0..count).map(|index| Node::new(index, count, 1, state_object, false));
+        Self {
+            nodes: nodes.collect(),
+            order: VecDeque::new(),
+            now: Instant::ZERO,
+            view: 0,
+            state_object,
+            members: Vec::new(),
+        }
+    }
+
+    /// A cluster of three whose group is whole and takes requests.
+    pub fn whole(state_object: bool) -> Self {
+        let mut cluster = Self::new(3, state_object);
+        cluster.install(&[0, 1, 2]);
+        for index in 0..3 {
+            cluster.start_server(index);
+        }
+        cluster.settle();
+        for index in 0..3 {
+            assert_eq!(cluster.states(index), ["in", "in", "in"]);
+        }
+        cluster
+    }
+
+    /// Installs a regular view at `members`, which came together from the last one.
+    pub fn install(&mut self, members: &[usize]) {
+        self.view += 1;
+        self.members = members.to_vec();
+        let incarnations = |index: &usize| (id(*index), self.nodes[*index].incarnation);
+        let view = ReplicaView {
+            id: ViewId { seq: self.view, representative: id(members[0]) },
+            members: members.iter().map(incarnations).collect(),
+        };
+        // What the old ring had not delivered is delivered by those who move together.
+        for index in members.iter().copied() {
+            self.nodes[index].replica.handle_transitional_view();
+        }
+        while let Some(delivered) = self.order.pop_front() {
+            self.deliver_one(&delivered);
+        }
+        for index in members.iter().copied() {
+            self.nodes[index].replica.handle_view(view.clone());
+            self.drain(index);
+        }
+    }
+
+    /// Delivers everything, and lets the servers that are not held answer, until all is quiet.
+    pub fn settle(&mut self) {
+        loop {
+            while let Some(delivered) = self.order.pop_front() {
+                self.deliver_one(&delivered);
+            }
+            let mut quiet = true;
+            for index in 0..self.nodes.len() {
+                quiet &= !self.serve(index);
+            }
+            if quiet && self.order.is_empty() {
+                return;
+            }
+        }
+    }
+
+    pub fn deliver_one(&mut self, delivered: &Delivered) {
+        for index in self.members.clone() {
+            if self.nodes[index].alive {
+                self.nodes[index].replica.handle_delivery(self.now, delivered.clone());
+                self.drain(index);
+            }
+        }
+    }
+
+    pub fn start_server(&mut self, index: usize) {
+        self.nodes[index].server = Some(Server::default());
+        self.nodes[index].replica.handle_server_up(self.now, GROUP);
+        self.drain(index);
+    }
+
+    pub fn crash_server(&mut self, index: usize) {
+        self.nodes[index].server = None;
+        self.nodes[index].replica.handle_server_down(self.now, GROUP, DownReason::ServerExited);
+        self.drain(index);
+    }
+
+    pub fn crash(&mut self, index: usize) {
+        self.nodes[index].alive = false;
+        self.nodes[index].server = None;
+        // What it had submitted and nobody received is lost with it.
+        self.order.retain(|delivered| delivered.origin != id(index));
+    }
+
+    pub fn restart(&mut self, index: usize) {
+        let incarnation = self.nodes[index].incarnation + 1000;
+        let count = self.nodes.len();
+        self.nodes[index] = Node::new(index, count, incarnation, self.state_object, true);
+    }
+
+    pub fn pass(&mut self, duration: Duration) {
+        self.now = self.now + duration;
+        for index in 0..self.nodes.len() {
+            self.nodes[index].replica.handle_timeout(self.now);
+            self.drain(index);
+        }
+    }
+
+    /// A request of the gateway at `index` under a number of its own.
+    pub fn request(&mut self, index: usize, number: u64, text: &str) {
+        self.submit(index, number, text, None);
+    }
+
+    /// A request that its client has named itself.
+    pub fn ft_request(&mut self, index: usize, number: u64, text: &str, retention_id: i32) {
+        let client_id = Bytes::from_static(b"client");
+        let ft = FtRequest { client_id, retention_id, expiration: u64::MAX };
+        self.submit(index, number, text, Some(ft));
+    }
+
+    fn submit(&mut self, index: usize, number: u64, text: &str, ft: Option<FtRequest>) {
+        let head = RequestHead {
+            version: Version::V1_2,
+            endian: Endian::Little,
+            request_id: 77,
+            response_flags: ResponseFlags::WithTarget,
+            object_key: b"log",
+            operation: b"append",
+            contexts: &[],
+        };
+        let giop = build::request(&head, |cdr| cdr.write_string(text.as_bytes()));
+        let request = RequestEnvelope {
+            group: GROUP,
+            number: RequestNumber(number),
+            released_below: RequestNumber(self.nodes[index].released_below),
+            stamp: self.now.as_nanos() / 100,
+            ft,
+            code_sets: None,
+            giop: giop.bytes().clone(),
+        };
+        self.enqueue(index, request.into_payload());
+    }
+
+    fn enqueue(&mut self, index: usize, payload: Bytes) {
+        let node = &mut self.nodes[index];
+        node.ticket += 1;
+        self.order.push_back(Delivered {
+            origin: id(index),
+            incarnation: node.incarnation,
+            ticket: node.ticket,
+            payload,
+        });
+    }
+
+    fn drain(&mut self, index: usize) {
+        while let Some(output) = self.nodes[index].replica.poll() {
+            match output {
+                Output::Order(payload) => self.enqueue(index, payload),
+                Output::Server { command, .. } => self.command(index, command),
+                Output::Reply { number, giop, .. } => {
+                    let text = giop.map_or_else(String::new, |giop| reply_text(&giop));
+                    self.nodes[index].replies.push((number.0, text));
+                }
+                Output::Dropped { number, .. } => self.nodes[index].dropped.push(number.0),
+                Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
+                Output::Bootstrapped => {}
+                Output::Event(event) => self.nodes[index].events.push(event),
+            }
+        }
+    }
+
+    fn command(&mut self, index: usize, command: ServerCommand) {
+        let node = &mut self.nodes[index];
+        match command {
+            ServerCommand::Connect(channel) => {
+                let Some(server) = &mut node.server else { return };
+                server.channels.push((channel, framer()));
+                node.replica.handle_connected(self.now, GROUP, channel);
+            }
+            ServerCommand::Send(channel, bytes) => {
+                let Some(server) = &mut node.server else { return };
+                server.waiting.push_back((channel, bytes));
+            }
+            ServerCommand::Close(channel) => {
+                let Some(server) = &mut node.server else { return };
+                server.channels.retain(|(id, _)| *id != channel);
+            }
+            ServerCommand::Restart(reason) => {
+                node.restarts.push(reason);
+                node.server = None;
+            }
+        }
+    }
+
+    /// Lets the server at `index` answer its calls. Whether it did anything.
+    fn serve(&mut self, index: usize) -> bool {
+        let now = self.now;
+        let Some(server) = self.nodes[index].server.as_mut().filter(|server| !server.held) else {
+            return false;
+        };
+        let Some((channel, bytes)) = server.waiting.pop_front() else { return false };
+        let Some((_, framer)) = server.channels.iter_mut().find(|(id, _)| *id == channel) else {
+            return true;
+        };
+        framer.push(&bytes);
+        let message = framer.next().unwrap().expect("one whole message");
+        let Ok(Body::Request(request)) = message.parse() else { panic!("no request") };
+        let reply = server.execute(&request);
+        self.nodes[index].replica.handle_server_bytes(now, GROUP, channel, &reply);
+        self.drain(index);
+        true
+    }
+
+    /// The states of all members as node `index` knows them.
+    pub fn states(&self, index: usize) -> Vec<&'static str> {
+        let snapshot = &self.nodes[index].replica.group_snapshots()[0];
+        snapshot
+            .members
+            .iter()
+            .map(|(_, state)| match state {
+                MemberState::In { .. } => "in",
+                MemberState::Joining { .. } => "joining",
+                MemberState::Down(_) => "down",
+                MemberState::Out { .. } => "out",
+            })
+            .collect()
+    }
+
+    pub fn executed(&self, index: usize) -> Vec<&str> {
+        let server = self.nodes[index].server.as_ref().expect("a server");
+        server.executed.iter().map(String::as_str).collect()
+    }
+}
+
+impl Node {
+    fn new(
+        index: usize,
+        count: usize,
+        incarnation: u64,
+        state_object: bool,
+        bootstrapped: bool,
+    ) -> Self {
+        let nodes = NodeSet::first(count);
+        let group = GroupConfig {
+            members: nodes,
+            state_object: state_object.then(|| Bytes::from_static(b"log")),
+            ack: Ack::Majority,
+            on_total_loss: TotalLoss::Stop,
+            open_after: Duration::from_secs(15),
+            server_reply: Duration::from_secs(30),
+            retention: Duration::from_secs(60),
+            message_bytes_max: 1 << 20,
+        };
+        let me = id(index);
+        let groups = vec![group];
+        let config = ReplicaConfig { me, incarnation, nodes, bootstrapped, groups };
+        Self {
+            replica: Replica::new(config),
+            server: None,
+            replies: Vec::new(),
+            dropped: Vec::new(),
+            resubmits: 0,
+            events: Vec::new(),
+            restarts: Vec::new(),
+            alive: true,
+            incarnation,
+            ticket: 0,
+            released_below: 1,
+        }
+    }
+}
+
+impl Server {
+    fn execute(&mut self, request: &quorba_giop::Request<'_>) -> Bytes {
+        let (version, endian) = (Version::V1_2, Endian::Little);
+        let id = request.request_id();
+        let mut reader = quorba_giop::cdr::Reader::at(
+            request.message_bytes(),
+            request.body_offset(),
+            Endian::Little,
+        );
+        let ok = ReplyStatus::NoException;
+        let reply = match request.operation() {
+            b"append" => {
+                let text = reader.read_string(1000, "text").unwrap();
+                self.executed.push(String::from_utf8(text.to_vec()).unwrap());
+                let answer =
+                    format!("{} is number {}", self.executed.last().unwrap(), self.executed.len());
+                build::reply(version, endian, id, ok, |cdr| cdr.write_string(answer.as_bytes()))
+            }
+            b"get_state" => {
+                let state = self.executed.join("\n");
+                build::reply(version, endian, id, ok, |cdr| cdr.write_octets(state.as_bytes()))
+            }
+            b"set_state" => {
+                let state = reader.read_octets(1 << 20, "state").unwrap();
+                let state = String::from_utf8(state.to_vec()).unwrap();
+                self.executed = state.lines().map(str::to_string).collect();
+                build::reply(version, endian, id, ok, |_| {})
+            }
+            other => panic!("unexpected operation {other:?}"),
+        };
+        reply.bytes().clone()
+    }
+}
+
+fn framer() -> Framer {
+    Framer::new(FramerLimits {
+        message_bytes_max: 1 << 20,
+        fragmented_requests_max: 1,
+        buffered_bytes_max: 2 << 20,
+    })
+}
+
+fn reply_text(giop: &Bytes) -> String {
+    let message = quorba_giop::Message::from_bytes(giop.clone()).unwrap();
+    let Ok(Body::Reply(reply)) = message.parse() else { panic!("no reply") };
+    let text = reply.reader().read_string(1000, "text").unwrap();
+    String::from_utf8(text.to_vec()).unwrap()
+}

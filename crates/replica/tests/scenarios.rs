@@ -1,0 +1,341 @@
+//! What happens to a group when things go right and when they go wrong, told as short stories.
+
+mod cluster;
+
+use cluster::{Cluster, GROUP};
+use quorba_base::Duration;
+use quorba_replica::{Availability, DownReason, PrimaryStatus};
+
+#[test]
+fn every_member_executes_and_the_one_next_to_the_client_answers() {
+    let mut c = Cluster::whole(true);
+    c.request(1, 1, "a");
+    c.request(2, 1, "b");
+    c.settle();
+    for index in 0..3 {
+        assert_eq!(c.executed(index), ["a", "b"]);
+    }
+    assert_eq!(c.nodes[1].replies, [(1, "a is number 1".into())]);
+    assert_eq!(c.nodes[2].replies, [(1, "b is number 2".into())]);
+    assert!(c.nodes[0].replies.is_empty(), "one reply each, at its own gateway");
+}
+
+#[test]
+fn a_member_executes_one_request_at_a_time() {
+    let mut c = Cluster::whole(true);
+    c.nodes[0].server.as_mut().unwrap().held = true;
+    c.request(0, 1, "a");
+    c.request(0, 2, "b");
+    c.settle();
+    assert_eq!(c.nodes[0].replica.group_snapshots()[0].queued, 1, "b waits for a");
+    assert!(c.executed(0).is_empty());
+    c.nodes[0].server.as_mut().unwrap().held = false;
+    c.settle();
+    assert_eq!(c.executed(0), ["a", "b"]);
+}
+
+#[test]
+fn a_repeated_submission_is_executed_once_and_answered_from_the_log() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.executed(1), ["a"]);
+    assert_eq!(c.nodes[0].replies.len(), 2);
+    assert_eq!(c.nodes[0].replies[0], c.nodes[0].replies[1]);
+}
+
+#[test]
+fn a_client_that_repeats_at_another_gateway_gets_the_logged_reply_there() {
+    let mut c = Cluster::whole(true);
+    c.ft_request(0, 1, "a", 5);
+    c.settle();
+    c.ft_request(2, 9, "a", 5);
+    c.settle();
+    assert_eq!(c.executed(1), ["a"]);
+    assert_eq!(c.nodes[2].replies, [(9, "a is number 1".into())]);
+}
+
+#[test]
+fn a_client_that_repeats_while_the_first_call_runs_waits_for_its_reply() {
+    let mut c = Cluster::whole(true);
+    for node in &mut c.nodes {
+        node.server.as_mut().unwrap().held = true;
+    }
+    c.ft_request(0, 1, "a", 5);
+    c.settle();
+    c.ft_request(2, 9, "a", 5);
+    c.settle();
+    for node in &mut c.nodes {
+        node.server.as_mut().unwrap().held = false;
+    }
+    c.settle();
+    assert_eq!(c.executed(1), ["a"]);
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
+    assert_eq!(c.nodes[2].replies, [(9, "a is number 1".into())]);
+}
+
+#[test]
+fn when_the_replier_dies_the_next_member_answers_the_repetition() {
+    let mut c = Cluster::whole(true);
+    c.nodes[0].server.as_mut().unwrap().held = true;
+    c.request(0, 1, "a");
+    c.settle();
+    assert!(c.nodes[0].replies.is_empty());
+    let before = c.nodes[0].resubmits;
+    c.crash_server(0);
+    c.settle();
+    assert_eq!(c.states(1), ["down", "in", "in"]);
+    assert!(c.nodes[0].resubmits > before, "the gateway is told to repeat");
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
+    assert_eq!(c.executed(1), ["a"]);
+}
+
+#[test]
+fn a_restarted_server_gets_the_state_and_what_came_meanwhile() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(2);
+    c.settle();
+    c.request(0, 2, "b");
+    c.settle();
+    c.start_server(2);
+    // The donor is slow, and requests go on.
+    c.nodes[0].server.as_mut().unwrap().held = true;
+    c.request(1, 1, "c");
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "joining"]);
+    c.request(1, 2, "d");
+    c.settle();
+    c.nodes[0].server.as_mut().unwrap().held = false;
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    for index in 0..3 {
+        assert_eq!(c.executed(index), ["a", "b", "c", "d"]);
+    }
+}
+
+#[test]
+fn a_member_that_joined_knows_the_repetitions_of_old_requests() {
+    let mut c = Cluster::whole(true);
+    c.ft_request(0, 1, "a", 5);
+    c.settle();
+    c.crash_server(2);
+    c.settle();
+    c.start_server(2);
+    c.settle();
+    assert_eq!(c.executed(2), ["a"]);
+    c.ft_request(2, 4, "a", 5);
+    c.settle();
+    assert_eq!(c.executed(2), ["a"]);
+    assert_eq!(c.nodes[2].replies, [(4, "a is number 1".into())]);
+}
+
+#[test]
+fn without_a_state_object_a_member_that_missed_requests_stays_out() {
+    let mut c = Cluster::whole(false);
+    c.crash_server(2);
+    c.settle();
+    c.start_server(2);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"], "nothing was missed yet");
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(2);
+    c.settle();
+    c.start_server(2);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "out"]);
+    assert!(c.executed(2).is_empty());
+}
+
+#[test]
+fn when_the_donor_dies_the_joiner_asks_the_next_one() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(2);
+    c.settle();
+    c.nodes[0].server.as_mut().unwrap().held = true;
+    c.start_server(2);
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "joining"]);
+    c.crash_server(0);
+    c.settle();
+    assert_eq!(c.states(1), ["down", "in", "in"]);
+    assert_eq!(c.executed(2), ["a"]);
+}
+
+#[test]
+fn a_node_that_crashed_is_told_the_tables_and_its_member_the_state() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash(2);
+    c.install(&[0, 1]);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "down"]);
+    c.request(0, 2, "b");
+    c.settle();
+    c.restart(2);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.nodes[2].replica.status(), PrimaryStatus::Primary);
+    assert_eq!(c.states(2), ["in", "in", "down"]);
+    c.start_server(2);
+    c.settle();
+    assert_eq!(c.states(2), ["in", "in", "in"]);
+    assert_eq!(c.executed(2), ["a", "b"]);
+    assert_eq!(c.nodes[2].replica.history(), c.nodes[0].replica.history());
+}
+
+#[test]
+fn a_node_that_was_cut_off_executes_nothing_and_comes_back_with_the_others_state() {
+    let mut c = Cluster::whole(true);
+    c.install(&[2]);
+    c.settle();
+    assert!(matches!(c.nodes[2].replica.status(), PrimaryStatus::Blocked(_)));
+    c.request(2, 1, "nowhere");
+    c.settle();
+    assert!(c.executed(2).is_empty());
+    assert!(matches!(c.nodes[2].replica.availability(GROUP), Availability::NoPrimary(Some(_))));
+    c.install(&[0, 1]);
+    c.settle();
+    c.request(0, 1, "a");
+    c.settle();
+    c.install(&[0, 1, 2]);
+    c.settle();
+    for index in 0..3 {
+        assert_eq!(c.states(index), ["in", "in", "in"]);
+        assert_eq!(c.executed(index), ["a"]);
+    }
+}
+
+#[test]
+fn a_node_that_was_cut_off_and_missed_nothing_needs_no_state() {
+    let mut c = Cluster::whole(false);
+    c.request(0, 1, "a");
+    c.settle();
+    c.install(&[2]);
+    c.settle();
+    c.install(&[0, 1]);
+    c.settle();
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+}
+
+#[test]
+fn what_the_survivors_of_a_crash_had_received_is_executed_before_the_new_view() {
+    let mut c = Cluster::whole(true);
+    c.request(1, 1, "a");
+    // Not delivered yet when node 2 dies.
+    c.crash(2);
+    c.install(&[0, 1]);
+    c.settle();
+    assert_eq!(c.executed(0), ["a"]);
+    assert_eq!(c.executed(1), ["a"]);
+    assert_eq!(c.nodes[1].replies, [(1, "a is number 1".into())]);
+}
+
+#[test]
+fn a_down_message_that_was_lost_in_a_blocked_view_is_said_again() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.install(&[0]);
+    c.settle();
+    c.crash_server(0);
+    c.settle();
+    // Nothing happened elsewhere, so node 0 is up to date when it returns.
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.states(1), ["down", "in", "in"]);
+    c.start_server(0);
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "in"]);
+    assert_eq!(c.executed(0), ["a"]);
+}
+
+#[test]
+fn a_join_that_was_lost_in_a_blocked_view_is_said_again() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(0);
+    c.settle();
+    c.start_server(0);
+    // Join is on its way when the node is cut off.
+    c.install(&[0]);
+    c.settle();
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "in"]);
+    assert_eq!(c.executed(0), ["a"]);
+}
+
+#[test]
+fn requests_that_find_no_member_are_given_back() {
+    let mut c = Cluster::whole(true);
+    for index in 0..3 {
+        c.crash_server(index);
+    }
+    c.settle();
+    assert_eq!(c.nodes[0].replica.availability(GROUP), Availability::NoMember);
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[0].dropped, [1]);
+}
+
+#[test]
+fn a_group_whose_state_is_lost_stops_rather_than_begin_anew() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    for index in 0..3 {
+        c.crash_server(index);
+    }
+    c.settle();
+    for index in 0..3 {
+        c.start_server(index);
+    }
+    c.settle();
+    assert_eq!(c.states(0), ["out", "out", "out"]);
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_restarted_and_the_group_goes_on() {
+    let mut c = Cluster::whole(true);
+    c.nodes[0].server.as_mut().unwrap().held = true;
+    c.request(1, 1, "a");
+    c.settle();
+    c.pass(Duration::from_secs(29));
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "in"]);
+    c.pass(Duration::from_secs(2));
+    c.settle();
+    assert_eq!(c.states(1), ["down", "in", "in"]);
+    assert_eq!(c.nodes[0].restarts, [DownReason::ServerHung]);
+    c.start_server(0);
+    c.settle();
+    assert_eq!(c.executed(0), ["a"]);
+}
+
+#[test]
+fn a_group_opens_when_all_members_are_in_or_the_wait_is_over() {
+    let mut c = Cluster::new(3, true);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.nodes[0].replica.availability(GROUP), Availability::Starting);
+    c.start_server(0);
+    c.start_server(1);
+    c.settle();
+    assert_eq!(c.nodes[2].replica.availability(GROUP), Availability::Starting);
+    c.pass(Duration::from_secs(16));
+    c.settle();
+    assert_eq!(c.nodes[2].replica.availability(GROUP), Availability::Ready);
+}
