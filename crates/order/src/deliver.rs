@@ -55,14 +55,14 @@ impl Circuit {
             return; // Recovery has taken it to the ring that it belongs to.
         }
         let (origin, incarnation) = (held.origin, self.incarnation(held.origin));
-        let chunks = Chunks::new(held.body).expect("bodies are checked when decoded");
+        let chunks = Chunks::new(&held.body).expect("bodies are checked when decoded");
         for (index, chunk) in (0_u64..).zip(chunks) {
             let chunk = chunk.expect("bodies are checked when decoded");
             let ticket = chunk.ticket;
             let payload = if origin == core.me() {
                 chunk.last.then(|| core.queue.deliver(ticket))
             } else {
-                self.partials.take(origin, chunk)
+                self.partials.take(origin, chunk, &held.body)
             };
             let Some(payload) = payload else { continue };
             let position = Position { ring: self.ring, seq: (seq << 16) + index };

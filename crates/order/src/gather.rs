@@ -25,7 +25,6 @@ const DEAD_MAX: usize = 16;
 struct Opinion {
     proc: NodeSet,
     fail: NodeSet,
-    heard: NodeSet,
 }
 
 /// Why nodes were left out, and for how long agreement has been sought. Outlives the gather.
@@ -160,7 +159,7 @@ impl Gather {
         if self.attempt.fail.contains(from) && !self.is_reborn(core, from) {
             return Gathered::Waiting;
         }
-        let opinion = Opinion { proc: join.proc, fail: join.fail, heard: join.heard.with(from) };
+        let opinion = Opinion { proc: join.proc, fail: join.fail };
         let news = self.opinions[usize::from(from.index())].replace(opinion).is_none();
         if join.fail.contains(core.me()) {
             self.attempt.exclude(from, LeaveReason::Parted);
@@ -303,7 +302,6 @@ impl Gather {
             greeting: core.greeting(ring),
             proc: self.attempt.proc,
             fail: self.attempt.fail,
-            heard: self.heard().with(core.me()),
             ring_seq: core.ring_seq,
             dead: self.attempt.dead.clone(),
         };

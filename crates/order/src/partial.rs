@@ -25,15 +25,19 @@ pub(crate) struct Partials {
 }
 
 impl Partials {
-    /// Takes the next chunk of `origin`; gives the message that it completes.
-    pub(crate) fn take(&mut self, origin: NodeId, chunk: Chunk) -> Option<Bytes> {
-        let Chunk { ticket, first, last, message_bytes, bytes } = chunk;
+    /// Takes the next chunk of `origin`, out of `body`; gives the message that it completes.
+    pub(crate) fn take(&mut self, origin: NodeId, chunk: Chunk, body: &Bytes) -> Option<Bytes> {
+        let Chunk { ticket, first, last, message_bytes, range } = chunk;
+        if first && last && self.by_origin.is_empty() {
+            return Some(body.slice(range));
+        }
+        let bytes = &body[range.clone()];
         if first {
             self.by_origin.remove(&origin);
             if last {
-                return Some(bytes);
+                return Some(body.slice(range));
             }
-            let bytes = BytesMut::from(&bytes[..]);
+            let bytes = BytesMut::from(bytes);
             self.by_origin.insert(origin, Partial { ticket, message_bytes, bytes });
             return None;
         }
@@ -49,7 +53,7 @@ impl Partials {
             self.by_origin.remove(&origin);
             return None;
         }
-        partial.bytes.extend_from_slice(&bytes);
+        partial.bytes.extend_from_slice(bytes);
         if !last {
             return None;
         }

@@ -11,7 +11,8 @@
 use super::{InvalidDatagram, KIND_DATA, RING_BYTES, Reader, put_ring};
 use crate::ids::{Guarantee, RingId, Ticket};
 use crate::limits::PAYLOAD_BYTES_MAX;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use core::ops::Range;
 use quorba_base::NodeId;
 
 /// Bytes before the body of a packet that is not recovered.
@@ -93,7 +94,7 @@ impl Data {
             Some(Inner { ring, seq, origin, guarantee: guarantee_of(flags) })
         };
         let body = packet.slice(packet.len() - reader.rest.len()..);
-        for chunk in Chunks::new(body.clone())? {
+        for chunk in Chunks::new(&body)? {
             chunk?;
         }
         let repeated = flags & FLAG_REPEATED != 0;
@@ -140,7 +141,8 @@ pub(crate) struct Chunk {
     pub(crate) last: bool,
     /// Length of the whole message; of the piece, unless `first` and not `last`.
     pub(crate) message_bytes: usize,
-    pub(crate) bytes: Bytes,
+    /// Where in the body its bytes are.
+    pub(crate) range: Range<usize>,
 }
 
 /// Bytes that a chunk takes besides its message's.
@@ -176,23 +178,23 @@ pub(crate) fn push_padding(body: &mut BytesMut, bytes: usize) {
 }
 
 /// The chunks of a body.
-pub(crate) struct Chunks {
-    rest: Bytes,
+pub(crate) struct Chunks<'a> {
+    body: &'a [u8],
+    at: usize,
     ticket: u64,
 }
 
-impl Chunks {
-    pub(crate) fn new(mut body: Bytes) -> Result<Self, InvalidDatagram> {
+impl<'a> Chunks<'a> {
+    pub(crate) fn new(body: &'a [u8]) -> Result<Self, InvalidDatagram> {
         if body.is_empty() {
-            return Ok(Self { rest: body, ticket: 0 });
+            return Ok(Self { body, at: 0, ticket: 0 });
         }
-        let ticket = Reader::new(&body).u64()?;
-        body.advance(TICKET_BYTES);
-        Ok(Self { rest: body, ticket })
+        let ticket = Reader::new(body).u64()?;
+        Ok(Self { body, at: TICKET_BYTES, ticket })
     }
 
     fn split(&mut self) -> Result<Option<Chunk>, InvalidDatagram> {
-        let mut reader = Reader::new(&self.rest);
+        let mut reader = Reader::new(&self.body[self.at..]);
         let flags = reader.u8()?;
         if flags == CHUNK_PADDING {
             return Ok(None);
@@ -206,7 +208,6 @@ impl Chunks {
         if message_bytes > PAYLOAD_BYTES_MAX || message_bytes < len {
             return Err(InvalidDatagram::Count(message_bytes as u64));
         }
-        let header = chunk_overhead(first, last);
         if reader.rest.len() < len {
             return Err(InvalidDatagram::Short);
         }
@@ -214,22 +215,22 @@ impl Chunks {
         if last {
             self.ticket = self.ticket.checked_add(1).ok_or(InvalidDatagram::Field("ticket"))?;
         }
-        self.rest.advance(header);
-        let bytes = self.rest.split_to(len);
-        Ok(Some(Chunk { ticket, first, last, message_bytes, bytes }))
+        let start = self.at + chunk_overhead(first, last);
+        self.at = start + len;
+        Ok(Some(Chunk { ticket, first, last, message_bytes, range: start..self.at }))
     }
 }
 
-impl Iterator for Chunks {
+impl Iterator for Chunks<'_> {
     type Item = Result<Chunk, InvalidDatagram>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
+        if self.at >= self.body.len() {
             return None;
         }
         let chunk = self.split().transpose();
         if !matches!(chunk, Some(Ok(_))) {
-            self.rest = Bytes::new();
+            self.at = self.body.len();
         }
         chunk
     }

@@ -1,7 +1,7 @@
 //! Join and Hello: what nodes say that are not, or not yet, in one ring.
 //!
 //! A greeting is the head of both: domain digest (8), ring (1 + 9 if any), count of echoes (1) and
-//! per echo node (1) and session (12). A Join goes on with proc, fail and heard sets (8 each), the
+//! per echo node (1) and session (12). A Join goes on with proc and fail sets (8 each), the
 //! highest ring number (8), and a count (1) of dead boots, node (1) and incarnation (8) each.
 //!
 //! Invariant: an echo is no claim of membership, it only proves to the one who is echoed that the
@@ -67,8 +67,6 @@ pub(crate) struct Join {
     pub(crate) proc: NodeSet,
     /// Those of them that it excludes.
     pub(crate) fail: NodeSet,
-    /// Nodes whose Joins the sender has received in this gather.
-    pub(crate) heard: NodeSet,
     /// The highest ring number that the sender has seen in a commit token or ring.
     pub(crate) ring_seq: u64,
     /// Boots that are known to be over: no conflict of opinion, evidence.
@@ -78,7 +76,7 @@ pub(crate) struct Join {
 impl Join {
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, InvalidDatagram> {
         let greeting = Greeting::decode(reader)?;
-        let (proc, fail, heard) = (reader.set()?, reader.set()?, reader.set()?);
+        let (proc, fail) = (reader.set()?, reader.set()?);
         if !fail.is_subset(proc) {
             return Err(InvalidDatagram::Field("fail set"));
         }
@@ -88,14 +86,13 @@ impl Join {
         for _ in 0..count {
             dead.push((reader.node()?, reader.u64()?));
         }
-        Ok(Self { greeting, proc, fail, heard, ring_seq, dead })
+        Ok(Self { greeting, proc, fail, ring_seq, dead })
     }
 
     pub(super) fn encode(&self, out: &mut BytesMut) {
         self.greeting.encode(out);
         out.put_u64(self.proc.bits());
         out.put_u64(self.fail.bits());
-        out.put_u64(self.heard.bits());
         out.put_u64(self.ring_seq);
         out.put_u8(u8::try_from(self.dead.len()).expect("at most NODES_MAX"));
         for (node, incarnation) in &self.dead {

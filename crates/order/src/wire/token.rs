@@ -66,17 +66,6 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// The aru that the token states for `node`.
-    pub(crate) fn aru_of(&self, node: NodeId) -> Option<u64> {
-        let index = self.members.iter().position(|member| member == node)?;
-        self.arus.get(index).copied()
-    }
-
-    /// What every member has, as far as the token knows.
-    pub(crate) fn all_received(&self) -> u64 {
-        self.arus.iter().copied().min().unwrap_or(0)
-    }
-
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, InvalidDatagram> {
         let (ring, hop, seq) = (reader.ring()?, reader.u64()?, reader.u64()?);
         let members = reader.set()?;
