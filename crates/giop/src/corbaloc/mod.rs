@@ -92,7 +92,7 @@ impl fmt::Display for CorbalocError {
         let text = match self.fault {
             CorbalocFault::Prefix => "it does not begin with \"corbaloc:\"",
             CorbalocFault::Corbaname => {
-                "a corbaname needs a name service to be asked; give the object's own IOR or corbaloc"
+                "a corbaname needs a name service; give the object's own IOR or corbaloc instead"
             }
             CorbalocFault::Protocol => "only iiop (or nothing) and rir stand before the address",
             CorbalocFault::NoHost => "the address has no host",

@@ -7,6 +7,7 @@ use crate::ior::{
 };
 use crate::version::Version;
 use core::fmt;
+use core::net::IpAddr;
 
 pub(super) fn describe(text: &mut Text, ior: &Ior) {
     if ior.is_nil() {
@@ -23,12 +24,25 @@ pub(super) fn describe_corbaloc(text: &mut Text, corbaloc: &Corbaloc) {
     for address in &corbaloc.addresses {
         match address {
             Address::Iiop { version, host, port } => {
-                text.line(format_args!("IIOP {version} at {}", HostPort(host, *port)));
+                let (at, hint) = (HostPort(host, *port), hint(host));
+                text.line(format_args!("IIOP {version} at {at}{hint}"));
             }
             Address::InitialReferences => {
                 text.line(format_args!("whatever the ORB was configured with under this name"));
             }
         }
+    }
+}
+
+/// What most often keeps a reference from working elsewhere.
+fn hint(host: &str) -> &'static str {
+    let address = host.parse::<IpAddr>();
+    if host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback()) {
+        ", which is reachable on its own machine only"
+    } else if address.is_ok_and(|ip| ip.is_unspecified()) {
+        ", which is no address to connect to"
+    } else {
+        ""
     }
 }
 
@@ -55,8 +69,8 @@ fn describe_profile(text: &mut Text, number: usize, profile: &Profile) {
 fn describe_iiop(text: &mut Text, number: usize, data: &[u8]) {
     let (iiop, error) = IiopProfile::decode_partly(data);
     let IiopProfile { version, host, port, object_key, components } = &iiop;
-    let at = HostPort(host, *port);
-    text.line(format_args!("profile {number}: IIOP {version} at {at}"));
+    let (at, hint) = (HostPort(host, *port), hint(host));
+    text.line(format_args!("profile {number}: IIOP {version} at {at}{hint}"));
     text.deeper(|text| {
         text.line(format_args!("key {}, in a corbaloc {}", Name(object_key), KeyText(object_key)));
         components.iter().for_each(|component| describe_component(text, component));
@@ -115,7 +129,7 @@ impl fmt::Display for Value<'_> {
                 write!(f, "char {chars}; wchar {wide}")
             }
             ComponentValue::AlternateAddress { host, port } => {
-                write!(f, "{}", HostPort(host, *port))
+                write!(f, "{}{}", HostPort(host, *port), hint(host))
             }
             ComponentValue::FtGroup(group) => {
                 let (domain, id) = (Name(&group.domain_id), group.group_id);

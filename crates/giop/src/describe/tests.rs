@@ -86,14 +86,15 @@ fn a_reference_is_described_however_it_is_written() {
         "type \"IDL:T:1.0\"",
         "profile 1: IIOP 1.2 at n1:1",
         "key \"k\\x07\", in a corbaloc k%07",
-        "alternate address: [::1]:2",
+        "alternate address: [::1]:2, which is reachable on its own machine only",
         "ORB type: TAO",
         "FT group: domain \"plant\", group 5, version 2",
         "FT primary: true",
     ];
     says(&reference(&ior), &parts);
     says(&reference_text(&ior.stringify(Endian::Little)), &parts);
-    says(&reference_text("corbaloc::1.2@h/k"), &["key \"k\"", "IIOP 1.2 at h:2809"]);
+    says(&reference_text("corbaloc::1.2@h/k"), &["key \"k\"", "IIOP 1.2 at h:2809\n"]);
+    says(&reference_text("corbaloc::0.0.0.0/k"), &["no address to connect to"]);
     says(&reference_text("corbaloc::h:x/k"), &["character 12"]);
     says(&reference_text("\u{1b}[2J"), &["does not begin with"]);
     says(&reference_text("IOR:0g"), &["character 5"]);

@@ -46,9 +46,11 @@ pub fn group_reference(reference: &GroupReference<'_>) -> Ior {
         return Ior { type_id, profiles: only.into_iter().collect() };
     }
     let profiles = gateways.iter().enumerate().map(|(index, (host, port))| {
-        let others = gateways.iter().enumerate().filter(|(other, _)| *other != index);
+        // Each profile begins with the next gateway, so that the clients of one that fails do not
+        // all go to the same other.
+        let others = gateways.iter().cycle().skip(index + 1).take(gateways.len() - 1);
         let mut components: Vec<Component> = reference.components.to_vec();
-        components.extend(others.map(|(_, (host, port))| {
+        components.extend(others.map(|(host, port)| {
             let alternate = ComponentValue::AlternateAddress { host: host.clone(), port: *port };
             alternate.encode(Endian::Big)
         }));
