@@ -36,10 +36,10 @@ pub(super) fn describe_corbaloc(text: &mut Text, corbaloc: &Corbaloc) {
 
 /// What most often keeps a reference from working elsewhere.
 fn hint(host: &str) -> &'static str {
-    let address = host.parse::<IpAddr>();
-    if host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|ip| ip.is_loopback()) {
+    let address = host.parse::<IpAddr>().ok();
+    if host.eq_ignore_ascii_case("localhost") || address.is_some_and(|ip| ip.is_loopback()) {
         ", which is reachable on its own machine only"
-    } else if address.is_ok_and(|ip| ip.is_unspecified()) {
+    } else if address.is_some_and(|ip| ip.is_unspecified()) {
         ", which is no address to connect to"
     } else {
         ""
