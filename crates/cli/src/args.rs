@@ -50,6 +50,7 @@ pub enum Colour {
 /// The commands, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Demo(command::demo::Demo),
     Node(command::node::Node),
     Up(command::up::Up),
     Status(command::status::Status),
@@ -58,6 +59,8 @@ pub enum Command {
     Explain(command::explain::Explain),
     Completions(command::completions::Completions),
     Man(command::man::Man),
+    #[command(hide = true)]
+    Servant(command::demo::Servant),
     #[command(hide = true)]
     ExecServer(command::node::ExecServer),
 }

@@ -17,6 +17,8 @@ use crate::text::system_reason;
 
 /// One node is not waited for longer than this, whatever the deadline of the command.
 const NODE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Nor shorter: at the end of a command's time, a busy node must not look like a hung one.
+const NODE_TIMEOUT_MIN: Duration = Duration::from_millis(500);
 
 /// What one node of the domain file said.
 #[derive(Debug)]
@@ -81,9 +83,9 @@ impl fmt::Display for Silence {
     }
 }
 
-/// Asks every node of the domain at the same time, each for `left` or two seconds at the longest.
+/// Asks every node of the domain at the same time, each for `left`, within half a second and two.
 pub fn everyone(domain: &Domain, left: Duration) -> Vec<Answer> {
-    let time = left.clamp(Duration::from_millis(1), NODE_TIMEOUT);
+    let time = left.clamp(NODE_TIMEOUT_MIN, NODE_TIMEOUT);
     std::thread::scope(|scope| {
         let asked: Vec<_> =
             domain.nodes.iter().map(|node| scope.spawn(move || ask(domain, node, time))).collect();

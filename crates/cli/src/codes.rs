@@ -4,6 +4,7 @@
 //! --markdown`), so that the page cannot fall behind.
 
 use quorba_config::CodeText;
+use quorba_giop::{MinorCode, QUORBA_VMCID};
 
 /// The codes of the command line's own failures.
 const CLI: &[CodeText] = &[
@@ -91,21 +92,108 @@ const CLI: &[CodeText] = &[
     },
 ];
 
-/// Every code, by room.
-pub fn tables() -> Vec<(&'static str, Vec<CodeText>)> {
-    vec![("Domain file", quorba_config::CODES.to_vec()), ("Command line", CLI.to_vec())]
+/// A code with its explanation, whichever room prints it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// As it is printed: `QB-CFG-003`, `0x51420010`.
+    pub code: String,
+    /// What it means, in a few words.
+    pub title: String,
+    /// Why it is said, and what to do.
+    pub text: String,
 }
 
-/// The explanation of `code`; upper and lower case are one, and `QB-` may be left out.
-pub fn find(code: &str) -> Option<CodeText> {
+impl From<&CodeText> for Entry {
+    fn from(known: &CodeText) -> Self {
+        let CodeText { code, title, text } = *known;
+        Self { code: code.to_owned(), title: title.to_owned(), text: text.to_owned() }
+    }
+}
+
+/// Every code, by room.
+pub fn tables() -> Vec<(&'static str, Vec<Entry>)> {
+    let entries = |codes: &[CodeText]| codes.iter().map(Entry::from).collect();
+    vec![
+        ("Domain file", entries(quorba_config::CODES)),
+        ("Command line", entries(CLI)),
+        ("Minor codes of system exceptions", MinorCode::ALL.iter().map(minor).collect()),
+    ]
+}
+
+/// Every code in the order of the page.
+pub fn all() -> impl Iterator<Item = Entry> {
+    tables().into_iter().flat_map(|(_, codes)| codes)
+}
+
+/// The explanation of `code`. Upper and lower case are one, `QB-` may be left out, and a minor
+/// code may be decimal or hexadecimal.
+pub fn find(code: &str) -> Option<Entry> {
+    if let Some(number) = minor_number(code) {
+        return MinorCode::from_minor(number).map(|code| minor(&code));
+    }
     let wanted = code.trim().to_ascii_uppercase();
     let wanted = if wanted.starts_with("QB-") { wanted } else { format!("QB-{wanted}") };
     all().find(|known| known.code == wanted)
 }
 
-/// Every code in the order of the page.
-pub fn all() -> impl Iterator<Item = CodeText> {
-    tables().into_iter().flat_map(|(_, codes)| codes)
+/// Whose minor code it is, for those that are not ours: the upper 20 bits are the vendor's.
+pub fn vendor(code: &str) -> Option<&'static str> {
+    match minor_number(code)? & 0xffff_f000 {
+        0x4f4d_0000 => Some("the OMG's: the CORBA standard lists it with its exception"),
+        0x4154_0000 => Some("omniORB's: its file minorCode.h lists it"),
+        0x5441_0000 => Some("TAO's: its file CORBA_macros.h lists it"),
+        _ => None,
+    }
+}
+
+fn minor_number(code: &str) -> Option<u32> {
+    let code = code.trim().to_ascii_lowercase();
+    match code.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => code.parse().ok(),
+    }
+}
+
+fn minor(code: &MinorCode) -> Entry {
+    let text = match code {
+        MinorCode::NoPrimary => {
+            "TRANSIENT COMPLETED_NO. The node that was asked cannot reach a majority of the \
+             domain's nodes, so it must not execute anything: the others may be going on without \
+             it. A reference with all gateways in it lets the client try the next one by itself. \
+             `quorba status` shows who sees whom."
+        }
+        MinorCode::NoMember => {
+            "TRANSIENT COMPLETED_NO. The group has waited unavailable_wait_ms for a member that \
+             executes, and none came. `quorba status GROUP` shows each member with the reason why \
+             it is not in, and the log of its server."
+        }
+        MinorCode::GroupStarting => {
+            "TRANSIENT COMPLETED_NO. The domain has just started, and waits for the members of \
+             the group, so that all begin with the same state. It takes at most start_timeout_ms."
+        }
+        MinorCode::TimedOut => {
+            "COMPLETED_MAYBE. The request was ordered, and no reply came in request_ms of \
+             [limits]. It may still be executed: whoever repeats it should be sure that twice does \
+             no harm, or repeat it with its FT_REQUEST context."
+        }
+        MinorCode::NoRoom => {
+            "TRANSIENT COMPLETED_NO. So many replies are kept for repeated requests that another \
+             one would break the limit; reply_retention_ms says how long they are kept."
+        }
+        MinorCode::Crowded => {
+            "TRANSIENT COMPLETED_NO. A limit on pending requests or on their bytes is reached; \
+             [limits] in the domain file sets them. The servers answer more slowly than requests \
+             come in: `quorba status` shows how many are pending."
+        }
+        #[allow(unreachable_patterns, reason = "a new minor code is explained by its title")]
+        _ => code.text(),
+    };
+    let number = QUORBA_VMCID | code.number();
+    Entry {
+        code: format!("{number:#010x}"),
+        title: code.text().to_owned(),
+        text: format!("Decimal {number}. {text}"),
+    }
 }
 
 /// The page docs/reference/codes.md.
@@ -119,7 +207,7 @@ pub fn markdown() -> String {
     for (room, codes) in tables() {
         page.push_str(&format!("\n## {room}\n"));
         for code in codes {
-            let text = crate::text::wrapped(code.text, 98, "");
+            let text = crate::text::wrapped(&code.text, 98, "");
             page.push_str(&format!("\n### {}: {}\n\n{text}\n", code.code, code.title));
         }
     }
@@ -137,7 +225,7 @@ mod tests {
     fn each_code_stands_once() {
         let mut seen = BTreeSet::new();
         for code in all() {
-            assert!(seen.insert(code.code), "{} stands twice", code.code);
+            assert!(seen.insert(code.code.clone()), "{} stands twice", code.code);
         }
     }
 
@@ -165,8 +253,12 @@ mod tests {
     #[test]
     fn codes_are_found_however_they_are_typed() {
         let code = find("QB-CFG-003").expect("it exists").code;
-        assert_eq!(find("qb-cfg-003").map(|found| found.code), Some(code));
-        assert_eq!(find(" cfg-003").map(|found| found.code), Some(code));
+        assert_eq!(find("qb-cfg-003").map(|found| found.code).as_ref(), Some(&code));
+        assert_eq!(find(" cfg-003").map(|found| found.code).as_ref(), Some(&code));
+        assert_eq!(find("0x51420010"), find("1363279888"));
+        assert_eq!(find("0X51420010").map(|found| found.code).as_deref(), Some("0x51420010"));
         assert!(find("CFG-3").is_none());
+        assert!(find("0x41540002").is_none());
+        assert!(vendor("0x41540002").is_some_and(|vendor| vendor.starts_with("omniORB's")));
     }
 }

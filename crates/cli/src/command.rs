@@ -2,6 +2,7 @@
 
 pub mod completions;
 pub mod config;
+pub mod demo;
 pub mod explain;
 pub mod key;
 pub mod man;

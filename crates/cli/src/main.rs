@@ -21,6 +21,7 @@ mod context;
 mod exit;
 mod failure;
 mod health;
+mod probe;
 mod text;
 
 use std::process::ExitCode;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     match command {
+        Command::Demo(demo) => demo.run(context),
         Command::Node(node) => node.run(context),
         Command::Up(up) => up.run(context),
         Command::Status(status) => status.run(context),
@@ -62,6 +64,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Explain(explain) => explain.run(context),
         Command::Completions(completions) => completions.run(context),
         Command::Man(man) => man.run(context),
-        Command::ExecServer(server) => server.run(),
+        Command::Servant(servant) => servant.run(),
+        Command::ExecServer(server) => server.run(context),
     }
 }

@@ -1,10 +1,9 @@
 //! `quorba explain`: what a code means, without a network.
 
 use clap::Args;
-use quorba_config::CodeText;
 use serde_json::json;
 
-use crate::codes;
+use crate::codes::{self, Entry};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
@@ -36,14 +35,17 @@ impl Explain {
             return Ok(Exit::Ok);
         };
         let Some(found) = codes::find(&wanted) else {
-            let what = format!("there is no code {wanted:?}");
+            let what = match codes::vendor(&wanted) {
+                Some(vendor) => format!("{wanted} is no code of Quorba; it is {vendor}"),
+                None => format!("there is no code {wanted:?}"),
+            };
             let next = "`quorba explain` lists all codes";
             return Err(Failure::new(failure::codes::UNKNOWN_CODE, Exit::Usage, what, next));
         };
         if context.is_json() {
             context.print_json(&code_json(&found))?;
         } else {
-            let text = wrapped(found.text, COLUMNS, "  ");
+            let text = wrapped(&found.text, COLUMNS, "  ");
             context.print(&format!("{}: {}\n\n{text}\n", found.code, found.title))?;
         }
         Ok(Exit::Ok)
@@ -54,10 +56,10 @@ fn list(context: &Context) -> Result<(), Failure> {
     if context.is_json() {
         return codes::all().try_for_each(|code| context.print_json(&code_json(&code)));
     }
-    let rows = codes::all().map(|code| vec![code.code.to_owned(), code.title.to_owned()]);
+    let rows = codes::all().map(|code| vec![code.code, code.title]);
     context.print(&table(&["CODE", "MEANING"], rows.collect()))
 }
 
-fn code_json(code: &CodeText) -> serde_json::Value {
+fn code_json(code: &Entry) -> serde_json::Value {
     json!({ "code": code.code, "title": code.title, "text": code.text })
 }

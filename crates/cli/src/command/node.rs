@@ -125,10 +125,15 @@ pub struct ExecServer {
     arguments: Vec<OsString>,
 }
 
+/// What shells exit with if a command cannot be started; the node tells it from the server's own.
+const EXIT_NOT_STARTED: i32 = 127;
+
 impl ExecServer {
-    pub fn run(self) -> Result<Exit, Failure> {
-        let Err(reason) = quorba_node::exec_server(self.arguments) else { return Ok(Exit::Ok) };
-        let next = "check `server` in the domain file: the program's path, and that it can run";
-        Err(Failure::new(codes::PROCESS, Exit::Failed, reason, next))
+    pub fn run(self, context: &Context) -> ! {
+        if let Err(reason) = quorba_node::exec_server(self.arguments) {
+            let next = "check `server` in the domain file: the program's path, and that it can run";
+            context.tell(Failure::new(codes::PROCESS, Exit::Failed, reason, next));
+        }
+        std::process::exit(EXIT_NOT_STARTED)
     }
 }

@@ -4,6 +4,7 @@ use crate::bench::Bench;
 
 const COMMANDS: &[&[&str]] = &[
     &[],
+    &["demo"],
     &["node"],
     &["up"],
     &["status"],
