@@ -55,6 +55,7 @@ pub(super) const fn component(tag: u32) -> Option<&'static str> {
         39 => "multicast group",
         40 => "multicast group IIOP",
         0x4154_5402 => "omniORB Unix socket",
+        0x4154_5403 => "omniORB persistent id",
         _ => return None,
     })
 }
@@ -73,7 +74,7 @@ pub(super) const fn profile(tag: u32) -> Option<&'static str> {
 /// The name of an ORB that puts its number into references.
 pub(super) const fn orb(number: u32) -> Option<&'static str> {
     Some(match number {
-        0x4154_5401 => "omniORB",
+        0x4154_5400 => "omniORB",
         0x4a41_4300 => "JacORB",
         0x5441_4f00 => "TAO",
         _ => return None,
