@@ -191,11 +191,11 @@ impl Node {
             let mut quiet = true;
             while let Some(output) = self.ring.poll() {
                 quiet = false;
-                self.from_ring(now, output);
+                self.route_from_ring(now, output);
             }
             while let Some(output) = self.replica.poll() {
                 quiet = false;
-                self.from_replica(now, output);
+                self.route_from_replica(now, output);
             }
             quiet &= !self.submit(now);
             if self.gateway.is_crowded() {
@@ -211,7 +211,7 @@ impl Node {
         }
     }
 
-    fn from_ring(&mut self, now: Instant, output: RingOutput) {
+    fn route_from_ring(&mut self, now: Instant, output: RingOutput) {
         match output {
             RingOutput::Transmit { to, datagram } => {
                 self.out.push_back(Output::Datagram { to, datagram: datagram.freeze() });
@@ -249,7 +249,7 @@ impl Node {
         }
     }
 
-    fn from_replica(&mut self, now: Instant, output: ReplicaOutput) {
+    fn route_from_replica(&mut self, now: Instant, output: ReplicaOutput) {
         match output {
             ReplicaOutput::Order(payload) => self.control.push_back(payload),
             ReplicaOutput::Server { group, command } => {

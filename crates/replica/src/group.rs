@@ -11,6 +11,7 @@ use crate::member::{Accepted, Arrived, Consequence, Member, forward};
 use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::refusal;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
+use crate::transfer::Piece;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet};
@@ -243,23 +244,18 @@ impl Group {
 
     pub(crate) fn deliver_state(
         &mut self,
-        joiner: NodeId,
-        attempt: Attempt,
-        offset: u64,
-        total: u64,
-        bytes: &[u8],
         origin: NodeId,
+        piece: &Piece,
         here: Here,
         out: &mut Outbox,
     ) {
         if origin == here.node {
-            self.give(joiner, attempt, false, out);
+            self.give(piece.joiner, piece.attempt, false, out);
         }
-        if joiner != here.node {
+        if piece.joiner != here.node {
             return;
         }
-        let consequence =
-            self.member.as_mut().and_then(|m| m.receive(attempt, offset, total, bytes));
+        let consequence = self.member.as_mut().and_then(|member| member.receive(piece));
         self.follow(consequence, here, out);
     }
 

@@ -10,7 +10,7 @@ use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
 use crate::output::{Outbox, Output, ServerCommand};
 use crate::retention::{Admission, Retention};
 use crate::table::DownReason;
-use crate::transfer::{self, Incoming, Outgoing, PIECES_IN_FLIGHT};
+use crate::transfer::{self, Incoming, Outgoing, PIECES_IN_FLIGHT, Piece};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -292,20 +292,15 @@ impl Member {
     }
 
     /// A piece of state was delivered to this member.
-    pub(crate) fn receive(
-        &mut self,
-        attempt: Attempt,
-        offset: u64,
-        total: u64,
-        piece: &[u8],
-    ) -> Option<Consequence> {
+    pub(crate) fn receive(&mut self, piece: &Piece) -> Option<Consequence> {
+        let attempt = piece.attempt;
         let Stage::Receiving { attempt: mine, incoming, .. } = &mut self.stage else {
             return None;
         };
         if *mine != attempt {
             return None;
         }
-        let whole = incoming.add(offset, total, piece)?;
+        let whole = incoming.add(piece.offset, piece.total, &piece.bytes)?;
         let Stage::Receiving { buffer, bytes, .. } =
             core::mem::replace(&mut self.stage, Stage::NoServer)
         else {

@@ -13,6 +13,7 @@ use crate::ids::{ChannelId, GroupId, ViewId};
 use crate::output::{Availability, Event, Outbox, Output};
 use crate::primary::{Basis, Blocked, Decision, Statement, decide};
 use crate::table::DownReason;
+use crate::transfer::Piece;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -393,7 +394,8 @@ impl Replica {
                 group.deliver_down(now, origin, attempt, reason, here, out);
             }
             Envelope::State { joiner, attempt, offset, total, bytes, .. } => {
-                group.deliver_state(joiner, attempt, offset, total, &bytes, origin, here, out);
+                let piece = Piece { joiner, attempt, offset, total, bytes };
+                group.deliver_state(origin, &piece, here, out);
             }
             Envelope::StateFailed { joiner, attempt, .. } => {
                 let reason = DownReason::StateUnavailable;

@@ -80,8 +80,7 @@ impl Retention {
                     }
                     self.expiries.insert((expiry, key.clone()));
                 }
-                let mut waiters = Vec::with_capacity(1);
-                waiters.push(waiter);
+                let waiters = [waiter].into();
                 self.entries.insert(key.clone(), Entry::Executing { waiters });
                 Admission::Execute
             }

@@ -4,15 +4,17 @@
 //! `get_state` gave it. Invariant: a donor has at most [`PIECES_IN_FLIGHT`] pieces in the order at
 //! once, so that a transfer never crowds out requests.
 
+use crate::ids::Attempt;
 use crate::retention::Retention;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;
+use quorba_base::NodeId;
 
 /// Bytes of one piece.
 pub(crate) const PIECE_BYTES: usize = 32 * 1024;
 /// Pieces that may be on their way at once.
-pub(crate) const PIECES_IN_FLIGHT: usize = 4;
+pub(crate) const PIECES_IN_FLIGHT: usize = 8;
 /// The largest transfer that is taken: more than any state that fits a GIOP message.
 pub(crate) const TRANSFER_BYTES_MAX: u64 = 1 << 30;
 
@@ -29,6 +31,15 @@ pub(crate) fn unpack(bytes: Bytes) -> Result<(Retention, Bytes), InvalidEnvelope
     let mut reader = Reader::new(bytes);
     let retention = Retention::decode(&mut reader)?;
     Ok((retention, reader.rest()))
+}
+
+/// One piece of a transfer, as it was delivered.
+pub(crate) struct Piece {
+    pub(crate) joiner: NodeId,
+    pub(crate) attempt: Attempt,
+    pub(crate) offset: u64,
+    pub(crate) total: u64,
+    pub(crate) bytes: Bytes,
 }
 
 /// A transfer that this member gives.
