@@ -1,1 +1,28 @@
 //! A small blocking Rust ORB for servants, clients and tests.
+//!
+//! [`Server`] listens and dispatches requests by object key to [`Servant`]s; [`Client`] calls an
+//! object through a [`Reference`] with all of its addresses. Both speak GIOP 1.0 to 1.2 over TCP.
+//!
+//! What it is not: a full ORB. There are no stubs from IDL, no DII, no POA hierarchy, no
+//! interceptors, no bidirectional connections; and it knows nothing of groups or replication, so
+//! that what is built on it is as ordinary a client or server as any.
+//!
+//! Invariants: servants of one server execute one request at a time, in the order in which
+//! requests arrived over all connections; a client never repeats a call that may have been
+//! executed, unless it was given an identity to repeat it under; no message from a peer, however
+//! malformed, makes either side panic, hang or grow beyond its limits.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod servant;
+mod server;
+mod stream;
+
+pub use client::{
+    Answer, CallError, Client, ClientOptions, Reference, ReferenceError, Repeat, UserException,
+};
+/// The wire format that this ORB speaks.
+pub use quorba_giop as giop;
+pub use servant::{Reply, Servant, marshal_fault, unknown_operation};
+pub use server::{RunningServer, Server, ServerOptions};

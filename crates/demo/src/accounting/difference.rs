@@ -91,6 +91,13 @@ pub enum Difference {
         /// In what way.
         what: String,
     },
+    /// A replica's final state could not be read.
+    Unread {
+        /// The replica.
+        replica: String,
+        /// Why.
+        reason: String,
+    },
     /// There was no replica to read, so nothing is shown.
     NoReplica,
 }
@@ -129,6 +136,9 @@ impl fmt::Display for Difference {
                 write!(f, "{what} differs: {one} has {first}, {two} has {second}")
             }
             Self::Inconsistent { replica, what } => write!(f, "at {replica}, {what}"),
+            Self::Unread { replica, reason } => {
+                write!(f, "the final state of {replica} could not be read: {reason}")
+            }
             Self::NoReplica => f.write_str("no replica was read, so nothing is shown"),
         }
     }

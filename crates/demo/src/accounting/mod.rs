@@ -10,6 +10,7 @@
 //! many replicas show it; [`Account::is_clean`] is false if anything at all is out of place.
 
 mod difference;
+pub mod read;
 mod replicas;
 
 #[cfg(test)]

@@ -10,6 +10,9 @@
 //! entry under the caller's reference, and a call that raises appends none.
 
 pub mod books;
+pub mod ledger;
+pub mod servant;
+pub(crate) mod server;
 pub mod text;
 
 #[cfg(test)]

@@ -1,0 +1,116 @@
+//! The end of a run: the load stops, the group becomes whole, every replica is read from its own
+//! server port, and the calls are accounted for.
+//!
+//! What it is not: lenient. A replica that cannot be read is a difference, not an excuse.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::model::EventKind;
+use super::play::Play;
+use crate::accounting::{self, Difference, Replica, read};
+use crate::options::{DemoError, DemoOutcome};
+
+/// How long the group has to become whole after the load.
+const WHOLE_WITHIN: Duration = Duration::from_secs(20);
+/// How long replicas have to finish what was ordered.
+const QUIET_WITHIN: Duration = Duration::from_secs(5);
+/// Replicas that have executed the same number of calls for so long have finished.
+const QUIET_FOR: Duration = Duration::from_millis(200);
+/// Pause between two looks.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl Play<'_> {
+    /// Ends the run and accounts for it.
+    pub(super) fn finish(mut self) -> Result<DemoOutcome, DemoError> {
+        self.end_picture();
+        let result = self.load.stop();
+        self.restore()?;
+        self.await_whole()?;
+        self.await_quiet();
+        let (replicas, unread) = self.read_replicas();
+        let mut account = accounting::account(std::slice::from_ref(&result.recording), &replicas);
+        if !unread.is_empty() {
+            account.replicas_equal = false;
+            account.differences.splice(0..0, unread);
+        }
+        let outcome = DemoOutcome {
+            requests: account.requests,
+            acknowledged: account.acknowledged,
+            lost: account.lost,
+            doubled: account.doubled,
+            maybe: account.maybe(),
+            kills: self.model.kills,
+            longest_gap_ms: (result.longest_gap.as_secs_f64() * 1e4).round() / 10.0,
+            p50_us: result.latency.p50_us,
+            p99_us: result.latency.p99_us,
+            replicas_equal: account.replicas_equal,
+            refused: account.refused + account.refused_executed,
+            ready_ms: u64::try_from(self.ready.as_millis()).unwrap_or(u64::MAX),
+            unexpected_exits: self.unexpected_exits,
+            account,
+        };
+        self.fleet.terminate();
+        Ok(outcome)
+    }
+
+    fn await_whole(&mut self) -> Result<(), DemoError> {
+        let deadline = Instant::now() + WHOLE_WITHIN;
+        self.look()?;
+        while !self.model.whole && Instant::now() < deadline {
+            thread::sleep(LOOK);
+            self.look()?;
+        }
+        if !self.model.whole {
+            let standing = super::standing(self.stage, &self.fleet, &self.watch);
+            let seconds = WHOLE_WITHIN.as_secs();
+            let text = format!("a member is still out {seconds} s after the load\n{standing}");
+            self.tell(EventKind::Alarm, text);
+        }
+        Ok(())
+    }
+
+    /// Waits until all servers have executed the same number of calls for a while. If they never
+    /// do, the accounting shows why.
+    fn await_quiet(&self) {
+        let deadline = Instant::now() + QUIET_WITHIN;
+        let mut last = Vec::new();
+        let mut since = Instant::now();
+        while Instant::now() < deadline {
+            let executed: Vec<Option<u64>> = (0..self.options.nodes)
+                .map(|host| read::executed(self.server_port(host)?).ok())
+                .collect();
+            if executed != last {
+                last = executed;
+                since = Instant::now();
+            }
+            let same = last.windows(2).all(|pair| pair[0] == pair[1]);
+            if same && since.elapsed() >= QUIET_FOR {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn read_replicas(&self) -> (Vec<Replica>, Vec<Difference>) {
+        let mut replicas = Vec::new();
+        let mut unread = Vec::new();
+        for (host, node) in self.stage.nodes().iter().enumerate() {
+            let read = match self.server_port(host) {
+                Some(port) => read::replica(&node.name, port).map_err(|error| error.to_string()),
+                None => Err("its node names no server".to_owned()),
+            };
+            match read {
+                Ok(replica) => replicas.push(replica),
+                Err(reason) => {
+                    unread.push(Difference::Unread { replica: node.name.clone(), reason });
+                }
+            }
+        }
+        (replicas, unread)
+    }
+
+    fn server_port(&self, host: usize) -> Option<u16> {
+        self.watch.seen(host).server().map(|(_, port)| port)
+    }
+}

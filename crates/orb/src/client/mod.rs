@@ -1,0 +1,172 @@
+//! The client: calls one object, at whichever of its addresses answers.
+//!
+//! What it is not: shared. A client belongs to one thread and makes one call at a time; several
+//! threads have a client each, with a connection each.
+//!
+//! Invariants, like those of the ORBs that it stands in for:
+//! - a call that certainly was not executed (no connection, CloseConnection, a request that could
+//!   not be sent whole) moves on to the next address without an exception;
+//! - a call that may have been executed raises COMM_FAILURE or TIMEOUT, COMPLETED_MAYBE, once, and
+//!   the *next* call begins at the next address; unless the client was given an identity
+//!   ([`Repeat`]), under which the call is repeated until it is answered or expires;
+//! - with every address dead a call raises TRANSIENT, COMPLETED_NO.
+
+mod answer;
+mod call;
+mod connection;
+mod reference;
+mod repeat;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::{Duration, Instant};
+
+use quorba_giop::cdr::Writer;
+use quorba_giop::{Endian, SystemException, Version, limits};
+
+pub use answer::{Answer, CallError, UserException};
+use call::{Call, Kind};
+use connection::Connection;
+use reference::Address;
+pub use reference::{Reference, ReferenceError};
+pub use repeat::Repeat;
+
+/// How a client calls.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// The highest GIOP version to speak; an address that offers a lower one gets that.
+    pub version: Version,
+    /// The byte order of requests.
+    pub endian: Endian,
+    /// How long connecting to one address may take.
+    pub connect_timeout: Duration,
+    /// How long a call may take; none: as long as it takes.
+    pub call_timeout: Option<Duration>,
+    /// The address to begin at: its index in the reference, modulo their number.
+    pub first_address: usize,
+    /// The identity under which calls of unknown outcome are repeated; none: they are not.
+    pub repeat: Option<Repeat>,
+    /// The largest reply, in bytes.
+    pub message_bytes_max: usize,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            version: Version::V1_2,
+            endian: Endian::Little,
+            connect_timeout: Duration::from_secs(3),
+            call_timeout: Some(Duration::from_secs(30)),
+            first_address: 0,
+            repeat: None,
+            message_bytes_max: limits::MESSAGE_BYTES_MAX,
+        }
+    }
+}
+
+/// Calls one object.
+pub struct Client {
+    options: ClientOptions,
+    home: Vec<Address>,
+    /// Where the object was last said to be, if it is not at home (LOCATION_FORWARD).
+    forwarded: Option<Vec<Address>>,
+    current: usize,
+    connection: Option<Connection>,
+}
+
+impl Client {
+    /// A client of the object at `reference`. It connects with its first call.
+    #[must_use]
+    pub fn new(reference: &Reference, options: ClientOptions) -> Self {
+        let home = reference.addresses().to_vec();
+        let current = options.first_address % home.len();
+        Self { options, home, forwarded: None, current, connection: None }
+    }
+
+    /// Calls `operation` with the arguments that `arguments` writes; it may be asked to write
+    /// them several times.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn call(
+        &mut self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer),
+    ) -> Result<Answer, CallError> {
+        let call = self.begin(operation, &arguments, Kind::Call);
+        self.run(&call)
+    }
+
+    /// Sends `operation` without asking for a reply.
+    ///
+    /// # Errors
+    /// The system exception if it could not be sent.
+    pub fn oneway(
+        &mut self,
+        operation: &str,
+        arguments: impl Fn(&mut Writer),
+    ) -> Result<(), SystemException> {
+        let call = self.begin(operation, &arguments, Kind::Oneway);
+        self.run_oneway(&call)
+    }
+
+    /// Asks by LocateRequest whether the object is there.
+    ///
+    /// # Errors
+    /// The system exception if nobody says.
+    pub fn locate(&mut self) -> Result<bool, SystemException> {
+        let call = self.begin("", &|_| {}, Kind::Locate);
+        self.run_locate(&call)
+    }
+
+    /// Whether the object supports the interface `id`.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn is_a(&mut self, id: &str) -> Result<bool, CallError> {
+        let answer = self.call("_is_a", |out| out.write_string(id.as_bytes()))?;
+        call::read_bool(&answer)
+    }
+
+    /// Whether the object does not exist.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn non_existent(&mut self) -> Result<bool, CallError> {
+        let answer = self.call("_non_existent", |_| {})?;
+        call::read_bool(&answer)
+    }
+
+    fn begin<'a>(
+        &mut self,
+        operation: &'a str,
+        arguments: &'a dyn Fn(&mut Writer),
+        kind: Kind,
+    ) -> Call<'a> {
+        let deadline = self.options.call_timeout.map(|timeout| Instant::now() + timeout);
+        let endian = self.options.endian;
+        let identity = match kind {
+            Kind::Call => self.options.repeat.as_mut().map(|repeat| repeat.next(endian)),
+            Kind::Oneway | Kind::Locate => None,
+        };
+        Call { operation, arguments, kind, deadline, identity }
+    }
+
+    fn addresses(&self) -> &[Address] {
+        self.forwarded.as_deref().unwrap_or(&self.home)
+    }
+
+    /// Leaves the current address; the next connection is to the one after it.
+    fn leave(&mut self) {
+        self.connection = None;
+        self.current = (self.current + 1) % self.addresses().len();
+    }
+
+    /// Takes the addresses of a forward, or goes back home.
+    fn forward(&mut self, to: Option<Reference>) {
+        self.connection = None;
+        self.current = 0;
+        self.forwarded = to.map(|reference| reference.addresses().to_vec());
+    }
+}

@@ -1,0 +1,53 @@
+//! The identity under which a client may repeat a call (FT-CORBA §23.2.8: FT_REQUEST).
+//!
+//! What it is not: a promise by itself. It is one only towards a gateway that remembers it.
+//!
+//! Invariants: a client id is never used by two clients, not even by two starts of one program;
+//! a retention id is used for one call, however often it is sent.
+
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
+use quorba_giop::{Endian, FtRequest};
+
+/// How long a call may be repeated; its reply is retained for longer than that.
+const EXPIRES_AFTER: Duration = Duration::from_secs(60);
+/// Ticks of a TimeT per second.
+const TICKS_PER_S: u64 = 10_000_000;
+
+/// Clients that this process has given an identity.
+static CLIENTS: AtomicU64 = AtomicU64::new(0);
+
+/// An identity for a client.
+#[derive(Clone, Debug)]
+pub struct Repeat {
+    client_id: Vec<u8>,
+    retention_id: i32,
+}
+
+impl Repeat {
+    /// An identity that no other client has; `name` and `number` are for people who read it.
+    #[must_use]
+    pub fn new(name: &str, number: usize) -> Self {
+        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let nth = CLIENTS.fetch_add(1, Ordering::Relaxed);
+        let client_id = format!("{name}{number}/{}/{started}/{nth}", process::id());
+        Self { client_id: client_id.into_bytes(), retention_id: 0 }
+    }
+
+    /// The context data of the next call.
+    pub(super) fn next(&mut self, endian: Endian) -> Vec<u8> {
+        self.retention_id = self.retention_id.wrapping_add(1);
+        let expires =
+            SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + EXPIRES_AFTER;
+        let ticks = expires.as_secs() * TICKS_PER_S + u64::from(expires.subsec_nanos() / 100);
+        let context = FtRequest {
+            client_id: self.client_id.clone(),
+            retention_id: self.retention_id,
+            expiration_time: ticks + TIME_T_OF_UNIX_EPOCH,
+        };
+        context.encode(endian)
+    }
+}
