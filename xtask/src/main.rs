@@ -10,6 +10,7 @@
 mod deps;
 mod examples;
 mod say;
+mod test;
 mod tidy;
 mod workspace;
 
@@ -33,6 +34,8 @@ enum Command {
     Examples,
     /// Check the rules that the compiler does not: edges, sizes, heads, words, links
     Tidy,
+    /// Run everything that must hold before a change lands, as CI does
+    Test(test::Options),
 }
 
 fn main() -> ExitCode {
@@ -40,5 +43,6 @@ fn main() -> ExitCode {
         Command::Deps => deps::run(),
         Command::Examples => examples::run(),
         Command::Tidy => tidy::run(),
+        Command::Test(options) => test::run(&options),
     }
 }

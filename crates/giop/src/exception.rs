@@ -179,7 +179,7 @@ macro_rules! minor_codes {
 }
 
 minor_codes! {
-    NoPrimary = 16 "this part of the domain is not a primary component; try another gateway, or again later"
+    NoPrimary = 16 "this part of the domain is not a primary component; try another gateway"
     NoMember = 17 "no member of the group is up; try again later"
     GroupStarting = 18 "the group waits for its first members; try again"
     TimedOut = 19 "no reply came in time; the call may have been executed"

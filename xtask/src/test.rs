@@ -1,0 +1,182 @@
+//! `cargo xtask test`: everything that must hold before a change lands, in the order in which it
+//! fails fastest.
+//!
+//! What it is not: a second way to run tests. Each stage is a command that a person can run, and
+//! its line says which. Invariants: a stage that cannot run on this machine is skipped by name;
+//! the commands that the README shows are among the stages, word for word.
+
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use clap::Args;
+
+use crate::workspace::{root, target};
+
+/// The demo as the README shows it; what it prints is checked.
+const DEMO: &str = "cargo run --release -- demo --for 10s --kill-every 2s -o json";
+
+/// Which stages to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only stages whose name contains this
+    filter: Option<String>,
+    /// Name the stages and stop
+    #[arg(long)]
+    list: bool,
+}
+
+enum Stage {
+    /// A command that succeeds or fails.
+    Command(&'static str, &'static [&'static str]),
+    /// The README's demo: a command whose output must keep the promise.
+    Demo,
+}
+
+/// In the order in which they run. Commands are words of a `cargo` call.
+const STAGES: &[Stage] = &[
+    Stage::Command("format", &["fmt", "--all", "--check"]),
+    Stage::Command("tidy", &["xtask", "tidy"]),
+    Stage::Command(
+        "lints",
+        &["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"],
+    ),
+    Stage::Command("tests", &["test", "--workspace", "--no-fail-fast"]),
+    Stage::Command("binary", &["build", "--release"]),
+    Stage::Demo,
+    Stage::Command("dependencies", &["xtask", "deps"]),
+    Stage::Command("examples", &["xtask", "examples"]),
+    Stage::Command("interop", &["xtask", "interop"]),
+];
+
+impl Stage {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Command(name, _) => name,
+            Self::Demo => "demo",
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Command(_, words) => format!("cargo {}", words.join(" ")),
+            Self::Demo => DEMO.into(),
+        }
+    }
+
+    fn run(&self) -> Result<(), String> {
+        match self {
+            Self::Command(_, words) => {
+                let status = cargo(words).status().map_err(|error| error.to_string())?;
+                if status.success() { Ok(()) } else { Err(format!("{status}")) }
+            }
+            Self::Demo => demo(),
+        }
+    }
+}
+
+pub(crate) fn run(options: &Options) -> ExitCode {
+    let wanted = |stage: &&Stage| {
+        options.filter.as_ref().is_none_or(|filter| stage.name().contains(filter.as_str()))
+    };
+    let (mut passed, mut failed) = (0, Vec::new());
+    for stage in STAGES.iter().filter(wanted) {
+        println!("── {}: {}", stage.name(), stage.text());
+        if options.list {
+            continue;
+        }
+        let began = Instant::now();
+        let result = stage.run();
+        let seconds = began.elapsed().as_secs_f64();
+        match result {
+            Ok(()) => {
+                passed += 1;
+                println!("── {}: passed in {seconds:.0} s", stage.name());
+            }
+            Err(reason) => {
+                println!("── {}: FAILED after {seconds:.0} s: {reason}", stage.name());
+                failed.push(stage.name());
+            }
+        }
+    }
+    if options.list {
+        return ExitCode::SUCCESS;
+    }
+    for name in &failed {
+        println!("failed: {name}");
+    }
+    println!("stages: {passed} passed, {} failed", failed.len());
+    if failed.is_empty() && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn cargo(words: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(words).current_dir(root()).env("CARGO_TARGET_DIR", target()).stdin(Stdio::null());
+    command
+}
+
+/// Runs the README's demo and holds it to its promise.
+fn demo() -> Result<(), String> {
+    let words: Vec<&str> = DEMO.split(' ').skip(1).collect();
+    let output = cargo(&words)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{}", text.trim());
+    if !output.status.success() {
+        return Err(format!("{}", output.status));
+    }
+    check_demo(&text)
+}
+
+fn check_demo(text: &str) -> Result<(), String> {
+    let answer: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| format!("not one JSON object: {error}"))?;
+    let number = |name: &str| {
+        answer[name].as_u64().ok_or_else(|| format!("{name} is missing or no number"))
+    };
+    for name in ["lost", "doubled"] {
+        if number(name)? != 0 {
+            return Err(format!("{name} is {}", answer[name]));
+        }
+    }
+    if number("acknowledged")? == 0 || number("kills")? < 4 {
+        return Err(format!("too little happened: {text}"));
+    }
+    if answer["replicas_equal"] != true {
+        return Err("the replicas differ".into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str =
+        r#"{"acknowledged":9,"lost":0,"doubled":0,"kills":4,"replicas_equal":true}"#;
+
+    #[test]
+    fn the_readme_shows_the_commands_that_are_tested() {
+        let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+        assert!(readme.contains(DEMO));
+        assert!(readme.contains("cargo xtask test"));
+        assert!(readme.contains("cargo run --release -- demo\n"));
+    }
+
+    #[test]
+    fn a_demo_that_lost_doubled_or_did_nothing_fails() {
+        assert_eq!(check_demo(GOOD), Ok(()));
+        for (from, to) in [
+            ("\"lost\":0", "\"lost\":1"),
+            ("\"doubled\":0", "\"doubled\":1"),
+            ("\"kills\":4", "\"kills\":3"),
+            ("\"acknowledged\":9", "\"acknowledged\":0"),
+            ("true", "false"),
+            ("\"lost\":0,", ""),
+            ("}", ""),
+        ] {
+            assert!(check_demo(&GOOD.replace(from, to)).is_err(), "{from} -> {to}");
+        }
+    }
+}
