@@ -395,7 +395,10 @@ impl Circuit {
         token.hop += 1;
         self.last_hop = token.hop;
         let rotation = self.rotation();
-        let stays = !circulates || !self.must_circulate(core, &token);
+        // Where it may rest on its way, nothing is heard of it for as long.
+        let returns = usize::from(token.hops_to_go) + 1 >= self.members.len();
+        let busy = token.backlog > 0 || !token.requests.is_empty() || !token.recovering.is_empty();
+        let stays = !(circulates && (returns || busy));
         let pause = if stays {
             core.config.timing.rest_max + core.config.timing.rest_max / 2
         } else {

@@ -86,7 +86,8 @@ impl Commit {
         let ring = token.ring;
         core.ring_seq = core.ring_seq.max(ring.seq);
         let resend = CommitResend::pass(core, token);
-        let wait = core.patient(core.config.timing.consensus) * LOSS_CONSENSUS;
+        let measured = old.as_ref().map_or(Duration::ZERO, |old| old.rotation() * 2);
+        let wait = core.patient(core.config.timing.consensus.max(measured)) * LOSS_CONSENSUS;
         Self { old, attempt, ring, resend, started: core.now, deadline: core.now + wait }
     }
 

@@ -34,13 +34,16 @@ pub(crate) struct Attempt {
     pub(crate) proc: NodeSet,
     pub(crate) fail: NodeSet,
     causes: Box<[Option<LeaveReason>; NODES_MAX]>,
+    /// Excluded because another member does not hear them.
+    adopted: NodeSet,
     pub(crate) dead: Vec<(NodeId, u64)>,
 }
 
 impl Attempt {
     pub(crate) fn new(reason: GatherReason, proc: NodeSet) -> Self {
         let causes = Box::new([None; NODES_MAX]);
-        Self { reason, proc, fail: NodeSet::EMPTY, causes, dead: Vec::new() }
+        let (fail, adopted) = (NodeSet::EMPTY, NodeSet::EMPTY);
+        Self { reason, proc, fail, causes, adopted, dead: Vec::new() }
     }
 
     pub(crate) fn cause(&self, node: NodeId) -> Option<LeaveReason> {
@@ -63,7 +66,8 @@ impl Attempt {
 
     /// The next attempt, after this one failed: what is known of the dead stays known.
     pub(crate) fn again(self, reason: GatherReason, proc: NodeSet) -> Self {
-        let mut next = Self { reason, proc, fail: NodeSet::EMPTY, ..self };
+        let (fail, adopted) = (NodeSet::EMPTY, NodeSet::EMPTY);
+        let mut next = Self { reason, proc, fail, adopted, ..self };
         next.bury_the_dead();
         next
     }
@@ -122,7 +126,7 @@ pub(crate) enum Gathered {
 impl Gather {
     pub(crate) fn new(core: &mut Core, old: Option<Box<Circuit>>, attempt: Attempt) -> Self {
         core.counters.gathers += 1;
-        let consensus = core.patient(core.config.timing.consensus);
+        let consensus = Self::consensus(core, old.as_deref());
         Self {
             old,
             attempt,
@@ -136,11 +140,18 @@ impl Gather {
         }
     }
 
+    /// How long silent nodes are waited for: longer where rotations are known to be slow.
+    fn consensus(core: &Core, old: Option<&Circuit>) -> Duration {
+        let measured = old.map_or(Duration::ZERO, |old| old.rotation() * 2);
+        let floor = core.config.timing.consensus.max(measured);
+        core.patient(floor).min(core.config.timing.token_loss_max)
+    }
+
     /// Nothing is said or decided before `until`.
     pub(crate) fn wait_until(&mut self, core: &Core, until: Instant) {
         self.join_at = until;
         self.started = until;
-        self.consensus_at = until + core.patient(core.config.timing.consensus);
+        self.consensus_at = until + Self::consensus(core, self.old.as_deref());
     }
 
     /// Who would be in the ring.
@@ -157,6 +168,7 @@ impl Gather {
     pub(crate) fn on_join(&mut self, core: &mut Core, from: NodeId, join: &Join) -> Gathered {
         let before = (self.attempt.proc, self.attempt.fail);
         if self.attempt.fail.contains(from) && !self.is_reborn(core, from) {
+            self.note_late(core, from);
             return Gathered::Waiting;
         }
         let opinion = Opinion { proc: join.proc, fail: join.fail };
@@ -170,7 +182,7 @@ impl Gather {
             self.agreed = false;
             self.hurry(core);
             if self.attempt.proc != before.0 {
-                let consensus = core.patient(core.config.timing.consensus);
+                let consensus = Self::consensus(core, self.old.as_deref());
                 let last = self.started + consensus * 4;
                 self.consensus_at = (core.now + consensus).min(last.max(self.consensus_at));
                 self.strict = false;
@@ -179,6 +191,18 @@ impl Gather {
             self.hurry(core);
         }
         self.check(core)
+    }
+
+    /// `node` was excluded as silent, and speaks.
+    fn note_late(&mut self, core: &mut Core, node: NodeId) {
+        if self.attempt.adopted.contains(node) {
+            let cause = &mut self.attempt.causes[usize::from(node.index())];
+            *cause = Some(LeaveReason::Unreachable);
+        } else if self.attempt.cause(node) == Some(LeaveReason::Silent) {
+            // Once: it sends a Join every few milliseconds.
+            self.attempt.causes[usize::from(node.index())] = Some(LeaveReason::Parted);
+            core.less_patient();
+        }
     }
 
     /// Whether `node`, excluded because its process ended, speaks as a new boot.
@@ -209,7 +233,8 @@ impl Gather {
             if heard.contains(node) && node != from {
                 disputed = true;
             } else if !join.dead.iter().any(|(dead, _)| *dead == node) {
-                self.attempt.exclude(node, LeaveReason::Parted);
+                self.attempt.exclude(node, LeaveReason::Silent);
+                self.attempt.adopted.insert(node);
             }
         }
         if disputed {
@@ -280,7 +305,7 @@ impl Gather {
             // The others may not have my last word yet.
             self.send_join(core);
         }
-        let wait = core.patient(core.config.timing.consensus) * COMMIT_WAIT;
+        let wait = Self::consensus(core, self.old.as_deref()) * COMMIT_WAIT;
         self.consensus_at = core.now + wait;
         if target.lowest() == Some(me) { Gathered::Represent } else { Gathered::Waiting }
     }
@@ -343,7 +368,7 @@ impl Gather {
             }
         }
         self.strict = true;
-        self.consensus_at = core.now + core.patient(core.config.timing.consensus);
+        self.consensus_at = core.now + Self::consensus(core, self.old.as_deref());
         self.hurry(core);
     }
 

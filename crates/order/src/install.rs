@@ -94,9 +94,6 @@ fn settle_promises(
 }
 
 fn remember(core: &mut Core, circuit: &Circuit, attempt: &Attempt, transitional: NodeSet) {
-    if circuit.is_alone() {
-        core.patience = 0;
-    }
     for node in attempt.fail {
         core.hold_off(node, attempt.cause(node).unwrap_or(LeaveReason::Parted));
     }

@@ -19,7 +19,7 @@ use quorba_base::{Duration, Instant, NodeId, NodeSet};
 /// Data packets that leave before an accelerated token; the rest of the visit's follow it.
 const BEFORE_TOKEN: usize = 4;
 /// A member whose reception does not advance for so many token visits ...
-const FAIL_TO_RECEIVE_VISITS: u32 = 200;
+const FAIL_TO_RECEIVE_VISITS: u32 = 20;
 /// ... and for so long is excluded.
 const FAIL_TO_RECEIVE_AFTER: Duration = Duration::from_secs(2);
 /// A ring that has lasted this long gives the timeouts their usual length back.
@@ -74,9 +74,6 @@ impl Operational {
         }
         if let Some(node) = self.find_laggard(core, &token) {
             return Some(GatherReason::FailToReceive(node));
-        }
-        if core.now.since(self.since) > STEADY {
-            core.patience = 0;
         }
         self.visit(core, Box::new(token));
         None
@@ -322,6 +319,9 @@ impl Operational {
     pub(crate) fn on_timeout(&mut self, core: &mut Core) -> Option<Doubt> {
         if self.circuit.is_lost(core) {
             return Some(GatherReason::TokenLoss);
+        }
+        if core.now.since(self.since) > STEADY {
+            core.patience = 0;
         }
         self.circuit.resend_if_due(core);
         let rested = matches!(&self.circuit.place, Place::Resting { until, .. }

@@ -25,8 +25,6 @@ use quorba_base::{Duration, Instant, NodeId, NodeSet};
 
 /// After a pause, what queued up meanwhile is dropped for this long.
 const FLUSH: Duration = Duration::from_millis(3);
-/// A ring that breaks this soon after it was formed makes the next attempt more patient.
-const SHORT_LIVED: Duration = Duration::from_millis(500);
 
 enum State {
     Gather(Gather),
@@ -211,7 +209,9 @@ impl Ring {
 
     /// The ring cannot go on as it is.
     fn doubt(&mut self, reason: GatherReason) {
-        if self.core.now.since(self.installed_at) < SHORT_LIVED {
+        // A ring whose token is lost at once may be slow rather than broken.
+        let loss = self.installed_circuit().map_or(Duration::ZERO, |c| c.token_loss(&self.core));
+        if self.core.now.since(self.installed_at) < loss + loss / 2 {
             self.core.less_patient();
         }
         let mut left = self.leave(reason, NodeSet::EMPTY);
@@ -442,6 +442,9 @@ impl Ring {
                 !stale && !excludes_me && (member || !self.core.is_held_off(from))
             }
         };
+        if self.core.memory(from).was_silent() {
+            self.core.note_late(from);
+        }
         if !react {
             return;
         }

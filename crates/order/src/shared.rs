@@ -24,6 +24,8 @@ const PERSIST_BLOCK: u64 = 64;
 const REFUSED_PAUSE: Duration = Duration::from_secs(1);
 /// Greetings to one node are at least this far apart.
 const GREETING_PAUSE: Duration = Duration::from_millis(2);
+/// A node that was left out as silent and speaks within this time was only slow.
+const LATE_TALKER: Duration = Duration::from_millis(200);
 /// Timeouts are stretched at most by two to this power while rings keep failing.
 const PATIENCE_MAX: u32 = 5;
 
@@ -38,8 +40,16 @@ pub(crate) struct Memory {
     /// When it last became a member.
     pub(crate) joined_at: Instant,
     greeted_at: Option<Instant>,
+    /// When it was left out because it was silent, unless it has spoken since.
+    silent_since: Option<Instant>,
     /// The boot that the memory is about.
     incarnation: u64,
+}
+
+impl Memory {
+    pub(crate) const fn was_silent(&self) -> bool {
+        self.silent_since.is_some()
+    }
 }
 
 /// Shared by all states.
@@ -206,6 +216,16 @@ impl Core {
         let doubled = memory.hold_off.saturating_mul(2);
         memory.hold_off = doubled.clamp(Duration::from_millis(first), Duration::from_millis(most));
         memory.hold_off_until = now + memory.hold_off;
+        memory.silent_since = (cause == LeaveReason::Silent).then_some(now);
+    }
+
+    /// `node`, left out as silent a moment ago, speaks: it was slow, and my timeouts are too short.
+    pub(crate) fn note_late(&mut self, node: NodeId) {
+        let (now, recent) = (self.now, self.patient(LATE_TALKER));
+        let silent = self.memory(node).silent_since.take();
+        if silent.is_none_or(|since| now.since(since) < recent) {
+            self.less_patient();
+        }
     }
 
     pub(crate) fn is_held_off(&self, node: NodeId) -> bool {

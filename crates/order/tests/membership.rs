@@ -1,0 +1,280 @@
+//! Failures, one kind at a time, and how fast the survivors go on.
+
+mod harness;
+
+use harness::{Faults, Net, check, ms, node, us};
+use quorba_base::{Duration, NodeSet};
+use quorba_order::{GatherReason, Guarantee, LeaveReason, View, ViewKind};
+
+fn formed(count: usize) -> Net {
+    let mut net = Net::new(count, 11);
+    assert!(net.run_till(ms(1000), Net::is_whole));
+    net.run_for(ms(60));
+    net
+}
+
+fn without(count: usize, index: usize) -> NodeSet {
+    NodeSet::first(count).difference(NodeSet::EMPTY.with(node(index)))
+}
+
+fn last_view(net: &Net, index: usize) -> View {
+    net.views(index).pop().cloned().expect("a view")
+}
+
+fn all_in(net: &Net, members: NodeSet) -> bool {
+    members.iter().all(|node| {
+        let snapshot = net.snapshot(usize::from(node.index()));
+        snapshot.members == members && snapshot.state == quorba_order::StateName::Operational
+    })
+}
+
+/// Time until the others are in a ring without `lost`.
+fn time_without(net: &mut Net, lost: usize) -> Duration {
+    let start = net.now;
+    let members = without(net.count, lost);
+    assert!(net.run_till(ms(2000), |net| all_in(net, members)), "the others go on");
+    net.now.since(start)
+}
+
+#[test]
+fn boot_of_all_at_once_takes_milliseconds() {
+    for count in [2, 3, 5, 8] {
+        let mut net = Net::new(count, 5);
+        assert!(net.run_till(ms(20), Net::is_whole), "{count} nodes");
+        assert!(net.views(0)[0].kind == ViewKind::Regular && net.views(0)[0].previous.is_none());
+    }
+}
+
+#[test]
+fn a_silent_node_is_out_within_200_ms_wherever_the_token_was() {
+    for lost in 0..3 {
+        for busy in [false, true] {
+            let mut net = formed(3);
+            if busy {
+                net.send((lost + 1) % 3, 100, Guarantee::Agreed);
+                net.run_for(us(70));
+            }
+            net.crash(lost);
+            let took = time_without(&mut net, lost);
+            assert!(took <= ms(200), "{lost} {busy}: {took:?}");
+            let view = last_view(&net, (lost + 1) % 3);
+            assert_eq!(view.left, [(node(lost), LeaveReason::Silent)]);
+            assert_eq!(view.reason, GatherReason::TokenLoss);
+            check::safety(&net);
+        }
+    }
+}
+
+#[test]
+fn a_dead_process_is_out_in_milliseconds_once_reported() {
+    for lost in 0..4 {
+        let mut net = formed(4);
+        net.crash(lost);
+        net.report_lost(lost);
+        let took = time_without(&mut net, lost);
+        assert!(took <= ms(5), "{took:?}");
+        let view = last_view(&net, (lost + 1) % 4);
+        assert_eq!(view.left, [(node(lost), LeaveReason::ProcessLost)]);
+        assert!(matches!(view.reason, GatherReason::PeerLost(_) | GatherReason::Join(_)));
+    }
+}
+
+#[test]
+fn one_witness_of_a_death_is_enough() {
+    let mut net = formed(4);
+    net.crash(2);
+    let now = net.now;
+    net.ring(0).handle_peer_lost(now, node(2));
+    net.drain(0);
+    assert!(time_without(&mut net, 2) <= ms(5));
+}
+
+#[test]
+fn a_wrong_report_of_death_heals() {
+    let mut net = formed(3);
+    let now = net.now;
+    net.ring(0).handle_peer_lost(now, node(2));
+    net.drain(0);
+    net.run_for(ms(5));
+    assert!(net.run_till(ms(3000), Net::is_whole));
+    net.run_for(ms(100));
+    check::settled(&net);
+}
+
+#[test]
+fn a_restarted_node_replaces_its_old_boot_at_once() {
+    let mut net = formed(3);
+    net.crash(1);
+    net.boot(1);
+    let start = net.now;
+    assert!(net.run_till(ms(100), Net::is_whole));
+    assert!(net.now.since(start) < ms(20), "no timeout is waited for");
+    let view = last_view(&net, 0);
+    assert_eq!(view.left, [(node(1), LeaveReason::Restarted)]);
+    assert!(view.joined.contains(node(1)));
+    assert_eq!(view.transitional, without(3, 1));
+}
+
+#[test]
+fn a_paused_node_is_left_out_and_comes_back_without_breaking_the_others() {
+    let mut net = formed(3);
+    let until = net.now + ms(2000);
+    net.pause(1, until);
+    assert!(time_without(&mut net, 1) <= ms(200));
+    let views = net.views(0).len();
+    for _ in 0..100 {
+        net.send(0, 200, Guarantee::Agreed);
+        net.run_for(ms(10));
+    }
+    assert_eq!(net.views(0).len(), views, "the pause disturbs nobody");
+    net.run_until(until + us(1));
+    assert!(net.run_till(ms(500), Net::is_whole));
+    assert_eq!(net.views(0).len(), views + 2, "one change to take it back");
+    assert_eq!(net.snapshot(1).counters.pauses, 1);
+    net.run_for(ms(100));
+    check::settled(&net);
+}
+
+#[test]
+fn descheduled_for_50_ms_is_not_suspected() {
+    let mut net = formed(3);
+    for round in 0..60 {
+        let until = net.now + ms(50);
+        net.pause(round % 3, until);
+        net.send((round + 1) % 3, 300, Guarantee::Agreed);
+        net.run_for(ms(75));
+    }
+    for index in 0..3 {
+        assert_eq!(net.snapshot(index).counters.gathers, 1);
+    }
+}
+
+#[test]
+fn parted_halves_both_go_on_and_merge() {
+    let mut net = formed(5);
+    net.partition(0b00011);
+    net.run_for(ms(300));
+    assert!(all_in(&net, NodeSet::first(2)));
+    assert!(all_in(&net, NodeSet::first(5).difference(NodeSet::first(2))));
+    for index in 0..5 {
+        net.send(index, 100, Guarantee::Safe);
+    }
+    net.run_for(ms(100));
+    assert_eq!(net.life(0).held, 0, "two of five are no majority");
+    assert_eq!(net.life(4).held, 1);
+    net.heal();
+    assert!(net.run_till(ms(2500), Net::is_whole));
+    net.run_for(ms(100));
+    check::settled(&net);
+    assert_eq!(net.life(0).unheld, [(1, 1)], "what no majority can be said to have is named");
+}
+
+#[test]
+fn halves_merge_though_traffic_never_stops() {
+    let mut net = formed(4);
+    net.partition(0b0011);
+    net.run_for(ms(300));
+    net.heal();
+    let mut whole = false;
+    for _ in 0..3000 {
+        for index in 0..4 {
+            net.send(index, 100, Guarantee::Agreed);
+        }
+        net.run_for(ms(1));
+        whole = net.is_whole();
+        if whole {
+            break;
+        }
+    }
+    assert!(whole);
+    assert!(net.run_till(ms(1000), Net::is_drained));
+}
+
+#[test]
+fn when_two_cannot_hear_each_other_a_steady_majority_remains() {
+    let mut net = formed(3);
+    net.cut[0][2] = true;
+    net.cut[2][0] = true;
+    let steady = |net: &Net| all_in(net, NodeSet::first(2));
+    assert!(net.run_till(ms(1000), steady), "the higher end of the broken link is dropped");
+    let before = net.snapshot(0).counters.rings;
+    net.run_for(ms(10_000));
+    let changes = net.snapshot(0).counters.rings - before;
+    assert!(changes <= 12, "{changes} changes in 10 s");
+    net.heal();
+    assert!(net.run_till(ms(12_000), Net::is_whole));
+    net.run_for(ms(200));
+    check::settled(&net);
+}
+
+#[test]
+fn several_failures_during_recovery() {
+    let mut net = formed(6);
+    for index in 0..6 {
+        for _ in 0..30 {
+            net.submit(index, 700, Guarantee::Agreed);
+        }
+        net.drain(index);
+    }
+    net.crash(5);
+    net.report_lost(5);
+    net.run_for(us(180));
+    net.crash(0);
+    net.report_lost(0);
+    net.run_for(us(150));
+    net.crash(3);
+    let left = [1, 2, 4].map(node).into_iter().collect();
+    assert!(net.run_till(ms(1000), |net| all_in(net, left)));
+    assert!(net.run_till(ms(500), Net::is_drained));
+    net.run_for(ms(100));
+    check::safety(&net);
+}
+
+#[test]
+fn a_join_storm_settles() {
+    let mut net = Net::new(20, 8);
+    net.faults = Faults { loss: 50, ..Faults::default() };
+    assert!(net.run_till(ms(3000), Net::is_whole));
+    net.faults = Faults::default();
+    for index in 0..20 {
+        if index % 3 == 0 {
+            net.crash(index);
+            net.boot(index);
+        }
+    }
+    assert!(net.run_till(ms(3000), Net::is_whole));
+    check::safety(&net);
+}
+
+#[test]
+fn a_ring_on_a_slow_network_finds_its_own_timeouts() {
+    let mut net = Net::new(3, 2);
+    net.faults = Faults { delay_us: (60_000, 70_000), ..Faults::default() };
+    assert!(net.run_till(ms(60_000), Net::is_whole));
+    net.run_for(ms(20_000));
+    let gathers = net.snapshot(0).counters.gathers;
+    for _ in 0..20 {
+        net.send(1, 100, Guarantee::Agreed);
+        net.run_for(ms(1000));
+    }
+    assert_eq!(net.snapshot(0).counters.gathers, gathers, "steady at 65 ms per hop");
+    check::safety(&net);
+}
+
+#[test]
+fn a_member_that_receives_no_messages_is_excluded() {
+    let mut net = formed(3);
+    // Node 2 gets tokens and greetings, but no data: longer datagrams do not get through.
+    net.filter = Some(Box::new(|_, _, to, bytes| to == 2 && bytes.len() > 400));
+    for _ in 0..200 {
+        net.send(0, 1000, Guarantee::Agreed);
+        net.run_for(ms(20));
+    }
+    let view = net.views(0).iter().find(|view| !view.left.is_empty()).copied().cloned();
+    let view = view.expect("the ring changes");
+    assert_eq!(view.left, [(node(2), LeaveReason::FailedToReceive)]);
+    net.filter = None;
+    assert!(net.run_till(ms(15_000), |net| net.is_whole() && net.is_drained()));
+    net.run_for(ms(200));
+    check::settled(&net);
+}

@@ -1,0 +1,141 @@
+//! The resting token: how few datagrams and how little time a message costs, and how quiet an idle
+//! ring is.
+
+mod harness;
+
+use harness::{Faults, Net, check, ms, us};
+use quorba_order::{Destination, Guarantee};
+
+/// A ring of `count` where one hop takes exactly 100 µs, at rest.
+fn calm(count: usize) -> Net {
+    let mut net = Net::with_config(count, 3, |_, config| {
+        config.timing.presence_min = ms(1000);
+    });
+    net.faults = Faults { delay_us: (100, 100), ..Faults::default() };
+    assert!(net.run_till(ms(1000), Net::is_whole));
+    net.run_for(ms(50));
+    net
+}
+
+fn owner(net: &Net) -> usize {
+    let at = (0..net.count).find(|index| net.snapshot(*index).has_token);
+    at.expect("an idle ring's token rests")
+}
+
+/// Lets the idle rotation pass by, so that a test has the next 20 ms for itself.
+fn just_rested(net: &mut Net) -> usize {
+    assert!(net.run_till(ms(100), |net| (0..net.count).all(|i| !net.snapshot(i).has_token)));
+    assert!(net.run_till(ms(100), |net| (0..net.count).any(|i| net.snapshot(i).has_token)));
+    net.run_for(ms(1));
+    owner(net)
+}
+
+#[test]
+fn at_the_resting_holder_a_message_costs_one_multicast_and_one_ack() {
+    let mut net = calm(3);
+    let first = just_rested(&mut net);
+    net.trace.clear();
+    net.send(first, 1000, Guarantee::Agreed);
+    assert_eq!(net.delivered(first).len(), 1, "zero hops to its own delivery");
+    assert!(net.run_till(us(200), |net| net.life(first).held == 1), "one round trip to Held");
+    net.run_for(ms(5));
+    let to: Vec<Destination> = net.trace.iter().map(|(_, _, to, _)| *to).collect();
+    assert_eq!(to.len(), 2, "{to:?}");
+    assert_eq!(to[0], Destination::Others);
+    assert!(matches!(to[1], Destination::Node(node) if usize::from(node.index()) == first));
+    for index in 0..3 {
+        assert_eq!(net.delivered(index).len(), 1);
+    }
+}
+
+#[test]
+fn elsewhere_it_costs_a_request_and_a_token_more() {
+    let mut net = calm(3);
+    let holder = just_rested(&mut net);
+    let sender = (holder + 2) % 3;
+    net.trace.clear();
+    net.send(sender, 1000, Guarantee::Agreed);
+    let done = |net: &Net| net.delivered(sender).len() == 1;
+    assert!(net.run_till(us(200), done), "request and token, one hop each, then it is ordered");
+    assert!(net.run_till(us(200), |net| net.life(sender).held == 1));
+    net.run_for(ms(5));
+    assert_eq!(net.trace.len(), 4, "request, token, data, ack: {:?}", net.trace);
+    assert_eq!(owner(&net), sender, "the token rests where it was used");
+}
+
+#[test]
+fn a_safe_message_needs_all_acks_but_no_rotation() {
+    let mut net = calm(4);
+    let first = just_rested(&mut net);
+    net.trace.clear();
+    net.send(first, 1000, Guarantee::Safe);
+    assert!(net.delivered(first).is_empty());
+    assert!(net.run_till(us(200), |net| net.delivered(first).len() == 1), "one round trip");
+    assert!(net.run_till(us(100), |net| (0..4).all(|i| net.delivered(i).len() == 1)));
+    assert_eq!(net.trace.len(), 5, "data, three acks, settled: {:?}", net.trace);
+}
+
+#[test]
+fn a_lost_request_a_lost_ack_and_a_lost_message_are_made_up_for() {
+    for drop in 0..6 {
+        let mut net = calm(3);
+        let holder = just_rested(&mut net);
+        let sender = (holder + 1) % 3;
+        let mut seen = 0;
+        net.filter = Some(Box::new(move |_, _, _, _| {
+            seen += 1;
+            seen == drop + 1
+        }));
+        net.send(sender, 500, Guarantee::Agreed);
+        let held = net.run_till(ms(60), |net| {
+            net.life(sender).held == 1 && (0..3).all(|i| net.delivered(i).len() == 1)
+        });
+        assert!(held, "datagram {drop} lost");
+        net.run_for(ms(100));
+        check::settled(&net);
+        assert_eq!(net.views(0).len(), net.views(1).len());
+        assert_eq!(net.snapshot(0).counters.gathers, 1, "no loss of one datagram breaks the ring");
+    }
+}
+
+#[test]
+fn an_idle_ring_rotates_at_most_forty_times_a_second_and_does_nothing_else() {
+    let mut net = calm(3);
+    net.trace.clear();
+    net.run_for(ms(1000));
+    let datagrams = net.trace.len();
+    assert!((90..=125).contains(&datagrams), "{datagrams} datagrams per idle second");
+    assert_eq!(net.snapshot(0).counters.gathers, 1);
+    assert_eq!(net.snapshot(0).counters.token_resent, 0);
+}
+
+#[test]
+fn requesters_in_turns_do_not_starve_the_third() {
+    let mut net = calm(3);
+    for _ in 0..400 {
+        for index in 0..2 {
+            net.send(index, 100, Guarantee::Agreed);
+            net.run_for(us(500));
+        }
+    }
+    net.run_for(ms(100));
+    check::settled(&net);
+    for index in 0..3 {
+        assert_eq!(net.delivered(index).len(), 800);
+        assert_eq!(net.snapshot(index).counters.gathers, 1, "node {index} never lost the token");
+    }
+}
+
+#[test]
+fn nothing_is_kept_once_all_have_it() {
+    let mut net = calm(3);
+    for index in 0..3 {
+        net.send(index, 50_000, Guarantee::Agreed);
+    }
+    net.run_for(ms(200));
+    check::settled(&net);
+    for index in 0..3 {
+        let snapshot = net.snapshot(index);
+        assert_eq!((snapshot.log_packets, snapshot.partial_bytes), (0, 0), "{snapshot:?}");
+    }
+}
