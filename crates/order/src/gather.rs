@@ -8,7 +8,7 @@ use crate::circuit::Circuit;
 use crate::connectivity;
 use crate::output::{Destination, GatherReason, LeaveReason, TimerKind};
 use crate::shared::Core;
-use crate::wire::{Join, Packet};
+use crate::wire::{Dead, Join, Packet};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use quorba_base::{Duration, Instant, NODES_MAX, NodeId, NodeSet};
@@ -36,7 +36,7 @@ pub(crate) struct Attempt {
     causes: Box<[Option<LeaveReason>; NODES_MAX]>,
     /// Excluded because another member does not hear them.
     adopted: NodeSet,
-    pub(crate) dead: Vec<(NodeId, u64)>,
+    pub(crate) dead: Vec<Dead>,
 }
 
 impl Attempt {
@@ -61,7 +61,7 @@ impl Attempt {
     fn readmit(&mut self, node: NodeId) {
         self.fail.remove(node);
         self.causes[usize::from(node.index())] = Some(LeaveReason::Restarted);
-        self.dead.retain(|(dead, _)| *dead != node);
+        self.dead.retain(|dead| dead.node != node);
     }
 
     /// The next attempt, after this one failed: what is known of the dead stays known.
@@ -74,25 +74,19 @@ impl Attempt {
 
     /// Whoever is known to be dead and is considered again is excluded again.
     fn bury_the_dead(&mut self) {
-        for (node, _) in &self.dead {
-            if self.proc.contains(*node) {
-                self.fail.insert(*node);
+        for dead in &self.dead {
+            if self.proc.contains(dead.node) {
+                self.fail.insert(dead.node);
             }
         }
     }
 
-    /// Excludes a boot that does not receive, whatever others think of it.
-    pub(crate) fn expel(&mut self, node: NodeId, incarnation: u64) {
-        self.exclude(node, LeaveReason::FailedToReceive);
-        self.bury(node, incarnation);
-    }
-
-    /// Excludes a boot that is known to be over.
-    pub(crate) fn bury(&mut self, node: NodeId, incarnation: u64) {
-        self.exclude(node, LeaveReason::ProcessLost);
-        let known = self.dead.iter().any(|(dead, _)| *dead == node);
+    /// Excludes a boot that is known to be over, or of no use, whatever others think of it.
+    pub(crate) fn bury(&mut self, dead: Dead) {
+        self.exclude(dead.node, dead.cause);
+        let known = self.dead.iter().any(|known| known.node == dead.node);
         if !known && self.dead.len() < DEAD_MAX {
-            self.dead.push((node, incarnation));
+            self.dead.push(dead);
         }
     }
 }
@@ -207,8 +201,9 @@ impl Gather {
 
     /// Whether `node`, excluded because its process ended, speaks as a new boot.
     fn is_reborn(&mut self, core: &Core, node: NodeId) -> bool {
-        let dead = self.attempt.dead.iter().find(|(dead, _)| *dead == node);
-        let reborn = dead.is_some_and(|(_, dead)| core.sessions.incarnation(node) > Some(*dead));
+        let dead = self.attempt.dead.iter().find(|dead| dead.node == node);
+        let reborn =
+            dead.is_some_and(|dead| core.sessions.incarnation(node) > Some(dead.incarnation));
         if reborn {
             self.attempt.readmit(node);
         }
@@ -219,10 +214,10 @@ impl Gather {
         let attempt = &mut self.attempt;
         let others = join.proc.intersection(core.config.nodes);
         attempt.proc = attempt.proc.union(others).with(from);
-        for (node, incarnation) in &join.dead {
-            let newer = core.sessions.incarnation(*node) > Some(*incarnation);
-            if *node != core.me() && core.config.nodes.contains(*node) && !newer {
-                attempt.bury(*node, *incarnation);
+        for dead in &join.dead {
+            let newer = core.sessions.incarnation(dead.node) > Some(dead.incarnation);
+            if dead.node != core.me() && core.config.nodes.contains(dead.node) && !newer {
+                attempt.bury(*dead);
             }
         }
         attempt.bury_the_dead();
@@ -232,7 +227,7 @@ impl Gather {
         for node in doubted {
             if heard.contains(node) && node != from {
                 disputed = true;
-            } else if !join.dead.iter().any(|(dead, _)| *dead == node) {
+            } else if !join.dead.iter().any(|dead| dead.node == node) {
                 self.attempt.exclude(node, LeaveReason::Silent);
                 self.attempt.adopted.insert(node);
             }
@@ -260,13 +255,13 @@ impl Gather {
         }
     }
 
-    /// `node`'s process is dead.
-    pub(crate) fn on_peer_lost(&mut self, core: &mut Core, node: NodeId) -> Gathered {
+    /// A boot is over, by evidence.
+    pub(crate) fn on_dead(&mut self, core: &mut Core, dead: Dead) -> Gathered {
+        let node = dead.node;
         if self.attempt.fail.contains(node) || !self.attempt.proc.contains(node) {
             return Gathered::Waiting;
         }
-        let incarnation = core.sessions.incarnation(node).unwrap_or(0);
-        self.attempt.bury(node, incarnation);
+        self.attempt.bury(dead);
         self.agreed = false;
         self.hurry(core);
         self.check(core)

@@ -110,6 +110,8 @@ pub enum LeaveReason {
     Silent,
     /// Its process ended: its link to a member was closed.
     ProcessLost,
+    /// It said that it leaves.
+    Departed,
     /// It came back as a new boot.
     Restarted,
     /// It did not receive messages for too long, though it was reached by the token.
@@ -133,6 +135,8 @@ pub enum GatherReason {
     Join(NodeId),
     /// This node's process is dead.
     PeerLost(NodeId),
+    /// This node said that it leaves.
+    Departed(NodeId),
     /// The commit token did not come round.
     CommitTimeout,
     /// The new ring's token got lost before recovery was done.

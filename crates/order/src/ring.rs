@@ -13,18 +13,23 @@ use crate::gather::{Attempt, Gather, Gathered};
 use crate::ids::{Guarantee, RingId, Ticket};
 use crate::install::install;
 use crate::operational::Operational;
-use crate::output::{Full, GatherReason, Output, RefusedReason, TimerKind};
+use crate::output::{
+    Destination, Full, GatherReason, LeaveReason, Output, RefusedReason, TimerKind,
+};
 use crate::recovery::{Recovery, is_plausible};
 use crate::seal::{Accepted, Dropped};
 use crate::shared::Core;
 use crate::snapshot::{Protection, Snapshot, StateName};
-use crate::wire::{CommitToken, Data, Greeting, Join, Packet, Token};
+use crate::wire::{CommitToken, Data, Dead, Greeting, Join, Packet, Token};
 use alloc::boxed::Box;
 use bytes::{Bytes, BytesMut};
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 
 /// After a pause, what queued up meanwhile is dropped for this long.
 const FLUSH: Duration = Duration::from_millis(3);
+
+/// A farewell is sent so often, for no one answers it.
+const FAREWELLS: usize = 2;
 
 enum State {
     Gather(Gather),
@@ -44,6 +49,7 @@ pub struct Ring {
     reason: GatherReason,
     flush_until: Option<Instant>,
     installed_at: Instant,
+    departed: bool,
 }
 
 impl core::fmt::Debug for Ring {
@@ -66,7 +72,8 @@ impl Ring {
         let gather = Gather::new(&mut core, None, attempt);
         let state = Some(State::Gather(gather));
         let reason = GatherReason::Boot;
-        let mut ring = Self { core, state, reason, flush_until: None, installed_at: now };
+        let mut ring =
+            Self { core, state, reason, flush_until: None, installed_at: now, departed: false };
         ring.tick();
         ring
     }
@@ -74,6 +81,9 @@ impl Ring {
     /// A datagram came in, from whomever.
     pub fn handle_datagram(&mut self, now: Instant, datagram: BytesMut) {
         self.advance(now);
+        if self.departed {
+            return;
+        }
         if self.flush_until.is_some_and(|until| until > self.core.now) {
             self.core.counters.flushed += 1;
             return;
@@ -96,24 +106,54 @@ impl Ring {
     /// It is [`Ring::poll_timeout`]'s time, or later.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
-        self.tick();
+        if !self.departed {
+            self.tick();
+        }
     }
 
     /// There is evidence that `node`'s process is dead: it is not waited for.
     pub fn handle_peer_lost(&mut self, now: Instant, node: NodeId) {
         self.advance(now);
-        if node == self.core.me() || !self.core.config.nodes.contains(node) {
+        if node != self.core.me() && self.core.config.nodes.contains(node) && !self.departed {
+            self.on_dead(node, LeaveReason::ProcessLost, GatherReason::PeerLost(node));
+        }
+    }
+
+    /// This node leaves for good: tells the others, so that they need not wait for its silence.
+    /// What is queued and not yet delivered is lost. Afterwards the ring only hands out the outputs
+    /// that are left and ignores everything.
+    pub fn leave(&mut self, now: Instant) {
+        self.core.now = self.core.now.max(now);
+        let me = self.core.me();
+        if self.departed {
             return;
         }
+        self.departed = true;
+        let alone = NodeSet::EMPTY.with(me);
+        let (incarnation, cause) = (self.core.boot.incarnation, LeaveReason::Departed);
+        let farewell = Packet::Join(Join {
+            greeting: self.core.greeting(self.installed()),
+            proc: alone,
+            fail: alone,
+            ring_seq: self.core.ring_seq,
+            dead: alloc::vec![Dead { node: me, incarnation, cause }],
+        });
+        for _ in 0..FAREWELLS {
+            self.core.transmit(Destination::Others, &farewell);
+        }
+    }
+
+    fn on_dead(&mut self, node: NodeId, cause: LeaveReason, reason: GatherReason) {
+        let incarnation = self.core.sessions.incarnation(node).unwrap_or(0);
+        let dead = Dead { node, incarnation, cause };
         if let Some(State::Gather(gather)) = &mut self.state {
-            let gathered = gather.on_peer_lost(&mut self.core, node);
+            let gathered = gather.on_dead(&mut self.core, dead);
             return self.after_gather(gathered);
         }
         if self.members().contains(node) {
-            let incarnation = self.core.sessions.incarnation(node).unwrap_or(0);
-            let mut attempt = self.leave(GatherReason::PeerLost(node), NodeSet::EMPTY);
-            attempt.1.bury(node, incarnation);
-            self.gather(attempt);
+            let mut left = self.gather_of(reason, NodeSet::EMPTY);
+            left.1.bury(dead);
+            self.gather(left);
             self.tick();
         }
     }
@@ -136,6 +176,7 @@ impl Ring {
     /// The next thing to do. Packs and sends what was submitted when there is nothing else.
     pub fn poll(&mut self) -> Option<Output> {
         if self.core.outputs.is_empty()
+            && !self.departed
             && let Some(State::Operational(operational)) = &mut self.state
         {
             operational.flush(&mut self.core);
@@ -146,6 +187,9 @@ impl Ring {
     /// When [`Ring::handle_timeout`] wants to be called, and what for.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Instant, TimerKind)> {
+        if self.departed {
+            return None;
+        }
         match self.state.as_ref()? {
             State::Gather(gather) => Some(gather.next_timeout()),
             State::Commit(commit) => Some(commit.next_timeout()),
@@ -172,7 +216,7 @@ impl Ring {
         let until = self.core.now + FLUSH;
         self.flush_until = Some(until);
         if self.members().len() > 1 {
-            let attempt = self.leave(GatherReason::Paused, NodeSet::EMPTY);
+            let attempt = self.gather_of(GatherReason::Paused, NodeSet::EMPTY);
             self.gather(attempt);
         }
         if let Some(State::Gather(gather)) = &mut self.state {
@@ -214,23 +258,23 @@ impl Ring {
         if self.core.now.since(self.installed_at) < loss + loss / 2 {
             self.core.less_patient();
         }
-        let mut left = self.leave(reason, NodeSet::EMPTY);
+        let mut left = self.gather_of(reason, NodeSet::EMPTY);
         if let GatherReason::FailToReceive(node) = reason {
             let incarnation = self.core.sessions.incarnation(node).unwrap_or(0);
-            left.1.expel(node, incarnation);
+            left.1.bury(Dead { node, incarnation, cause: LeaveReason::FailedToReceive });
         }
         self.gather(left);
         self.tick();
     }
 
     fn regather(&mut self, reason: GatherReason, more: NodeSet) {
-        let left = self.leave(reason, more);
+        let left = self.gather_of(reason, more);
         self.gather(left);
         self.tick();
     }
 
     /// Leaves the present state for a gather of its members and `more`.
-    fn leave(
+    fn gather_of(
         &mut self,
         reason: GatherReason,
         more: NodeSet,
@@ -420,6 +464,9 @@ impl Ring {
     }
 
     fn on_join(&mut self, from: NodeId, join: &Join) {
+        if join.fail.contains(from) {
+            return self.on_dead(from, LeaveReason::Departed, GatherReason::Departed(from));
+        }
         self.core.ring_seq_seen = self.core.ring_seq_seen.max(join.ring_seq);
         let stale = join.ring_seq < self.core.memory(from).ring_seq_floor;
         let excludes_me = join.fail.contains(self.core.me());
@@ -449,7 +496,7 @@ impl Ring {
             return;
         }
         if !matches!(self.state, Some(State::Gather(_))) {
-            let left = self.leave(GatherReason::Join(from), NodeSet::EMPTY.with(from));
+            let left = self.gather_of(GatherReason::Join(from), NodeSet::EMPTY.with(from));
             self.gather(left);
         }
         if let Some(State::Gather(gather)) = &mut self.state {

@@ -206,7 +206,7 @@ impl Core {
         let (first, most) = match cause {
             LeaveReason::Unreachable | LeaveReason::FailedToReceive => (500, 10_000),
             LeaveReason::Silent | LeaveReason::Parted => (20, 320),
-            LeaveReason::ProcessLost | LeaveReason::Restarted => return,
+            LeaveReason::ProcessLost | LeaveReason::Departed | LeaveReason::Restarted => return,
         };
         let now = self.now;
         let memory = self.memory(node);

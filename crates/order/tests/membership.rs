@@ -80,6 +80,22 @@ fn a_dead_process_is_out_in_milliseconds_once_reported() {
 }
 
 #[test]
+fn a_node_that_says_farewell_is_not_waited_for() {
+    let mut net = formed(3);
+    let now = net.now;
+    net.ring(1).leave(now);
+    net.drain(1);
+    net.run_for(us(100));
+    net.crash(1);
+    assert!(time_without(&mut net, 1) <= ms(5));
+    assert_eq!(last_view(&net, 0).left, [(node(1), LeaveReason::Departed)]);
+    net.boot(1);
+    assert!(net.run_till(ms(50), Net::is_whole));
+    net.run_for(ms(100));
+    check::settled(&net);
+}
+
+#[test]
 fn one_witness_of_a_death_is_enough() {
     let mut net = formed(4);
     net.crash(2);

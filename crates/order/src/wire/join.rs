@@ -2,13 +2,16 @@
 //!
 //! A greeting is the head of both: domain digest (8), ring (1 + 9 if any), count of echoes (1) and
 //! per echo node (1) and session (12). A Join goes on with proc and fail sets (8 each), the
-//! highest ring number (8), and a count (1) of dead boots, node (1) and incarnation (8) each.
+//! highest ring number (8), and a count (1) of boots that are over: node (1), incarnation (8) and
+//! cause (1: process lost, 2: failed to receive, 3: departed) each. A Join whose sender is in its own
+//! fail set is a farewell.
 //!
 //! Invariant: an echo is no claim of membership, it only proves to the one who is echoed that the
 //! sender lives now.
 
 use super::{InvalidDatagram, Reader, put_ring};
 use crate::ids::RingId;
+use crate::output::LeaveReason;
 use crate::seal::SessionId;
 use alloc::vec::Vec;
 use bytes::{BufMut, BytesMut};
@@ -70,8 +73,19 @@ pub(crate) struct Join {
     /// The highest ring number that the sender has seen in a commit token or ring.
     pub(crate) ring_seq: u64,
     /// Boots that are known to be over: no conflict of opinion, evidence.
-    pub(crate) dead: Vec<(NodeId, u64)>,
+    pub(crate) dead: Vec<Dead>,
 }
+
+/// A boot that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dead {
+    pub(crate) node: NodeId,
+    pub(crate) incarnation: u64,
+    pub(crate) cause: LeaveReason,
+}
+
+const DEAD_CAUSES: [LeaveReason; 3] =
+    [LeaveReason::ProcessLost, LeaveReason::FailedToReceive, LeaveReason::Departed];
 
 impl Join {
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, InvalidDatagram> {
@@ -84,7 +98,10 @@ impl Join {
         let count = reader.count(NODES_MAX)?;
         let mut dead = Vec::with_capacity(count);
         for _ in 0..count {
-            dead.push((reader.node()?, reader.u64()?));
+            let (node, incarnation) = (reader.node()?, reader.u64()?);
+            let cause = DEAD_CAUSES.get(usize::from(reader.u8()?).wrapping_sub(1)).copied();
+            let cause = cause.ok_or(InvalidDatagram::Field("cause"))?;
+            dead.push(Dead { node, incarnation, cause });
         }
         Ok(Self { greeting, proc, fail, ring_seq, dead })
     }
@@ -95,9 +112,11 @@ impl Join {
         out.put_u64(self.fail.bits());
         out.put_u64(self.ring_seq);
         out.put_u8(u8::try_from(self.dead.len()).expect("at most NODES_MAX"));
-        for (node, incarnation) in &self.dead {
-            out.put_u8(node.index());
-            out.put_u64(*incarnation);
+        for dead in &self.dead {
+            out.put_u8(dead.node.index());
+            out.put_u64(dead.incarnation);
+            let code = DEAD_CAUSES.iter().position(|cause| *cause == dead.cause);
+            out.put_u8(code.map_or(1, |code| code as u8 + 1));
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use data::{
     Chunk, Chunks, DATA_HEADER_BYTES, Data, Inner, RECOVERED_HEADER_BYTES, TICKET_BYTES,
     chunk_overhead, push_chunk, push_padding,
 };
-pub(crate) use join::{Greeting, Join};
+pub(crate) use join::{Dead, Greeting, Join};
 pub(crate) use token::{GapRange, RANGE_PACKETS_MAX, REQUESTS_MAX, Token};
 
 use crate::ids::RingId;
