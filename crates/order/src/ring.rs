@@ -347,11 +347,12 @@ impl Ring {
     fn dispatch(&mut self, accepted: &Accepted, packet: Packet) {
         let from = accepted.from;
         match &packet {
-            Packet::Hello(greeting) | Packet::Join(Join { greeting, .. }) => {
-                if !self.admit(accepted, greeting) {
-                    return;
-                }
+            Packet::Hello(greeting) | Packet::Join(Join { greeting, .. })
+                if !self.admit(accepted, greeting) =>
+            {
+                return;
             }
+            Packet::Hello(_) | Packet::Join(_) => {}
             _ if !accepted.proven => return,
             _ => {}
         }

@@ -13,9 +13,10 @@ use alloc::vec::Vec;
 use bytes::{Buf, Bytes, BytesMut};
 use quorba_base::{Instant, NODES_MAX, NodeId, NodeSet};
 
-/// Keys derived for unknown boots, at most, per second.
-const DERIVATIONS_PER_SECOND: u32 = 500;
-const SECOND_NS: u64 = 1_000_000_000;
+/// Keys derived for unknown boots, at most, per slot: 5,000 a second, some 2 % of a core. Slots
+/// are short, so that a flood of junk leaves honest new boots a chance every few milliseconds.
+const DERIVATIONS_PER_SLOT: u32 = 50;
+const SLOT_NS: u64 = 10_000_000;
 
 struct Session {
     boot: BootId,
@@ -56,14 +57,14 @@ pub(crate) struct Sessions {
     encrypt: bool,
     domain_key: DomainKey,
     peers: Vec<Peer>,
-    second: u64,
+    slot: u64,
     derivations: u32,
 }
 
 impl Sessions {
     pub(crate) fn new(me: NodeId, nodes: NodeSet, domain_key: DomainKey, encrypt: bool) -> Self {
         let peers = (0..NODES_MAX).map(|_| Peer::default()).collect();
-        Self { me, nodes, encrypt, domain_key, peers, second: 0, derivations: 0 }
+        Self { me, nodes, encrypt, domain_key, peers, slot: 0, derivations: 0 }
     }
 
     /// Checks, verifies and decrypts a datagram.
@@ -108,13 +109,13 @@ impl Sessions {
         header: &Header,
         datagram: BytesMut,
     ) -> Result<Accepted, Dropped> {
-        let second = now.as_nanos() / SECOND_NS;
-        if second != self.second {
-            self.second = second;
+        let slot = now.as_nanos() / SLOT_NS;
+        if slot != self.slot {
+            self.slot = slot;
             self.derivations = 0;
         }
         if self.encrypt {
-            if self.derivations >= DERIVATIONS_PER_SECOND {
+            if self.derivations >= DERIVATIONS_PER_SLOT {
                 return Err(Dropped::Silently);
             }
             self.derivations += 1;

@@ -31,6 +31,11 @@ pub fn us(us: u64) -> Duration {
     Duration::from_micros(us)
 }
 
+/// Adjusts the configuration of a node.
+pub type Configure = dyn Fn(usize, &mut Config);
+/// When, from, to, what: whether it is dropped.
+pub type Filter = dyn FnMut(Instant, usize, usize, &BytesMut) -> bool;
+
 /// SplitMix64.
 #[derive(Clone)]
 pub struct Rng(pub u64);
@@ -113,7 +118,7 @@ pub struct Net {
     /// `cut[a][b]`: what a sends does not reach b.
     pub cut: Vec<Vec<bool>>,
     pub lives: Vec<Life>,
-    pub config: Box<dyn Fn(usize, &mut Config)>,
+    pub config: Box<Configure>,
     running: Vec<Option<Running>>,
     events: BTreeMap<(Instant, u64), Event>,
     serial: u64,
@@ -124,7 +129,7 @@ pub struct Net {
     pub recordings: Vec<(usize, BytesMut)>,
     pub record: bool,
     /// Sees each datagram before it is sent; true drops it.
-    pub filter: Option<Box<dyn FnMut(Instant, usize, usize, &BytesMut) -> bool>>,
+    pub filter: Option<Box<Filter>>,
     held_claims: Vec<HeldClaim>,
 }
 
@@ -468,11 +473,6 @@ impl Net {
     }
 
     pub fn views(&self, index: usize) -> Vec<&View> {
-        let view = |seen: &'_ Seen| match seen {
-            Seen::View(view) => Some(view.clone()),
-            Seen::Deliver(_) => None,
-        };
-        let _ = view;
         self.life(index)
             .seen
             .iter()
