@@ -1,0 +1,264 @@
+//! A domain of one group on the loopback interface, for one block.
+//!
+//! What it is not: anything that knows Quorba from inside. It starts the same `quorba node` that
+//! a user starts, from a domain file that `quorba config check` accepts, and asks the admin API.
+//!
+//! Invariant: after [`Domain::start`] every node is in one view and every member executes.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quorba_config::DomainKey;
+use quorba_node::admin::Client;
+use quorba_node::status::{MemberState, Status};
+
+use crate::error::LabError;
+use crate::peer::Peer;
+use crate::plan::DomainShape;
+use crate::ports;
+
+/// How long the nodes have to become one group.
+const WHOLE_WITHIN: Duration = Duration::from_secs(30);
+/// Pause between two looks.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a node has to answer one question.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// The nodes of a running domain.
+pub(crate) struct Domain {
+    nodes: Vec<DomainNode>,
+    gateway: u16,
+}
+
+struct DomainNode {
+    peer: Peer,
+    admin: Client,
+}
+
+/// A server behind a node.
+pub(crate) struct ServerProcess {
+    pub(crate) name: String,
+    pub(crate) pid: u32,
+}
+
+impl Domain {
+    /// Starts the nodes with their files in `folder`, and waits until the group is whole.
+    pub(crate) fn start(
+        shape: &DomainShape,
+        program: &Path,
+        echo_server: &Path,
+        folder: &Path,
+    ) -> Result<Self, String> {
+        let doing = "prepare the domain's files and ports";
+        let stage = Stage::make(shape, echo_server, folder)
+            .map_err(|error| LabError::system(doing)(error).to_string())?;
+        let mut domain = Self { nodes: Vec::new(), gateway: stage.gateways[0] };
+        for (index, admin) in stage.admins.iter().enumerate() {
+            let name = node_name(index);
+            let mut command = Command::new(program);
+            command.args(["node", &name, "--log", "warn", "--config"]).arg(&stage.file);
+            // The node ends when this process does.
+            command.arg("--parent").arg(std::process::id().to_string());
+            let log = folder.join(format!("{name}.log"));
+            let peer = Peer::start_logged(&name, &mut command, log)
+                .map_err(|error| error.to_string())?;
+            let token = stage.state_dir(index).join("admin.token");
+            let admin = Client::new(local(*admin), token);
+            domain.nodes.push(DomainNode { peer, admin });
+        }
+        domain.await_whole(shape)?;
+        Ok(domain)
+    }
+
+    /// The gateway's port at the first node.
+    pub(crate) fn gateway(&self) -> u16 {
+        self.gateway
+    }
+
+    /// The nodes' names and process ids.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.nodes.iter().map(|node| (node.peer.name.as_str(), node.peer.pid()))
+    }
+
+    /// What each node says of itself.
+    pub(crate) fn statuses(&self) -> Result<Vec<Status>, String> {
+        let ask = |node: &DomainNode| node.admin.status(ANSWER_WITHIN);
+        self.nodes.iter().map(|node| ask(node).map_err(|error| error.to_string())).collect()
+    }
+
+    /// Why it is of no use any more, with the end of the log; `None` while all nodes run.
+    pub(crate) fn death(&mut self) -> Option<String> {
+        self.nodes.iter_mut().find_map(|node| {
+            let death = node.peer.death()?;
+            Some(format!("{death}\n{}", node.peer.log_tail()))
+        })
+    }
+
+    fn await_whole(&mut self, shape: &DomainShape) -> Result<(), String> {
+        let deadline = Instant::now() + WHOLE_WITHIN;
+        loop {
+            if let Some(death) = self.death() {
+                return Err(death);
+            }
+            let missing = match self.statuses() {
+                Ok(statuses) => match statuses.iter().find_map(|status| lack(status, shape)) {
+                    None => return Ok(()),
+                    Some(lack) => lack,
+                },
+                // It has not opened its admin API yet.
+                Err(error) => error,
+            };
+            if Instant::now() >= deadline {
+                let logs: Vec<_> = self.nodes.iter().map(|node| node.peer.log_tail()).collect();
+                let seconds = WHOLE_WITHIN.as_secs();
+                let logs = logs.join("\n");
+                return Err(format!("not whole within {seconds} s: {missing}\n{logs}"));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        // All at once, so that no node waits for the others while it ends.
+        for node in &mut self.nodes {
+            node.peer.ask_to_end();
+        }
+    }
+}
+
+/// The servers behind the nodes.
+pub(crate) fn servers(statuses: &[Status]) -> Vec<ServerProcess> {
+    let of = |status: &Status| {
+        let pid = status.groups.first()?.server.as_ref()?.pid?;
+        Some(ServerProcess { name: format!("server of {}", status.node), pid })
+    };
+    statuses.iter().filter_map(of).collect()
+}
+
+/// What is missing until the group is whole, as this node sees it.
+fn lack(status: &Status, shape: &DomainShape) -> Option<String> {
+    let node = &status.node;
+    if status.ring.state != "operational" || status.ring.members.len() != shape.nodes {
+        return Some(format!(
+            "{node} is in state {} with {} of {} nodes",
+            status.ring.state,
+            status.ring.members.len(),
+            shape.nodes
+        ));
+    }
+    let members = status.groups.iter().flat_map(|group| &group.members);
+    let count = members.clone().filter(|member| member.state == MemberState::In).count();
+    (count != shape.members).then(|| {
+        let states: Vec<_> = members
+            .map(|member| {
+                let reason = member.reason.as_deref().unwrap_or("no reason");
+                format!("{} is {} ({reason})", member.node, member.state.as_str())
+            })
+            .collect();
+        format!("at {node}, {}", states.join(", "))
+    })
+}
+
+fn node_name(index: usize) -> String {
+    format!("n{}", index + 1)
+}
+
+fn local(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// The files and ports of a domain.
+struct Stage {
+    folder: PathBuf,
+    file: PathBuf,
+    admins: Vec<u16>,
+    gateways: Vec<u16>,
+}
+
+impl Stage {
+    fn make(shape: &DomainShape, echo_server: &Path, folder: &Path) -> io::Result<Self> {
+        let mut found = ports::find(shape.nodes * 3)?;
+        let gateways = found.split_off(shape.nodes * 2);
+        let admins = found.split_off(shape.nodes);
+        let file = folder.join("quorba.toml");
+        let stage = Self { folder: folder.to_owned(), file, admins, gateways };
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).map_err(io::Error::other)?;
+        write_private(&stage.folder.join("domain.key"), &DomainKey::from_bytes(secret).to_text())?;
+        fs::write(&stage.file, stage.text(shape, echo_server, &found))?;
+        Ok(stage)
+    }
+
+    fn state_dir(&self, index: usize) -> PathBuf {
+        self.folder.join(node_name(index))
+    }
+
+    fn text(&self, shape: &DomainShape, echo_server: &Path, rings: &[u16]) -> String {
+        let listen = self.gateways.iter().min().expect("a domain has nodes");
+        let mut text = format!(
+            "[domain]\nid = \"lab\"\nkey_file = \"domain.key\"\n\n[ring]\nencrypt = {}\n\n",
+            shape.encrypt
+        );
+        for (index, ring) in rings.iter().enumerate() {
+            text.push_str(&format!(
+                "[node.{name}]\nhost = \"127.0.0.1\"\nring_port = {ring}\n\
+                 admin = \"127.0.0.1:{admin}\"\nstate_dir = \"{name}\"\n\
+                 gateway_port_offset = {offset}\n\n",
+                name = node_name(index),
+                admin = self.admins[index],
+                offset = self.gateways[index] - listen,
+            ));
+        }
+        let members: Vec<String> =
+            (0..shape.members).map(|index| format!("\"{}\"", node_name(index))).collect();
+        // JSON's quotes are TOML's, and braces are doubled in templates.
+        let server = echo_server.to_string_lossy().replace('{', "{{").replace('}', "}}");
+        let server = serde_json::Value::from(server);
+        text.push_str(&format!(
+            "[group.echo]\nstyle = \"active\"\nlisten = {listen}\nmembers = [{members}]\n\
+             ack = \"{ack}\"\nserver = [{server}, \"-ORBendPoint\", \
+             \"giop:tcp:127.0.0.1:{{port}}\"]\n",
+            members = members.join(", "),
+            ack = shape.ack.as_str(),
+        ));
+        text
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Ack;
+
+    #[test]
+    fn the_domain_file_is_accepted() {
+        for (nodes, members) in [(1, 1), (3, 1), (3, 3)] {
+            let shape = DomainShape { nodes, members, ack: Ack::Agreed, encrypt: nodes > 1 };
+            let folder = tempfile::tempdir().expect("a folder");
+            let server = Path::new("/opt/a \"quoted\" {path}/echo_server");
+            let stage = Stage::make(&shape, server, folder.path()).expect("a stage");
+            let domain = quorba_config::Domain::load(&stage.file)
+                .unwrap_or_else(|report| panic!("{}", report.render(false)));
+            assert_eq!((domain.nodes.len(), domain.groups[0].members.len()), (nodes, members));
+            assert_eq!(domain.ring.encrypt, nodes > 1);
+            for (index, node) in domain.nodes.iter().enumerate() {
+                let gateway = domain.groups[0].gateway(node);
+                assert_eq!(gateway.port, stage.gateways[index]);
+                assert_eq!(node.admin_token_file(), stage.state_dir(index).join("admin.token"));
+            }
+        }
+    }
+}

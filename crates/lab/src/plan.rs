@@ -1,0 +1,366 @@
+//! What is measured: a plan as a TOML file.
+//!
+//! What it is not: a way to say how it is measured; that is the same for every plan, see
+//! [`mod@crate::run`].
+//!
+//! Invariants: a [`Plan`] that exists can be run: its names are unique, its steps name
+//! configurations that are there, its counts are within the limits below.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::placement::Setting;
+
+/// The plans that are part of the program.
+const BUILT_IN: &[(&str, &str)] = &[("baseline", include_str!("../plans/baseline.toml"))];
+
+/// Most calls of a block: their samples are held in memory.
+pub const CALLS_MAX: u32 = 10_000_000;
+/// Most rounds.
+pub const ROUNDS_MAX: u32 = 1_000;
+/// Most longs of a call: 1 MiB.
+const LONGS_MAX: u32 = 1 << 18;
+/// Most processes of a configuration without Quorba.
+const PROCESSES_MAX: usize = 16;
+/// Most nodes of a domain on one machine.
+const NODES_MAX: usize = 16;
+/// Most octets of a name; it becomes part of file names and columns.
+const NAME_LEN_MAX: usize = 32;
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What it is called on the command line.
+    pub name: String,
+    /// What the report is called.
+    pub title: String,
+    /// Measured calls of a block.
+    pub calls: u32,
+    /// Calls of a block before the first that counts.
+    pub warm_up: u32,
+    /// How often every configuration runs in every setting.
+    pub rounds: u32,
+    /// Longs in a call, and in its answer.
+    pub longs: u32,
+    /// The settings, in the order of the report.
+    pub settings: Vec<Setting>,
+    /// The configuration that the others are compared with.
+    pub against: String,
+    /// The configurations, in the order in which a round runs them.
+    #[serde(rename = "configuration")]
+    pub configurations: Vec<Configuration>,
+    /// The breakdown, in the order of the report.
+    #[serde(default, rename = "step")]
+    pub steps: Vec<Step>,
+}
+
+/// Something that is measured.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Configuration {
+    /// Its name in records.
+    pub name: String,
+    /// What it is, in a few words.
+    pub title: String,
+    /// Whether it is one that a user would compare, and not only a building block.
+    #[serde(default)]
+    pub headline: bool,
+    /// The processes between the caller and the answer.
+    pub chain: Chain,
+}
+
+/// The processes between the caller and the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Chain {
+    /// A bare TCP client, so many relays, and a bare TCP server that echoes.
+    Tcp {
+        /// Processes between the two.
+        relays: usize,
+    },
+    /// A datagram once around so many processes, the client among them.
+    Udp {
+        /// At least 2.
+        processes: usize,
+    },
+    /// The echo client and the echo server.
+    Direct,
+    /// The echo client at the gateway of the domain's first node.
+    Domain(DomainShape),
+}
+
+/// A domain with one group.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DomainShape {
+    /// Nodes, all on the loopback interface.
+    pub nodes: usize,
+    /// Members of the group: so many of the first nodes.
+    pub members: usize,
+    /// What a reply waits for.
+    #[serde(default)]
+    pub ack: Ack,
+    /// Whether datagrams are encrypted and authenticated.
+    #[serde(default = "yes")]
+    pub encrypt: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What a reply waits for; the words of the domain file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ack {
+    /// A majority of the nodes holds the request.
+    #[default]
+    Majority,
+    /// Every node holds it.
+    Safe,
+    /// Nothing.
+    Agreed,
+}
+
+impl Ack {
+    /// The word in the domain file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Majority => "majority",
+            Self::Safe => "safe",
+            Self::Agreed => "agreed",
+        }
+    }
+}
+
+/// A part of a call's time: the difference of two configurations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// The part.
+    pub name: String,
+    /// The configuration without it; none if it is the whole of `to`.
+    pub from: Option<String>,
+    /// The configuration with it.
+    pub to: String,
+    /// What happens in it.
+    pub text: String,
+}
+
+/// What the command line changes of a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// Instead of the plan's `calls`; `warm_up` shrinks with it.
+    pub calls: Option<u32>,
+    /// Instead of the plan's `rounds`.
+    pub rounds: Option<u32>,
+    /// Instead of the plan's `settings`.
+    pub settings: Option<Vec<Setting>>,
+    /// Only these configurations, and the one that they are compared with.
+    pub only: Option<Vec<String>>,
+}
+
+impl Plan {
+    /// The plan of this name, or the file at this path if it ends in `.toml`.
+    ///
+    /// # Errors
+    /// [`LabError::Plan`] if there is no such plan, or it cannot be run.
+    pub fn find(name: &str) -> Result<Self, LabError> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
+            return Self::parse(text);
+        }
+        if !name.ends_with(".toml") {
+            let names: Vec<_> = BUILT_IN.iter().map(|(known, _)| *known).collect();
+            let what = format!(
+                "there is no plan {name:?}; plans: {}, or a file whose name ends in .toml",
+                names.join(", ")
+            );
+            return Err(LabError::Plan(what));
+        }
+        let text = fs::read_to_string(Path::new(name))
+            .map_err(LabError::system(format!("read the plan {name}")))?;
+        Self::parse(&text)
+    }
+
+    /// Reads a plan.
+    ///
+    /// # Errors
+    /// [`LabError::Plan`] if it is no TOML, no plan, or none that can be run.
+    pub fn parse(text: &str) -> Result<Self, LabError> {
+        let plan: Self = toml::from_str(text).map_err(|error| LabError::Plan(error.to_string()))?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// The plan with what the command line changes.
+    ///
+    /// # Errors
+    /// [`LabError::Plan`] if what is left cannot be run.
+    pub fn with(mut self, changes: Changes) -> Result<Self, LabError> {
+        if let Some(calls) = changes.calls {
+            self.calls = calls;
+            self.warm_up = self.warm_up.min(calls / 10).max(1);
+        }
+        self.rounds = changes.rounds.unwrap_or(self.rounds);
+        self.settings = changes.settings.unwrap_or(self.settings);
+        if let Some(only) = changes.only {
+            if let Some(unknown) = only.iter().find(|name| self.configuration(name).is_none()) {
+                return Err(self.no_configuration(unknown));
+            }
+            let against = self.against.clone();
+            self.configurations.retain(|one| one.name == against || only.contains(&one.name));
+            let left: Vec<_> = self.configurations.iter().map(|one| one.name.clone()).collect();
+            self.steps.retain(|step| step.names().all(|name| left.contains(name)));
+        }
+        self.check()?;
+        Ok(self)
+    }
+
+    /// The configuration of this name.
+    #[must_use]
+    pub fn configuration(&self, name: &str) -> Option<&Configuration> {
+        self.configurations.iter().find(|one| one.name == name)
+    }
+
+    fn check(&self) -> Result<(), LabError> {
+        let fault = |what: String| Err(LabError::Plan(format!("plan {}: {what}", self.name)));
+        for (what, value, max) in [
+            ("calls", self.calls, CALLS_MAX),
+            ("warm_up", self.warm_up, CALLS_MAX),
+            ("rounds", self.rounds, ROUNDS_MAX),
+            ("longs", self.longs, LONGS_MAX),
+        ] {
+            if value == 0 || value > max {
+                return fault(format!("{what} is {value}, and must be from 1 to {max}"));
+            }
+        }
+        if self.settings.is_empty() || self.configurations.is_empty() {
+            return fault("needs at least one setting and one configuration".to_owned());
+        }
+        for (index, one) in self.configurations.iter().enumerate() {
+            let fits = (1..=NAME_LEN_MAX).contains(&one.name.len());
+            let plain = |octet: u8| octet.is_ascii_alphanumeric() || octet == b'-';
+            if !fits || !one.name.bytes().all(plain) {
+                return fault(format!("the name {:?} is not 1 to 32 of a-z, 0-9, -", one.name));
+            }
+            if self.configurations[..index].iter().any(|other| other.name == one.name) {
+                return fault(format!("two configurations are called {}", one.name));
+            }
+            if let Some(what) = one.chain.fault() {
+                return fault(format!("configuration {}: {what}", one.name));
+            }
+        }
+        let named = self.steps.iter().flat_map(Step::names).chain([&self.against]);
+        match named.into_iter().find(|name| self.configuration(name).is_none()) {
+            Some(unknown) => Err(self.no_configuration(unknown)),
+            None => Ok(()),
+        }
+    }
+
+    fn no_configuration(&self, name: &str) -> LabError {
+        let names: Vec<_> = self.configurations.iter().map(|one| one.name.as_str()).collect();
+        LabError::Plan(format!(
+            "plan {} has no configuration {name:?}; it has {}",
+            self.name,
+            names.join(", ")
+        ))
+    }
+}
+
+impl Step {
+    fn names(&self) -> impl Iterator<Item = &String> {
+        self.from.iter().chain([&self.to])
+    }
+}
+
+impl Chain {
+    /// What keeps it from being run, if anything.
+    fn fault(&self) -> Option<&'static str> {
+        match self {
+            Self::Tcp { relays } if *relays > PROCESSES_MAX => Some("has too many relays"),
+            Self::Udp { processes } if !(2..=PROCESSES_MAX).contains(processes) => {
+                Some("needs 2 to 16 processes")
+            }
+            Self::Domain(shape) if !(1..=NODES_MAX).contains(&shape.nodes) => {
+                Some("needs 1 to 16 nodes")
+            }
+            Self::Domain(shape) if !(1..=shape.nodes).contains(&shape.members) => {
+                Some("needs at least one member, and no more than nodes")
+            }
+            Self::Tcp { .. } | Self::Udp { .. } | Self::Direct | Self::Domain(_) => None,
+        }
+    }
+
+    /// Whether it needs the echo programs.
+    pub(crate) fn uses_echo(&self) -> bool {
+        matches!(self, Self::Direct | Self::Domain(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(result: Result<Plan, LabError>) -> String {
+        match result {
+            Err(LabError::Plan(what)) => what,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_built_in_plan_can_be_run() {
+        for (name, _) in BUILT_IN {
+            let plan = Plan::find(name).expect("a plan");
+            assert_eq!(plan.name, *name);
+            assert!(plan.rounds >= 5, "medians of fewer rounds say little");
+        }
+    }
+
+    #[test]
+    fn what_does_not_exist_is_named() {
+        let what = refusal(Plan::find("basline"));
+        assert!(what.contains("\"basline\"") && what.contains("baseline"), "{what}");
+        let plan = Plan::find("baseline").expect("a plan");
+        let only = Some(vec!["grup".to_owned()]);
+        let what = refusal(plan.with(Changes { only, ..Changes::default() }));
+        assert!(what.contains("\"grup\"") && what.contains("group"), "{what}");
+    }
+
+    #[test]
+    fn fewer_configurations_keep_only_their_steps() {
+        let plan = Plan::find("baseline").expect("a plan");
+        let only = Some(vec!["one-node".to_owned()]);
+        let calls = Some(50);
+        let plan = plan.with(Changes { only, calls, ..Changes::default() }).expect("a plan");
+        let names: Vec<_> = plan.configurations.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["direct", "one-node"]);
+        let steps: Vec<_> = plan.steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(steps, ["gateway"]);
+        assert_eq!((plan.calls, plan.warm_up), (50, 5));
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused() {
+        let text = BUILT_IN[0].1;
+        for (from, to, word) in [
+            ("rounds = 5 ", "rounds = 0 ", "rounds"),
+            ("processes = 2", "processes = 1", "processes"),
+            ("members = 3 }", "members = 4 }", "member"),
+            ("name = \"udp-2\"", "name = \"udp-3\"", "two configurations"),
+            ("name = \"udp-2\"", "name = \"udp/2\"", "udp/2"),
+            ("against = \"direct\"", "against = \"absent\"", "absent"),
+            ("to = \"tcp\"", "to = \"tpc\"", "tpc"),
+            ("rounds = 5 ", "round = 5 ", "round"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let what = refusal(Plan::parse(&text.replacen(from, to, 1)));
+            assert!(what.contains(word), "{to}: {what}");
+        }
+    }
+}

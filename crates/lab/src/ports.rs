@@ -1,0 +1,65 @@
+//! Free ports on the loopback interface, found by binding them.
+//!
+//! What it is not: a reservation. The ports are let go before other processes bind them.
+//!
+//! Invariant: no port is in the range from which the system takes the local ports of outgoing
+//! connections, else a client of the run could sit on the port of a node.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+use std::process;
+
+/// Ports are looked for from here on, up to the system's own range.
+const PORT_FIRST: u16 = 10_240;
+/// Where the system's own range begins if it does not say (the default of Linux).
+const OUTGOING_FIRST_DEFAULT: u16 = 32_768;
+/// Two runs at once begin their search this far apart, by their process ids.
+const STRIDE: u32 = 97;
+
+/// So many different ports, free over TCP and UDP at this moment.
+pub(crate) fn find(count: usize) -> io::Result<Vec<u16>> {
+    let end = outgoing_first().clamp(PORT_FIRST + 2_000, u16::MAX);
+    let width = u32::from(end - PORT_FIRST);
+    let offset = process::id().wrapping_mul(STRIDE) % width;
+    let mut held = Vec::new();
+    for step in 0..width {
+        if held.len() == count {
+            break;
+        }
+        let within = u16::try_from((offset + step) % width).expect("narrower than all ports");
+        let address = (Ipv4Addr::LOCALHOST, PORT_FIRST + within);
+        // Held until all are found, so that none is found twice.
+        if let (Ok(tcp), Ok(udp)) = (TcpListener::bind(address), UdpSocket::bind(address)) {
+            held.push((address.1, tcp, udp));
+        }
+    }
+    if held.len() < count {
+        let fault = format!("no {count} free ports between {PORT_FIRST} and {end}");
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, fault));
+    }
+    Ok(held.into_iter().map(|(port, _, _)| port).collect())
+}
+
+fn outgoing_first() -> u16 {
+    fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
+        .ok()
+        .and_then(|range| range.split_whitespace().next()?.parse().ok())
+        .unwrap_or(OUTGOING_FIRST_DEFAULT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_differ_and_can_be_bound_again() {
+        let mut ports = find(9).expect("free ports");
+        ports.sort_unstable();
+        ports.dedup();
+        assert_eq!(ports.len(), 9);
+        for port in ports {
+            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("free again");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A run: every configuration, in every setting, round after round, and what is written down.
+//!
+//! Rounds are outermost: whatever drifts during a run (heat, other tenants of the host) touches
+//! every configuration alike, and the range over the rounds shows it.
+//!
+//! Invariants: a line of `samples.ndjson` is written as soon as its block has ended, so that a
+//! run that fails keeps what it has; standard output is not written to.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
+
+use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::{SigId, flag, low_level};
+
+use crate::block::Bench;
+use crate::environment::Environment;
+use crate::error::LabError;
+use crate::plan::{Changes, Plan};
+use crate::record::{Block, Run};
+use crate::report::Plots;
+
+/// Where the echo programs are below the workspace's folder, once they are built.
+const ECHO_BELOW_WORKSPACE: &str = "target/examples/omniorb-echo";
+/// What must be there.
+const ECHO_PROGRAMS: [&str; 2] = ["echo_client", "echo_server"];
+
+/// What a caller chooses.
+#[derive(Clone, Debug)]
+pub struct LabOptions {
+    /// A plan's name, or the path of one.
+    pub plan: String,
+    /// What is different from the plan.
+    pub changes: Changes,
+    /// Where the echo programs are; looked for if none.
+    pub echo_dir: Option<PathBuf>,
+    /// The folder in which the run gets a folder of its own.
+    pub out: PathBuf,
+    /// Measure even where figures would mislead. They are marked.
+    pub anyway: bool,
+    /// The `quorba` program; this very one if none.
+    pub program: Option<PathBuf>,
+}
+
+/// What a run leaves.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// All that was found.
+    pub run: Run,
+    /// The run's folder: `run.json`, `samples.ndjson`, `report.html`.
+    pub folder: PathBuf,
+}
+
+/// One line of `samples.ndjson`.
+#[derive(Serialize)]
+struct SampleLine<'a> {
+    #[serde(flatten)]
+    block: &'a Block,
+    /// Every measured call, in order.
+    samples_ns: &'a [u64],
+}
+
+/// Runs a plan. What happens is told to `tell`, line by line.
+///
+/// # Errors
+/// [`LabError`]; what was measured before stays in the run's folder.
+pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, LabError> {
+    let plan = Plan::find(&options.plan)?.with(options.changes.clone())?;
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => std::env::current_exe()
+            .map_err(LabError::system("find the program's own file"))?,
+    };
+    let uses_echo = plan.configurations.iter().any(|one| one.chain.uses_echo());
+    let echo_dir = match &options.echo_dir {
+        _ if !uses_echo => PathBuf::new(),
+        Some(folder) => check_echo(folder.clone())?,
+        None => find_echo(&program)?,
+    };
+    let environment = Environment::read();
+    let faults = environment.faults();
+    if !faults.is_empty() && !options.anyway {
+        return Err(LabError::Unfit { reasons: faults });
+    }
+    for fault in faults {
+        tell(&format!("warning: {fault}; the figures will mislead"));
+    }
+    let interrupt = Interrupt::listen()?;
+    let bench = Bench { program, echo_dir, plan: &plan, interrupted: &interrupt.flag };
+    let record = Record::open(&options.out)?;
+    tell(&format!("writing to {}", record.folder.display()));
+    record.measure(&bench, environment, tell)
+}
+
+/// The run's folder and what is in it.
+struct Record {
+    folder: PathBuf,
+    began: String,
+    samples: BufWriter<File>,
+}
+
+impl Record {
+    fn open(out: &Path) -> Result<Self, LabError> {
+        let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let folder = out.join(began.replace(':', "-"));
+        let doing = format!("make the folder {}", folder.display());
+        fs::create_dir_all(&folder).map_err(LabError::system(doing))?;
+        let samples = folder.join("samples.ndjson");
+        let doing = format!("write {}", samples.display());
+        let samples = File::create(samples).map_err(LabError::system(doing))?;
+        Ok(Self { folder, began, samples: BufWriter::new(samples) })
+    }
+
+    fn measure(
+        mut self,
+        bench: &Bench<'_>,
+        environment: Environment,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<Outcome, LabError> {
+        let plan = bench.plan;
+        let (mut blocks, mut plots) = (Vec::new(), Plots::default());
+        for round in 1..=plan.rounds {
+            for setting in &plan.settings {
+                for configuration in &plan.configurations {
+                    let result = bench.run(configuration, *setting, round);
+                    if bench.interrupted.load(Ordering::Relaxed) {
+                        return Err(LabError::Interrupted { folder: self.folder });
+                    }
+                    let (block, samples_ns) = result.map_err(|reason| LabError::Block {
+                        configuration: configuration.name.clone(),
+                        setting: setting.as_str(),
+                        round,
+                        reason,
+                    })?;
+                    tell(&block_line(&block, plan.rounds));
+                    plots.add(&block, &samples_ns);
+                    self.keep(&block, &samples_ns).map_err(LabError::system("keep the samples"))?;
+                    blocks.push(block);
+                }
+            }
+        }
+        let run = Run::of(plan, self.began.clone(), environment, blocks);
+        let doing = format!("write to {}", self.folder.display());
+        self.finish(&run, &plots).map_err(LabError::system(doing))?;
+        Ok(Outcome { run, folder: self.folder })
+    }
+
+    fn keep(&mut self, block: &Block, samples_ns: &[u64]) -> io::Result<()> {
+        serde_json::to_writer(&mut self.samples, &SampleLine { block, samples_ns })?;
+        self.samples.write_all(b"\n")?;
+        self.samples.flush()
+    }
+
+    fn finish(&self, run: &Run, plots: &Plots) -> io::Result<()> {
+        let mut json = serde_json::to_vec_pretty(run)?;
+        json.push(b'\n');
+        fs::write(self.folder.join("run.json"), json)?;
+        fs::write(self.folder.join("report.html"), crate::report::html(run, plots))
+    }
+}
+
+fn block_line(block: &Block, rounds: u32) -> String {
+    format!(
+        "round {}/{rounds}  {:<6}  {:<16}  p50 {:7.1} us  p99 {:8.1} us  cpu {:7.1} us/call{}",
+        block.round,
+        block.setting.as_str(),
+        block.configuration,
+        block.latency.p50_us,
+        block.latency.p99_us,
+        block.cpu_us,
+        if block.others_percent + block.stolen_percent < 1.0 {
+            String::new()
+        } else {
+            format!("  others {:.0} %", block.others_percent + block.stolen_percent)
+        },
+    )
+}
+
+/// The folder of the echo programs, below the workspace in which we are or were built.
+fn find_echo(program: &Path) -> Result<PathBuf, LabError> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let candidates: Vec<PathBuf> = (here.ancestors().chain(program.ancestors()))
+        .map(|folder| folder.join(ECHO_BELOW_WORKSPACE))
+        .collect();
+    let found = candidates.iter().find(|folder| has_echo(folder));
+    match found {
+        Some(folder) => Ok(folder.clone()),
+        None => Err(LabError::EchoMissing { path: here.join(ECHO_BELOW_WORKSPACE) }),
+    }
+}
+
+fn check_echo(folder: PathBuf) -> Result<PathBuf, LabError> {
+    if has_echo(&folder) {
+        // The nodes start the server, and they have a working directory of their own.
+        let doing = format!("find {}", folder.display());
+        return folder.canonicalize().map_err(LabError::system(doing));
+    }
+    Err(LabError::EchoMissing { path: folder })
+}
+
+fn has_echo(folder: &Path) -> bool {
+    ECHO_PROGRAMS.iter().all(|program| folder.join(program).is_file())
+}
+
+/// The wish of a user or the system that the run ends.
+struct Interrupt {
+    flag: Arc<AtomicBool>,
+    handlers: Vec<SigId>,
+}
+
+impl Interrupt {
+    fn listen() -> Result<Self, LabError> {
+        let mut interrupt = Self { flag: Arc::default(), handlers: Vec::new() };
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let handler = flag::register(signal, interrupt.flag.clone())
+                .map_err(LabError::system("listen to Ctrl-C"))?;
+            interrupt.handlers.push(handler);
+        }
+        Ok(interrupt)
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        for handler in self.handlers.drain(..) {
+            low_level::unregister(handler);
+        }
+    }
+}
