@@ -1,1 +1,35 @@
 //! Deterministic simulator of many Quorba nodes, clients and servers.
+//!
+//! Around the very engine that ships: virtual time, network, disks, server processes and client
+//! ORBs, with faults that a seed draws; then judgement by checkers, one promise per file. A seed
+//! and a commit replay a run to the byte.
+//!
+//! What it is not: a model of the protocol. Nothing in here knows how order or membership are
+//! reached; it only sees what leaves a node and what clients are told.
+//!
+//! Invariants: no real clock, thread, socket or hash order decides anything in a run.
+
+mod check;
+mod client;
+mod command;
+mod event;
+mod fault;
+mod host;
+mod ledger;
+mod nemesis;
+mod network;
+mod nodes;
+mod plan;
+mod rng;
+mod run;
+mod servant;
+mod server;
+mod servers;
+mod stream;
+mod tcp;
+mod transcript;
+mod world;
+
+pub use check::Violation;
+pub use command::main;
+pub use run::{Canary, Options, Report, run};

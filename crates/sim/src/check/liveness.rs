@@ -1,0 +1,57 @@
+//! After the last fault everything comes back by itself: one view, every member in, every request
+//! answered.
+
+use crate::world::World;
+use quorba_engine::NodeSnapshot;
+use quorba_engine::order::StateName;
+use quorba_engine::replica::{MemberState, OutReason, PrimaryStatus};
+
+/// What is still missing, if anything is.
+pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Option<String> {
+    let mut ring = None;
+    for (node, snapshot) in snapshots.iter().enumerate() {
+        let Some(snapshot) = snapshot else { return Some(format!("n{node} does not run")) };
+        if snapshot.order.state != StateName::Operational {
+            return Some(format!("n{node} is in state {:?}", snapshot.order.state));
+        }
+        if snapshot.order.members.len() != world.plan.nodes {
+            return Some(format!("n{node} is in a view of {:?}", snapshot.order.members));
+        }
+        if *ring.get_or_insert(snapshot.order.ring) != snapshot.order.ring {
+            return Some(format!("n{node} is in another view than n0"));
+        }
+        if snapshot.primary != PrimaryStatus::Primary {
+            return Some(format!("n{node} is {:?}", snapshot.primary));
+        }
+        if let Some(text) = members_missing(world, node, snapshot) {
+            return Some(text);
+        }
+    }
+    world
+        .clients
+        .iter()
+        .find(|client| !client.is_idle() && !world.checks.groups[client.plan.group].dead)
+        .map(|client| format!("a call has no answer: {}", client.describe()))
+}
+
+fn members_missing(world: &World, node: usize, snapshot: &NodeSnapshot) -> Option<String> {
+    for (group, table) in snapshot.groups.iter().enumerate() {
+        if world.checks.groups[group].dead {
+            continue;
+        }
+        if table.queued > 0 {
+            return Some(format!("n{node} g{group} has {} requests to execute", table.queued));
+        }
+        for (member, state) in &table.members {
+            let fine = match state {
+                MemberState::In { .. } => true,
+                MemberState::Out { reason: OutReason::NoStateObject, .. } => true,
+                _ => false,
+            };
+            if !fine {
+                return Some(format!("n{node} says of g{group} that member {member} is {state:?}"));
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,59 @@
+//! Memory is bounded: what is kept follows what is open, not how long the node has run.
+
+use crate::world::World;
+use quorba_engine::NodeSnapshot;
+
+/// Packets that a ring may keep.
+const LOG_PACKETS_MAX: usize = 9_000;
+/// Events that may wait in the simulation itself.
+const EVENTS_MAX: usize = 200_000;
+
+pub(super) fn check(
+    world: &World,
+    snapshots: &[Option<NodeSnapshot>],
+) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    let mut say = |text| found.push(("memory", text));
+    if world.queue.len() > EVENTS_MAX {
+        say(format!("{} events wait: somebody sends without end", world.queue.len()));
+    }
+    for (node, snapshot) in snapshots.iter().enumerate() {
+        let Some(snapshot) = snapshot else { continue };
+        if snapshot.order.log_packets > LOG_PACKETS_MAX {
+            say(format!("n{node} keeps {} packets", snapshot.order.log_packets));
+        }
+        if snapshot.order.misfits > 0 {
+            say(format!("n{node} saw {} chunks that do not fit", snapshot.order.misfits));
+        }
+    }
+    found
+}
+
+/// When nobody waits for anything.
+pub(super) fn check_quiet(
+    world: &World,
+    snapshots: &[Option<NodeSnapshot>],
+) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    for (node, snapshot) in snapshots.iter().enumerate() {
+        let Some(snapshot) = snapshot else { continue };
+        for (group, counters) in snapshot.gateway.groups.iter().enumerate() {
+            let facts = &world.checks.groups[group];
+            if counters.pending > 0 && !facts.dead {
+                let text = format!("n{node} g{group} still keeps {} requests", counters.pending);
+                found.push(("memory", text));
+            }
+        }
+        for (group, table) in snapshot.groups.iter().enumerate() {
+            let named = world.ledger.calls.values().filter(|c| c.group == group && c.named).count();
+            let windows: usize = world.clients.iter().map(|client| client.plan.window).sum();
+            // Of each gateway, the requests since its oldest open one was taken in.
+            let most = named + 2 * windows * (world.plan.nodes + 1) + 200;
+            if table.retained > most {
+                let text = format!("n{node} g{group} remembers {} requests", table.retained);
+                found.push(("memory", text));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,291 @@
+//! The promises, one checker per file, and what they remember of a run.
+//!
+//! What they are not: part of the simulation; a checker looks and changes nothing. Invariant: each
+//! can fail; the canaries show it.
+
+mod acknowledged;
+mod at_most_once;
+mod equality;
+mod exactly_once;
+mod liveness;
+mod memory;
+mod one_order;
+mod one_primary;
+mod real_time;
+mod replies;
+
+use crate::ledger::{Call, Outcome};
+use crate::plan::Plan;
+use crate::servant::{Log, Mark, Reference};
+use crate::server::Server;
+use crate::world::World;
+use quorba_base::Instant;
+use quorba_engine::replica::primary::Basis;
+use quorba_engine::replica::{Event as ReplicaEvent, GroupId, MemberState, OutReason};
+use quorba_engine::{Event as EngineEvent, NodeSnapshot};
+
+/// More are not collected.
+const VIOLATIONS_MAX: usize = 10;
+
+/// A promise that was broken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Which one, by the name of its checker.
+    pub invariant: &'static str,
+    /// Virtual nanoseconds.
+    pub at_ns: u64,
+    /// How.
+    pub text: String,
+}
+
+/// What is remembered per group.
+#[derive(Clone, Default)]
+pub(crate) struct GroupFacts {
+    pub(crate) positions: one_primary::Positions,
+    pub(crate) order: real_time::Order,
+    /// When state was last lost for a reason that the fault model excuses.
+    pub(crate) lost_at: Option<Instant>,
+    /// No member has the state any more, and none will.
+    pub(crate) dead: bool,
+}
+
+impl GroupFacts {
+    /// Whether the promises hold for a call: it began after the last excused loss.
+    pub(crate) fn counts(&self, call: &Call) -> bool {
+        self.lost_at.is_none_or(|at| call.invoked > at)
+    }
+}
+
+/// See the module's text.
+pub(crate) struct Checks {
+    pub(crate) violations: Vec<Violation>,
+    pub(crate) groups: Vec<GroupFacts>,
+    decisions: one_primary::Decisions,
+    /// A majority may lose its memory in this run.
+    pub(crate) catastrophe: bool,
+    pub(crate) crashes: u64,
+    pub(crate) server_ends: u64,
+    pub(crate) losses: u64,
+}
+
+impl Checks {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            violations: Vec::new(),
+            groups: vec![GroupFacts::default(); plan.groups.len()],
+            decisions: one_primary::Decisions::default(),
+            catastrophe: plan.catastrophe,
+            crashes: 0,
+            server_ends: 0,
+            losses: 0,
+        }
+    }
+
+    pub(crate) fn violate(&mut self, invariant: &'static str, at: Instant, text: String) {
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(Violation { invariant, at_ns: at.as_nanos(), text });
+        }
+    }
+
+    pub(crate) fn node_crashed(&mut self, _node: usize) {
+        self.crashes += 1;
+    }
+
+    pub(crate) fn server_ended(&mut self, _server: &Server) {
+        self.server_ends += 1;
+    }
+
+    /// A client got a reply.
+    pub(crate) fn acknowledged(
+        &mut self,
+        now: Instant,
+        reference: Reference,
+        call: &Call,
+        mark: Mark,
+    ) {
+        let facts = &mut self.groups[call.group];
+        if !facts.counts(call) {
+            return;
+        }
+        let conflict = facts.positions.note(reference, call, mark);
+        let late = facts.order.note(now, reference, call, mark);
+        for (invariant, text) in
+            [("one primary", conflict), ("real time", late)].into_iter().filter_map(both)
+        {
+            self.violate(invariant, now, text);
+        }
+    }
+
+    /// State was lost in a way that the fault model excuses.
+    pub(crate) fn lost(&mut self, now: Instant, group: usize) {
+        self.losses += 1;
+        let facts = &mut self.groups[group];
+        facts.lost_at = Some(now);
+        facts.positions = one_primary::Positions::default();
+        facts.order = real_time::Order::default();
+    }
+}
+
+fn both<A, B>((a, b): (A, Option<B>)) -> Option<(A, B)> {
+    b.map(|b| (a, b))
+}
+
+/// A member that is in and serves, with its log.
+pub(crate) struct Serving<'a> {
+    pub(crate) node: usize,
+    pub(crate) server: usize,
+    pub(crate) log: &'a Log,
+}
+
+impl World {
+    /// An event of a node's engine.
+    pub(crate) fn note_event(&mut self, node: usize, event: &EngineEvent) {
+        match event {
+            EngineEvent::Replica(event) => {
+                self.say(|| format!("n{node} {}", describe(event)));
+                self.note_replica_event(node, event);
+            }
+            EngineEvent::View(view) => {
+                self.say(|| {
+                    format!("n{node} {:?} view {} {:?}", view.kind, view.ring, view.members)
+                });
+            }
+            EngineEvent::Refused { node: other, reason } => {
+                self.transcript.whisper(self.now, || {
+                    format!("n{node} refuses a datagram of {other}: {reason:?}")
+                });
+            }
+        }
+    }
+
+    fn note_replica_event(&mut self, node: usize, event: &ReplicaEvent) {
+        match event {
+            ReplicaEvent::Primary { view, members, current, basis } => {
+                let nodes = self.plan.nodes;
+                let broken = self.checks.decisions.note(nodes, *view, *members, *current, *basis);
+                if let Some(text) = broken {
+                    self.checks.violate("one primary", self.now, format!("n{node}: {text}"));
+                }
+                if matches!(basis, Basis::MemoryLost | Basis::ColdStart) {
+                    self.memory_lost(node, *basis);
+                }
+            }
+            ReplicaEvent::Member {
+                group,
+                state: MemberState::Out { reason: OutReason::TotalLoss, .. },
+                ..
+            } => self.checks.groups[usize::from(group.0)].dead = true,
+            ReplicaEvent::Member { group, state: MemberState::In { .. }, .. } => {
+                self.checks.groups[usize::from(group.0)].dead = false;
+            }
+            _ => {}
+        }
+    }
+
+    fn memory_lost(&mut self, node: usize, basis: Basis) {
+        if !self.checks.catastrophe {
+            let text = format!("n{node} decided {basis:?}, but no majority ever crashed at once");
+            self.checks.violate("one primary", self.now, text);
+        }
+        for group in 0..self.plan.groups.len() {
+            self.checks.lost(self.now, group);
+        }
+    }
+
+    /// Compares the nodes with each other, in the middle of a run.
+    pub(crate) fn inspect(&mut self) {
+        self.note_memory();
+        let snapshots = self.snapshots();
+        let mut found = Vec::new();
+        found.extend(one_order::check(self, &snapshots));
+        found.extend(memory::check(self, &snapshots));
+        for (invariant, text) in found {
+            self.checks.violate(invariant, self.now, text);
+        }
+    }
+
+    /// Everything that must hold when all is quiet again.
+    pub(crate) fn conclude(&mut self) {
+        let snapshots = self.snapshots();
+        let mut found = Vec::new();
+        for group in 0..self.plan.groups.len() {
+            let serving = self.serving(&snapshots, group);
+            found.extend(equality::check(&serving));
+            for member in &serving {
+                found.extend(exactly_once::check(self, group, member));
+                found.extend(at_most_once::check(self, group, member));
+                if self.checks.groups[group].dead {
+                    continue;
+                }
+                found.extend(acknowledged::check(self, group, member));
+                found.extend(replies::check(self, group, member));
+            }
+        }
+        found.extend(memory::check_quiet(self, &snapshots));
+        for (invariant, text) in found {
+            self.checks.violate(invariant, self.now, text);
+        }
+    }
+
+    pub(crate) fn snapshots(&self) -> Vec<Option<NodeSnapshot>> {
+        self.hosts.iter().map(|host| host.node.as_ref().map(|node| node.snapshot())).collect()
+    }
+
+    /// Whether everything runs again; if not, why.
+    pub(crate) fn unsettled(&self) -> Option<String> {
+        liveness::unsettled(self, &self.snapshots())
+    }
+
+    /// The members of `group` that are in and serve, in their own node's opinion.
+    pub(crate) fn serving(
+        &self,
+        snapshots: &[Option<NodeSnapshot>],
+        group: usize,
+    ) -> Vec<Serving<'_>> {
+        let mut serving = Vec::new();
+        for (node, snapshot) in snapshots.iter().enumerate() {
+            let Some(snapshot) = snapshot else { continue };
+            let table = &snapshot.groups[group];
+            let is_in = table.members.iter().any(|(member, state)| {
+                usize::from(member.index()) == node && matches!(state, MemberState::In { .. })
+            });
+            let supervisor = self.hosts[node].supervisors[group].as_ref();
+            let Some(server) = supervisor.and_then(|s| s.server) else { continue };
+            if is_in && table.local == Some("serving") && self.servers[server].alive {
+                serving.push(Serving { node, server, log: &self.servers[server].log });
+            }
+        }
+        serving
+    }
+}
+
+fn describe(event: &ReplicaEvent) -> String {
+    match event {
+        ReplicaEvent::Primary { view, members, current, basis } => {
+            let (seq, by) = (view.seq, view.representative);
+            format!("primary {seq}:{by} of {members:?}, up to date {current:?} ({basis:?})")
+        }
+        ReplicaEvent::Blocked { view, reason } => {
+            format!("blocked {}:{}: {}", view.seq, view.representative, reason.text())
+        }
+        ReplicaEvent::Member { group: GroupId(group), node, state } => {
+            format!("g{group} member {node} {state:?}")
+        }
+        ReplicaEvent::Opened { group: GroupId(group) } => format!("g{group} takes requests"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Replies that still count, by call.
+pub(crate) fn acknowledged_calls(
+    world: &World,
+    group: usize,
+) -> impl Iterator<Item = (Reference, &Call, Mark)> {
+    let facts = &world.checks.groups[group];
+    world.ledger.calls.iter().filter_map(move |(reference, call)| match call.outcome {
+        Outcome::Acknowledged { mark, .. } if call.group == group && facts.counts(call) => {
+            Some((*reference, call, mark))
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,78 @@
+//! Promise 3: members that serve in the same view execute the same requests in the same order,
+//! and nodes of the same view agree on what was delivered.
+
+use super::Serving;
+use crate::world::World;
+use quorba_engine::NodeSnapshot;
+use quorba_engine::replica::PrimaryStatus;
+
+pub(super) fn check(
+    world: &World,
+    snapshots: &[Option<NodeSnapshot>],
+) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    for group in 0..world.plan.groups.len() {
+        let serving = world.serving(snapshots, group);
+        for (index, one) in serving.iter().enumerate() {
+            for other in &serving[index + 1..] {
+                if same_view(snapshots, one.node, other.node) {
+                    found.extend(compare_logs(one, other));
+                }
+            }
+        }
+        for one in 0..snapshots.len() {
+            for other in one + 1..snapshots.len() {
+                found.extend(compare_tables(snapshots, one, other, group));
+            }
+        }
+    }
+    found
+}
+
+fn primary(snapshots: &[Option<NodeSnapshot>], node: usize) -> Option<&NodeSnapshot> {
+    snapshots[node].as_ref().filter(|snapshot| snapshot.primary == PrimaryStatus::Primary)
+}
+
+fn same_view(snapshots: &[Option<NodeSnapshot>], one: usize, other: usize) -> bool {
+    match (primary(snapshots, one), primary(snapshots, other)) {
+        (Some(one), Some(other)) => one.order.ring.is_some() && one.order.ring == other.order.ring,
+        _ => false,
+    }
+}
+
+fn compare_logs(one: &Serving<'_>, other: &Serving<'_>) -> Option<(&'static str, String)> {
+    let common = one.log.len().min(other.log.len());
+    if one.log.mark(common) == other.log.mark(common) {
+        return None;
+    }
+    let (a, b) = (one.log.references(), other.log.references());
+    let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let text = format!(
+        "n{} and n{} serve in one view, but executed different requests at {}: {:x} and {:x}",
+        one.node,
+        other.node,
+        same + 1,
+        a[same].0,
+        b[same].0
+    );
+    Some(("one order", text))
+}
+
+fn compare_tables(
+    snapshots: &[Option<NodeSnapshot>],
+    one: usize,
+    other: usize,
+    group: usize,
+) -> Option<(&'static str, String)> {
+    if !same_view(snapshots, one, other) {
+        return None;
+    }
+    let a = primary(snapshots, one)?.groups[group].history;
+    let b = primary(snapshots, other)?.groups[group].history;
+    if a.count != b.count || a.digest == b.digest {
+        return None;
+    }
+    let count = a.count;
+    let text = format!("n{one} and n{other} were delivered {count} requests, not the same ones");
+    Some(("one order", text))
+}

@@ -1,0 +1,367 @@
+//! Node processes: their start and end, their inputs, and the effects that they ask for.
+//!
+//! Invariant: effects are carried out in the order in which the engine gave them, and a process
+//! that ends midway leaves the rest undone.
+
+use crate::event::Event;
+use crate::host::{Clock, Host, Input};
+use crate::plan::{AckPlan, GroupPlan};
+use crate::stream::{Callee, Segment, Side, StreamId};
+use crate::world::{World, ms, node_id, us};
+use bytes::BytesMut;
+use quorba_base::{Duration, Instant, NodeSet};
+use quorba_engine::order::{Boot, Config, Destination, DomainKey, Timing};
+use quorba_engine::replica::{Ack, DownReason, GroupConfig, GroupId, PrimaryStatus, TotalLoss};
+use quorba_engine::{ConnectionId, GatewayLimits, GroupSettings, Node, NodeConfig, Output};
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Datagrams that a socket keeps while its process does not read.
+const SOCKET_DATAGRAMS: usize = 400;
+/// Wake-ups at one time after which a node is said to spin.
+const SPINS_MAX: u32 = 10_000;
+/// TimeT (100 ns since 1582) at the beginning of the run.
+const WALL_CLOCK: u64 = 0x01ee_0000_0000_0000;
+/// The gap between the incarnations of two boots.
+const INCARNATION_STEP: u64 = 1_000_000;
+
+impl World {
+    pub(crate) fn plan_boot(&mut self, node: usize, wait: Duration) {
+        self.hosts[node].boot += 1;
+        let boot = self.hosts[node].boot;
+        self.queue.push(self.now + wait, Event::Boot { node, boot });
+    }
+
+    pub(crate) fn boot(&mut self, node: usize, boot: u64) {
+        if self.hosts[node].boot != boot || self.hosts[node].is_up() {
+            return;
+        }
+        let config = self.node_config(node);
+        let drift = self.plan.drift_ppm;
+        let drift = self.rng.between(0, 2 * drift) as i64 - drift as i64;
+        let host = &mut self.hosts[node];
+        host.clock = Clock::new(self.now, drift);
+        host.paused_until = None;
+        host.busy_until = Instant::ZERO;
+        host.inbox.clear();
+        host.armed = None;
+        host.crash_after = None;
+        host.powered = true;
+        host.stopping = false;
+        host.node = Some(Node::new(config, Instant::ZERO));
+        self.say(|| format!("n{node} starts (boot {boot})"));
+        self.drain(node);
+        self.arm(node);
+        for group in 0..self.plan.groups.len() {
+            self.begin_supervision(node, GroupId(group as u16));
+        }
+    }
+
+    fn node_config(&mut self, node: usize) -> NodeConfig {
+        let plan = &self.plan;
+        let mut salt = [0; 16];
+        salt[..8].copy_from_slice(&self.rng.next().to_be_bytes());
+        salt[8..].copy_from_slice(&self.rng.next().to_be_bytes());
+        let skew = self.rng.below(2 * plan.wall_skew_ms + 1);
+        let disk = &mut self.hosts[node].disk;
+        disk.incarnation += INCARNATION_STEP;
+        let elapsed = self.now.as_nanos() / 100;
+        NodeConfig {
+            order: Config {
+                me: node_id(node),
+                nodes: NodeSet::first(plan.nodes),
+                domain_key: DomainKey::new([7; 32]),
+                domain_digest: 42,
+                datagram_bytes_max: plan.datagram_bytes_max,
+                encrypt: plan.encrypt,
+                accelerated: plan.accelerated,
+                timing: Timing::default(),
+            },
+            boot: Boot { incarnation: disk.incarnation, salt, ring_seq_min: disk.ring_seq },
+            bootstrapped: disk.bootstrapped,
+            groups: plan.groups.iter().map(|g| settings(g, plan.unavailable_wait_ms)).collect(),
+            limits: GatewayLimits {
+                request: ms(plan.request_ms),
+                ..GatewayLimits::default()
+            },
+            wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
+        }
+    }
+
+    /// The process ends. `silent`: the whole host does, and tells nobody.
+    pub(crate) fn crash(&mut self, node: usize, silent: bool) {
+        if self.hosts[node].node.take().is_none() {
+            return;
+        }
+        self.say(|| format!("n{node} {}", if silent { "loses power" } else { "crashes" }));
+        let host = &mut self.hosts[node];
+        host.inbox.clear();
+        host.amnesic = true;
+        host.powered = !silent;
+        host.crash_after = None;
+        self.checks.node_crashed(node);
+        for group in 0..self.plan.groups.len() {
+            self.end_supervision(node, GroupId(group as u16), silent);
+        }
+        self.forget_streams_of(node, silent);
+        if silent {
+            return;
+        }
+        for other in 0..self.plan.nodes {
+            if other != node && self.hosts[other].is_up() && self.rng.per_mille(500) {
+                let boot = self.hosts[other].boot;
+                let wait = us(self.rng.between(50, 2_000));
+                self.queue.push(self.now + wait, Event::PeerLost { node: other, boot, lost: node });
+            }
+        }
+    }
+
+    pub(crate) fn peer_lost(&mut self, node: usize, boot: u64, lost: usize) {
+        // Evidence of a dead process counts only as long as it is dead.
+        if self.hosts[node].boot == boot && !self.hosts[lost].is_up() {
+            self.deliver(node, Input::PeerLost(node_id(lost)));
+        }
+    }
+
+    pub(crate) fn datagram(&mut self, to: usize, bytes: BytesMut) {
+        let waiting = |host: &Host| {
+            host.inbox.iter().filter(|input| matches!(input, Input::Datagram(_))).count()
+        };
+        if self.hosts[to].is_blocked(self.now) && waiting(&self.hosts[to]) >= SOCKET_DATAGRAMS {
+            return;
+        }
+        self.deliver(to, Input::Datagram(bytes));
+    }
+
+    /// Hands an input to a node, now or when it looks again.
+    pub(crate) fn deliver(&mut self, node: usize, input: Input) {
+        let host = &mut self.hosts[node];
+        if host.node.is_none() {
+            return;
+        }
+        if host.is_blocked(self.now) || !host.inbox.is_empty() {
+            host.inbox.push_back(input);
+            return;
+        }
+        self.handle(node, input);
+        self.arm(node);
+    }
+
+    fn handle(&mut self, node: usize, input: Input) {
+        self.transcript.whisper(self.now, || format!("n{node} <- {}", input.name()));
+        let host = &mut self.hosts[node];
+        let Some(engine) = &mut host.node else { return };
+        let now = host.clock.local(self.now);
+        match input {
+            Input::Datagram(bytes) => engine.handle_datagram(now, bytes),
+            Input::PeerLost(lost) => engine.handle_peer_lost(now, lost),
+            Input::ClientOpened(stream, group) => {
+                let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
+                engine.handle_client_opened(now, ConnectionId(stream.0), group, peer);
+            }
+            Input::ClientBytes(stream, bytes) => {
+                engine.handle_client_bytes(now, ConnectionId(stream.0), &bytes);
+            }
+            Input::ClientClosed(stream) => {
+                engine.handle_client_closed(now, ConnectionId(stream.0));
+            }
+            Input::ServerUp(group) => engine.handle_server_up(now, group),
+            Input::ServerDown(group, reason) => engine.handle_server_down(now, group, reason),
+            Input::ServerConnected(group, channel) => {
+                engine.handle_server_connected(now, group, channel);
+            }
+            Input::ServerClosed(group, channel) => {
+                engine.handle_server_closed(now, group, channel);
+            }
+            Input::ServerBytes(group, channel, bytes) => {
+                engine.handle_server_bytes(now, group, channel, &bytes);
+            }
+            Input::Stop => engine.handle_stop(now),
+        }
+        self.drain(node);
+        let host = &mut self.hosts[node];
+        if host.slow_us > 0 {
+            host.busy_until = self.now + us(host.slow_us);
+        }
+    }
+
+    /// A timer, or the end of a pause: look at everything that has come.
+    pub(crate) fn wake(&mut self, node: usize, boot: u64) {
+        if self.hosts[node].boot != boot || !self.hosts[node].is_up() {
+            return;
+        }
+        if self.hosts[node].armed == Some(self.now) {
+            self.hosts[node].armed = None;
+        }
+        while !self.hosts[node].is_blocked(self.now) {
+            let Some(input) = self.hosts[node].inbox.pop_front() else { break };
+            self.handle(node, input);
+        }
+        let host = &mut self.hosts[node];
+        if !host.is_blocked(self.now) && host.node.is_some() {
+            host.paused_until = None;
+            let now = host.clock.local(self.now);
+            let engine = host.node.as_mut().expect("just looked");
+            if engine.poll_timeout().is_some_and(|at| at <= now) {
+                host.spins += 1;
+                engine.handle_timeout(now);
+                self.drain(node);
+            }
+        }
+        self.arm(node);
+    }
+
+    /// Plans the next wake-up.
+    fn arm(&mut self, node: usize) {
+        let host = &mut self.hosts[node];
+        let Some(engine) = &host.node else { return };
+        let mut at = engine.poll_timeout().map(|local| host.clock.global(local));
+        if !host.inbox.is_empty() {
+            at = Some(self.now);
+        }
+        let Some(at) = at else { return };
+        let free = host.paused_until.unwrap_or(Instant::ZERO).max(host.busy_until);
+        let at = at.max(self.now).max(free);
+        if at > self.now {
+            host.spins = 0;
+        } else if host.spins > SPINS_MAX {
+            let text = format!("n{node} asks to be woken at a time that has passed, for ever");
+            self.checks.violate("liveness", self.now, text);
+            return;
+        }
+        if host.armed != Some(at) {
+            host.armed = Some(at);
+            let boot = host.boot;
+            self.queue.push(at, Event::Wake { node, boot });
+        }
+    }
+
+    pub(crate) fn pause(&mut self, node: usize, time: Duration) {
+        if self.hosts[node].is_up() {
+            self.say(|| format!("n{node} stands still for {} ms", time.as_millis()));
+            let host = &mut self.hosts[node];
+            let until = self.now + time;
+            host.paused_until = Some(until);
+            host.armed = Some(until);
+            let boot = host.boot;
+            self.queue.push(until, Event::Wake { node, boot });
+        }
+    }
+
+    // -- effects ----------------------------------------------------------------------------
+
+    fn drain(&mut self, node: usize) {
+        loop {
+            if self.hosts[node].crash_after == Some(0) {
+                self.crash(node, false);
+                self.plan_restart(node);
+                return;
+            }
+            let host = &mut self.hosts[node];
+            let Some(output) = host.node.as_mut().and_then(Node::poll) else { return };
+            if let Some(left) = &mut host.crash_after {
+                *left -= 1;
+            }
+            self.carry_out(node, output);
+        }
+    }
+
+    fn carry_out(&mut self, node: usize, output: Output) {
+        match output {
+            Output::Datagram { to, datagram } => {
+                self.transcript.mix_bytes(&datagram);
+                match to {
+                    Destination::Node(other) => {
+                        self.transmit(node, usize::from(other.index()), &datagram);
+                    }
+                    Destination::Others => {
+                        for other in (0..self.plan.nodes).filter(|other| *other != node) {
+                            self.transmit(node, other, &datagram);
+                        }
+                    }
+                }
+            }
+            Output::ClientSend { connection, bytes } => {
+                self.transcript.mix_bytes(&bytes);
+                self.send(StreamId(connection.0), Side::Callee, Segment::Bytes(bytes));
+            }
+            Output::ClientPause { connection } => {
+                if let Some(stream) = self.streams.get_mut(&StreamId(connection.0)) {
+                    stream.paused = true;
+                    stream.resuming = false;
+                }
+            }
+            Output::ClientResume { connection } => self.resume(StreamId(connection.0)),
+            Output::ClientClose { connection, reason } => {
+                let id = StreamId(connection.0);
+                self.say(|| format!("n{node} closes s{}: {}", id.0, reason.text()));
+                self.send(id, Side::Callee, Segment::End);
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.hear_no_more(Side::Callee);
+                }
+            }
+            Output::Server { group, command } => self.command_server(node, group, command),
+            Output::PersistRing { ring_seq } => {
+                let disk = &mut self.hosts[node].disk;
+                disk.ring_seq = disk.ring_seq.max(ring_seq);
+            }
+            Output::PersistBootstrapped => self.hosts[node].disk.bootstrapped = true,
+            Output::Event(event) => self.note_event(node, &event),
+        }
+    }
+
+    fn transmit(&mut self, from: usize, to: usize, datagram: &[u8]) {
+        let (now, queue) = (self.now, &mut self.queue);
+        self.network.send(from, to, datagram, |delay, bytes| {
+            queue.push(now + delay, Event::Datagram { to, bytes });
+        });
+    }
+
+    /// Nodes in a primary component remember again.
+    pub(crate) fn note_memory(&mut self) {
+        for host in &mut self.hosts {
+            let Some(node) = &host.node else { continue };
+            if host.amnesic && node.snapshot().primary == PrimaryStatus::Primary {
+                host.amnesic = false;
+            }
+        }
+    }
+
+    /// Where a client's connection to a gateway leads now.
+    pub(crate) fn gateway_accepts(&self, node: usize) -> bool {
+        self.hosts[node].is_up() && !self.hosts[node].stopping
+    }
+
+    pub(crate) fn callee_node(callee: Callee) -> Option<usize> {
+        match callee {
+            Callee::Gateway { node, .. } => Some(node),
+            Callee::Server(_) => None,
+        }
+    }
+
+    pub(crate) fn report_server_down(&mut self, node: usize, group: GroupId) {
+        self.deliver(node, Input::ServerDown(group, DownReason::ServerExited));
+    }
+}
+
+fn settings(group: &GroupPlan, unavailable_wait_ms: u64) -> GroupSettings {
+    GroupSettings {
+        replica: GroupConfig {
+            members: NodeSet::from_bits(group.members),
+            state_object: group.state_object.then(|| crate::servant::STATE_KEY.into()),
+            ack: match group.ack {
+                AckPlan::Majority => Ack::Majority,
+                AckPlan::Safe => Ack::Safe,
+            },
+            on_total_loss: if group.fresh_after_loss {
+                TotalLoss::Fresh
+            } else {
+                TotalLoss::Stop
+            },
+            open_after: ms(group.open_after_ms),
+            server_reply: ms(group.server_reply_ms),
+            retention: Duration::from_secs(300),
+            message_bytes_max: 16 << 20,
+        },
+        unavailable_wait: ms(unavailable_wait_ms),
+    }
+}

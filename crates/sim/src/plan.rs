@@ -1,0 +1,183 @@
+//! What a seed stands for: the domain, the load, and its own mix of faults (swarm testing).
+//!
+//! Invariant: a plan is a function of the seed and nothing else; leaving kinds of faults out is
+//! as important as mixing them, because some bugs need peace in between.
+
+use crate::fault::Fault;
+use crate::rng::Rng;
+use quorba_base::Duration;
+
+/// See the module's text. Times are in microseconds unless the name says otherwise.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) nodes: usize,
+    pub(crate) groups: Vec<GroupPlan>,
+    pub(crate) encrypt: bool,
+    pub(crate) accelerated: bool,
+    pub(crate) datagram_bytes_max: usize,
+    /// How long faults go on.
+    pub(crate) safety: Duration,
+    pub(crate) links: LinkPlan,
+    /// Kinds of faults that happen, and the mean time between two.
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) fault_every_us: u64,
+    /// A majority of nodes may lose its memory at once.
+    pub(crate) catastrophe: bool,
+    pub(crate) clients: Vec<ClientPlan>,
+    /// Clocks run at up to so many parts per million faster or slower.
+    pub(crate) drift_ppm: u64,
+    /// Wall clocks differ by up to so many milliseconds.
+    pub(crate) wall_skew_ms: u64,
+    pub(crate) unavailable_wait_ms: u64,
+    pub(crate) request_ms: u64,
+}
+
+/// What the network does to datagrams all the time, in chances per thousand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LinkPlan {
+    pub(crate) loss: u64,
+    pub(crate) duplicate: u64,
+    pub(crate) late: u64,
+    pub(crate) late_us: u64,
+    pub(crate) corrupt: u64,
+    pub(crate) delay_us: (u64, u64),
+}
+
+/// One group.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupPlan {
+    /// Bit per node.
+    pub(crate) members: u64,
+    pub(crate) ack: AckPlan,
+    pub(crate) fresh_after_loss: bool,
+    pub(crate) state_object: bool,
+    /// Servers that somebody else starts: they outlive their node.
+    pub(crate) foreign: bool,
+    pub(crate) execute_us: (u64, u64),
+    pub(crate) start_ms: u64,
+    pub(crate) backoff_ms: u64,
+    pub(crate) server_reply_ms: u64,
+    pub(crate) open_after_ms: u64,
+}
+
+/// When a reply is released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AckPlan {
+    Majority,
+    Safe,
+}
+
+/// One client.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientPlan {
+    pub(crate) group: usize,
+    /// Names its requests (FT_REQUEST) and repeats them until there is a reply.
+    pub(crate) names_requests: bool,
+    /// Calls that may be open at once.
+    pub(crate) window: usize,
+    pub(crate) think_us: u64,
+    pub(crate) padding_max: usize,
+    /// Chances per thousand of other calls than `append`.
+    pub(crate) peek: u64,
+    pub(crate) note: u64,
+    /// Bytes arrive in small pieces.
+    pub(crate) chopped: bool,
+    /// Repeats a call under the same reference after COMPLETED_NO.
+    pub(crate) repeats: bool,
+    /// How long it waits for a reply.
+    pub(crate) patience_ms: u64,
+    /// 0, 1 or 2.
+    pub(crate) minor_version: u8,
+    pub(crate) big_endian: bool,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub(crate) fn draw(seed: u64) -> Self {
+        let mut rng = Rng::new(seed).fork(0x91a4);
+        let nodes = rng.pick(&[3, 3, 3, 3, 4, 5, 5]);
+        let corrupt = if rng.per_mille(200) { rng.between(1, 30) } else { 0 };
+        let links = LinkPlan {
+            loss: if rng.per_mille(350) { rng.between(1, 80) } else { 0 },
+            duplicate: if rng.per_mille(250) { rng.between(1, 100) } else { 0 },
+            late: if rng.per_mille(300) { rng.between(1, 60) } else { 0 },
+            late_us: rng.pick(&[500, 3_000, 20_000]),
+            corrupt,
+            delay_us: rng.pick(&[(20, 60), (20, 60), (50, 300), (500, 2_000)]),
+        };
+        let groups = rng.pick(&[1, 1, 1, 2]);
+        let groups = (0..groups).map(|_| GroupPlan::draw(&mut rng, nodes)).collect::<Vec<_>>();
+        let clients = 1 + rng.index(5);
+        let clients =
+            (0..clients).map(|_| ClientPlan::draw(&mut rng, groups.len())).collect::<Vec<_>>();
+        let kept = rng.pick(&[0, 1, 2, 3, 5, 8, 100]);
+        let catastrophe = rng.per_mille(60);
+        let mut faults: Vec<Fault> =
+            Fault::ALL.iter().copied().filter(|f| catastrophe || !f.needs_catastrophe()).collect();
+        rng.shuffle(&mut faults);
+        faults.truncate(kept);
+        Self {
+            nodes,
+            groups,
+            encrypt: corrupt > 0 || rng.per_mille(250),
+            accelerated: rng.per_mille(400),
+            datagram_bytes_max: rng.pick(&[1400, 1400, 1400, 9000, 65_000]),
+            safety: Duration::from_millis(rng.pick(&[2_000, 4_000, 8_000, 15_000])),
+            links,
+            faults,
+            fault_every_us: rng.pick(&[50_000, 200_000, 500_000, 1_500_000]),
+            catastrophe,
+            clients,
+            drift_ppm: rng.pick(&[0, 0, 100, 20_000]),
+            wall_skew_ms: rng.pick(&[0, 10, 60_000, 7_200_000]),
+            unavailable_wait_ms: rng.pick(&[1_000, 5_000, 20_000]),
+            request_ms: rng.pick(&[10_000, 30_000, 60_000]),
+        }
+    }
+}
+
+impl GroupPlan {
+    fn draw(rng: &mut Rng, nodes: usize) -> Self {
+        let all = (1 << nodes) - 1;
+        let members = if rng.per_mille(750) {
+            all
+        } else {
+            let mut members = rng.below(all) + 1;
+            if members.count_ones() < 2 {
+                members = all;
+            }
+            members
+        };
+        Self {
+            members,
+            ack: if rng.per_mille(150) { AckPlan::Safe } else { AckPlan::Majority },
+            fresh_after_loss: rng.per_mille(200),
+            state_object: !rng.per_mille(60),
+            foreign: rng.per_mille(120),
+            execute_us: rng.pick(&[(5, 20), (50, 200), (1_000, 4_000), (10, 20_000)]),
+            start_ms: rng.pick(&[5, 50, 500]),
+            backoff_ms: rng.pick(&[20, 100, 1_000]),
+            server_reply_ms: rng.pick(&[500, 2_000, 5_000]),
+            open_after_ms: rng.pick(&[500, 3_000]),
+        }
+    }
+}
+
+impl ClientPlan {
+    fn draw(rng: &mut Rng, groups: usize) -> Self {
+        Self {
+            group: rng.index(groups),
+            names_requests: rng.per_mille(400),
+            window: rng.pick(&[1, 1, 1, 4, 16]),
+            think_us: rng.pick(&[0, 1_000, 10_000, 100_000]),
+            padding_max: rng.pick(&[0, 0, 100, 2_000, 20_000]),
+            peek: rng.pick(&[0, 100, 400]),
+            note: rng.pick(&[0, 0, 50]),
+            chopped: rng.per_mille(150),
+            repeats: rng.per_mille(600),
+            patience_ms: rng.pick(&[1_000, 5_000, 40_000]),
+            minor_version: rng.pick(&[0, 1, 2, 2, 2]),
+            big_endian: rng.per_mille(300),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The replicated service of the simulation: a log of references, spoken to in plain GIOP.
+//!
+//! `append` writes a reference at the end and answers with its place and the digest of the log up
+//! to it; `peek` answers with the log's length and digest; `note` is an `append` that nobody
+//! answers (a oneway). A reply thus pins the whole history that caused it, and two replies show
+//! whether their histories agree.
+//!
+//! Invariants: deterministic; a log's digests are the function of its references alone.
+
+use crate::rng::finish;
+use bytes::Bytes;
+use quorba_giop::build::{self, RequestHead};
+use quorba_giop::{
+    Completion, Endian, ExceptionKind, Message, ReplyStatus, Request, ResponseFlags,
+    SystemException, Version,
+};
+
+/// Object key of the log.
+pub(crate) const LOG_KEY: &[u8] = b"log";
+/// Object key of its FT::Checkpointable.
+pub(crate) const STATE_KEY: &[u8] = b"log-state";
+
+/// Names one logical call of a client, in all its repetitions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Reference(pub(crate) u64);
+
+/// A position in a log: how many references, and what they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Mark {
+    /// References up to here.
+    pub(crate) length: u64,
+    /// Of all of them, in their order.
+    pub(crate) digest: u64,
+}
+
+impl Mark {
+    const EMPTY: Self = Self { length: 0, digest: 0x71ed_270b };
+}
+
+/// The service's state.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Log {
+    references: Vec<Reference>,
+    digests: Vec<u64>,
+}
+
+impl Log {
+    pub(crate) fn len(&self) -> u64 {
+        self.references.len() as u64
+    }
+
+    pub(crate) fn references(&self) -> &[Reference] {
+        &self.references
+    }
+
+    /// The digest of the first `length` references.
+    pub(crate) fn mark(&self, length: u64) -> Mark {
+        match length.checked_sub(1) {
+            None => Mark::EMPTY,
+            Some(last) => Mark { length, digest: self.digests[last as usize] },
+        }
+    }
+
+    pub(crate) fn end(&self) -> Mark {
+        self.mark(self.len())
+    }
+
+    pub(crate) fn append(&mut self, reference: Reference) -> Mark {
+        let digest = finish(self.end().digest.rotate_left(1) ^ reference.0);
+        self.references.push(reference);
+        self.digests.push(digest);
+        self.end()
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        self.references.iter().flat_map(|reference| reference.0.to_be_bytes()).collect()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() % 8 != 0 {
+            return None;
+        }
+        let mut log = Self::default();
+        for chunk in bytes.chunks_exact(8) {
+            log.append(Reference(u64::from_be_bytes(chunk.try_into().expect("eight bytes"))));
+        }
+        Some(log)
+    }
+}
+
+/// What a request asks of the service.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Operation {
+    /// Write a reference.
+    Append(Reference),
+    /// Look.
+    Peek,
+    /// `get_state`.
+    GetState,
+    /// `set_state`.
+    SetState(Vec<u8>),
+    /// Something else.
+    Unknown,
+}
+
+impl Operation {
+    pub(crate) fn of(request: &Request<'_>, endian: Endian) -> Self {
+        let mut reader = quorba_giop::cdr::Reader::at(
+            request.message_bytes(),
+            request.body_offset(),
+            endian,
+        );
+        match (request.object_key(), request.operation()) {
+            (Some(LOG_KEY), b"append" | b"note") => match reader.read_u64("reference") {
+                Ok(reference) => Self::Append(Reference(reference)),
+                Err(_) => Self::Unknown,
+            },
+            (Some(LOG_KEY), b"peek") => Self::Peek,
+            (Some(STATE_KEY), b"get_state") => Self::GetState,
+            (Some(STATE_KEY), b"set_state") => match reader.read_octets(usize::MAX, "state") {
+                Ok(state) => Self::SetState(state.to_vec()),
+                Err(_) => Self::Unknown,
+            },
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Executes it and gives the reply under `request_id`.
+    pub(crate) fn execute(
+        self,
+        log: &mut Log,
+        version: Version,
+        endian: Endian,
+        request_id: u32,
+    ) -> Bytes {
+        let good = ReplyStatus::NoException;
+        let mark = match self {
+            Self::Append(reference) => log.append(reference),
+            Self::Peek => log.end(),
+            Self::GetState => {
+                let state = log.to_bytes();
+                return build::reply(version, endian, request_id, good, |cdr| {
+                    cdr.write_octets(&state);
+                })
+                .bytes()
+                .clone();
+            }
+            Self::SetState(state) => match Log::from_bytes(&state) {
+                Some(new) => {
+                    *log = new;
+                    let reply = build::reply(version, endian, request_id, good, |_| {});
+                    return reply.bytes().clone();
+                }
+                None => return bad_param(version, endian, request_id),
+            },
+            Self::Unknown => return bad_param(version, endian, request_id),
+        };
+        build::reply(version, endian, request_id, good, |cdr| {
+            cdr.write_u64(mark.length);
+            cdr.write_u64(mark.digest);
+        })
+        .bytes()
+        .clone()
+    }
+}
+
+pub(crate) fn bad_param(version: Version, endian: Endian, request_id: u32) -> Bytes {
+    let exception =
+        SystemException { kind: ExceptionKind::BadParam, minor: 0, completed: Completion::No };
+    build::system_exception(version, endian, request_id, &exception).bytes().clone()
+}
+
+/// What a client wants to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wish {
+    /// `append`.
+    Append,
+    /// `peek`.
+    Peek,
+    /// `note`.
+    Note,
+}
+
+/// How a client writes its messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Dialect {
+    pub(crate) version: Version,
+    pub(crate) endian: Endian,
+}
+
+/// A client's request. `padding` bytes make it as large as one likes.
+pub(crate) fn request(
+    dialect: Dialect,
+    request_id: u32,
+    wish: Wish,
+    reference: Reference,
+    padding: usize,
+    contexts: &[(u32, &[u8])],
+) -> Message {
+    let operation: &[u8] = match wish {
+        Wish::Append => b"append",
+        Wish::Peek => b"peek",
+        Wish::Note => b"note",
+    };
+    let response_flags =
+        if wish == Wish::Note { ResponseFlags::None } else { ResponseFlags::WithTarget };
+    let head = RequestHead {
+        version: dialect.version,
+        endian: dialect.endian,
+        request_id,
+        response_flags,
+        object_key: LOG_KEY,
+        operation,
+        contexts,
+    };
+    build::request(&head, |cdr| {
+        cdr.write_u64(reference.0);
+        cdr.write_octets(&vec![reference.0 as u8; padding]);
+    })
+}

@@ -1,0 +1,80 @@
+//! A virtual server process: the log servant behind plain GIOP, one call after the other.
+//!
+//! What it is not: it knows nothing of Quorba. Invariant: a dead server does nothing.
+
+use crate::servant::{Log, Operation};
+use crate::stream::StreamId;
+use quorba_base::{Instant, NodeId};
+use quorba_engine::replica::GroupId;
+use quorba_giop::{Framer, FramerLimits, Message};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A call that a server got.
+#[derive(Clone, Debug)]
+pub(crate) struct Work {
+    pub(crate) stream: StreamId,
+    pub(crate) message: Message,
+    pub(crate) request_id: u32,
+    pub(crate) operation: Operation,
+    pub(crate) wants_reply: bool,
+}
+
+/// What a server does wrong next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Misdeed {
+    /// It answers with noise.
+    Garbage,
+    /// It raises an exception at `get_state` and `set_state`.
+    NoState,
+    /// Canary: it executes an `append` twice.
+    #[cfg(feature = "canaries")]
+    Twice,
+}
+
+/// See the module's text.
+pub(crate) struct Server {
+    pub(crate) node: usize,
+    pub(crate) id: NodeId,
+    pub(crate) group: GroupId,
+    pub(crate) alive: bool,
+    /// It accepts connections.
+    pub(crate) listening: bool,
+    pub(crate) log: Log,
+    pub(crate) links: BTreeMap<StreamId, Framer>,
+    pub(crate) queue: VecDeque<Work>,
+    pub(crate) running: Option<Work>,
+    /// Counts calls started, so that the end of an old one is recognised.
+    pub(crate) serial: u64,
+    /// It answers nothing until then.
+    pub(crate) hangs: bool,
+    pub(crate) slow_until: Instant,
+    pub(crate) misdeed: Option<Misdeed>,
+}
+
+impl Server {
+    pub(crate) fn new(node: usize, id: NodeId, group: GroupId) -> Self {
+        Self {
+            node,
+            id,
+            group,
+            alive: true,
+            listening: false,
+            log: Log::default(),
+            links: BTreeMap::new(),
+            queue: VecDeque::new(),
+            running: None,
+            serial: 0,
+            hangs: false,
+            slow_until: Instant::ZERO,
+            misdeed: None,
+        }
+    }
+
+    pub(crate) fn framer() -> Framer {
+        Framer::new(FramerLimits {
+            message_bytes_max: 16 << 20,
+            fragmented_requests_max: 4,
+            buffered_bytes_max: 20 << 20,
+        })
+    }
+}

@@ -1,0 +1,383 @@
+//! Server processes and their supervisors.
+//!
+//! Invariant: at most one process per supervisor; its node hears of it in the order in which
+//! things happened.
+
+use crate::event::Event;
+use crate::host::Input;
+use crate::servant::{Operation, bad_param};
+use crate::server::{Misdeed, Server, Work};
+use crate::stream::{Callee, Caller, Segment, Side, StreamId};
+use crate::world::{World, ms, node_id, us};
+use bytes::Bytes;
+use quorba_base::{Duration, Instant};
+use quorba_engine::replica::{DownReason, GroupId, ServerCommand};
+use quorba_giop::{Body, build};
+
+/// The longest pause between two starts of a server.
+const BACKOFF_MAX_MS: u64 = 10_000;
+/// A server that ran this long has recovered.
+const SETTLED: Duration = Duration::from_secs(10);
+
+impl World {
+    fn group_plan(&self, group: GroupId) -> &crate::plan::GroupPlan {
+        &self.plan.groups[usize::from(group.0)]
+    }
+
+    // -- supervision ------------------------------------------------------------------------
+
+    /// A node started: its supervisors start their servers, or find those of somebody else.
+    pub(crate) fn begin_supervision(&mut self, node: usize, group: GroupId) {
+        let backoff_ms = self.group_plan(group).backoff_ms;
+        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+            return;
+        };
+        supervisor.backoff_ms = backoff_ms;
+        self.order_server(node, group, Duration::ZERO);
+    }
+
+    /// A node's process ended. Servers that it started end with it.
+    pub(crate) fn end_supervision(&mut self, node: usize, group: GroupId, power_cut: bool) {
+        let foreign = self.group_plan(group).foreign && !power_cut;
+        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+            return;
+        };
+        supervisor.serial += 1;
+        if let Some(server) = supervisor.server
+            && !foreign
+        {
+            self.kill_server(server);
+        }
+    }
+
+    fn order_server(&mut self, node: usize, group: GroupId, wait: Duration) {
+        let boot = self.hosts[node].boot;
+        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+            return;
+        };
+        supervisor.serial += 1;
+        let serial = supervisor.serial;
+        self.queue.push(self.now + wait, Event::ServerStart { node, boot, group, serial });
+    }
+
+    pub(crate) fn start_server(&mut self, node: usize, boot: u64, group: GroupId, serial: u64) {
+        let host = &mut self.hosts[node];
+        let Some(supervisor) = &mut host.supervisors[usize::from(group.0)] else { return };
+        if host.boot != boot || host.node.is_none() || supervisor.serial != serial {
+            return;
+        }
+        let running = supervisor.server.filter(|server| self.servers[*server].alive);
+        let ready = if let Some(server) = running {
+            self.servers[server].listening = true;
+            us(500)
+        } else {
+            let server = self.servers.len();
+            supervisor.server = Some(server);
+            self.servers.push(Server::new(node, node_id(node), group));
+            self.servers[server].listening = true;
+            let start_ms = self.group_plan(group).start_ms;
+            us(self.rng.between(start_ms * 500, start_ms * 2_000))
+        };
+        let supervisor = self.hosts[node].supervisors[usize::from(group.0)].as_mut();
+        supervisor.expect("looked up above").started_at = self.now;
+        self.say(|| format!("n{node} g{} server starts", group.0));
+        self.tell(node, group, ready, None);
+    }
+
+    /// Plans news for a node, behind those that are on the way.
+    fn tell(&mut self, node: usize, group: GroupId, wait: Duration, down: Option<DownReason>) {
+        let at = self.now + wait;
+        let boot = self.hosts[node].boot;
+        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+            return;
+        };
+        supervisor.news_at = at.max(supervisor.news_at + Duration::from_nanos(1));
+        self.queue.push(supervisor.news_at, Event::ServerNews { node, boot, group, down });
+    }
+
+    pub(crate) fn server_news(
+        &mut self,
+        node: usize,
+        boot: u64,
+        group: GroupId,
+        down: Option<DownReason>,
+    ) {
+        if self.hosts[node].boot != boot {
+            return;
+        }
+        self.close_channels(node, group);
+        match down {
+            None => self.deliver(node, Input::ServerUp(group)),
+            Some(_) => self.report_server_down(node, group),
+        }
+    }
+
+    /// A server ends, by itself or because it is told to.
+    pub(crate) fn end_server(&mut self, server: usize) {
+        if !self.servers[server].alive {
+            return;
+        }
+        let (node, group) = (self.servers[server].node, self.servers[server].group);
+        self.kill_server(server);
+        if !self.hosts[node].is_up() || self.group_plan(group).foreign {
+            // Somebody else's server: its node sees no more than its connections end.
+            return;
+        }
+        let wait = us(self.rng.between(20, 3_000));
+        self.tell(node, group, wait, Some(DownReason::ServerExited));
+        self.restart_later(node, group);
+    }
+
+    fn restart_later(&mut self, node: usize, group: GroupId) {
+        let backoff_ms = self.group_plan(group).backoff_ms;
+        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+            return;
+        };
+        if self.now.since(supervisor.started_at) >= SETTLED {
+            supervisor.backoff_ms = backoff_ms;
+        }
+        let wait = ms(supervisor.backoff_ms) + ms(4);
+        supervisor.backoff_ms = (supervisor.backoff_ms * 2).min(BACKOFF_MAX_MS);
+        self.order_server(node, group, wait);
+    }
+
+    fn kill_server(&mut self, server: usize) {
+        let dead = &mut self.servers[server];
+        if !std::mem::replace(&mut dead.alive, false) {
+            return;
+        }
+        dead.listening = false;
+        dead.queue.clear();
+        dead.running = None;
+        let node = dead.node;
+        let links = std::mem::take(&mut dead.links);
+        self.say(|| format!("n{node} server {server} ends"));
+        for id in links.into_keys() {
+            let segment = if self.rng.per_mille(500) { Segment::Reset } else { Segment::End };
+            self.send(id, Side::Callee, segment);
+        }
+        self.checks.server_ended(&self.servers[server]);
+    }
+
+    // -- commands of the engine -------------------------------------------------------------
+
+    pub(crate) fn command_server(&mut self, node: usize, group: GroupId, command: ServerCommand) {
+        match command {
+            ServerCommand::Connect(channel) => {
+                let supervisor = self.hosts[node].supervisors[usize::from(group.0)].as_ref();
+                let server = supervisor.and_then(|s| s.server).expect("an up server was told of");
+                let boot = self.hosts[node].boot;
+                let caller = Caller::Node { node, boot, group, channel };
+                self.connect(caller, Callee::Server(server), false);
+            }
+            ServerCommand::Send(channel, bytes) => {
+                self.transcript.mix_bytes(&bytes);
+                if let Some(id) = self.channel(node, group, channel) {
+                    self.send(id, Side::Caller, Segment::Bytes(bytes));
+                }
+            }
+            ServerCommand::Close(channel) => {
+                if let Some(id) = self.channel(node, group, channel) {
+                    self.close_channel(id);
+                }
+            }
+            ServerCommand::Restart(reason) => {
+                self.say(|| format!("n{node} g{} restarts its server: {}", group.0, reason.text()));
+                self.close_channels(node, group);
+                self.restart_server(node, group);
+            }
+        }
+    }
+
+    fn restart_server(&mut self, node: usize, group: GroupId) {
+        let foreign = self.group_plan(group).foreign;
+        let Some(supervisor) = self.hosts[node].supervisors[usize::from(group.0)] else { return };
+        let Some(server) = supervisor.server else { return };
+        if foreign {
+            // Nobody here can end it: it is connected to again.
+            self.restart_later(node, group);
+        } else if self.servers[server].alive {
+            self.end_server(server);
+        }
+    }
+
+    fn channel(
+        &self,
+        node: usize,
+        group: GroupId,
+        channel: quorba_engine::replica::ChannelId,
+    ) -> Option<StreamId> {
+        let boot = self.hosts[node].boot;
+        let wanted = Caller::Node { node, boot, group, channel };
+        self.streams
+            .iter()
+            .find(|(_, stream)| stream.caller == wanted && !stream.is_deaf(Side::Caller))
+            .map(|(id, _)| *id)
+    }
+
+    fn close_channel(&mut self, id: StreamId) {
+        self.send(id, Side::Caller, Segment::End);
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.hear_no_more(Side::Caller);
+        }
+    }
+
+    /// What the driver does when it hears of a server: old connections are closed unsaid.
+    fn close_channels(&mut self, node: usize, group: GroupId) {
+        let open: Vec<StreamId> = self
+            .streams
+            .iter()
+            .filter(|(_, stream)| {
+                matches!(stream.caller, Caller::Node { node: n, group: g, .. }
+                    if n == node && g == group)
+                    && !stream.is_deaf(Side::Caller)
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for id in open {
+            self.close_channel(id);
+        }
+    }
+
+    // -- the server's side ------------------------------------------------------------------
+
+    pub(crate) fn to_server(&mut self, id: StreamId, server: usize, segment: Segment) {
+        let target = &mut self.servers[server];
+        match segment {
+            Segment::Open if target.alive && target.listening => {
+                target.links.insert(id, Server::framer());
+                self.send(id, Side::Callee, Segment::Accepted);
+            }
+            Segment::Open => self.send(id, Side::Callee, Segment::Refused),
+            Segment::Bytes(bytes) => self.server_bytes(id, server, &bytes),
+            Segment::End | Segment::Reset => {
+                target.links.remove(&id);
+                // A server executes what it was sent, even if nobody waits for the reply.
+                self.streams.remove(&id);
+            }
+            Segment::Accepted | Segment::Refused => {}
+        }
+    }
+
+    fn server_bytes(&mut self, id: StreamId, server: usize, bytes: &[u8]) {
+        let target = &mut self.servers[server];
+        let Some(framer) = target.links.get_mut(&id) else { return };
+        framer.push(bytes);
+        while let Ok(Some(message)) = framer.next() {
+            let Ok(Body::Request(request)) = message.parse() else { continue };
+            let work = Work {
+                stream: id,
+                request_id: request.request_id(),
+                operation: Operation::of(&request, message.endian()),
+                wants_reply: request.response_expected(),
+                message: message.clone(),
+            };
+            target.queue.push_back(work);
+        }
+        self.server_next(server);
+    }
+
+    fn server_next(&mut self, server: usize) {
+        let target = &mut self.servers[server];
+        if target.running.is_some() || target.hangs {
+            return;
+        }
+        let Some(work) = target.queue.pop_front() else { return };
+        target.running = Some(work);
+        target.serial += 1;
+        let serial = target.serial;
+        let (group, slow) = (target.group, target.slow_until > self.now);
+        let (low, high) = self.group_plan(group).execute_us;
+        let mut time = self.rng.between(low, high);
+        if slow {
+            time = time * 20 + 50_000;
+        }
+        self.queue.push(self.now + us(time), Event::ServerDone { server, serial });
+    }
+
+    pub(crate) fn server_done(&mut self, server: usize, serial: u64) {
+        let target = &mut self.servers[server];
+        if !target.alive || target.hangs || target.serial != serial {
+            return;
+        }
+        let Some(work) = target.running.take() else { return };
+        let reply = self.execute(server, &work);
+        if work.wants_reply && self.servers[server].links.contains_key(&work.stream) {
+            self.transcript.mix_bytes(&reply);
+            self.send(work.stream, Side::Callee, Segment::Bytes(reply));
+        }
+        self.server_next(server);
+    }
+
+    fn execute(&mut self, server: usize, work: &Work) -> Bytes {
+        let target = &mut self.servers[server];
+        let (version, endian) = (work.message.version(), work.message.endian());
+        let is_state = matches!(work.operation, Operation::GetState | Operation::SetState(_));
+        match target.misdeed {
+            Some(Misdeed::Garbage) => {
+                target.misdeed = None;
+                return Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n");
+            }
+            Some(Misdeed::NoState) if is_state => {
+                target.misdeed = None;
+                return bad_param(version, endian, work.request_id);
+            }
+            #[cfg(feature = "canaries")]
+            Some(Misdeed::Twice) if matches!(work.operation, Operation::Append(_)) => {
+                target.misdeed = None;
+                work.operation.clone().execute(&mut target.log, version, endian, 0);
+            }
+            _ => {}
+        }
+        let operation = work.operation.clone();
+        let reply = operation.execute(&mut target.log, version, endian, work.request_id);
+        if let Operation::Append(reference) = work.operation {
+            let end = target.log.end();
+            let node = target.node;
+            self.transcript.whisper(self.now, || {
+                format!("n{node} server {server} executes {:x} at {}", reference.0, end.length)
+            });
+            self.transcript.mix(end.digest);
+        }
+        reply
+    }
+
+    /// The server stops answering at all.
+    pub(crate) fn hang_server(&mut self, server: usize) {
+        self.servers[server].hangs = true;
+        // What it worked on is never done.
+        self.servers[server].serial += 1;
+    }
+
+    /// The server closes its connections: as GIOP wants it, or without a word.
+    pub(crate) fn drop_links(&mut self, server: usize, politely: bool) {
+        // GIOP allows CloseConnection only while no call is being answered.
+        if politely && self.servers[server].running.is_some() {
+            return;
+        }
+        let links: Vec<StreamId> = self.servers[server].links.keys().copied().collect();
+        self.servers[server].links.clear();
+        for id in links {
+            if politely {
+                let goodbye = build::close_connection(quorba_giop::Version::V1_2).bytes().clone();
+                self.send(id, Side::Callee, Segment::Bytes(goodbye));
+                self.send(id, Side::Callee, Segment::End);
+            } else {
+                self.send(id, Side::Callee, Segment::Reset);
+            }
+        }
+    }
+
+    /// Servers of a group that run, by node.
+    pub(crate) fn live_servers(&self, group: GroupId) -> Vec<usize> {
+        self.hosts
+            .iter()
+            .filter_map(|host| host.supervisors[usize::from(group.0)].and_then(|s| s.server))
+            .filter(|server| self.servers[*server].alive)
+            .collect()
+    }
+
+    pub(crate) fn slow_server(&mut self, server: usize, until: Instant) {
+        self.servers[server].slow_until = until;
+    }
+}

@@ -1,0 +1,184 @@
+//! All hosts, servers, clients and wires of one run, and the loop that lets time pass.
+//!
+//! Invariants: everything that happens is an [`Event`] from the one queue; nothing reads a real
+//! clock, iterates over a hash map or draws from anything but the seed.
+
+use crate::check::Checks;
+use crate::client::Client;
+use crate::event::{Calm, Event, Queue};
+use crate::host::{Host, Supervisor};
+use crate::ledger::Ledger;
+use crate::network::Network;
+use crate::plan::Plan;
+use crate::rng::Rng;
+use crate::run::Canary;
+use crate::server::Server;
+use crate::stream::{Stream, StreamId};
+use crate::transcript::Transcript;
+use quorba_base::{Duration, Instant, NodeId};
+use std::collections::BTreeMap;
+
+/// How often nodes are compared with each other.
+const INSPECT_EVERY: Duration = Duration::from_millis(10);
+/// When the run begins; not zero, so that "earlier" exists.
+const BEGIN: Instant = Instant::from_nanos(1_000_000_000);
+
+pub(crate) fn us(us: u64) -> Duration {
+    Duration::from_micros(us)
+}
+
+pub(crate) fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+pub(crate) fn node_id(index: usize) -> NodeId {
+    NodeId::new(index as u8).expect("domains are small")
+}
+
+/// See the module's text.
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) seed: u64,
+    pub(crate) now: Instant,
+    pub(crate) rng: Rng,
+    pub(crate) queue: Queue,
+    pub(crate) network: Network,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) streams: BTreeMap<StreamId, Stream>,
+    pub(crate) next_stream: u64,
+    /// Nothing passes between clients and this node until then.
+    pub(crate) stalled_until: Vec<Instant>,
+    pub(crate) ledger: Ledger,
+    pub(crate) checks: Checks,
+    pub(crate) transcript: Transcript,
+    /// No more faults, and no more calls than are open.
+    pub(crate) peace: bool,
+    pub(crate) events: u64,
+    pub(crate) canary: Option<Canary>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, plan: Plan, transcript: Transcript) -> Self {
+        let rng = Rng::new(seed);
+        let hosts = (0..plan.nodes).map(|node| Host::new(supervisors(&plan, node))).collect();
+        let clients = plan
+            .clients
+            .iter()
+            .enumerate()
+            .map(|(index, client)| {
+                let rng = rng.fork(0xc11e_0000 + index as u64);
+                Client::new(index, client.clone(), plan.nodes, rng)
+            })
+            .collect();
+        let mut world = Self {
+            seed,
+            now: BEGIN,
+            rng: rng.fork(0x3017),
+            queue: Queue::default(),
+            network: Network::new(plan.nodes, plan.links, rng.fork(0x0e7)),
+            hosts,
+            servers: Vec::new(),
+            clients,
+            streams: BTreeMap::new(),
+            next_stream: 1,
+            stalled_until: vec![Instant::ZERO; plan.nodes],
+            ledger: Ledger::default(),
+            checks: Checks::new(&plan),
+            transcript,
+            peace: false,
+            events: 0,
+            canary: None,
+            plan,
+        };
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        for node in 0..self.plan.nodes {
+            let spread = self.rng.pick(&[0, 5_000, 300_000, 2_000_000]);
+            let wait = us(self.rng.below(spread + 1));
+            self.plan_boot(node, wait);
+        }
+        for client in 0..self.clients.len() {
+            let wait = us(self.rng.below(50_000));
+            self.wake_client(client, wait);
+        }
+        self.queue.push(self.now + INSPECT_EVERY, Event::Inspect);
+        let first = us(self.plan.fault_every_us);
+        self.queue.push(self.now + first, Event::Nemesis);
+    }
+
+    /// Lets time pass until `until`, or until something is found to be wrong.
+    pub(crate) fn run_until(&mut self, until: Instant) {
+        while self.checks.violations.is_empty() {
+            let Some((at, event)) = self.queue.pop(until) else { break };
+            self.now = self.now.max(at);
+            self.events += 1;
+            self.transcript.mix(at.as_nanos());
+            self.happen(event);
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Wake { node, boot } => self.wake(node, boot),
+            Event::Datagram { to, bytes } => self.datagram(to, bytes),
+            Event::Segment { id, to, segment } => self.segment(id, to, segment),
+            Event::Resume { id } => self.resumed(id),
+            Event::Boot { node, boot } => self.boot(node, boot),
+            Event::Stopping { node, boot, tries } => self.stopping(node, boot, tries),
+            Event::PeerLost { node, boot, lost } => self.peer_lost(node, boot, lost),
+            Event::ServerStart { node, boot, group, serial } => {
+                self.start_server(node, boot, group, serial);
+            }
+            Event::ServerNews { node, boot, group, down } => {
+                self.server_news(node, boot, group, down);
+            }
+            Event::ServerDone { server, serial } => self.server_done(server, serial),
+            Event::Client { client, serial } => self.client_woken(client, serial),
+            Event::Nemesis => self.nemesis(),
+            Event::Calm(calm) => self.calm(calm),
+            Event::Inspect => {
+                self.inspect();
+                self.queue.push(self.now + INSPECT_EVERY, Event::Inspect);
+            }
+        }
+    }
+
+    fn calm(&mut self, calm: Calm) {
+        match calm {
+            Calm::LossBurst => self.network.burst = 0,
+            Calm::SlowNode(node) => self.hosts[node].slow_us = 0,
+            Calm::Stall(node) => self.stalled_until[node] = Instant::ZERO,
+        }
+    }
+
+    /// Plants a known bug.
+    pub(crate) fn set_canary(&mut self, canary: Option<Canary>) {
+        self.canary = canary;
+    }
+
+    /// A line of the transcript.
+    pub(crate) fn say(&mut self, line: impl FnOnce() -> String) {
+        self.transcript.say(self.now, line);
+    }
+}
+
+fn supervisors(plan: &Plan, node: usize) -> Vec<Option<Supervisor>> {
+    plan.groups
+        .iter()
+        .map(|group| {
+            ((group.members >> node) & 1 == 1).then_some(Supervisor {
+                server: None,
+                backoff_ms: group.backoff_ms,
+                serial: 0,
+                news_at: Instant::ZERO,
+                started_at: Instant::ZERO,
+            })
+        })
+        .collect()
+}
