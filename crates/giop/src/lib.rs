@@ -27,6 +27,8 @@ mod error;
 mod exception;
 mod fragment;
 mod frame;
+#[cfg(feature = "hostile")]
+pub mod hostile;
 pub mod ior;
 pub mod limits;
 mod locate;

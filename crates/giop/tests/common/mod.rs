@@ -1,5 +1,7 @@
 //! Reads the recorded streams and references of `corpus/`.
 
+#![allow(dead_code, reason = "not every test that shares this module needs all of it")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +33,6 @@ pub(crate) fn streams() -> Vec<Stream> {
 }
 
 /// Stringified references with the names of their files.
-#[allow(dead_code, reason = "not every test that shares this module needs them")]
 pub(crate) fn references() -> Vec<(String, String)> {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("references are text");
     files("references").into_iter().map(|(name, bytes)| (name, text(bytes))).collect()
