@@ -178,6 +178,12 @@ impl Node {
         self.pump(now);
     }
 
+    /// The node goes now: the others need not wait for its silence.
+    pub fn handle_leave(&mut self, now: Instant) {
+        self.ring.leave(now);
+        self.pump(now);
+    }
+
     /// Whether, after [`Self::handle_stop`], no client has an open call any more.
     #[must_use]
     pub fn is_drained(&self) -> bool {

@@ -8,6 +8,7 @@
 use crate::admin::{self, AdminServer};
 use crate::boot::BootFile;
 use crate::clients::Clients;
+use crate::links::Links;
 use crate::poller::{Interest, Poller, Ready};
 use crate::report::Reporter;
 use crate::ring_socket::RingSocket;
@@ -29,6 +30,8 @@ const BELL: u64 = 0;
 const SIGNALS: u64 = 1;
 const RING: u64 = 2;
 const LISTENERS: u64 = 16;
+/// Links to other nodes begin here.
+const LINKS: u64 = 1 << 20;
 /// Tokens of connections begin here, above any group's listener.
 const CONNECTIONS: u64 = 1 << 32;
 
@@ -58,6 +61,7 @@ pub(crate) struct DataPlane {
     engine: Node,
     poller: Poller,
     ring: RingSocket,
+    links: Links,
     clients: Clients,
     servers: Servers,
     supervisors: Vec<Option<Supervisor>>,
@@ -85,6 +89,7 @@ impl DataPlane {
         let poller = Poller::new().map_err(NodeError::Resources)?;
         let ring = RingSocket::open(&domain, me)?;
         poller.add(ring.socket(), RING, Interest::READ).map_err(NodeError::Resources)?;
+        let links = Links::open(ring.address(), ring.others(), LINKS, &poller)?;
         let clients = Clients::listen(&domain, &node, LISTENERS, &poller)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
@@ -113,6 +118,7 @@ impl DataPlane {
             engine,
             poller,
             ring,
+            links,
             clients,
             servers: Servers::default(),
             supervisors,
@@ -148,6 +154,9 @@ impl DataPlane {
             }
             self.tick();
         }
+        let now = self.now();
+        self.engine.handle_leave(now);
+        self.drain()?;
         Supervisor::stop_all(&mut self.supervisors);
         tracing::info!(node = self.reporter.node_name(), "node stopped");
         Ok(())
@@ -162,13 +171,17 @@ impl DataPlane {
         let until = |at: Clock| at.saturating_duration_since(Clock::now());
         let accept = self.accept_again.map(until);
         let stop = self.stop_by.map(until);
-        [engine, accept, stop].into_iter().flatten().min()
+        let links = self.links.retry_at().map(until);
+        [engine, accept, stop, links].into_iter().flatten().min()
     }
 
     fn tick(&mut self) {
         let now = self.now();
         if self.engine.poll_timeout().is_some_and(|at| at <= now) {
             self.engine.handle_timeout(now);
+        }
+        if self.links.retry_at().is_some_and(|at| at <= Clock::now()) {
+            self.links.retry(&self.poller);
         }
         if self.accept_again.is_some_and(|at| at <= Clock::now()) {
             self.accept_again = None;
@@ -186,7 +199,14 @@ impl DataPlane {
             BELL => self.read_letters(),
             SIGNALS => self.stop(),
             RING => self.read_ring()?,
-            LISTENERS..CONNECTIONS => self.accept(event.token),
+            LISTENERS..LINKS => self.accept(event.token),
+            LINKS..CONNECTIONS => {
+                if let Some(node) = self.links.handle(event, &self.poller) {
+                    tracing::warn!(node = self.reporter.name_of(node), "its process has ended");
+                    let now = self.now();
+                    self.engine.handle_peer_lost(now, node);
+                }
+            }
             token if self.clients.get(token).is_some() => self.client_ready(token, event),
             token => self.server_ready(token, event),
         }

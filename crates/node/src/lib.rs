@@ -14,6 +14,7 @@ mod boot;
 mod clients;
 mod data;
 mod events;
+mod links;
 mod poller;
 mod process;
 mod report;

@@ -19,6 +19,7 @@ const BUFFER_BYTES: usize = 4 << 20;
 /// See the module's text.
 pub(crate) struct RingSocket {
     socket: UdpSocket,
+    address: SocketAddr,
     me: usize,
     peers: Vec<SocketAddr>,
     scratch: Vec<u8>,
@@ -46,7 +47,18 @@ impl RingSocket {
             source,
         })?;
         let me = usize::from(me.index());
-        Ok(Self { socket, me, peers, scratch: vec![0; 1 << 16] })
+        Ok(Self { socket, address, me, peers, scratch: vec![0; 1 << 16] })
+    }
+
+    /// Where it is bound.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Every node's address, `None` for this one.
+    pub(crate) fn others(&self) -> Vec<Option<SocketAddr>> {
+        let other = |(index, peer): (usize, &SocketAddr)| (index != self.me).then_some(*peer);
+        self.peers.iter().enumerate().map(other).collect()
     }
 
     pub(crate) fn socket(&self) -> &UdpSocket {
