@@ -54,6 +54,8 @@ pub enum Command {
     Node(command::node::Node),
     Up(command::up::Up),
     Status(command::status::Status),
+    Ior(command::ior::Ior),
+    Ping(command::ping::Ping),
     Key(command::key::Key),
     Config(command::config::Config),
     Explain(command::explain::Explain),

@@ -22,6 +22,7 @@ mod exit;
 mod failure;
 mod health;
 mod probe;
+mod reference;
 mod text;
 
 use std::process::ExitCode;
@@ -59,6 +60,8 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Node(node) => node.run(context),
         Command::Up(up) => up.run(context),
         Command::Status(status) => status.run(context),
+        Command::Ior(ior) => ior.run(context),
+        Command::Ping(ping) => ping.run(context),
         Command::Key(key) => key.run(context),
         Command::Config(config) => config.run(context),
         Command::Explain(explain) => explain.run(context),

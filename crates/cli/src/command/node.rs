@@ -97,7 +97,8 @@ fn end_with(parent: i32) -> Result<(), Failure> {
     Ok(())
 }
 
-fn no_such_node(domain: &Domain, name: &str) -> Failure {
+/// Fails because the domain file has no such node.
+pub fn no_such_node(domain: &Domain, name: &str) -> Failure {
     let names: Vec<&str> = domain.nodes.iter().map(|node| node.name.as_str()).collect();
     let what = format!("domain {} has no node {name:?}", domain.id);
     let next = format!("nodes: {}", names.join(", "));

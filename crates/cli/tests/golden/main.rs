@@ -5,5 +5,7 @@
 mod bench;
 mod config;
 mod help;
+mod ior;
 mod local;
+mod ping;
 mod status;

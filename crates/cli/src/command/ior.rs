@@ -1,0 +1,256 @@
+//! `quorba ior`: references, taken apart and made.
+
+use clap::{Args, Subcommand};
+use quorba_config::{Domain, Group, Host};
+use quorba_giop::Endian;
+use quorba_giop::corbaloc::Corbaloc;
+use quorba_giop::describe;
+use quorba_giop::ior::{
+    CODE_SET_UTF_8, CODE_SET_UTF_16, CodeSetChoice, CodeSetInfo, Component, ComponentValue,
+    GroupReference, IiopProfile, Ior as Reference, Profile, group_reference,
+};
+use serde_json::{Value, json};
+
+use crate::args::DomainFile;
+use crate::command::status::require_group;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, codes};
+use crate::reference;
+
+/// Take object references apart, and make them
+#[derive(Debug, Args)]
+pub struct Ior {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show everything that a reference says
+    Show {
+        /// IOR:..., corbaloc:..., a file that holds one, or - for standard input
+        #[arg(value_name = "REF")]
+        reference: String,
+    },
+    Make(Make),
+}
+
+/// Print the reference of a group: what its clients are given
+///
+/// All gateways are in it, in a form with which every ORB moves on when one of them fails.
+#[derive(Debug, Args)]
+struct Make {
+    /// The group
+    group: String,
+
+    #[command(flatten)]
+    domain: DomainFile,
+
+    /// The object key in the server, such as bank or %00%01 [default: the group's object_key]
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+
+    /// The repository id, such as IDL:Bank/Ledger:1.0 [default: the group's type_id]
+    #[arg(long = "type", value_name = "ID")]
+    type_id: Option<String>,
+
+    /// The node whose gateway is tried first, such as the one on the client's own host
+    #[arg(long, value_name = "NODE")]
+    first: Option<String>,
+
+    /// Print a corbaloc, which people can read, instead of an IOR
+    #[arg(long)]
+    corbaloc: bool,
+}
+
+impl Ior {
+    pub fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self.action {
+            Action::Show { reference } => show(context, &reference),
+            Action::Make(make) => make.run(context),
+        }
+    }
+}
+
+fn show(context: &Context, argument: &str) -> Result<Exit, Failure> {
+    let text = reference::read_text(argument)?;
+    let parsed = reference::parse(&text);
+    match (&parsed, context.is_json()) {
+        (Ok(ior), true) => context.print_json(&ior_json(ior))?,
+        (Err(_), true) => {}
+        (_, false) => {
+            let shown = describe::reference_text(&text);
+            // Of what is malformed it shows what can be read; one line is the error alone.
+            if parsed.is_ok() || shown.lines().count() > 1 {
+                context.print(&format!("{}\n", shown.trim_end()))?;
+            }
+        }
+    }
+    parsed.map(|_| Exit::Ok)
+}
+
+fn ior_json(ior: &Reference) -> Value {
+    let addresses = ior.endpoints().into_iter().map(|endpoint| {
+        json!({
+            "host": endpoint.host,
+            "port": endpoint.port,
+            "giop": endpoint.version.to_string(),
+            "object_key": hex(&endpoint.object_key),
+        })
+    });
+    json!({
+        "type_id": String::from_utf8_lossy(&ior.type_id),
+        "nil": ior.is_nil(),
+        "corbaloc": Corbaloc::from_ior(ior).map(|corbaloc| corbaloc.to_string()),
+        "addresses": addresses.collect::<Vec<_>>(),
+        "profiles": ior.profiles.iter().map(profile_json).collect::<Vec<_>>(),
+    })
+}
+
+fn profile_json(profile: &Profile) -> Value {
+    match (profile.iiop(), profile.multiple_components()) {
+        (Some(Ok(iiop)), _) => iiop_json(profile.tag, &iiop),
+        (_, Some(Ok(components))) => json!({
+            "tag": profile.tag,
+            "components": components.iter().map(component_json).collect::<Vec<_>>(),
+        }),
+        (Some(Err(error)), _) | (_, Some(Err(error))) => json!({
+            "tag": profile.tag,
+            "data": hex(&profile.data),
+            "error": error.to_string(),
+        }),
+        (None, None) => json!({ "tag": profile.tag, "data": hex(&profile.data) }),
+    }
+}
+
+fn iiop_json(tag: u32, iiop: &IiopProfile) -> Value {
+    json!({
+        "tag": tag,
+        "giop": iiop.version.to_string(),
+        "host": iiop.host,
+        "port": iiop.port,
+        "object_key": hex(&iiop.object_key),
+        "components": iiop.components.iter().map(component_json).collect::<Vec<_>>(),
+    })
+}
+
+fn component_json(component: &Component) -> Value {
+    let known = match component.value() {
+        Some(Ok(value)) => value_json(&value),
+        Some(Err(error)) => json!({ "error": error.to_string(), "data": hex(&component.data) }),
+        None => json!({ "data": hex(&component.data) }),
+    };
+    let mut object = json!({ "tag": component.tag });
+    if let (Value::Object(object), Value::Object(known)) = (&mut object, known) {
+        object.extend(known);
+    }
+    object
+}
+
+fn value_json(value: &ComponentValue) -> Value {
+    let choice = |choice: &CodeSetChoice| {
+        let hex = |number: &u32| format!("{number:#010x}");
+        json!({
+            "native": hex(&choice.native),
+            "conversion": choice.conversion.iter().map(hex).collect::<Vec<_>>(),
+        })
+    };
+    match value {
+        ComponentValue::OrbType(number) => json!({ "orb_type": format!("{number:#010x}") }),
+        ComponentValue::CodeSets(sets) => {
+            json!({ "char": choice(&sets.char_data), "wchar": choice(&sets.wchar_data) })
+        }
+        ComponentValue::AlternateAddress { host, port } => json!({ "host": host, "port": port }),
+        ComponentValue::FtGroup(group) => json!({
+            "ft_domain": String::from_utf8_lossy(&group.domain_id),
+            "ft_group": group.group_id,
+            "ft_version": group.reference_version,
+        }),
+        ComponentValue::FtPrimary(is) => json!({ "ft_primary": is }),
+        ComponentValue::FtHeartbeatEnabled(is) => json!({ "ft_heartbeat": is }),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Make {
+    fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let domain = context.load(&self.domain.config)?;
+        let group = require_group(&domain, &self.group)?;
+        let key = match (&self.key, &group.object_key) {
+            (Some(key), _) => reference::parse_key(key)?,
+            (None, Some(key)) => key.clone(),
+            (None, None) => return Err(no_key(group)),
+        };
+        let gateways = self.gateways(&domain, group)?;
+        let type_id = self.type_id.as_deref().or(group.type_id.as_deref()).unwrap_or("");
+        let ior = group_reference(&GroupReference {
+            type_id: type_id.as_bytes(),
+            object_key: &key,
+            gateways: &gateways,
+            group: None,
+            primary: None,
+            heartbeat_enabled: false,
+            components: &[ComponentValue::CodeSets(code_sets()).encode(Endian::Big)],
+        });
+        let stringified = ior.stringify(Endian::Big);
+        let corbaloc = Corbaloc::from_ior(&ior).map(|corbaloc| corbaloc.to_string());
+        if context.is_json() {
+            let gateways =
+                gateways.iter().map(|(host, port)| json!({ "host": host, "port": port }));
+            context.print_json(&json!({
+                "group": group.name,
+                "type_id": type_id,
+                "ior": stringified,
+                "corbaloc": corbaloc,
+                "gateways": gateways.collect::<Vec<_>>(),
+            }))?;
+            return Ok(Exit::Ok);
+        }
+        match corbaloc.filter(|_| self.corbaloc) {
+            Some(corbaloc) => context.print(&format!("{corbaloc}\n"))?,
+            None => context.print(&format!("{stringified}\n"))?,
+        }
+        if domain.nodes.iter().any(|node| node.host.is_loopback()) {
+            context.tell("note: it names loopback addresses; clients on other hosts cannot use it");
+        }
+        Ok(Exit::Ok)
+    }
+
+    /// The gateways, beginning with the one that was asked for.
+    fn gateways(&self, domain: &Domain, group: &Group) -> Result<Vec<(String, u16)>, Failure> {
+        let mut nodes: Vec<_> = domain.nodes.iter().collect();
+        if let Some(first) = &self.first {
+            let Some(at) = nodes.iter().position(|node| node.name == *first) else {
+                return Err(super::node::no_such_node(domain, first));
+            };
+            nodes.rotate_left(at);
+        }
+        let gateway = |node: &&quorba_config::Node| {
+            let gateway = group.gateway(node);
+            let host = match gateway.host {
+                Host::Address(address) => address.to_string(),
+                Host::Name(name) => name,
+            };
+            (host, gateway.port)
+        };
+        Ok(nodes.iter().map(gateway).collect())
+    }
+}
+
+/// One code set for texts and one for wide texts, so that all clients of a group agree: requests
+/// of several clients share a connection to the server, and some servers take the code sets of a
+/// connection from its first request only.
+fn code_sets() -> CodeSetInfo {
+    let only = |native| CodeSetChoice { native, conversion: Vec::new() };
+    CodeSetInfo { char_data: only(CODE_SET_UTF_8), wchar_data: only(CODE_SET_UTF_16) }
+}
+
+fn no_key(group: &Group) -> Failure {
+    let what = format!("group {} has no object_key, and --key is not given", group.name);
+    let next = "give the key under which the server has the object: --key bank";
+    Failure::new(codes::NO_OBJECT_KEY, Exit::Usage, what, next)
+}
