@@ -24,6 +24,7 @@ impl Play<'_> {
     /// Ends the run and accounts for it.
     pub(super) fn finish(mut self) -> Result<DemoOutcome, DemoError> {
         self.end_picture();
+        self.tell(EventKind::Note, "the load ends; every replica is read when all members are in");
         let result = self.load.stop();
         self.restore()?;
         self.await_whole()?;

@@ -25,11 +25,11 @@ impl Lines {
     }
 
     pub(super) fn figures(&mut self, model: &Model) {
-        if model.elapsed < self.figures_due {
+        let Some(slot) = model.slots.back().filter(|_| model.elapsed >= self.figures_due) else {
             return;
-        }
+        };
         self.figures_due = model.elapsed + FIGURES_EVERY;
-        let rate = model.slots.back().map_or(0.0, |slot| slot.answers_per_s);
+        let rate = slot.answers_per_s;
         let members: Vec<String> =
             (model.nodes.iter()).map(|node| format!("{} {}", node.name, node.replica())).collect();
         say(&format!(

@@ -19,6 +19,9 @@ use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
 
 use super::model::{Event, EventKind, Model, NodeModel, Process};
 
+#[cfg(test)]
+mod tests;
+
 /// Columns of the ring's picture.
 const RING_COLUMNS: u16 = 34;
 /// Rows of the upper half.
@@ -193,8 +196,8 @@ fn event_line(event: &Event) -> Line<'_> {
 fn keys_line(model: &Model) -> Line<'_> {
     let chaos = if model.chaos { "c chaos off" } else { "c chaos" };
     let keys = format!(
-        "1-{} choose   k kill a server   n kill a node   p pause a node   r restart   {chaos}   \
-         q quit",
+        "1-{} choose   k kill a server   n kill a node   p pause a node   r restart   s status   \
+         {chaos}   q quit",
         model.nodes.len()
     );
     Line::from(keys).dim()

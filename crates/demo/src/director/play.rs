@@ -101,7 +101,7 @@ impl<'a> Play<'a> {
             fault: None,
             killed_servers: BTreeSet::new(),
             turn: 0,
-            slot_due: Duration::ZERO,
+            slot_due: SLOT,
             view,
         };
         if let Some(every) = options.kill_every {

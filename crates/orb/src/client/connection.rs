@@ -9,9 +9,9 @@ use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
+use quorba_giop::ior::Endpoint;
 use quorba_giop::{Body, Message};
 
-use super::reference::Address;
 use crate::stream::{MessageStream, ReceiveError};
 
 /// A connection that was idle for longer is looked at before it is used.
@@ -43,7 +43,7 @@ pub(super) enum Received {
 impl Connection {
     /// Connects to `address`, to each of its host's addresses in turn.
     pub(super) fn open(
-        address: &Address,
+        address: &Endpoint,
         within: Duration,
         message_bytes_max: usize,
     ) -> io::Result<Self> {

@@ -23,12 +23,12 @@ mod tests;
 use std::time::{Duration, Instant};
 
 use quorba_giop::cdr::Writer;
+use quorba_giop::ior::Endpoint;
 use quorba_giop::{Endian, SystemException, Version, limits};
 
 pub use answer::{Answer, CallError, UserException};
 use call::{Call, Kind};
 use connection::Connection;
-use reference::Address;
 pub use reference::{Reference, ReferenceError};
 pub use repeat::Repeat;
 
@@ -68,9 +68,9 @@ impl Default for ClientOptions {
 /// Calls one object.
 pub struct Client {
     options: ClientOptions,
-    home: Vec<Address>,
+    home: Vec<Endpoint>,
     /// Where the object was last said to be, if it is not at home (LOCATION_FORWARD).
-    forwarded: Option<Vec<Address>>,
+    forwarded: Option<Vec<Endpoint>>,
     current: usize,
     connection: Option<Connection>,
 }
@@ -153,7 +153,7 @@ impl Client {
         Call { operation, arguments, kind, deadline, identity }
     }
 
-    fn addresses(&self) -> &[Address] {
+    fn addresses(&self) -> &[Endpoint] {
         self.forwarded.as_deref().unwrap_or(&self.home)
     }
 

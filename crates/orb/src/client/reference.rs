@@ -7,30 +7,28 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use quorba_giop::Version;
 use quorba_giop::cdr::Reader;
+use quorba_giop::corbaloc::{self, CorbalocError};
+use quorba_giop::ior::{Endpoint, Ior, IorError};
+use quorba_giop::{MessageError, Version};
 
 /// An object's addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    addresses: Vec<Address>,
-}
-
-/// One address of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Address {
-    pub(super) host: String,
-    pub(super) port: u16,
-    /// The highest GIOP version that is spoken there.
-    pub(super) version: Version,
-    pub(super) object_key: Vec<u8>,
+    addresses: Vec<Endpoint>,
 }
 
 /// Why a text is no reference that can be called: the fault of whoever made it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceError {
     /// It begins neither with `IOR:` nor with `corbaloc:`.
     Unknown,
+    /// It is a malformed IOR.
+    Ior(IorError),
+    /// It is a malformed corbaloc.
+    Corbaloc(CorbalocError),
+    /// What a peer sent as a reference is malformed.
+    Message(MessageError),
     /// It has no address that this ORB can connect to.
     NoAddress,
 }
@@ -39,6 +37,9 @@ impl fmt::Display for ReferenceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => f.write_str("a reference begins with IOR: or corbaloc:"),
+            Self::Ior(error) => write!(f, "{error}"),
+            Self::Corbaloc(error) => write!(f, "{error}"),
+            Self::Message(error) => write!(f, "{error}"),
             Self::NoAddress => f.write_str("the reference has no IIOP address"),
         }
     }
@@ -47,36 +48,42 @@ impl fmt::Display for ReferenceError {
 impl std::error::Error for ReferenceError {}
 
 impl Reference {
-    /// The reference in `text`.
+    /// The reference in `text`: `corbaloc:` or `IOR:`.
     ///
     /// # Errors
     /// [`ReferenceError`].
     pub fn parse(text: &str) -> Result<Self, ReferenceError> {
-        let text = text.trim().strip_prefix("corbaloc:").ok_or(ReferenceError::Unknown)?;
-        let (list, key) = text.split_once('/').ok_or(ReferenceError::NoAddress)?;
-        let mut addresses = Vec::new();
-        for address in list.split(',') {
-            let address = address.rsplit(['@', ' ']).next().unwrap_or_default();
-            let (host, port) = address.rsplit_once(':').ok_or(ReferenceError::NoAddress)?;
-            addresses.push(Address {
-                host: host.trim_start_matches("iiop:").trim_start_matches(':').to_owned(),
-                port: port.parse().map_err(|_| ReferenceError::NoAddress)?,
-                version: Version::V1_2,
-                object_key: key.as_bytes().to_vec(),
-            });
+        let text = text.trim();
+        let begins = |with: &str| {
+            text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
+        };
+        if begins("IOR:") {
+            Self::from_ior(&Ior::parse(text).map_err(ReferenceError::Ior)?)
+        } else if begins("corbaloc:") {
+            Self::from_ior(&corbaloc::parse(text).map_err(ReferenceError::Corbaloc)?.to_ior())
+        } else {
+            Err(ReferenceError::Unknown)
         }
-        Ok(Self { addresses })
+    }
+
+    /// The addresses in `ior`, in the order in which they are to be tried.
+    ///
+    /// # Errors
+    /// [`ReferenceError::NoAddress`].
+    pub fn from_ior(ior: &Ior) -> Result<Self, ReferenceError> {
+        let addresses = ior.endpoints();
+        if addresses.is_empty() { Err(ReferenceError::NoAddress) } else { Ok(Self { addresses }) }
     }
 
     /// The reference that a forward carries.
-    pub(super) fn read(_ior: &mut Reader<'_>) -> Result<Self, ReferenceError> {
-        Err(ReferenceError::NoAddress)
+    pub(super) fn read(ior: &mut Reader<'_>) -> Result<Self, ReferenceError> {
+        Self::from_ior(&Ior::read(ior).map_err(ReferenceError::Message)?)
     }
 
     /// The object with `object_key` at one address.
     #[must_use]
     pub fn direct(address: SocketAddr, object_key: impl Into<Vec<u8>>) -> Self {
-        let address = Address {
+        let address = Endpoint {
             host: address.ip().to_string(),
             port: address.port(),
             version: Version::V1_2,
@@ -85,7 +92,7 @@ impl Reference {
         Self { addresses: vec![address] }
     }
 
-    pub(super) fn addresses(&self) -> &[Address] {
+    pub(super) fn addresses(&self) -> &[Endpoint] {
         &self.addresses
     }
 }

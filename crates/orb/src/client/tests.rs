@@ -1,1 +1,300 @@
+//! The client against servers that do one thing after the other, as a script says.
 
+use std::net::{SocketAddr, TcpListener};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use quorba_giop::ior::{GroupReference, group_reference};
+use quorba_giop::{
+    Body, Completion, ExceptionKind, Message, ReplyStatus, Request, SystemException, build, context,
+};
+
+use super::*;
+use crate::stream::MessageStream;
+
+/// What a scripted server does with a request.
+#[derive(Clone, Debug)]
+enum Act {
+    /// Returns the number.
+    Return(u32),
+    /// Raises the exception.
+    Raise(ExceptionKind, Completion),
+    /// Closes the connection without a word.
+    Drop,
+    /// Sends CloseConnection, and closes.
+    CloseConnection,
+    /// Says nothing until the client goes.
+    Silence,
+    /// Sends these octets, and closes.
+    Octets(Vec<u8>),
+    /// Forwards to an address.
+    Forward(SocketAddr),
+    /// Returns the number, then closes the idle connection.
+    ReturnAndClose(u32),
+}
+
+/// A server that does one act of its script per request, and reports the request's FT_REQUEST
+/// data. When the script is over it closes, and its port refuses connections.
+struct Scripted {
+    address: SocketAddr,
+    identities: Receiver<Option<Vec<u8>>>,
+}
+
+fn scripted(script: &[Act]) -> Scripted {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (tell, identities) = mpsc::channel();
+    let script = script.to_vec();
+    thread::spawn(move || {
+        let mut acts = script.into_iter().peekable();
+        while acts.peek().is_some() {
+            let (stream, _) = listener.accept().expect("a client");
+            let mut stream = MessageStream::new(stream, 1 << 20).expect("a stream");
+            while acts.peek().is_some() {
+                let Ok(message) = stream.receive(None) else { break };
+                let act = acts.next().expect("looked at");
+                if !perform(&act, &message, &mut stream, &tell) {
+                    break;
+                }
+            }
+        }
+    });
+    Scripted { address, identities }
+}
+
+fn perform(
+    act: &Act,
+    message: &Message,
+    stream: &mut MessageStream,
+    tell: &Sender<Option<Vec<u8>>>,
+) -> bool {
+    let Ok(Body::Request(request)) = message.parse() else { panic!("not a request") };
+    let identity = request.contexts().find(|(id, _)| *id == context::FT_REQUEST);
+    // A test that does not look at them has dropped the other end.
+    let _unread = tell.send(identity.map(|(_, data)| data.to_vec()));
+    if matches!(act, Act::Silence) {
+        while stream.receive(None).is_ok() {}
+        return false;
+    }
+    let octets = match reaction(act, message, &request) {
+        Some(octets) => octets,
+        None => return false,
+    };
+    stream.send(&octets).expect("the client reads");
+    matches!(act, Act::Return(_) | Act::Raise(..) | Act::Forward(_))
+}
+
+fn reaction(act: &Act, message: &Message, request: &Request<'_>) -> Option<Vec<u8>> {
+    let (version, endian, id) = (message.version(), message.endian(), request.request_id());
+    let reply = match act {
+        Act::Return(number) | Act::ReturnAndClose(number) => {
+            build::reply(version, endian, id, ReplyStatus::NoException, |out| {
+                out.write_u32(*number);
+            })
+        }
+        Act::Raise(kind, completed) => {
+            let exception = SystemException { kind: *kind, minor: 7, completed: *completed };
+            build::system_exception(version, endian, id, &exception)
+        }
+        Act::CloseConnection => build::close_connection(version),
+        Act::Forward(address) => {
+            let gateways = [(address.ip().to_string(), address.port())];
+            let ior = group_reference(&GroupReference {
+                type_id: b"IDL:Test:1.0",
+                object_key: b"key",
+                gateways: &gateways,
+                group: None,
+                primary: None,
+                heartbeat_enabled: false,
+                components: &[],
+            });
+            build::reply(version, endian, id, ReplyStatus::LocationForward, |out| ior.write(out))
+        }
+        Act::Octets(octets) => return Some(octets.clone()),
+        Act::Drop | Act::Silence => return None,
+    };
+    Some(reply.bytes().to_vec())
+}
+
+/// An address at which nothing listens.
+fn dead() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port")
+}
+
+fn client(addresses: &[SocketAddr], options: ClientOptions) -> Client {
+    let list: Vec<String> = addresses.iter().map(|address| format!("iiop:1.2@{address}")).collect();
+    let reference = Reference::parse(&format!("corbaloc:{}/key", list.join(",")));
+    Client::new(&reference.expect("a reference"), options)
+}
+
+fn plain(addresses: &[SocketAddr]) -> Client {
+    client(addresses, ClientOptions::default())
+}
+
+fn repeating(addresses: &[SocketAddr]) -> Client {
+    let repeat = Some(Repeat::new("test", 0));
+    client(addresses, ClientOptions { repeat, ..ClientOptions::default() })
+}
+
+fn call(client: &mut Client) -> Result<u32, SystemException> {
+    match client.call("number", |_| {}) {
+        Ok(answer) => Ok(answer.results().read_u32("number").expect("a number")),
+        Err(CallError::System(exception)) => Err(exception),
+        Err(CallError::User(exception)) => panic!("{exception:?}"),
+    }
+}
+
+fn raised(kind: ExceptionKind, minor: u32, completed: Completion) -> Result<u32, SystemException> {
+    Err(SystemException { kind, minor, completed })
+}
+
+#[test]
+fn a_dead_address_is_passed_over_and_the_client_stays_where_it_is_served() {
+    let server = scripted(&[Act::Return(1), Act::Return(2)]);
+    let mut client = plain(&[dead(), server.address, dead()]);
+    assert_eq!(call(&mut client), Ok(1));
+    assert_eq!(call(&mut client), Ok(2));
+}
+
+#[test]
+fn with_every_address_dead_nothing_was_executed() {
+    let mut client = plain(&[dead(), dead()]);
+    assert_eq!(call(&mut client), raised(ExceptionKind::Transient, 0, Completion::No));
+}
+
+#[test]
+fn a_client_begins_at_the_address_it_was_told() {
+    let (first, second) = (scripted(&[Act::Return(1)]), scripted(&[Act::Return(2)]));
+    let options = ClientOptions { first_address: 3, ..ClientOptions::default() };
+    let mut client = client(&[first.address, second.address], options);
+    assert_eq!(call(&mut client), Ok(2));
+}
+
+#[test]
+fn a_connection_lost_in_mid_call_is_told_once_and_the_next_call_goes_on() {
+    let (first, second) = (scripted(&[Act::Drop]), scripted(&[Act::Return(2)]));
+    let mut client = plain(&[first.address, second.address]);
+    assert_eq!(call(&mut client), raised(ExceptionKind::CommFailure, 0, Completion::Maybe));
+    assert_eq!(call(&mut client), Ok(2));
+}
+
+#[test]
+fn close_connection_before_the_reply_is_not_seen() {
+    let (first, second) = (scripted(&[Act::CloseConnection]), scripted(&[Act::Return(2)]));
+    let mut client = plain(&[first.address, second.address]);
+    assert_eq!(call(&mut client), Ok(2));
+}
+
+#[test]
+fn a_server_that_always_closes_does_not_keep_its_client() {
+    let server = scripted(&[const { Act::CloseConnection }; 100]);
+    let mut client = plain(&[server.address]);
+    assert_eq!(call(&mut client), raised(ExceptionKind::Transient, 0, Completion::No));
+}
+
+#[test]
+fn a_connection_that_was_closed_while_idle_is_not_used() {
+    let (first, second) = (scripted(&[Act::ReturnAndClose(1)]), scripted(&[Act::Return(2)]));
+    let mut client = plain(&[first.address, second.address]);
+    assert_eq!(call(&mut client), Ok(1));
+    // Until the end of the connection has arrived, and is old enough to be looked for.
+    while !client.connection.as_ref().expect("connected").is_stale() {
+        thread::yield_now();
+    }
+    assert_eq!(call(&mut client), Ok(2));
+}
+
+#[test]
+fn silence_ends_at_the_deadline_and_the_next_call_goes_elsewhere() {
+    let (first, second) = (scripted(&[Act::Silence]), scripted(&[Act::Return(2)]));
+    let call_timeout = Some(Duration::from_millis(300));
+    let options = ClientOptions { call_timeout, ..ClientOptions::default() };
+    let mut client = client(&[first.address, second.address], options);
+    assert_eq!(call(&mut client), raised(ExceptionKind::Timeout, 0, Completion::Maybe));
+    client.options.call_timeout = None;
+    assert_eq!(call(&mut client), Ok(2));
+}
+
+#[test]
+fn what_is_not_giop_is_a_marshal_fault_of_unknown_outcome() {
+    let declares_4_gb = [b"GIOP\x01\x02\x01\x01".as_slice(), &[0xff; 4]].concat();
+    for octets in [b"HTTP/1.1 200 OK\r\n".to_vec(), declares_4_gb] {
+        let server = scripted(&[Act::Octets(octets)]);
+        let mut client = plain(&[server.address]);
+        assert_eq!(call(&mut client), raised(ExceptionKind::Marshal, 0, Completion::Maybe));
+    }
+}
+
+#[test]
+fn a_forward_is_followed_and_left_when_its_target_dies() {
+    let target = scripted(&[Act::Return(7), Act::Drop]);
+    let home = scripted(&[Act::Forward(target.address), Act::Return(1)]);
+    let mut client = plain(&[home.address]);
+    assert_eq!(call(&mut client), Ok(7));
+    assert_eq!(call(&mut client), raised(ExceptionKind::CommFailure, 0, Completion::Maybe));
+    assert_eq!(call(&mut client), Ok(1));
+}
+
+#[test]
+fn a_circle_of_forwards_ends() {
+    let looping = scripted_forward_to_itself();
+    let mut client = plain(&[looping]);
+    assert_eq!(call(&mut client), raised(ExceptionKind::Transient, 0, Completion::No));
+}
+
+/// A server that forwards every request to itself.
+fn scripted_forward_to_itself() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (tell, _identities) = mpsc::channel();
+    thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let mut stream = MessageStream::new(stream, 1 << 20).expect("a stream");
+            while let Ok(message) = stream.receive(None) {
+                perform(&Act::Forward(address), &message, &mut stream, &tell);
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_call_with_an_identity_is_repeated_under_it() {
+    let (first, second) = (scripted(&[Act::Drop]), scripted(&[Act::Return(2), Act::Return(3)]));
+    let mut client = repeating(&[first.address, second.address]);
+    assert_eq!(call(&mut client), Ok(2));
+    let identity = |server: &Scripted| server.identities.recv().expect("a request");
+    let of_first_call = identity(&first).expect("an identity");
+    assert_eq!(identity(&second), Some(of_first_call.clone()));
+    assert_eq!(call(&mut client), Ok(3));
+    assert_ne!(identity(&second), Some(of_first_call));
+}
+
+#[test]
+fn a_temporary_exception_is_raised_without_an_identity_and_tried_elsewhere_with_one() {
+    let busy = [Act::Raise(ExceptionKind::Transient, Completion::No)];
+    let (first, second) = (scripted(&busy), scripted(&[Act::Return(2)]));
+    let mut client = plain(&[first.address, second.address]);
+    assert_eq!(call(&mut client), raised(ExceptionKind::Transient, 7, Completion::No));
+
+    let (first, second) = (scripted(&busy), scripted(&[Act::Return(2)]));
+    let mut client = repeating(&[first.address, second.address]);
+    assert_eq!(call(&mut client), Ok(2));
+}
+
+#[test]
+fn a_final_exception_after_an_unknown_attempt_does_not_say_no() {
+    let first = scripted(&[Act::Drop]);
+    let second = scripted(&[Act::Raise(ExceptionKind::NoPermission, Completion::No)]);
+    let mut client = repeating(&[first.address, second.address]);
+    assert_eq!(call(&mut client), raised(ExceptionKind::NoPermission, 7, Completion::Maybe));
+}
+
+#[test]
+fn a_repeated_call_ends_at_its_deadline() {
+    let first = scripted(&[Act::Drop]);
+    let mut client = repeating(&[first.address]);
+    client.options.call_timeout = Some(Duration::from_millis(300));
+    let outcome = call(&mut client).expect_err("nobody answers");
+    assert_eq!(outcome.completed, Completion::Maybe);
+}
