@@ -9,6 +9,7 @@
 
 mod deps;
 mod examples;
+mod interop;
 mod say;
 mod test;
 mod tidy;
@@ -32,6 +33,8 @@ enum Command {
     Deps,
     /// Build the examples into target/examples/
     Examples,
+    /// Run real ORBs against three node processes, under faults
+    Interop(interop::Options),
     /// Check the rules that the compiler does not: edges, sizes, heads, words, links
     Tidy,
     /// Run everything that must hold before a change lands, as CI does
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Deps => deps::run(),
         Command::Examples => examples::run(),
+        Command::Interop(options) => interop::run(&options),
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(&options),
     }

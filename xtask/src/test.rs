@@ -117,10 +117,8 @@ fn cargo(words: &[&str]) -> Command {
 /// Runs the README's demo and holds it to its promise.
 fn demo() -> Result<(), String> {
     let words: Vec<&str> = DEMO.split(' ').skip(1).collect();
-    let output = cargo(&words)
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| error.to_string())?;
+    let output =
+        cargo(&words).stderr(Stdio::inherit()).output().map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{}", text.trim());
     if !output.status.success() {
@@ -132,9 +130,8 @@ fn demo() -> Result<(), String> {
 fn check_demo(text: &str) -> Result<(), String> {
     let answer: serde_json::Value =
         serde_json::from_str(text).map_err(|error| format!("not one JSON object: {error}"))?;
-    let number = |name: &str| {
-        answer[name].as_u64().ok_or_else(|| format!("{name} is missing or no number"))
-    };
+    let number =
+        |name: &str| answer[name].as_u64().ok_or_else(|| format!("{name} is missing or no number"));
     for name in ["lost", "doubled"] {
         if number(name)? != 0 {
             return Err(format!("{name} is {}", answer[name]));
@@ -153,8 +150,7 @@ fn check_demo(text: &str) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    const GOOD: &str =
-        r#"{"acknowledged":9,"lost":0,"doubled":0,"kills":4,"replicas_equal":true}"#;
+    const GOOD: &str = r#"{"acknowledged":9,"lost":0,"doubled":0,"kills":4,"replicas_equal":true}"#;
 
     #[test]
     fn the_readme_shows_the_commands_that_are_tested() {

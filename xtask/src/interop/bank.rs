@@ -1,0 +1,147 @@
+//! One case with the bank: three servers of one ORB, clients of another, one kind of fault.
+//!
+//! What it is not: the accounting; that is [`quorba_demo::accounting`], which has tests of its
+//! own that show that it finds what is wrong.
+
+use std::fs;
+use std::time::Duration;
+
+use quorba_demo::accounting::{Account, Replica, account, read};
+
+use super::domain::{DomainFile, GroupText};
+use super::fault::{self, Fault};
+use super::fleet::Fleet;
+use super::load::{self, Figures, Load};
+use super::namespaces::Namespaces;
+use super::place::Place;
+use super::{Context, Network, Orb, Verdict, milliseconds, wait};
+
+/// How long replicas may take to catch up once the load has ended and all are in.
+const QUIET_TIME_MAX: Duration = Duration::from_secs(20);
+/// How many differences a failure shows.
+const DIFFERENCES_SHOWN: usize = 5;
+
+pub(super) fn run(
+    context: &Context,
+    client: Orb,
+    server: Orb,
+    fault: Fault,
+    network: Network,
+) -> Verdict {
+    let namespaces = match network {
+        Network::Loopback => None,
+        Network::Namespaces => match Namespaces::make() {
+            Ok(namespaces) => Some(namespaces),
+            Err(reason) => return Verdict::Skipped(format!("no network namespaces: {reason}")),
+        },
+    };
+    match run_in(context, client, server, fault, namespaces.as_ref()) {
+        Ok(Report { faults, account, figures }) if account.is_clean() => {
+            Verdict::Passed(told(faults, &account, &figures))
+        }
+        Ok(Report { faults, account, figures }) => {
+            let mut reason = told(faults, &account, &figures);
+            if !account.replicas_equal {
+                reason.push_str(", replicas differ");
+            }
+            for difference in account.differences.iter().take(DIFFERENCES_SHOWN) {
+                reason.push_str(&format!("\n         {difference}"));
+            }
+            Verdict::Failed(reason)
+        }
+        Err(reason) => Verdict::Failed(reason),
+    }
+}
+
+struct Report {
+    faults: usize,
+    account: Account,
+    figures: Figures,
+}
+
+fn run_in(
+    context: &Context,
+    client: Orb,
+    server: Orb,
+    fault: Fault,
+    namespaces: Option<&Namespaces>,
+) -> Result<Report, String> {
+    let group = GroupText {
+        name: "bank",
+        server: server_command(context, server)?,
+        more: "state_object = \"bank\"\nobject_key = \"bank\"\n\
+               type_id = \"IDL:Bank/Ledger:1.0\"\n",
+    };
+    let domain = DomainFile::write(&context.quorba, &context.folder, &group, namespaces)?;
+    let mut fleet = Fleet::start(&context.quorba, &context.folder, "bank", domain)?;
+    fleet.wait_whole()?;
+    let clients_place = namespaces.map_or(Place::Here, Namespaces::clients);
+    let load = Load::start(context, client, &fleet.reference()?, &clients_place)?;
+    let faults = fault::disturb(fault, &mut fleet, &load, namespaces)?;
+    let (recordings, figures) = load.finish()?;
+    fleet.wait_whole()?;
+    let replicas = quiet(&fleet)?;
+    save(context, &replicas)?;
+    fleet.end()?;
+    Ok(Report { faults, account: account(&recordings, &replicas), figures })
+}
+
+fn server_command(context: &Context, server: Orb) -> Result<Vec<String>, String> {
+    let program = load::program(&context.folder, server, "server")?;
+    let arguments: &[&str] = match server {
+        Orb::Omniorb => &[
+            "-ORBendPoint",
+            "giop:tcp:127.0.0.1:{port}",
+            "-ORBendPointPublish",
+            "giop:tcp:{host}:{listen}",
+        ],
+        Orb::Jacorb => &["--listen", "127.0.0.1:{port}", "--publish", "{host}:{listen}"],
+    };
+    let program = program.display().to_string();
+    Ok(std::iter::once(program).chain(arguments.iter().map(ToString::to_string)).collect())
+}
+
+/// The replicas, once all have executed equally much; or as they are if that does not come about,
+/// because then the accounting says what the difference is.
+fn quiet(fleet: &Fleet) -> Result<Vec<Replica>, String> {
+    let read_all = || -> Result<Vec<Replica>, String> {
+        (0..fleet.nodes().len()).map(|index| replica(fleet, index)).collect()
+    };
+    let even = wait::until("the replicas are even", QUIET_TIME_MAX, || {
+        let replicas = read_all()?;
+        let first = replicas[0].books.history.len();
+        let are_even = replicas.iter().all(|one| one.books.history.len() == first);
+        if are_even { Ok(replicas) } else { Err("they are not".into()) }
+    });
+    even.or_else(|_| read_all())
+}
+
+/// Puts the replicas' states beside the logs, for whoever looks into a failure.
+fn save(context: &Context, replicas: &[Replica]) -> Result<(), String> {
+    replicas.iter().try_for_each(|replica| {
+        let path = context.folder.join(format!("{}.final-state", replica.name));
+        let state = replica.state.as_deref().unwrap_or_default();
+        fs::write(&path, state).map_err(|error| format!("{}: {error}", path.display()))
+    })
+}
+
+/// Reads a replica from its own server's port, past every gateway.
+fn replica(fleet: &Fleet, index: usize) -> Result<Replica, String> {
+    let node = &fleet.nodes()[index];
+    let port = fleet.server(index)?.port;
+    node.place
+        .run(|| read::replica(&node.name, port).map_err(|error| format!("{}: {error}", node.name)))
+}
+
+fn told(faults: usize, account: &Account, figures: &Figures) -> String {
+    let Account { requests, acknowledged, lost, doubled, refused, maybe_executed, .. } = account;
+    format!(
+        "{faults} faults, {requests} calls, {acknowledged} acknowledged, {lost} lost, \
+         {doubled} doubled, {maybe} unknown ({maybe_executed} executed), {refused} refused, \
+         gap {gap}, p50 {p50:.1} ms, p99 {p99}",
+        maybe = account.maybe(),
+        gap = milliseconds(figures.longest_gap),
+        p50 = figures.p50.as_secs_f64() * 1e3,
+        p99 = milliseconds(figures.p99),
+    )
+}

@@ -1,0 +1,149 @@
+//! The domain file of a case: three nodes, one group.
+//!
+//! What it is not: a sample for users. It says nothing that a default would say as well.
+//!
+//! Invariant: on the loopback interface all ports differ and were free a moment ago; they lie
+//! below the range from which the system takes the ports of outgoing connections.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::namespaces::{self, Namespaces};
+use super::place::Place;
+
+/// Nodes, and members of the group: the least of which one may fail.
+pub(super) const NODES: usize = 3;
+/// Ports per node on the loopback interface: ring, admin, gateway.
+const PORT_KINDS: u16 = 3;
+/// Where free ports are looked for.
+const PORTS: std::ops::Range<u16> = 15_000..30_000;
+
+/// One node of the file.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) name: String,
+    pub(super) admin: SocketAddr,
+    pub(super) state_dir: PathBuf,
+    /// Where clients reach the group through this node.
+    pub(super) gateway: String,
+    pub(super) place: Place,
+}
+
+/// What the group of a case runs.
+pub(super) struct GroupText<'a> {
+    pub(super) name: &'a str,
+    /// The program and its arguments, with the domain file's placeholders.
+    pub(super) server: Vec<String>,
+    /// Further lines of the group's table.
+    pub(super) more: &'a str,
+}
+
+pub(super) struct DomainFile {
+    pub(super) path: PathBuf,
+    pub(super) nodes: Vec<Node>,
+}
+
+impl DomainFile {
+    /// Writes key and file into `folder`.
+    pub(super) fn write(
+        quorba: &Path,
+        folder: &Path,
+        group: &GroupText<'_>,
+        namespaces: Option<&Namespaces>,
+    ) -> Result<Self, String> {
+        let key = folder.join("domain.key");
+        new_key(quorba, &key)?;
+        let mut text = format!("[domain]\nid = \"interop\"\nkey_file = {:?}\n", key);
+        let (listen, nodes) = match namespaces {
+            Some(namespaces) => (5000, namespace_nodes(folder, namespaces, &mut text)),
+            None => loopback_nodes(folder, &mut text)?,
+        };
+        let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let GroupText { name, server, more } = group;
+        let _written = write!(
+            text,
+            "\n[group.{name}]\nstyle = \"active\"\nlisten = {listen}\nmembers = {names:?}\n\
+             server = {server:?}\n{more}"
+        );
+        let path = folder.join("quorba.toml");
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self { path, nodes })
+    }
+}
+
+fn new_key(quorba: &Path, key: &Path) -> Result<(), String> {
+    let output = Command::new(quorba)
+        .args(["key", "new"])
+        .arg(key)
+        .output()
+        .map_err(|error| format!("{}: {error}", quorba.display()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("quorba key new: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+fn loopback_nodes(folder: &Path, text: &mut String) -> Result<(u16, Vec<Node>), String> {
+    let first = free_ports(PORT_KINDS * NODES as u16)?;
+    let nodes = (0..NODES as u16).map(|index| {
+        let name = format!("n{}", index + 1);
+        let (ring, admin) = (first + NODES as u16 + index, first + 2 * NODES as u16 + index);
+        let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, admin));
+        let state_dir = folder.join(&name);
+        let _written = write!(
+            text,
+            "\n[node.{name}]\nhost = \"127.0.0.1\"\nring_port = {ring}\nadmin = \"{admin}\"\n\
+             state_dir = {state_dir:?}\ngateway_port_offset = {index}\n"
+        );
+        let gateway = format!("127.0.0.1:{}", first + index);
+        Node { name, admin, state_dir, gateway, place: Place::Here }
+    });
+    Ok((first, nodes.collect()))
+}
+
+fn namespace_nodes(folder: &Path, namespaces: &Namespaces, text: &mut String) -> Vec<Node> {
+    let nodes = (0..NODES).map(|index| {
+        let name = format!("n{}", index + 1);
+        let host = namespaces::host(index);
+        let state_dir = folder.join(&name);
+        let _written = write!(
+            text,
+            "\n[node.{name}]\nhost = \"{host}\"\nstate_dir = {state_dir:?}\n\
+             admin = \"127.0.0.1:4780\"\n"
+        );
+        let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, 4780));
+        let gateway = format!("{host}:5000");
+        Node { name, admin, state_dir, gateway, place: namespaces.node(index) }
+    });
+    nodes.collect()
+}
+
+/// The first of `count` neighbouring ports that are free over TCP and UDP.
+fn free_ports(count: u16) -> Result<u16, String> {
+    // Two runs at once begin at different places.
+    let steps = (PORTS.end - PORTS.start) / count;
+    let begin = (std::process::id() % u32::from(steps)) as u16;
+    let is_free = |port: u16| {
+        let address = (Ipv4Addr::LOCALHOST, port);
+        TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
+    };
+    (0..steps)
+        .map(|step| PORTS.start + (begin + step) % steps * count)
+        .find(|first| (*first..first + count).all(is_free))
+        .ok_or_else(|| format!("no {count} free ports in {PORTS:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_taken_is_passed_over() {
+        let first = free_ports(9).expect("free ports");
+        let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, first + 4)).expect("it was free");
+        assert_ne!(free_ports(9).expect("other free ports"), first);
+    }
+}

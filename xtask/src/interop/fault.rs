@@ -1,0 +1,141 @@
+//! The faults, each from its cause to the moment when the group is whole again.
+//!
+//! What it is not: gentle. Nothing is told beforehand, except where the fault is a restart.
+//!
+//! Invariants: a fault begins only when the group is whole (with a member missing, one more could
+//! take the majority, which no promise covers); it is over only when there is evidence that it
+//! has happened and that the group has come back from it.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::fleet::{self, Fleet};
+use super::load::Load;
+use super::namespaces::Namespaces;
+use super::wait;
+
+/// How long a process is stopped, or a node cut off.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How long a killed node stays down.
+const DOWN_TIME: Duration = Duration::from_millis(300);
+/// No fault begins when less than this is left of the load: it would not be felt.
+const LOAD_LEFT_MIN: Duration = Duration::from_secs(1);
+/// How long the consequences of a fault may take to be over.
+const HEAL_TIME_MAX: Duration = Duration::from_secs(45);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// SIGKILL to a server; its node starts another.
+    KillServer,
+    /// SIGKILL to a node, which is started again.
+    KillNode,
+    /// SIGSTOP to a node for two seconds.
+    StopNode,
+    /// SIGSTOP to a server for two seconds.
+    StopServer,
+    /// A node is ended, loses its disk, and is started again.
+    Restart,
+    /// A node's plug is pulled for two seconds.
+    CutNode,
+}
+
+impl Fault {
+    /// The faults that need nothing but processes.
+    pub(super) const PROCESSES: [Self; 5] =
+        [Self::KillServer, Self::KillNode, Self::StopNode, Self::StopServer, Self::Restart];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::KillServer => "kill-server",
+            Self::KillNode => "kill-node",
+            Self::StopNode => "stop-node",
+            Self::StopServer => "stop-server",
+            Self::Restart => "restart",
+            Self::CutNode => "cut-node",
+        }
+    }
+}
+
+/// Applies the fault to one node after the other while the load lasts. The number of faults.
+pub(super) fn disturb(
+    fault: Fault,
+    fleet: &mut Fleet,
+    load: &Load,
+    namespaces: Option<&Namespaces>,
+) -> Result<usize, String> {
+    load.wait_under_way()?;
+    let mut faults = 0;
+    while faults == 0 || load.time_left() > LOAD_LEFT_MIN + pause_of(fault) {
+        let victim = faults % fleet.nodes().len();
+        apply(fault, fleet, victim, namespaces)
+            .map_err(|reason| format!("{} {}: {reason}", fault.name(), victim + 1))?;
+        faults += 1;
+    }
+    Ok(faults)
+}
+
+const fn pause_of(fault: Fault) -> Duration {
+    match fault {
+        Fault::StopNode | Fault::StopServer | Fault::CutNode => PAUSE,
+        Fault::KillServer | Fault::KillNode | Fault::Restart => Duration::ZERO,
+    }
+}
+
+fn apply(
+    fault: Fault,
+    fleet: &mut Fleet,
+    victim: usize,
+    namespaces: Option<&Namespaces>,
+) -> Result<(), String> {
+    fleet.wait_whole()?;
+    match fault {
+        Fault::KillServer => {
+            let killed = fleet.server(victim)?;
+            fleet::signal(killed.pid, Signal::KILL);
+            return wait::until("another server is in", HEAL_TIME_MAX, || {
+                if fleet.server(victim)?.pid == killed.pid {
+                    return Err("its node still names the killed one".into());
+                }
+                fleet.is_whole()
+            });
+        }
+        Fault::KillNode => {
+            fleet.kill_node(victim);
+            thread::sleep(DOWN_TIME);
+            fleet.start_node(victim)?;
+        }
+        Fault::StopNode => {
+            fleet.signal_node(victim, Signal::STOP);
+            thread::sleep(PAUSE);
+            fleet.signal_node(victim, Signal::CONT);
+        }
+        Fault::StopServer => {
+            let stopped = fleet.server(victim)?;
+            fleet::signal(stopped.pid, Signal::STOP);
+            thread::sleep(PAUSE);
+            fleet::signal(stopped.pid, Signal::CONT);
+        }
+        Fault::Restart => {
+            fleet.end_node(victim)?;
+            let state = &fleet.nodes()[victim].state_dir;
+            fs::remove_dir_all(state).map_err(|error| format!("{}: {error}", state.display()))?;
+            fleet.start_node(victim)?;
+        }
+        Fault::CutNode => {
+            let namespaces = namespaces.expect("only cases in namespaces cut nodes off");
+            namespaces.set_plugged(victim, false)?;
+            thread::sleep(PAUSE);
+            namespaces.set_plugged(victim, true)?;
+        }
+    }
+    wait::until("the group is whole again", HEAL_TIME_MAX, || {
+        // The victim itself answers, and it is the process that runs now.
+        if Some(fleet.status(victim)?.pid) != fleet.node_pid(victim) {
+            return Err("another process answers for the victim".into());
+        }
+        fleet.is_whole()
+    })
+}

@@ -1,0 +1,247 @@
+//! `cargo xtask interop`: real ORBs in front of and behind three node processes, and faults.
+//!
+//! What it is not: a test of parts. Nothing is replaced here: the nodes are `quorba node`
+//! processes, the servers and clients are the examples, the faults are real signals.
+//!
+//! Invariants: every case starts with processes and folders of its own and leaves none; whatever
+//! cannot run on this machine is skipped by name; what became of the calls is counted from the
+//! servers' own final state, past every gateway.
+
+mod bank;
+mod domain;
+mod fault;
+mod fleet;
+mod load;
+mod names;
+mod namespaces;
+mod place;
+mod wait;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::examples::{self, Example};
+use crate::say::Outcome;
+use crate::workspace;
+use fault::Fault;
+
+/// What to run.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Only cases whose names contain one of these
+    filters: Vec<String>,
+    /// Print the names of the cases and run none
+    #[arg(long)]
+    list: bool,
+    /// How long the clients call in each case
+    #[arg(long, default_value_t = 8.0, value_name = "SECONDS")]
+    seconds: f64,
+    /// Calls per second of all clients together
+    #[arg(long, default_value_t = 300, value_name = "CALLS")]
+    rate: u32,
+    /// Use this quorba, instead of building one
+    #[arg(long, value_name = "FILE")]
+    quorba: Option<PathBuf>,
+    /// Keep the folders of cases that passed, too
+    #[arg(long)]
+    keep: bool,
+}
+
+/// Which ORB a server or a client stands on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Orb {
+    Omniorb,
+    Jacorb,
+}
+
+impl Orb {
+    const BOTH: [Self; 2] = [Self::Omniorb, Self::Jacorb];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Omniorb => "omniorb",
+            Self::Jacorb => "jacorb",
+        }
+    }
+
+    const fn example(self) -> Example {
+        match self {
+            Self::Omniorb => Example::OmniorbBank,
+            Self::Jacorb => Example::JacorbBank,
+        }
+    }
+}
+
+/// Where the nodes of a case live.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Network {
+    /// Three nodes beside each other on the loopback interface.
+    Loopback,
+    /// Each node in a network namespace of its own, joined by a bridge.
+    Namespaces,
+}
+
+#[derive(Clone, Copy)]
+enum Case {
+    Bank { client: Orb, server: Orb, fault: Fault, network: Network },
+    Names { victim: usize },
+}
+
+impl Case {
+    fn all() -> Vec<Self> {
+        let mut cases = Vec::new();
+        for server in Orb::BOTH {
+            for client in Orb::BOTH {
+                for fault in Fault::PROCESSES {
+                    cases.push(Self::Bank { client, server, fault, network: Network::Loopback });
+                }
+            }
+        }
+        cases.extend((0..domain::NODES).map(|victim| Self::Names { victim }));
+        for (fault, network) in
+            [Fault::KillNode, Fault::CutNode].map(|fault| (fault, Network::Namespaces))
+        {
+            let (client, server) = (Orb::Omniorb, Orb::Omniorb);
+            cases.push(Self::Bank { client, server, fault, network });
+        }
+        cases
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Bank { client, server, fault, network } => {
+                let place = if network == Network::Namespaces { "-in-namespaces" } else { "" };
+                format!("{}-to-{}-{}{place}", client.name(), server.name(), fault.name())
+            }
+            Self::Names { victim } => format!("nameclt-to-omninames-kill-{}", victim + 1),
+        }
+    }
+
+    fn examples(self) -> Vec<Example> {
+        match self {
+            Self::Bank { client, server, .. } => vec![client.example(), server.example()],
+            Self::Names { .. } => Vec::new(),
+        }
+    }
+}
+
+/// How a case ended.
+enum Verdict {
+    /// With figures.
+    Passed(String),
+    Failed(String),
+    Skipped(String),
+}
+
+/// What a case needs to know of the run.
+struct Context {
+    quorba: PathBuf,
+    /// The case's own folder. Its path stands in the command line of all its processes.
+    folder: PathBuf,
+    seconds: f64,
+    rate: u32,
+}
+
+pub(crate) fn run(options: &Options) -> ExitCode {
+    let chosen = |case: &Case| {
+        let name = case.name();
+        options.filters.is_empty() || options.filters.iter().any(|part| name.contains(part))
+    };
+    let cases: Vec<Case> = Case::all().into_iter().filter(chosen).collect();
+    if options.list {
+        cases.iter().for_each(|case| println!("{}", case.name()));
+        return ExitCode::SUCCESS;
+    }
+    let quorba = match options.quorba.clone().map_or_else(build_quorba, Ok) {
+        Ok(quorba) => quorba,
+        Err(reason) => {
+            eprintln!("interop: {reason}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for case in cases {
+        let began = Instant::now();
+        let verdict = run_one(case, options, &quorba);
+        let took = began.elapsed().as_secs_f64();
+        let name = case.name();
+        match verdict {
+            Verdict::Passed(figures) => {
+                passed += 1;
+                println!("ok       {name}: {figures}, {took:.1} s");
+            }
+            Verdict::Failed(reason) => {
+                failed += 1;
+                println!("FAILED   {name}: {reason}");
+            }
+            Verdict::Skipped(reason) => {
+                skipped += 1;
+                println!("skipped: {name}: {reason}");
+            }
+        }
+    }
+    println!("interop: {passed} passed, {failed} failed, {skipped} skipped");
+    // A filter that matches nothing is a mistake, and not a success.
+    let ran = passed + failed + skipped > 0;
+    if ran && failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
+    for example in case.examples() {
+        match examples::build(example) {
+            Outcome::Present | Outcome::Done => {}
+            Outcome::Skipped(reason) => return Verdict::Skipped(reason),
+            Outcome::Failed(reason) => {
+                return Verdict::Failed(format!("{} does not build: {reason}", example.folder()));
+            }
+        }
+    }
+    let run = format!("{}-{}", case.name(), std::process::id());
+    let context = Context {
+        quorba: quorba.to_owned(),
+        folder: workspace::target().join("interop").join(run),
+        seconds: options.seconds,
+        rate: options.rate,
+    };
+    if let Err(error) = fs::create_dir_all(&context.folder) {
+        return Verdict::Failed(format!("{}: {error}", context.folder.display()));
+    }
+    let verdict = match case {
+        Case::Bank { client, server, fault, network } => {
+            bank::run(&context, client, server, fault, network)
+        }
+        Case::Names { victim } => names::run(&context, victim),
+    };
+    if let Verdict::Failed(reason) = verdict {
+        return Verdict::Failed(format!("{reason}\n         see {}", context.folder.display()));
+    }
+    if !options.keep {
+        // Logs of what went well. If they cannot be removed, they are only in the way.
+        let _removed = fs::remove_dir_all(&context.folder);
+    }
+    verdict
+}
+
+/// Builds the `quorba` command, in the profile of ordinary development.
+fn build_quorba() -> Result<PathBuf, String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--quiet", "--package", "quorba-cli"])
+        .current_dir(workspace::root())
+        .env("CARGO_TARGET_DIR", workspace::target())
+        .status()
+        .map_err(|error| format!("cargo cannot be started: {error}"))?;
+    if !built.success() {
+        return Err("quorba does not build".into());
+    }
+    Ok(workspace::target().join("debug/quorba"))
+}
+
+/// Milliseconds, for people.
+fn milliseconds(time: Duration) -> String {
+    format!("{:.0} ms", time.as_secs_f64() * 1e3)
+}

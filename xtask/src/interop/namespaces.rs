@@ -1,0 +1,95 @@
+//! A network of namespaces: one per node and one for the clients, joined by a bridge.
+//!
+//! What it is not: a change to this host's own network; the bridge is in a namespace, too.
+//!
+//! Invariant: dropped, nothing of it is left, unless this program was killed; then
+//! `ip netns list` shows what is, under names that begin with `quorba-`.
+
+use std::process::Command;
+
+use super::domain::NODES;
+use super::place::Place;
+
+/// The addresses are `10.99.0.1` and so on for the nodes, this one for the clients.
+const CLIENTS_ADDRESS: &str = "10.99.0.254/24";
+
+pub(super) struct Namespaces {
+    switch: String,
+    nodes: Vec<String>,
+}
+
+impl Namespaces {
+    /// Makes the network, or says why this machine does not let us.
+    pub(super) fn make() -> Result<Self, String> {
+        let id = std::process::id();
+        let names = Self {
+            switch: format!("quorba-{id}-switch"),
+            nodes: (1..=NODES).map(|number| format!("quorba-{id}-n{number}")).collect(),
+        };
+        // From here on an error drops `names`, and with it what has been made so far.
+        let switch = &names.switch;
+        ip(&["netns", "add", switch])?;
+        ip(&["-n", switch, "link", "set", "lo", "up"])?;
+        ip(&["-n", switch, "link", "add", "bridge", "type", "bridge"])?;
+        ip(&["-n", switch, "addr", "add", CLIENTS_ADDRESS, "dev", "bridge"])?;
+        ip(&["-n", switch, "link", "set", "bridge", "up"])?;
+        for (index, node) in names.nodes.iter().enumerate() {
+            let port = port(index);
+            let address = format!("{}/24", host(index));
+            ip(&["netns", "add", node])?;
+            ip(&["-n", node, "link", "set", "lo", "up"])?;
+            ip(&[
+                "-n", switch, "link", "add", &port, "type", "veth", "peer", "name", "eth0",
+                "netns", node,
+            ])?;
+            ip(&["-n", switch, "link", "set", &port, "master", "bridge", "up"])?;
+            ip(&["-n", node, "addr", "add", &address, "dev", "eth0"])?;
+            ip(&["-n", node, "link", "set", "eth0", "up"])?;
+        }
+        Ok(names)
+    }
+
+    pub(super) fn node(&self, index: usize) -> Place {
+        Place::Namespace(self.nodes[index].clone())
+    }
+
+    pub(super) fn clients(&self) -> Place {
+        Place::Namespace(self.switch.clone())
+    }
+
+    /// Pulls a node's plug, or puts it back.
+    pub(super) fn set_plugged(&self, index: usize, plugged: bool) -> Result<(), String> {
+        let state = if plugged { "up" } else { "down" };
+        ip(&["-n", &self.switch, "link", "set", &port(index), state])
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in self.nodes.iter().chain([&self.switch]) {
+            // One that was never made cannot be removed, and need not be.
+            let _removed = ip(&["netns", "del", name]);
+        }
+    }
+}
+
+/// The address of a node.
+pub(super) fn host(index: usize) -> String {
+    format!("10.99.0.{}", index + 1)
+}
+
+fn port(index: usize) -> String {
+    format!("n{}", index + 1)
+}
+
+fn ip(arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip")
+        .args(arguments)
+        .output()
+        .map_err(|error| format!("ip cannot be started: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let reason = String::from_utf8_lossy(&output.stderr);
+    Err(format!("ip {}: {}", arguments.join(" "), reason.trim()))
+}
