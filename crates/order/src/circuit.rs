@@ -12,7 +12,7 @@ use crate::output::{Destination, TimerKind};
 use crate::partial::Partials;
 use crate::promise::Promises;
 use crate::shared::Core;
-use crate::wire::{CommitToken, Data, GapRange, Packet, REQUESTS_MAX, Token};
+use crate::wire::{CommitToken, Data, GapRange, Packet, RANGE_PACKETS_MAX, REQUESTS_MAX, Token};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use quorba_base::{Duration, Instant, NODES_MAX, NodeId, NodeSet};
@@ -60,6 +60,8 @@ pub(crate) struct Circuit {
     pub(crate) promises: Promises,
     pub(crate) place: Place,
     last_hop: u64,
+    /// What the token asked for at my last visit: a request that persists is left to others once.
+    served: Vec<GapRange>,
     /// The token's packet number at my last visit.
     previous_seq: u64,
     pub(crate) my_sent: u32,
@@ -101,6 +103,7 @@ impl Circuit {
             promises: Promises::default(),
             place: Place::Away,
             last_hop: 0,
+            served: Vec::new(),
             previous_seq: 0,
             my_sent: 0,
             my_backlog: 0,
@@ -267,23 +270,26 @@ impl Circuit {
 
     /// Sends what the token asks for and this node has; gives how many packets.
     pub(crate) fn serve_requests(&mut self, core: &mut Core, token: &mut Token) -> u32 {
+        if token.requests.is_empty() {
+            return 0;
+        }
         let mut served = 0;
         let mut left: Vec<GapRange> = Vec::new();
+        let before = core::mem::take(&mut self.served);
         for range in core::mem::take(&mut token.requests) {
             for seq in range.first..=range.last {
+                // Asked for again right after I sent it: maybe what I send does not get there.
+                let for_others = self.members.len() > 2 && contains(&before, seq);
                 if served < core.limits.visit_packets
+                    && !for_others
                     && let Some(held) = self.log.packet(seq)
                 {
                     let data = self.data(seq, held.clone(), true);
                     core.transmit(Destination::Others, &Packet::Data(data));
+                    append(&mut self.served, seq);
                     served += 1;
-                    continue;
-                }
-                let room = left.len() < REQUESTS_MAX;
-                match left.last_mut() {
-                    Some(last) if last.last + 1 == seq && seq > range.first => last.last = seq,
-                    _ if room => left.push(GapRange { first: seq, last: seq }),
-                    _ => {}
+                } else {
+                    append(&mut left, seq);
                 }
             }
         }
@@ -318,7 +324,7 @@ impl Circuit {
         self.data(token.seq, held, false)
     }
 
-    /// How many new packets this visit may send (Amir95 §6, flow control).
+    /// How many new packets this visit may send (Amir95, flow control).
     pub(crate) fn allowance(&self, core: &Core, token: &Token, backlog: u32, repeated: u32) -> u32 {
         let limits = &core.limits;
         let window_left = limits.window_packets.saturating_sub(token.sent);
@@ -342,7 +348,7 @@ impl Circuit {
         let until = match (core.config.accelerated, overdue) {
             (false, _) => token.seq,
             (true, true) => self.log.high().max(self.previous_seq),
-            // What was numbered since my last visit may still be under way (Babay16 §3).
+            // What was numbered since my last visit may still be under way (Babay16).
             (true, false) => self.previous_seq,
         };
         for gap in self.log.gaps(until, REQUESTS_MAX) {
@@ -478,5 +484,21 @@ impl Circuit {
         let resend = self.resend.as_ref().map(|resend| (resend.at, TimerKind::TokenResend));
         let request = self.request_at.map(|at| (at, TimerKind::TokenRequest));
         [loss, resend, request].into_iter().flatten().min()
+    }
+}
+
+fn contains(ranges: &[GapRange], seq: u64) -> bool {
+    ranges.iter().any(|range| range.first <= seq && seq <= range.last)
+}
+
+/// Adds `seq` to ranges, as far as the limits of a token allow.
+fn append(ranges: &mut Vec<GapRange>, seq: u64) {
+    let full = ranges.len() >= REQUESTS_MAX;
+    match ranges.last_mut() {
+        Some(last) if last.last + 1 == seq && seq - last.first < RANGE_PACKETS_MAX => {
+            last.last = seq;
+        }
+        _ if full => {}
+        _ => ranges.push(GapRange { first: seq, last: seq }),
     }
 }

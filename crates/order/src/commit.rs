@@ -1,5 +1,5 @@
 //! The commit state: the commit token goes round twice, and all know where each member stands
-//! (Amir95 §5).
+//! (Amir95, membership).
 //!
 //! Invariants: a commit token changes something only if its hop is above every hop seen or sent;
 //! between filling in its entry and leaving the state this node takes in nothing of its old ring,

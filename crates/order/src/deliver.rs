@@ -72,7 +72,7 @@ impl Circuit {
         }
     }
 
-    /// End of the ring, part one (Amir95 §5, extended virtual synchrony): delivers up to the first
+    /// End of the ring, part one (Amir95, recovery): delivers up to the first
     /// gap, or the first safe message that nobody of those who move together has delivered.
     pub(crate) fn deliver_regular_rest(&mut self, core: &mut Core, delivered_by_some: u64) {
         while let Some(held) = self.log.packet(self.delivered + 1).cloned() {

@@ -1,5 +1,5 @@
 //! The end of the old ring and the beginning of the new one, in the order that extended virtual
-//! synchrony asks for (Amir95 §5, Moser94 §4).
+//! synchrony asks for (Amir95, recovery; Moser94).
 //!
 //! Invariants: at members that move together the old ring's deliveries before and behind the
 //! transitional view are the same; every message that this node had numbered is delivered before

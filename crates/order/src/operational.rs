@@ -1,4 +1,4 @@
-//! The operational state: order messages (Amir95 §4), keep the token where it is used.
+//! The operational state: order messages (Amir95, ordering), keep the token where it is used.
 //!
 //! What it is not: membership; whatever casts doubt on the ring is answered with a [`Doubt`].
 //!

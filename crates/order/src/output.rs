@@ -94,7 +94,7 @@ pub struct View {
     pub unheld: Option<(Ticket, Ticket)>,
 }
 
-/// Which half of a configuration change (Moser94 §3).
+/// Which half of a configuration change (Moser94).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewKind {
     /// What is left of the old ring: its last messages are delivered to those who move together.

@@ -1,5 +1,5 @@
 //! The recovery state: members that come from one old ring exchange what some of them lack, in
-//! packets of the new ring (Amir95 §5).
+//! packets of the new ring (Amir95, recovery).
 //!
 //! Invariants: nothing is delivered here; a member installs the new ring only when every member
 //! has every recovered packet; once this node has said that it has them all, it is bound to what

@@ -41,7 +41,7 @@ pub struct Counters {
     pub flushed: u64,
 }
 
-/// The states of the ring (Amir95 §5).
+/// The states of the ring (Amir95, membership).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateName {
     /// Agreeing on a membership.

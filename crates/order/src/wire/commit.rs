@@ -1,4 +1,4 @@
-//! The commit token (Amir95 §5): goes round the proposed ring twice, first to collect where each
+//! The commit token (Amir95, membership): goes round the proposed ring twice, first to collect where each
 //! member stands in its old ring, then to tell all of them.
 //!
 //! Layout: ring (9), hop (1), rotation estimate in µs (4), member set (8), then per member one

@@ -31,7 +31,7 @@ const CHUNK_LAST: u8 = 2;
 /// The rest of the body is padding.
 const CHUNK_PADDING: u8 = 4;
 
-/// A packet of a new ring may carry this: a packet of an old ring (Amir95 §5, recovery).
+/// A packet of a new ring may carry this: a packet of an old ring (Amir95, recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Inner {
     pub(crate) ring: RingId,

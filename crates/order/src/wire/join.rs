@@ -62,7 +62,7 @@ impl Greeting {
     }
 }
 
-/// A proposal of membership (Amir95 §5).
+/// A proposal of membership (Amir95, membership).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Join {
     pub(crate) greeting: Greeting,

@@ -1,4 +1,4 @@
-//! The regular token (Amir95 §4).
+//! The regular token (Amir95, ordering).
 //!
 //! Where the paper has one all-received-up-to field and the id of who lowered it, this token has
 //! one such number per member: a minimum over it is true at once, not only after two rotations,

@@ -65,6 +65,7 @@ pub fn safety(net: &Net) {
     views_agree(&net.lives);
     let stays = stays(&net.lives);
     failure_atomicity(net, &stays);
+    causal_delivery(&stays);
     prefixes(&stays);
     safe_delivery(net, &stays);
     held_is_true(net);
@@ -142,6 +143,18 @@ fn failure_atomicity(net: &Net, stays: &[Stay<'_>]) {
         assert_eq!(ids(&first.transitional), ids(&stay.transitional), "{who:?} {}", stay.ring);
         let half = stay.transitional_view.expect("precedes the regular view");
         assert_eq!(half.members, next.transitional);
+    }
+}
+
+/// Moser94 causal delivery, as far as it shows from outside: of each origin's messages in a ring,
+/// none is left out before one that is delivered.
+fn causal_delivery(stays: &[Stay<'_>]) {
+    for stay in stays {
+        let mut last: BTreeMap<_, u64> = BTreeMap::new();
+        for d in stay.regular.iter().chain(&stay.transitional) {
+            let before = last.insert((d.origin, d.incarnation), d.ticket.0);
+            assert!(before.is_none_or(|before| before + 1 == d.ticket.0), "hole before {d:?}");
+        }
     }
 }
 
