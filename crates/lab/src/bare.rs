@@ -181,8 +181,7 @@ fn relay_clients(listener: &TcpListener, to: u16) -> io::Result<()> {
 fn relay(mut client: &TcpStream, mut server: &TcpStream) -> io::Result<()> {
     let mut frame = vec![0; FRAME_LEN_MAX];
     loop {
-        let mut both =
-            [PollFd::new(client, PollFlags::IN), PollFd::new(server, PollFlags::IN)];
+        let mut both = [PollFd::new(client, PollFlags::IN), PollFd::new(server, PollFlags::IN)];
         poll(&mut both, None)?;
         let ready = both.map(|one| !one.revents().is_empty());
         if ready[0] {

@@ -88,7 +88,7 @@ impl Bench<'_> {
         let after = stand.read(&placement)?;
         let rings_after = stand.statuses()?;
         let samples_ns = read_samples(&stand.samples)?;
-        if samples_ns.len() as u64 != figures.calls || figures.calls != self.plan.calls.into() {
+        if samples_ns.len() as u64 != figures.calls || figures.calls != u64::from(self.plan.calls) {
             return Err(format!("the client wrote {} samples", samples_ns.len()));
         }
         let latency = Percentiles::of(&samples_ns).ok_or("no samples")?;

@@ -65,8 +65,8 @@ impl Domain {
             // The node ends when this process does.
             command.arg("--parent").arg(std::process::id().to_string());
             let log = folder.join(format!("{name}.log"));
-            let peer = Peer::start_logged(&name, &mut command, log)
-                .map_err(|error| error.to_string())?;
+            let peer =
+                Peer::start_logged(&name, &mut command, log).map_err(|error| error.to_string())?;
             let token = stage.state_dir(index).join("admin.token");
             let admin = Client::new(local(*admin), token);
             domain.nodes.push(DomainNode { peer, admin });

@@ -8,29 +8,29 @@
 use std::collections::BTreeMap;
 
 /// Bins from one latency to ten times of it: each is 4.9 % wider than the one before.
-pub const BINS_PER_DECADE: i32 = 48;
+pub(crate) const BINS_PER_DECADE: i32 = 48;
 
 /// Counts of samples by latency.
 #[derive(Clone, Debug, Default)]
-pub struct Histogram {
+pub(crate) struct Histogram {
     counts: BTreeMap<i32, u64>,
     total: u64,
 }
 
 /// A bin, and the share of all samples that it holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bin {
+pub(crate) struct Bin {
     /// Its lower end, in microseconds; it belongs to the bin.
-    pub from_us: f64,
+    pub(crate) from_us: f64,
     /// Its upper end, in microseconds; it belongs to the next.
-    pub to_us: f64,
+    pub(crate) to_us: f64,
     /// From 0 to 1.
-    pub share: f64,
+    pub(crate) share: f64,
 }
 
 impl Histogram {
     /// Counts samples in nanoseconds. A sample of 0 counts as 1.
-    pub fn add(&mut self, samples_ns: &[u64]) {
+    pub(crate) fn add(&mut self, samples_ns: &[u64]) {
         for sample_ns in samples_ns {
             *self.counts.entry(bin_of(*sample_ns)).or_default() += 1;
             self.total += 1;
@@ -40,7 +40,7 @@ impl Histogram {
     /// Every bin from the first to the last that holds a sample, empty ones between included.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a run has far fewer than 2^52 samples")]
-    pub fn bins(&self) -> Vec<Bin> {
+    pub(crate) fn bins(&self) -> Vec<Bin> {
         let (Some((first, _)), Some((last, _))) =
             (self.counts.first_key_value(), self.counts.last_key_value())
         else {

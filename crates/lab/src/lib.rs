@@ -1,14 +1,42 @@
-//! The latency laboratory.
+//! The latency laboratory: what a call costs, directly and through Quorba, and why.
+//!
+//! A [`Plan`] lists configurations: chains of processes between a caller and the answer. [`run`]
+//! measures them side by side in one go, round after round, in several [`Setting`]s, with an
+//! ordinary omniORB client and server; [`table`] and the run's page show the outcome. See
+//! `docs/performance.md` for how to read and repeat it.
+//!
+//! What it is not: a part of what is measured. Nodes are started as a user starts them, and
+//! watched through the admin API and `/proc`; nothing is instrumented for it.
+//!
+//! Invariants: figures are compared only within a round; raw samples are kept; what is known
+//! against the figures is said wherever they are shown.
+
 #![forbid(unsafe_code)]
+
 mod bare;
+mod block;
 mod domain;
+mod environment;
 mod error;
 mod histogram;
 mod peer;
 mod placement;
 mod plan;
 mod ports;
+mod record;
+mod report;
+mod run;
 mod stats;
 mod usage;
+
 pub use bare::peer_main;
+pub use environment::Environment;
 pub use error::LabError;
+pub use placement::Setting;
+pub use plan::{
+    Ack, CALLS_MAX, Chain, Changes, Configuration, DomainShape, Plan, ROUNDS_MAX, Step,
+};
+pub use record::{Block, FORMAT, ProcessShare, RingShare, Row, Run, StepRow};
+pub use report::table;
+pub use run::{LabOptions, Outcome, run};
+pub use stats::{Percentiles, Spread};

@@ -135,7 +135,9 @@ fn await_ready(output: &mut ChildStdout) -> io::Result<()> {
         let left = deadline.saturating_duration_since(Instant::now());
         let left = Timespec::try_from(left).map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(output, PollFlags::IN)], Some(&left)) {
-            Ok(0) => return Err(io::Error::new(io::ErrorKind::TimedOut, "it is not ready in time")),
+            Ok(0) => {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "it is not ready in time"));
+            }
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),

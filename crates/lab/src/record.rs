@@ -181,8 +181,7 @@ impl Run {
 
 fn faults_of(blocks: &[Block]) -> Vec<String> {
     let count = |is_bad: fn(&Block) -> bool| blocks.iter().filter(|block| is_bad(block)).count();
-    let disturbed =
-        count(|block| block.others_percent + block.stolen_percent > OTHERS_PERCENT_MAX);
+    let disturbed = count(|block| block.others_percent + block.stolen_percent > OTHERS_PERCENT_MAX);
     let broken = count(|block| block.ring.is_some_and(|ring| ring.view_changes > 0));
     let all = blocks.len();
     let mut faults = Vec::new();
@@ -206,9 +205,10 @@ fn rows(plan: &Plan, blocks: &[Block]) -> Vec<Row> {
             let spread = |figure: fn(&Block) -> f64| Spread::of(mine.iter().map(|b| figure(b)));
             let (Some(p50_us), Some(times_against)) = (
                 spread(|block| block.latency.p50_us),
-                Spread::of(pairs(blocks, *setting, &plan.against, &one.name).map(
-                    |(against, block)| block.latency.p50_us / against.latency.p50_us,
-                )),
+                Spread::of(
+                    pairs(blocks, *setting, &plan.against, &one.name)
+                        .map(|(against, block)| block.latency.p50_us / against.latency.p50_us),
+                ),
             ) else {
                 continue;
             };

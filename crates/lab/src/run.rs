@@ -72,8 +72,7 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     let plan = Plan::find(&options.plan)?.with(options.changes.clone())?;
     let program = match &options.program {
         Some(program) => program.clone(),
-        None => std::env::current_exe()
-            .map_err(LabError::system("find the program's own file"))?,
+        None => std::env::current_exe().map_err(LabError::system("find the program's own file"))?,
     };
     let uses_echo = plan.configurations.iter().any(|one| one.chain.uses_echo());
     let echo_dir = match &options.echo_dir {

@@ -79,8 +79,7 @@ fn sleeps_of_status(status: &str) -> Option<u64> {
 
 fn machine_of_stat(stat: &str) -> Option<MachineUsage> {
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
-    let ticks: Vec<u64> =
-        line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    let ticks: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else {
         return None;
     };

@@ -65,7 +65,10 @@ pub(crate) fn run() -> Run {
 fn rows_are_medians_of_rounds() {
     let run = run();
     let [direct, node] = &run.rows[..] else { panic!("{:?}", run.rows) };
-    assert_eq!((direct.configuration.as_str(), node.configuration.as_str()), ("direct", "one-node"));
+    assert_eq!(
+        (direct.configuration.as_str(), node.configuration.as_str()),
+        ("direct", "one-node")
+    );
     assert_eq!(direct.p50_us, Spread { median: 70.0, min: 60.0, max: 80.0 });
     assert_eq!(node.p99_us.median, 280.0);
     assert_eq!(direct.cpu_us_by_process["server"].median, 6.0);

@@ -1,0 +1,121 @@
+//! The summary for a terminal.
+
+use std::fmt::Write;
+
+use comfy_table::{Cell, CellAlignment, Table, presets};
+
+use super::{figure, times, with_range};
+use crate::placement::Setting;
+use crate::record::{Row, Run};
+
+/// The summary of a run: the configurations, then the breakdown, setting by setting.
+#[must_use]
+pub fn table(run: &Run) -> String {
+    let mut text = String::new();
+    for fault in &run.faults {
+        let _ = writeln!(text, "NOT TO BE RELIED ON: {fault}");
+    }
+    let _ = writeln!(
+        text,
+        "{} calls of {} longs per round, {} rounds; median of rounds (lowest–highest), µs",
+        run.calls, run.longs, run.rounds
+    );
+    for setting in settings(run) {
+        let _ = writeln!(text, "\n{}: {}", setting.as_str(), setting.text());
+        let _ = writeln!(text, "{}", rows(run, setting));
+        if run.steps.iter().any(|step| step.setting == setting) {
+            let _ = writeln!(text, "\n{}", steps(run, setting));
+        }
+    }
+    text
+}
+
+/// The settings of a run, in its order.
+pub(super) fn settings(run: &Run) -> Vec<Setting> {
+    let mut settings: Vec<Setting> = run.rows.iter().map(|row| row.setting).collect();
+    settings.dedup();
+    settings
+}
+
+/// The columns of a row after the first two, which are its name and its title.
+pub(super) fn cells(row: &Row) -> [String; 6] {
+    [
+        with_range(row.p50_us),
+        with_range(row.p99_us),
+        times(row.times_against),
+        figure(row.calls_per_s.median),
+        with_range(row.cpu_us),
+        figure(row.sleeps.median),
+    ]
+}
+
+/// Heads of those columns.
+pub(super) fn heads(run: &Run) -> [String; 6] {
+    [
+        "p50".to_owned(),
+        "p99".to_owned(),
+        format!("× {}", run.against),
+        "calls/s".to_owned(),
+        "CPU/call".to_owned(),
+        "waits/call".to_owned(),
+    ]
+}
+
+fn rows(run: &Run, setting: Setting) -> Table {
+    let mut table = plain();
+    table.set_header(std::iter::once("configuration".to_owned()).chain(heads(run)));
+    for row in run.rows.iter().filter(|row| row.setting == setting) {
+        let name = Cell::new(&row.configuration);
+        table.add_row(std::iter::once(name).chain(cells(row).map(right)));
+    }
+    table
+}
+
+fn steps(run: &Run, setting: Setting) -> Table {
+    let mut table = plain();
+    table.set_header(["where it goes", "p50", "CPU/call", "from", "to"]);
+    for step in run.steps.iter().filter(|step| step.setting == setting) {
+        table.add_row([
+            Cell::new(&step.name),
+            right(with_range(step.p50_us)),
+            right(with_range(step.cpu_us)),
+            Cell::new(step.from.as_deref().unwrap_or("")),
+            Cell::new(&step.to),
+        ]);
+    }
+    table
+}
+
+fn plain() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::run;
+
+    #[test]
+    fn every_row_and_step_has_its_line() {
+        let text = table(&run());
+        for part in ["free: ", "70.0 (60.0–80.0)", "140 (120–150)", "2.00", "gateway", "waits"]
+        {
+            assert!(text.contains(part), "{part} in\n{text}");
+        }
+        assert!(!text.contains("RELIED"));
+        assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    }
+
+    #[test]
+    fn faults_come_first() {
+        let mut run = run();
+        run.faults.push("a storm".to_owned());
+        assert!(table(&run).starts_with("NOT TO BE RELIED ON: a storm\n"));
+    }
+}
