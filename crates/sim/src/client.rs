@@ -26,6 +26,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// How long a connection may take to come about.
 const CONNECT_WITHIN: Duration = Duration::from_millis(700);
 
+/// After so many calls a client takes a breath: load without end only costs time.
+const BURST: u32 = 64;
+const BREATH: Duration = Duration::from_millis(150);
+
 /// Where a client stands.
 enum Link {
     /// Not connected; tries again at the time.
@@ -169,6 +173,9 @@ impl World {
             let think = us(target.plan.think_us);
             target.next_issue = now + us(target.rng.below(2 * think.as_micros() as u64 + 200));
             let task = target.draw_task();
+            if target.issued.is_multiple_of(BURST) {
+                target.next_issue = target.next_issue.max(now + BREATH);
+            }
             self.issue(client, task);
         }
         self.connect_client(client);
@@ -433,6 +440,7 @@ impl World {
         });
         self.ledger.close(reference, Outcome::Acknowledged { mark, at: now });
         let call = self.ledger.calls[&reference].clone();
+        self.note_beginning(call.group, mark);
         self.checks.acknowledged(now, reference, &call, mark);
     }
 

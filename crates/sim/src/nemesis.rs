@@ -135,7 +135,21 @@ impl World {
         let minority = (self.plan.nodes - 1) / 2;
         let amnesic = self.hosts.iter().filter(|host| host.amnesic).count();
         let more = usize::from(!self.hosts[node].amnesic);
-        self.hosts[node].is_up() && (self.plan.catastrophe || amnesic + more <= minority)
+        let minority = self.plan.catastrophe || amnesic + more <= minority;
+        self.hosts[node].is_up() && minority && self.is_spare(node, None)
+    }
+
+    /// Whether every group (or the one that is asked for) has a member beside that of `node`.
+    fn is_spare(&self, node: usize, group: Option<usize>) -> bool {
+        let snapshots = self.snapshots();
+        let groups = 0..self.plan.groups.len();
+        self.plan.careless
+            || groups.filter(|index| group.is_none_or(|group| group == *index)).all(|index| {
+                let serving = self.serving(&snapshots, index);
+                serving.iter().any(|member| {
+                    member.node != node && !self.servers[member.server].hangs
+                })
+            })
     }
 
     pub(crate) fn plan_restart(&mut self, node: usize) {
@@ -246,6 +260,15 @@ impl World {
         }
         self.rng.shuffle(&mut live);
         let server = live[0];
+        let deadly = matches!(
+            fault,
+            Fault::ServerCrash | Fault::ServerHang | Fault::ServerReset | Fault::ServerGarbage
+        );
+        let node = self.servers[server].node;
+        let all = fault == Fault::ServersCrash && !self.plan.careless;
+        if all || deadly && !self.is_spare(node, Some(usize::from(group.0))) {
+            return;
+        }
         self.say(|| format!("FAULT {fault:?} server {server}"));
         match fault {
             Fault::ServerCrash if live.len() > 1 => self.end_server(server),

@@ -6,7 +6,7 @@
 use crate::event::Event;
 use crate::host::{Clock, Host, Input};
 use crate::plan::{AckPlan, GroupPlan};
-use crate::stream::{Callee, Segment, Side, StreamId};
+use crate::stream::{Segment, Side, StreamId};
 use crate::world::{World, ms, node_id, us};
 use bytes::BytesMut;
 use quorba_base::{Duration, Instant, NodeSet};
@@ -320,7 +320,8 @@ impl World {
     pub(crate) fn note_memory(&mut self) {
         for host in &mut self.hosts {
             let Some(node) = &host.node else { continue };
-            if host.amnesic && node.snapshot().primary == PrimaryStatus::Primary {
+            let doomed = host.stopping || host.crash_after.is_some();
+            if host.amnesic && !doomed && node.snapshot().primary == PrimaryStatus::Primary {
                 host.amnesic = false;
             }
         }
@@ -329,13 +330,6 @@ impl World {
     /// Where a client's connection to a gateway leads now.
     pub(crate) fn gateway_accepts(&self, node: usize) -> bool {
         self.hosts[node].is_up() && !self.hosts[node].stopping
-    }
-
-    pub(crate) fn callee_node(callee: Callee) -> Option<usize> {
-        match callee {
-            Callee::Gateway { node, .. } => Some(node),
-            Callee::Server(_) => None,
-        }
     }
 
     pub(crate) fn report_server_down(&mut self, node: usize, group: GroupId) {

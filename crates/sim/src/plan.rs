@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) fault_every_us: u64,
     /// A majority of nodes may lose its memory at once.
     pub(crate) catastrophe: bool,
+    /// The last member of a group that serves may be hurt too.
+    pub(crate) careless: bool,
     pub(crate) clients: Vec<ClientPlan>,
     /// Clocks run at up to so many parts per million faster or slower.
     pub(crate) drift_ppm: u64,
@@ -112,6 +114,7 @@ impl Plan {
             (0..clients).map(|_| ClientPlan::draw(&mut rng, groups.len())).collect::<Vec<_>>();
         let kept = rng.pick(&[0, 1, 2, 3, 5, 8, 100]);
         let catastrophe = rng.per_mille(60);
+        let careless = catastrophe || rng.per_mille(120);
         let mut faults: Vec<Fault> =
             Fault::ALL.iter().copied().filter(|f| catastrophe || !f.needs_catastrophe()).collect();
         rng.shuffle(&mut faults);
@@ -119,7 +122,8 @@ impl Plan {
         Self {
             nodes,
             groups,
-            encrypt: corrupt > 0 || rng.per_mille(250),
+            // Nothing else tells forged datagrams from real ones.
+            encrypt: corrupt > 0 || faults.contains(&Fault::Forged) || rng.per_mille(250),
             accelerated: rng.per_mille(400),
             datagram_bytes_max: rng.pick(&[1400, 1400, 1400, 9000, 65_000]),
             safety: Duration::from_millis(rng.pick(&[2_000, 4_000, 8_000, 15_000])),
@@ -127,6 +131,7 @@ impl Plan {
             faults,
             fault_every_us: rng.pick(&[50_000, 200_000, 500_000, 1_500_000]),
             catastrophe,
+            careless,
             clients,
             drift_ppm: rng.pick(&[0, 0, 100, 20_000]),
             wall_skew_ms: rng.pick(&[0, 10, 60_000, 7_200_000]),

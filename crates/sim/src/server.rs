@@ -4,7 +4,7 @@
 
 use crate::servant::{Log, Operation};
 use crate::stream::StreamId;
-use quorba_base::{Instant, NodeId};
+use quorba_base::Instant;
 use quorba_engine::replica::GroupId;
 use quorba_giop::{Framer, FramerLimits, Message};
 use std::collections::{BTreeMap, VecDeque};
@@ -34,7 +34,6 @@ pub(crate) enum Misdeed {
 /// See the module's text.
 pub(crate) struct Server {
     pub(crate) node: usize,
-    pub(crate) id: NodeId,
     pub(crate) group: GroupId,
     pub(crate) alive: bool,
     /// It accepts connections.
@@ -52,10 +51,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(node: usize, id: NodeId, group: GroupId) -> Self {
+    pub(crate) fn new(node: usize, group: GroupId) -> Self {
         Self {
             node,
-            id,
             group,
             alive: true,
             listening: false,

@@ -8,7 +8,7 @@ use crate::host::Input;
 use crate::servant::{Operation, bad_param};
 use crate::server::{Misdeed, Server, Work};
 use crate::stream::{Callee, Caller, Segment, Side, StreamId};
-use crate::world::{World, ms, node_id, us};
+use crate::world::{World, ms, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
 use quorba_engine::replica::{DownReason, GroupId, ServerCommand};
@@ -73,7 +73,7 @@ impl World {
         } else {
             let server = self.servers.len();
             supervisor.server = Some(server);
-            self.servers.push(Server::new(node, node_id(node), group));
+            self.servers.push(Server::new(node, group));
             self.servers[server].listening = true;
             let start_ms = self.group_plan(group).start_ms;
             us(self.rng.between(start_ms * 500, start_ms * 2_000))
@@ -312,6 +312,7 @@ impl World {
     fn execute(&mut self, server: usize, work: &Work) -> Bytes {
         let target = &mut self.servers[server];
         let (version, endian) = (work.message.version(), work.message.endian());
+        let group = target.group;
         let is_state = matches!(work.operation, Operation::GetState | Operation::SetState(_));
         match target.misdeed {
             Some(Misdeed::Garbage) => {
@@ -338,6 +339,7 @@ impl World {
                 format!("n{node} server {server} executes {:x} at {}", reference.0, end.length)
             });
             self.transcript.mix(end.digest);
+            self.note_fresh_start(group, end);
         }
         reply
     }

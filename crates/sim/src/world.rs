@@ -38,7 +38,6 @@ pub(crate) fn node_id(index: usize) -> NodeId {
 /// See the module's text.
 pub(crate) struct World {
     pub(crate) plan: Plan,
-    pub(crate) seed: u64,
     pub(crate) now: Instant,
     pub(crate) rng: Rng,
     pub(crate) queue: Queue,
@@ -73,7 +72,6 @@ impl World {
             })
             .collect();
         let mut world = Self {
-            seed,
             now: BEGIN,
             rng: rng.fork(0x3017),
             queue: Queue::default(),

@@ -43,6 +43,8 @@ pub struct Violation {
 pub(crate) struct GroupFacts {
     pub(crate) positions: one_primary::Positions,
     pub(crate) order: real_time::Order,
+    /// How the history began of which something was acknowledged.
+    pub(crate) first: Option<Mark>,
     /// When state was last lost for a reason that the fault model excuses.
     pub(crate) lost_at: Option<Instant>,
     /// No member has the state any more, and none will.
@@ -123,6 +125,7 @@ impl Checks {
         facts.lost_at = Some(now);
         facts.positions = one_primary::Positions::default();
         facts.order = real_time::Order::default();
+        facts.first = None;
     }
 }
 
@@ -189,6 +192,30 @@ impl World {
         }
         for group in 0..self.plan.groups.len() {
             self.checks.lost(self.now, group);
+        }
+    }
+
+    /// Remembers how the history began that a reply speaks of.
+    pub(crate) fn note_beginning(&mut self, group: usize, mark: Mark) {
+        if self.checks.groups[group].first.is_some() {
+            return;
+        }
+        let live = self.live_servers(GroupId(group as u16));
+        let mut logs = live.into_iter().map(|server| &self.servers[server].log);
+        let log = logs.find(|log| log.len() >= mark.length && log.mark(mark.length) == mark);
+        self.checks.groups[group].first = log.filter(|log| log.len() > 0).map(|log| log.mark(1));
+    }
+
+    /// A request was executed. With `on_total_loss = "fresh"` a group may begin again after its
+    /// last member: everything before is lost, as configured. If a member with the state is left
+    /// beside the new one, the comparison of the members' logs finds it.
+    pub(crate) fn note_fresh_start(&mut self, group: GroupId, end: Mark) {
+        let index = usize::from(group.0);
+        let begins = end.length == 1 && self.plan.groups[index].fresh_after_loss;
+        let first = self.checks.groups[index].first;
+        if begins && first.is_some_and(|first| first != end) {
+            self.say(|| format!("g{index} begins anew"));
+            self.checks.lost(self.now, index);
         }
     }
 
