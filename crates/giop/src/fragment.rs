@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 const FLAG_MORE_FRAGMENTS: u8 = 2;
+/// A fragment's header and some content.
+const PIECE_BYTES_MIN: usize = 32;
 
 /// The message in pieces of at most `bytes_max` bytes each (at least 32), or whole if it fits, is
 /// of GIOP 1.0 or 1.1, or of a type that has no fragments. GIOP 1.1 has fragments too, but no ORB
@@ -16,6 +18,7 @@ const FLAG_MORE_FRAGMENTS: u8 = 2;
 #[must_use]
 pub fn fragment(message: &Message, bytes_max: usize) -> Vec<Bytes> {
     let bytes = message.bytes();
+    let bytes_max = bytes_max.max(PIECE_BYTES_MIN);
     let may = matches!(
         message.message_type(),
         MessageType::Request
@@ -24,7 +27,7 @@ pub fn fragment(message: &Message, bytes_max: usize) -> Vec<Bytes> {
             | MessageType::LocateReply
     );
     // All pieces but the last are multiples of 8 long.
-    let piece = bytes_max.max(32) & !7;
+    let piece = bytes_max & !7;
     let id = bytes.get(HEADER_BYTES..HEADER_BYTES + 4);
     let (Some(id), true) = (id, may && message.version() >= Version::V1_2) else {
         return [bytes.clone()].into();

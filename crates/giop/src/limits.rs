@@ -18,6 +18,8 @@ pub const PROFILES_MAX: usize = 64;
 pub const COMPONENTS_MAX: usize = 256;
 /// Addresses of one corbaloc.
 pub const ADDRESSES_MAX: usize = 64;
+/// Addresses of one reference that are taken, alternates included.
+pub const ENDPOINTS_MAX: usize = 1024;
 /// Bytes of a reference's type id.
 pub const TYPE_ID_BYTES_MAX: usize = 4096;
 /// Bytes of a host name.

@@ -332,6 +332,7 @@ impl Corbaloc {
             let Endpoint { version, host, port, .. } = endpoint;
             Address::Iiop { version, host, port }
         };
+        let object_key = object_key.to_vec();
         Some(Self { addresses: endpoints.into_iter().map(address).collect(), object_key })
     }
 }

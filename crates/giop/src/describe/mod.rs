@@ -20,6 +20,8 @@ use core::fmt::{self, Write};
 const DUMP_BYTES_MAX: usize = 256;
 /// Bytes of a name that are shown.
 const NAME_BYTES_MAX: usize = 200;
+/// Bytes of text, after which nothing more is described.
+const TEXT_BYTES_MAX: usize = 24 << 10;
 /// Bytes of a dump's line.
 const DUMP_LINE_BYTES: usize = 16;
 
@@ -78,10 +80,19 @@ pub fn reference_text(input: &str) -> String {
 struct Text {
     out: String,
     depth: usize,
+    is_full: bool,
 }
 
 impl Text {
     fn line(&mut self, line: fmt::Arguments<'_>) {
+        if self.is_full {
+            return;
+        }
+        if self.out.len() > TEXT_BYTES_MAX {
+            self.is_full = true;
+            self.out.push_str("... and so on\n");
+            return;
+        }
         for _ in 0..self.depth {
             self.out.push_str("  ");
         }

@@ -22,10 +22,13 @@ pub use profile::{IiopProfile, Profile, TAG_INTERNET_IOP, TAG_MULTIPLE_COMPONENT
 
 use crate::cdr::{Reader, Writer};
 use crate::error::MessageError;
-use crate::limits::{PROFILE_BYTES_MAX, PROFILES_MAX, REFERENCE_BYTES_MAX, TYPE_ID_BYTES_MAX};
+use crate::limits::{
+    ENDPOINTS_MAX, PROFILE_BYTES_MAX, PROFILES_MAX, REFERENCE_BYTES_MAX, TYPE_ID_BYTES_MAX,
+};
 use crate::version::{Endian, Version};
 use alloc::string::String;
 use alloc::vec::Vec;
+use bytes::Bytes;
 use core::fmt;
 
 /// A reference.
@@ -46,8 +49,8 @@ pub struct Endpoint {
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// The object there.
-    pub object_key: Vec<u8>,
+    /// The object there, shared by all addresses of a profile.
+    pub object_key: Bytes,
 }
 
 /// Why something is no reference: the fault of whoever made it, and no retry helps.
@@ -191,17 +194,22 @@ impl Ior {
     }
 
     /// Every address in the order in which a client should try them, each once: a profile's own,
-    /// then its alternates. Malformed and unknown profiles have none.
+    /// then its alternates. Malformed and unknown profiles have none; the list ends with
+    /// [`ENDPOINTS_MAX`].
     #[must_use]
     pub fn endpoints(&self) -> Vec<Endpoint> {
         let mut endpoints: Vec<Endpoint> = Vec::new();
         for profile in self.profiles.iter().filter_map(|profile| profile.iiop()?.ok()) {
             let alternates = profile.components.iter().filter_map(Component::alternate_address);
             let own = (profile.host.clone(), profile.port);
+            let object_key = Bytes::from(profile.object_key);
             for (host, port) in core::iter::once(own).chain(alternates) {
                 let version = profile.version.min(Version::V1_2);
-                let object_key = profile.object_key.clone();
+                let object_key = object_key.clone();
                 let endpoint = Endpoint { version, host, port, object_key };
+                if endpoints.len() == ENDPOINTS_MAX {
+                    return endpoints;
+                }
                 // Port 0 is what TLS-only profiles have.
                 if port != 0 && !endpoints.contains(&endpoint) {
                     endpoints.push(endpoint);

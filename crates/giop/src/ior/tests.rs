@@ -92,7 +92,7 @@ fn a_little_endian_reference_of_iiop_1_0_is_read() {
         version: Version::V1_0,
         host: "127.0.0.1".to_string(),
         port: 2809,
-        object_key: b"echo".to_vec(),
+        object_key: b"echo".to_vec().into(),
     };
     assert_eq!(ior.endpoints(), [endpoint]);
     assert_eq!(ior.stringify(Endian::Little), text);
