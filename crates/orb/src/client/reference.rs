@@ -87,7 +87,7 @@ impl Reference {
             host: address.ip().to_string(),
             port: address.port(),
             version: Version::V1_2,
-            object_key: object_key.into(),
+            object_key: object_key.into().into(),
         };
         Self { addresses: vec![address] }
     }
