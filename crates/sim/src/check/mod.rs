@@ -198,6 +198,10 @@ impl World {
     /// Remembers how the history began that a reply speaks of.
     pub(crate) fn note_beginning(&mut self, group: usize, mark: Mark) {
         if self.checks.groups[group].first.is_some() {
+            if mark.length == 0 && self.plan.groups[group].fresh_after_loss {
+                // Somebody sees an empty log again: it began anew, as configured.
+                self.checks.lost(self.now, group);
+            }
             return;
         }
         let live = self.live_servers(GroupId(group as u16));
