@@ -11,12 +11,15 @@ use bytes::Bytes;
 use quorba_config::{Domain, Node};
 use quorba_engine::ConnectionId;
 use quorba_engine::replica::GroupId;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::time::{Duration, Instant as Clock};
 
 /// Connections taken in at once, before other sockets have their turn.
 const ACCEPT_BATCH: usize = 16;
+/// How long a client may take to close a connection that was ended.
+const LINGER: Duration = Duration::from_secs(1);
 
 struct Listener {
     socket: TcpListener,
@@ -28,6 +31,8 @@ struct Listener {
 pub(crate) struct Clients {
     listeners: Vec<Listener>,
     streams: HashMap<u64, Stream>,
+    /// Connections that were ended and are not closed by their client yet, oldest first.
+    ending: VecDeque<(Clock, u64)>,
     listening: bool,
 }
 
@@ -61,7 +66,7 @@ impl Clients {
             })?;
             listeners.push(Listener { socket, group: GroupId(index as u16), token });
         }
-        Ok(Self { listeners, streams: HashMap::new(), listening: true })
+        Ok(Self { listeners, streams: HashMap::new(), ending: VecDeque::new(), listening: true })
     }
 
     /// Connections that wait at the listener of `token`. An error means that descriptors ran out.
@@ -132,10 +137,25 @@ impl Clients {
     }
 
     pub(crate) fn close_when_sent(&mut self, id: ConnectionId, poller: &Poller) {
-        if let Some(stream) = self.streams.get_mut(&id.0)
-            && stream.close_when_sent(poller)
-        {
-            self.streams.remove(&id.0);
+        if let Some(stream) = self.streams.get_mut(&id.0) {
+            if stream.close_when_sent(poller) {
+                self.ending.push_back((Clock::now() + LINGER, id.0));
+            } else {
+                self.streams.remove(&id.0);
+            }
+        }
+    }
+
+    /// When a connection that was ended, and that its client keeps, is dropped.
+    pub(crate) fn linger_until(&self) -> Option<Clock> {
+        self.ending.front().map(|(until, _)| *until)
+    }
+
+    /// Drops connections that were ended long enough ago.
+    pub(crate) fn drop_lingering(&mut self) {
+        let now = Clock::now();
+        while let Some((_, token)) = self.ending.pop_front_if(|(until, _)| *until <= now) {
+            self.streams.remove(&token);
         }
     }
 

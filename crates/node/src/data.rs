@@ -172,7 +172,8 @@ impl DataPlane {
         let accept = self.accept_again.map(until);
         let stop = self.stop_by.map(until);
         let links = self.links.retry_at().map(until);
-        [engine, accept, stop, links].into_iter().flatten().min()
+        let linger = self.clients.linger_until().map(until);
+        [engine, accept, stop, links, linger].into_iter().flatten().min()
     }
 
     fn tick(&mut self) {
@@ -180,6 +181,7 @@ impl DataPlane {
         if self.engine.poll_timeout().is_some_and(|at| at <= now) {
             self.engine.handle_timeout(now);
         }
+        self.clients.drop_lingering();
         if self.links.retry_at().is_some_and(|at| at <= Clock::now()) {
             self.links.retry(&self.poller);
         }
@@ -239,19 +241,13 @@ impl DataPlane {
     fn client_ready(&mut self, token: u64, event: Ready) {
         let Some(stream) = self.clients.get(token) else { return };
         let id = ConnectionId(token);
-        if event.writable {
-            match stream.flush(&self.poller) {
-                Ok(false) => {}
-                Ok(true) => {
-                    self.clients.remove(token);
-                    return;
-                }
-                Err(_) => return self.client_gone(token),
-            }
+        if event.writable && stream.flush(&self.poller).is_err() {
+            return self.client_gone(token);
         }
-        let Some(stream) = self.clients.get(token) else { return };
         if event.readable {
             match stream.read(&mut self.buffer) {
+                // It was told that the connection ends.
+                ReadOutcome::Bytes(_) if stream.is_closing() => return,
                 ReadOutcome::Bytes(count) => {
                     let now = self.now();
                     self.engine.handle_client_bytes(now, id, &self.buffer[..count]);

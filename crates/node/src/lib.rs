@@ -17,6 +17,7 @@ mod events;
 mod links;
 mod poller;
 mod process;
+mod ready;
 mod report;
 mod ring_socket;
 mod servers;

@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
 /// Bytes that may wait for a slow reader.
 const UNSENT_MAX: usize = 64 << 20;
@@ -111,8 +111,8 @@ impl Stream {
         self.update(poller)
     }
 
-    /// There is room: sends what waits. True if the connection is to be closed now.
-    pub(crate) fn flush(&mut self, poller: &Poller) -> io::Result<bool> {
+    /// There is room: sends what waits.
+    pub(crate) fn flush(&mut self, poller: &Poller) -> io::Result<()> {
         while let Some(front) = self.unsent.front_mut() {
             match self.socket.write(front) {
                 Ok(count) => {
@@ -126,8 +126,10 @@ impl Stream {
                 Err(error) => return Err(error),
             }
         }
-        self.update(poller)?;
-        Ok(self.closing && self.unsent.is_empty())
+        if !self.end_if_sent() {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        self.update(poller)
     }
 
     /// Reads no more until told otherwise.
@@ -136,11 +138,18 @@ impl Stream {
         self.update(poller)
     }
 
-    /// Closes when everything is sent. True if that is now.
+    /// Ends the connection when everything is sent, and reads on until the other side has seen
+    /// that: a socket that is closed with unread input resets the connection, and the last words
+    /// would be lost. False if it is broken already.
     pub(crate) fn close_when_sent(&mut self, poller: &Poller) -> bool {
         self.closing = true;
-        self.wants_read = false;
-        self.unsent.is_empty() || self.update(poller).is_err()
+        self.wants_read = true;
+        self.end_if_sent() && self.update(poller).is_ok()
+    }
+
+    fn end_if_sent(&mut self) -> bool {
+        let sent = self.closing && self.unsent.is_empty();
+        !sent || self.socket.shutdown(Shutdown::Write).is_ok()
     }
 
     pub(crate) fn is_closing(&self) -> bool {

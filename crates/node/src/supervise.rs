@@ -6,6 +6,7 @@
 //! one process of it runs at any time.
 
 use crate::NodeError;
+use crate::ready;
 use crate::status::ServerStatus;
 use crate::wake::{Mailbox, Mailer, mailbox};
 use quorba_base::NodeId;
@@ -18,7 +19,7 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use rustix::time::Timespec;
 use std::fs::{self, File, OpenOptions};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -211,7 +212,7 @@ impl Worker {
             },
             Woken::Timeout => {
                 let waited = self.group.start_timeout.as_millis();
-                format!("accepted no connection on port {port} within {waited} ms")
+                format!("did not serve on port {port} within {waited} ms")
             }
             Woken::Order(Order::Restart) => "restarted by its node".into(),
             Woken::Order(Order::Stop) => "ended with its node".into(),
@@ -230,7 +231,7 @@ impl Worker {
     fn wait_ready(&self, pidfd: &OwnedFd, address: SocketAddr) -> Option<Woken> {
         let until = Instant::now() + self.group.start_timeout;
         loop {
-            if TcpStream::connect_timeout(&address, PROBE).is_ok() {
+            if ready::is_ready(address, self.wanted_key()) {
                 return None;
             }
             if Instant::now() >= until {
@@ -296,9 +297,7 @@ impl Worker {
         };
         loop {
             match resolve(endpoint) {
-                Ok(address)
-                    if TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok() =>
-                {
+                Ok(address) if ready::is_ready(address, self.wanted_key()) => {
                     self.update(|state| {
                         state.state = "running".into();
                         state.port = Some(address.port());
@@ -313,13 +312,18 @@ impl Worker {
                         _ => None,
                     };
                 }
-                Ok(address) => self.fail(format!("{address} accepts no connection")),
+                Ok(address) => self.fail(format!("{address} does not serve yet")),
                 Err(error) => self.fail(format!("{endpoint}: {error}")),
             }
             if let Woken::Order(Order::Stop) = self.wait(None, Duration::from_millis(200)) {
                 return Some(Order::Stop);
             }
         }
+    }
+
+    /// The object that must be there before the server counts as up.
+    fn wanted_key(&self) -> Option<&[u8]> {
+        self.group.state_object.as_deref().or(self.group.object_key.as_deref())
     }
 
     fn fail(&self, reason: String) {

@@ -8,7 +8,7 @@ use crate::executor::{Executor, Job, Outcome};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
 use crate::output::{Outbox, Output, ServerCommand};
-use crate::retention::{Admission, Retention};
+use crate::retention::{Admission, Frozen, Retention};
 use crate::table::DownReason;
 use crate::transfer::{self, Incoming, Outgoing, PIECES_IN_FLIGHT, Piece};
 use alloc::collections::VecDeque;
@@ -71,6 +71,8 @@ pub(crate) struct Member {
     stage: Stage,
     pub(crate) retention: Retention,
     executor: Executor,
+    /// What was known when a join was delivered, until the state is there.
+    frozen: Vec<(NodeId, Attempt, Frozen)>,
     outgoing: Vec<(NodeId, Attempt, Outgoing)>,
     next_attempt: Attempt,
 }
@@ -85,6 +87,7 @@ impl Member {
                 config.server_reply,
                 config.message_bytes_max,
             ),
+            frozen: Vec::new(),
             outgoing: Vec::new(),
             next_attempt: Attempt(incarnation),
         }
@@ -120,6 +123,7 @@ impl Member {
         self.executor.reset();
         self.retention = Retention::default();
         self.outgoing.clear();
+        self.frozen.clear();
         let claim = Some(History::EMPTY);
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
         self.executor.watch(out);
@@ -134,6 +138,7 @@ impl Member {
         self.stage = Stage::NoServer;
         self.executor.reset();
         self.outgoing.clear();
+        self.frozen.clear();
         Some(Consequence::Lost(attempt, reason))
     }
 
@@ -177,6 +182,7 @@ impl Member {
         };
         self.executor.abandon();
         self.outgoing.clear();
+        self.frozen.clear();
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
     }
 
@@ -263,12 +269,15 @@ impl Member {
 
     /// This member was chosen as donor: capture the state after what was delivered so far.
     pub(crate) fn capture(&mut self, joiner: NodeId, attempt: Attempt) {
+        self.frozen.retain(|(node, _, _)| *node != joiner);
+        self.frozen.push((joiner, attempt, self.retention.freeze()));
         self.executor.push(Job::Capture { joiner, attempt });
     }
 
     /// The joiner is gone or started over.
     pub(crate) fn stop_giving(&mut self, joiner: NodeId) {
         self.outgoing.retain(|(node, _, _)| *node != joiner);
+        self.frozen.retain(|(node, _, _)| *node != joiner);
     }
 
     /// Pieces to send now: the first ones, or one more because one was delivered.
@@ -354,8 +363,11 @@ impl Member {
                 Some(Consequence::Answer(waiters, reply))
             }
             Outcome::Captured { joiner, attempt, state: Some(state) } => {
-                let transfer = Outgoing::new(transfer::pack(&self.retention, &state));
-                self.stop_giving(joiner);
+                let index =
+                    self.frozen.iter().position(|(node, a, _)| *node == joiner && *a == attempt)?;
+                let (_, _, frozen) = self.frozen.swap_remove(index);
+                let transfer = Outgoing::new(transfer::pack(&self.retention, &frozen, &state));
+                self.outgoing.retain(|(node, _, _)| *node != joiner);
                 self.outgoing.push((joiner, attempt, transfer));
                 Some(Consequence::Give { joiner, attempt })
             }

@@ -42,6 +42,9 @@ pub(crate) struct Retention {
     reply_bytes: usize,
 }
 
+/// What a retention table knew at some position of the order.
+pub(crate) struct Frozen(Vec<(RequestKey, u64, Option<Bytes>)>);
+
 /// What to do with a delivered request.
 pub(crate) enum Admission {
     /// It is new: execute it.
@@ -136,17 +139,34 @@ impl Retention {
         }
     }
 
-    /// The executed requests with their replies, for a member that joins.
-    pub(crate) fn encode(&self, writer: &mut Writer) {
+    /// What is known now, for a member that joins at this position of the order. Requests that
+    /// are still executing are in it, because their repetitions may come behind this position.
+    pub(crate) fn freeze(&self) -> Frozen {
         let expiries: BTreeMap<&RequestKey, u64> =
             self.expiries.iter().map(|(expiry, key)| (key, *expiry)).collect();
-        let done = || self.entries.iter().filter(|(_, e)| matches!(e, Entry::Done { .. }));
-        writer.u32(done().count() as u32);
-        for (key, entry) in done() {
-            put_key(writer, key, expiries.get(key).copied().unwrap_or(0));
-            let Entry::Done { reply } = entry else { unreachable!("filtered") };
+        let known = |(key, entry): (&RequestKey, &Entry)| {
+            let reply = match entry {
+                Entry::Done { reply } => reply.clone(),
+                Entry::Executing { .. } => None,
+            };
+            (key.clone(), expiries.get(key).copied().unwrap_or(0), reply)
+        };
+        Frozen(self.entries.iter().map(known).collect())
+    }
+
+    /// Encodes what was known when `frozen` was made, with the replies that came since. What was
+    /// forgotten meanwhile was answered for good: only that it was executed still matters.
+    pub(crate) fn encode(&self, frozen: &Frozen, writer: &mut Writer) {
+        writer.u32(frozen.0.len() as u32);
+        for (key, expiry, reply) in &frozen.0 {
+            let now = match self.entries.get(key) {
+                Some(Entry::Done { reply }) => reply.as_ref(),
+                _ => None,
+            };
+            let reply = reply.as_ref().or(now);
+            put_key(writer, key, *expiry);
             writer.u8(u8::from(reply.is_some()));
-            writer.bytes(reply.as_deref().unwrap_or(&[]));
+            writer.bytes(reply.map_or(&[], |reply| reply.as_ref()));
         }
     }
 
@@ -257,18 +277,26 @@ mod tests {
     }
 
     #[test]
-    fn travels_with_the_state() {
+    fn what_was_known_at_the_join_travels_even_if_it_is_forgotten_before_the_state_is_there() {
         let mut retention = Retention::default();
+        let key = |number| RequestKey::Gateway(gateway(1, number));
         retention.admit(&client(1), gateway(1, 1), 100);
         retention.complete(&client(1), reply());
-        retention.admit(&RequestKey::Gateway(gateway(1, 2)), gateway(1, 2), 0);
-        retention.complete(&RequestKey::Gateway(gateway(1, 2)), None);
-        retention.admit(&client(3), gateway(1, 3), 100);
+        retention.admit(&key(2), gateway(1, 2), 0);
+        retention.admit(&key(3), gateway(1, 3), 0);
+        let frozen = retention.freeze();
+        retention.complete(&key(2), reply());
+        retention.complete(&key(3), reply());
+        // Request 4 comes behind the join: it says that 2 is answered, and is not for the joiner.
+        retention.release(NodeId::new(1).unwrap(), 1, RequestNumber(3));
+        retention.admit(&key(4), gateway(1, 4), 0);
         let mut writer = Writer::default();
-        retention.encode(&mut writer);
-        let copy = Retention::decode(&mut Reader::new(writer.finish())).unwrap();
-        assert_eq!(copy.len(), 2, "what is still executing reaches the joiner through the order");
-        assert_eq!(copy.reply_bytes(), 5);
+        retention.encode(&frozen, &mut writer);
+        let mut copy = Retention::decode(&mut Reader::new(writer.finish())).unwrap();
         assert_eq!(copy.entries[&client(1)], Entry::Done { reply: reply() });
+        assert_eq!(copy.entries[&key(3)], Entry::Done { reply: reply() });
+        let again = copy.admit(&key(2), gateway(1, 2), 0);
+        assert!(matches!(again, Admission::Answer(_)), "a late repetition is executed twice");
+        assert!(matches!(copy.admit(&key(4), gateway(1, 4), 0), Admission::Execute));
     }
 }

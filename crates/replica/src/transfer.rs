@@ -5,7 +5,7 @@
 //! once, so that a transfer never crowds out requests.
 
 use crate::ids::Attempt;
-use crate::retention::Retention;
+use crate::retention::{Frozen, Retention};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -18,10 +18,10 @@ pub(crate) const PIECES_IN_FLIGHT: usize = 8;
 /// The largest transfer that is taken: more than any state that fits a GIOP message.
 pub(crate) const TRANSFER_BYTES_MAX: u64 = 1 << 30;
 
-/// Joins a retention table and a state.
-pub(crate) fn pack(retention: &Retention, state: &[u8]) -> Bytes {
+/// Joins a retention table, as it was at the join, and the state.
+pub(crate) fn pack(retention: &Retention, frozen: &Frozen, state: &[u8]) -> Bytes {
     let mut writer = Writer::default();
-    retention.encode(&mut writer);
+    retention.encode(frozen, &mut writer);
     writer.rest(state);
     writer.finish()
 }
@@ -98,7 +98,8 @@ mod tests {
     fn pieces_add_up_to_the_whole() {
         for length in [0, 1, PIECE_BYTES, PIECE_BYTES + 1, 3 * PIECE_BYTES] {
             let state: Vec<u8> = (0..length).map(|i| i as u8).collect();
-            let whole = pack(&Retention::default(), &state);
+            let retention = Retention::default();
+            let whole = pack(&retention, &retention.freeze(), &state);
             let mut outgoing = Outgoing::new(whole.clone());
             let mut incoming = Incoming::default();
             let mut result = None;

@@ -136,6 +136,28 @@ fn a_member_that_joined_knows_the_repetitions_of_old_requests() {
 }
 
 #[test]
+fn a_repetition_that_comes_behind_a_join_is_not_executed_by_the_joiner() {
+    let mut c = Cluster::whole(true);
+    c.crash_server(2);
+    c.settle();
+    c.nodes[0].server.as_mut().unwrap().held = true;
+    c.request(1, 1, "a");
+    c.settle();
+    c.start_server(2);
+    // The join is delivered, then the second copy of a request, then one that releases it.
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "joining"]);
+    c.request(1, 1, "a");
+    c.release_below(1, 2);
+    c.request(1, 2, "b");
+    c.settle();
+    c.nodes[0].server.as_mut().unwrap().held = false;
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "in"]);
+    assert_eq!(c.executed(2), ["a", "b"]);
+}
+
+#[test]
 fn without_a_state_object_a_member_that_missed_requests_stays_out() {
     let mut c = Cluster::whole(false);
     c.crash_server(2);

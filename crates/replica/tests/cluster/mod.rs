@@ -174,6 +174,11 @@ impl Cluster {
         self.submit(index, number, text, Some(ft));
     }
 
+    /// The gateway at `index` has all replies below `number`.
+    pub fn release_below(&mut self, index: usize, number: u64) {
+        self.nodes[index].released_below = number;
+    }
+
     fn submit(&mut self, index: usize, number: u64, text: &str, ft: Option<FtRequest>) {
         let head = RequestHead {
             version: Version::V1_2,

@@ -1,0 +1,43 @@
+//! Whether a server is ready: it accepts connections, and the object that matters is there.
+//!
+//! An ORB may open its port before the application has activated its objects. A request in that
+//! gap is answered OBJECT_NOT_EXIST by this server and executed by the others, and the replicas
+//! differ for good; hence a LocateRequest (GIOP §15.4.5) for the object before the first request.
+
+use quorba_giop::{Body, Endian, Framer, FramerLimits, LocateStatus, Version, build};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// How long a connection or an answer may take.
+const PATIENCE: Duration = Duration::from_millis(500);
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// Connects and, if there is a key, asks for its object.
+pub(crate) fn is_ready(address: SocketAddr, key: Option<&[u8]>) -> bool {
+    let Ok(mut socket) = TcpStream::connect_timeout(&address, PATIENCE) else { return false };
+    let Some(key) = key else { return true };
+    matches!(locate(&mut socket, key), Some(LocateStatus::ObjectHere | LocateStatus::ObjectForward))
+}
+
+fn locate(socket: &mut TcpStream, key: &[u8]) -> Option<LocateStatus> {
+    let question = build::locate_request(Version::V1_0, Endian::Little, 1, key);
+    socket.write_all(question.bytes()).ok()?;
+    let mut framer = Framer::new(FramerLimits {
+        message_bytes_max: ANSWER_BYTES_MAX,
+        fragmented_requests_max: 1,
+        buffered_bytes_max: ANSWER_BYTES_MAX,
+    });
+    let until = Instant::now() + PATIENCE;
+    let mut buffer = [0; 4096];
+    loop {
+        if let Some(message) = framer.next().ok()? {
+            let Ok(Body::LocateReply(reply)) = message.parse() else { return None };
+            return Some(reply.status());
+        }
+        let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
+        socket.set_read_timeout(Some(left)).ok()?;
+        let count = socket.read(&mut buffer).ok().filter(|count| *count > 0)?;
+        framer.push(buffer.get(..count)?);
+    }
+}
