@@ -140,7 +140,7 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
-        self.table.clock = self.table.clock.max(request.stamp);
+        self.table.clock.advance(origin, incarnation, request.stamp);
         let number = request.number;
         if self.table.in_set().is_empty() {
             if origin == here.node && incarnation == here.incarnation {
@@ -155,7 +155,7 @@ impl Group {
             key: request.key(origin, incarnation),
             gateway: GatewayKey { node: origin, incarnation, number },
             expiry,
-            clock: self.table.clock,
+            clock: self.table.clock.time(),
             released_below: request.released_below,
             giop: request.giop,
             code_sets: request.code_sets,
@@ -175,14 +175,14 @@ impl Group {
         }
     }
 
-    /// How long a client's request is remembered, on the ordered clock. Clients' clocks and even
+    /// Until when, on the ordered clock, a client's request is remembered. Clients' clocks and even
     /// their epochs differ, so what they ask for is held between sane bounds.
     fn expiry(&self, request: &RequestEnvelope) -> u64 {
         let ticks = u64::try_from(self.config.retention.as_nanos() / 100).unwrap_or(u64::MAX);
         let ticks = ticks.min(RETENTION_TICKS_MAX);
-        let asked = request.ft.as_ref().map_or(0, |ft| ft.expiration);
-        let clock = self.table.clock;
-        asked.clamp(clock.saturating_add(ticks), clock.saturating_add(RETENTION_TICKS_MAX))
+        let expiration = request.ft.as_ref().map_or(0, |ft| ft.expiration);
+        let asked = expiration.saturating_sub(request.stamp);
+        self.table.clock.time().saturating_add(asked.clamp(ticks, RETENTION_TICKS_MAX))
     }
 
     pub(crate) fn deliver_join(

@@ -19,6 +19,7 @@
 extern crate alloc;
 
 mod checkpoint;
+mod clock;
 mod config;
 mod envelope;
 mod executor;

@@ -39,6 +39,9 @@ pub(crate) struct Retention {
     entries: BTreeMap<RequestKey, Entry>,
     /// When client entries may go, on the group's ordered clock.
     expiries: BTreeSet<(u64, RequestKey)>,
+    /// Who waits for requests that still run although their time is over. What is forgotten must
+    /// depend on the order alone, never on how fast a member is.
+    overdue: BTreeMap<RequestKey, Vec<GatewayKey>>,
     reply_bytes: usize,
 }
 
@@ -92,6 +95,9 @@ impl Retention {
 
     /// Records the reply; returns who waits for it.
     pub(crate) fn complete(&mut self, key: &RequestKey, reply: Option<Bytes>) -> Vec<GatewayKey> {
+        if let Some(waiters) = self.overdue.remove(key) {
+            return waiters;
+        }
         let bytes = reply.as_ref().map_or(0, Bytes::len);
         match self.entries.get_mut(key) {
             Some(entry @ Entry::Executing { .. }) => {
@@ -123,12 +129,14 @@ impl Retention {
     /// Forgets client requests whose time is over at `clock`.
     pub(crate) fn expire(&mut self, clock: u64) {
         while let Some((expiry, key)) = self.expiries.first() {
-            let executing = matches!(self.entries.get(key), Some(Entry::Executing { .. }));
-            if *expiry >= clock || executing {
+            if *expiry >= clock {
                 return;
             }
             let key = key.clone();
             self.expiries.pop_first();
+            if let Some(Entry::Executing { waiters }) = self.entries.get_mut(&key) {
+                self.overdue.insert(key.clone(), core::mem::take(waiters));
+            }
             self.remove(&key);
         }
     }
@@ -270,8 +278,9 @@ mod tests {
         retention.admit(&client(2), gateway(1, 2), 50);
         retention.release(NodeId::new(1).unwrap(), 1, RequestNumber(9));
         retention.expire(100);
-        assert_eq!(retention.len(), 2, "2 is still executing, 1 expires after 100");
-        retention.complete(&client(2), None);
+        assert_eq!(retention.len(), 1, "2 is forgotten though it runs, 1 expires after 100");
+        assert_eq!(retention.complete(&client(2), None), vec![gateway(1, 2)]);
+        assert_eq!(retention.len(), 1);
         retention.expire(101);
         assert_eq!(retention.len(), 0);
     }

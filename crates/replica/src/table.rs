@@ -4,6 +4,7 @@
 //! ordered message or a decided view says so. Invariant: equal on all current nodes at the same
 //! position of the order.
 
+use crate::clock::OrderedClock;
 use crate::config::{GroupConfig, TotalLoss};
 use crate::history::History;
 use crate::ids::Attempt;
@@ -128,8 +129,8 @@ pub(crate) struct GroupTable {
     members: BTreeMap<NodeId, MemberState>,
     /// Requests that were delivered while a member was in.
     pub(crate) history: History,
-    /// The largest time stamp of a delivered request (TimeT): the group's ordered clock.
-    pub(crate) clock: u64,
+    /// The group's ordered time.
+    pub(crate) clock: OrderedClock,
     /// Requests are taken: all configured members were in once, or the wait for them is over.
     pub(crate) opened: bool,
 }
@@ -140,7 +141,7 @@ impl GroupTable {
         Self {
             members: config.members.iter().map(|node| (node, down)).collect(),
             history: History::EMPTY,
-            clock: 0,
+            clock: OrderedClock::default(),
             opened: false,
         }
     }
@@ -262,7 +263,7 @@ impl GroupTable {
     pub(crate) fn encode(&self, writer: &mut Writer) {
         writer.u64(self.history.count);
         writer.u64(self.history.digest);
-        writer.u64(self.clock);
+        self.clock.encode(writer);
         writer.u8(u8::from(self.opened));
         writer.u32(self.members.len() as u32);
         for (node, state) in &self.members {
@@ -283,7 +284,7 @@ impl GroupTable {
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let history =
             History { count: reader.u64("history")?, digest: reader.u64("history digest")? };
-        let clock = reader.u64("clock")?;
+        let clock = OrderedClock::decode(reader)?;
         let opened = reader.bool("opened")?;
         let mut members = BTreeMap::new();
         for _ in 0..reader.count(11, "member count")? {

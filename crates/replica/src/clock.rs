@@ -1,0 +1,112 @@
+//! Time as the order tells it: the same at all members, and not at the mercy of one bad clock.
+//!
+//! Every request carries its gateway's clock. The clocks of gateways differ, and some jump; what
+//! they agree on is how much time passes. So each gateway's clock is aligned with the group's when
+//! its first request comes, and the group's time is that of the fastest; but no single request
+//! moves it by more than [`STEP_TICKS_MAX`].
+//!
+//! Invariants: never goes back; a pure function of the delivered requests.
+
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::collections::BTreeMap;
+use quorba_base::NodeId;
+
+/// The most that one request can move the time: 10 s in units of 100 ns.
+const STEP_TICKS_MAX: u64 = 100_000_000;
+
+/// A gateway's clock as the group follows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Follow {
+    incarnation: u64,
+    /// Its last stamp.
+    stamp: u64,
+    /// The group's time that the stamp was taken for.
+    time: u64,
+}
+
+/// See the module's text. Units of 100 ns since the group began.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct OrderedClock {
+    time: u64,
+    gateways: BTreeMap<NodeId, Follow>,
+}
+
+impl OrderedClock {
+    pub(crate) fn time(&self) -> u64 {
+        self.time
+    }
+
+    /// A request was delivered that its gateway stamped with `stamp`.
+    pub(crate) fn advance(&mut self, origin: NodeId, incarnation: u64, stamp: u64) {
+        let known = self.gateways.get(&origin).filter(|known| known.incarnation == incarnation);
+        let time = match known {
+            Some(known) => {
+                let passed = stamp.saturating_sub(known.stamp).min(STEP_TICKS_MAX);
+                // A request that was submitted again carries an old stamp.
+                known.time.saturating_add(passed)
+            }
+            None => self.time,
+        };
+        let stamp = known.map_or(stamp, |known| known.stamp.max(stamp));
+        self.time = self.time.max(time);
+        self.gateways.insert(origin, Follow { incarnation, stamp, time });
+    }
+
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        writer.u64(self.time);
+        writer.u32(self.gateways.len() as u32);
+        for (node, follow) in &self.gateways {
+            writer.node(*node);
+            writer.u64(follow.incarnation);
+            writer.u64(follow.stamp);
+            writer.u64(follow.time);
+        }
+    }
+
+    pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let time = reader.u64("time")?;
+        let mut gateways = BTreeMap::new();
+        for _ in 0..reader.count(25, "gateway count")? {
+            let node = reader.node("gateway")?;
+            let incarnation = reader.u64("incarnation")?;
+            let stamp = reader.u64("stamp")?;
+            let time = reader.u64("gateway time")?;
+            gateways.insert(node, Follow { incarnation, stamp, time });
+        }
+        Ok(Self { time, gateways })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 10_000_000;
+
+    fn node(index: u8) -> NodeId {
+        NodeId::new(index).unwrap()
+    }
+
+    #[test]
+    fn gateways_whose_clocks_are_hours_apart_agree_on_how_much_time_passes() {
+        let mut clock = OrderedClock::default();
+        for second in 0..100 {
+            clock.advance(node(0), 1, second * SECOND);
+            clock.advance(node(1), 1, 7200 * SECOND + second * SECOND);
+        }
+        assert_eq!(clock.time(), 99 * SECOND);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_moves_the_time_by_little_and_never_back() {
+        let mut clock = OrderedClock::default();
+        clock.advance(node(0), 1, 5 * SECOND);
+        clock.advance(node(0), 1, 3600 * SECOND);
+        assert_eq!(clock.time(), STEP_TICKS_MAX);
+        clock.advance(node(0), 1, SECOND);
+        clock.advance(node(0), 1, 3601 * SECOND);
+        assert_eq!(clock.time(), STEP_TICKS_MAX + SECOND);
+        clock.advance(node(0), 2, 9_999_999 * SECOND);
+        assert_eq!(clock.time(), STEP_TICKS_MAX + SECOND, "a new boot is aligned first");
+    }
+}
