@@ -1,0 +1,202 @@
+//! Replies on their way back, and the time that everything may take.
+//!
+//! Invariant: a reply leaves when promise 1 holds for its request and not before.
+
+use super::{Gateway, SCAN};
+use crate::answers;
+use crate::connection::Connection;
+use crate::output::{CloseReason, ConnectionId, Output};
+use crate::pending::{Client, Pending, Safety};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::Instant;
+use quorba_replica::{Availability, GroupId, RequestNumber};
+
+impl Gateway {
+    /// The group's reply, under the server's request id.
+    pub(crate) fn replied(&mut self, group: GroupId, number: RequestNumber, giop: Option<Bytes>) {
+        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+        let Some(giop) = giop else {
+            // The client of a oneway waits for nothing.
+            self.forget(group, number);
+            return;
+        };
+        pending.reply = Some(giop);
+        self.release(group, number);
+    }
+
+    /// The request was delivered while no member was in: this submission of it was executed
+    /// nowhere. It waits for a member again.
+    pub(crate) fn dropped(&mut self, now: Instant, group: GroupId, number: RequestNumber) {
+        let books = self.group(group);
+        let wait_until = now + books.settings.unavailable_wait;
+        let Some(pending) = books.book.get_mut(number) else { return };
+        pending.submissions = pending.submissions.saturating_sub(1);
+        pending.safety = Safety::Unsubmitted;
+        pending.wait_until = wait_until;
+        let deadline = pending.deadline.min(wait_until);
+        if !books.parked.contains(&number) {
+            books.parked.push_back(number);
+        }
+        self.deadlines.insert((deadline, group, number));
+    }
+
+    pub(super) fn release(&mut self, group: GroupId, number: RequestNumber) {
+        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+        if pending.safety != Safety::Reached || pending.reply.is_none() {
+            return;
+        }
+        let pending = self.forget(group, number).expect("just looked up");
+        let Some(client) = pending.client else { return };
+        let giop = pending.reply.expect("just checked");
+        self.group(group).counters.replies += 1;
+        for bytes in answers::reply_pieces(giop, &client) {
+            self.send(&client, bytes);
+        }
+    }
+
+    fn send(&mut self, client: &Client, bytes: Bytes) {
+        if let Some(connection) = self.connections.get_mut(&client.connection) {
+            connection.pending.remove(&client.request_id);
+            self.out.push_back(Output::ClientSend { connection: client.connection, bytes });
+        }
+    }
+
+    pub(super) fn forget(&mut self, group: GroupId, number: RequestNumber) -> Option<Pending> {
+        let pending = self.group(group).book.remove(number)?;
+        self.pending -= 1;
+        self.deadlines.remove(&(pending.deadline, group, number));
+        self.deadlines.remove(&(pending.wait_until.min(pending.deadline), group, number));
+        Some(pending)
+    }
+
+    // -- time -------------------------------------------------------------------------------
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let deadline = self.deadlines.first().map(|(at, _, _)| *at);
+        let throttle = if self.limits.requests_per_second_per_peer == 0 {
+            None
+        } else {
+            self.connections.values().filter_map(|c| c.throttled_until).min()
+        };
+        let scan = (!self.connections.is_empty()).then_some(self.next_scan);
+        [deadline, throttle, scan].into_iter().flatten().min()
+    }
+
+    pub(crate) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        available: impl Fn(GroupId) -> Availability,
+    ) {
+        while let Some((at, group, number)) = self.deadlines.first().copied() {
+            if at > now {
+                break;
+            }
+            self.deadlines.pop_first();
+            self.overdue(now, group, number, available(group));
+        }
+        self.resume(now);
+        if self.next_scan <= now {
+            self.scan(now);
+        }
+    }
+
+    fn overdue(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        number: RequestNumber,
+        available: Availability,
+    ) {
+        let books = self.group(group);
+        let Some(pending) = books.book.get_mut(number) else { return };
+        let waiting = !pending.may_be_executed() && pending.deadline > now;
+        if waiting && available == Availability::Ready {
+            // It got its turn, and only the order is crowded: wait on for the reply.
+            let deadline = pending.deadline;
+            self.deadlines.insert((deadline, group, number));
+            return;
+        }
+        if pending.may_be_executed() && pending.deadline > now {
+            let deadline = pending.deadline;
+            self.deadlines.insert((deadline, group, number));
+            return;
+        }
+        let pending = self.forget(group, number).expect("just looked up");
+        self.group(group).parked.retain(|parked| *parked != number);
+        self.group(group).counters.refused += 1;
+        if let Some(client) = pending.client {
+            let bytes = if pending.may_be_executed() {
+                answers::timed_out(&client)
+            } else {
+                answers::unavailable(&client, available)
+            };
+            self.send(&client, bytes);
+        }
+    }
+
+    /// Connections that waited for room or for their rate are read on.
+    pub(crate) fn resume(&mut self, now: Instant) {
+        let paused: Vec<ConnectionId> =
+            self.connections.iter().filter(|(_, c)| c.paused).map(|(id, _)| *id).collect();
+        for id in paused {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.throttled_until = connection.throttled_until.filter(|at| *at > now);
+            }
+            self.read_on(now, id);
+        }
+    }
+
+    fn scan(&mut self, now: Instant) {
+        let mut ended = Vec::new();
+        for (id, connection) in &self.connections {
+            if connection.is_too_slow(now, &self.limits) {
+                ended.push((*id, CloseReason::TooSlow));
+            } else if connection.is_idle(now, self.limits.idle) {
+                ended.push((*id, CloseReason::Idle));
+            }
+        }
+        for (id, reason) in ended {
+            if reason == CloseReason::Idle {
+                self.say_goodbye(id);
+            }
+            self.close(id, reason);
+        }
+        let partial = self.connections.values().any(Connection::has_partial);
+        let wait = if partial { SCAN } else { (self.limits.idle / 4).max(SCAN) };
+        self.next_scan = now + wait;
+    }
+
+    fn say_goodbye(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get(&id) {
+            let bytes = answers::close_connection(connection.version);
+            self.out.push_back(Output::ClientSend { connection: id, bytes });
+        }
+    }
+
+    /// The node stops: connections without open calls get CloseConnection, which makes clients go
+    /// elsewhere without an exception; the others follow when their calls are answered. The
+    /// driver has closed its listeners before, else clients would come back at once.
+    pub(crate) fn stop(&mut self) {
+        self.stopping = true;
+        let quiet: Vec<ConnectionId> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.pending.is_empty())
+            .map(|(id, _)| *id)
+            .collect();
+        for id in quiet {
+            self.say_goodbye(id);
+            self.close(id, CloseReason::Stopping);
+        }
+    }
+
+    /// Whether a connection waits for room.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.paused > 0 && !self.stopping
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+}

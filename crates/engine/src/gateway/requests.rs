@@ -1,0 +1,223 @@
+//! Messages of clients: what is answered at once, and requests on their way to the order.
+//!
+//! Invariant: a request is in the book from the moment it is taken in until it is answered.
+
+use super::{Gateway, Submission};
+use crate::answers;
+use crate::output::{CloseReason, ConnectionId, Output};
+use crate::pending::{Client, Pending, Safety};
+use bytes::Bytes;
+use quorba_base::Instant;
+use quorba_giop::{FtRequest as FtContext, Message, Request, context};
+use quorba_order::Ticket;
+use quorba_replica::{Ack, Availability, FtRequest, GroupId, RequestEnvelope, RequestNumber};
+
+impl Gateway {
+    pub(super) fn request(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        message: &Message,
+        request: &Request<'_>,
+    ) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let group = connection.group;
+        let peer = connection.peer;
+        let request_id = request.request_id();
+        if let Err(wait) = self.peers.request(now, peer) {
+            // The request that broke the limit is still served; what follows waits.
+            connection.throttled_until = Some(now + wait);
+        }
+        self.group(group).counters.requests += 1;
+        if answers::is_heartbeat(request) {
+            if request.response_expected() {
+                let bytes = answers::alive(message, request_id);
+                self.out.push_back(Output::ClientSend { connection: id, bytes });
+            }
+            return;
+        }
+        if self.is_protected(group, request) {
+            if request.response_expected() {
+                let bytes = answers::forbidden(message, request_id);
+                self.out.push_back(Output::ClientSend { connection: id, bytes });
+            }
+            return;
+        }
+        let connection = self.connections.get_mut(&id).expect("looked up above");
+        if connection.pending.contains_key(&request_id) {
+            // Two calls under one id: nobody could tell the replies apart (GIOP §15.4.2).
+            self.malformed(id, CloseReason::Malformed);
+            return;
+        }
+        for (context, data) in request.contexts() {
+            if context == context::CODE_SETS && connection.code_sets.as_deref() != Some(data) {
+                connection.code_sets = Some(Bytes::copy_from_slice(data));
+            }
+        }
+        let code_sets = connection.code_sets.clone();
+        let client = request.response_expected().then_some(Client {
+            connection: id,
+            request_id,
+            version: message.version(),
+            endian: message.endian(),
+        });
+        let number = self.admit(now, group, client, code_sets, message, request);
+        if client.is_some()
+            && let Some(connection) = self.connections.get_mut(&id)
+        {
+            connection.pending.insert(request_id, number);
+        }
+    }
+
+    /// The state of a group is moved by its nodes only: a client that could set it could undo
+    /// every other client's calls.
+    fn is_protected(&mut self, group: GroupId, request: &Request<'_>) -> bool {
+        let state_object = self.group(group).settings.replica.state_object.as_deref();
+        state_object.is_some()
+            && request.object_key() == state_object
+            && matches!(
+                request.operation(),
+                b"get_state" | b"set_state" | b"get_update" | b"set_update"
+            )
+    }
+
+    fn admit(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        client: Option<Client>,
+        code_sets: Option<Bytes>,
+        message: &Message,
+        request: &Request<'_>,
+    ) -> RequestNumber {
+        let stamp = self.wall_clock_origin.saturating_add(now.as_nanos() / 100);
+        let deadline = now + self.limits.request;
+        self.pending += 1;
+        let books = self.group(group);
+        let wait_until = now + books.settings.unavailable_wait;
+        let envelope = RequestEnvelope {
+            group,
+            number: books.book.next(),
+            released_below: books.book.lowest(),
+            stamp,
+            ft: ft_request(request),
+            code_sets,
+            giop: message.bytes().clone(),
+        };
+        let number = books.book.add(Pending {
+            oneway: client.is_none(),
+            client,
+            payload: envelope.into_payload(),
+            safety: Safety::Unsubmitted,
+            submissions: 0,
+            reply: None,
+            deadline,
+            wait_until,
+        });
+        books.parked.push_back(number);
+        self.deadlines.insert((deadline.min(wait_until), group, number));
+        number
+    }
+
+    /// The next request that can be submitted, given what the groups can take now.
+    pub(crate) fn next_submission(
+        &mut self,
+        available: impl Fn(GroupId) -> Availability,
+    ) -> Option<Submission> {
+        for index in 0..self.groups.len() {
+            let group = GroupId(index as u16);
+            if self.groups[index].parked.is_empty() || available(group) != Availability::Ready {
+                continue;
+            }
+            while let Some(number) = self.groups[index].parked.pop_front() {
+                let Some(pending) = self.groups[index].book.get_mut(number) else { continue };
+                let payload = pending.payload.clone();
+                return Some(Submission { group, number, payload });
+            }
+        }
+        None
+    }
+
+    /// The order has no room: the submission goes back to the front.
+    pub(crate) fn put_back(&mut self, submission: Submission) {
+        self.group(submission.group).parked.push_front(submission.number);
+    }
+
+    /// The order took it.
+    pub(crate) fn submitted(&mut self, submission: &Submission, ticket: Ticket) {
+        let Submission { group, number, .. } = *submission;
+        let ack = self.group(group).settings.replica.ack;
+        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+        pending.submissions += 1;
+        if pending.oneway {
+            self.forget(group, number);
+            return;
+        }
+        pending.safety = Safety::Awaiting(ticket);
+        match ack {
+            Ack::Majority => self.awaiting_held.push_back((ticket, group, number)),
+            Ack::Safe => self.awaiting_stable.push_back((ticket, group, number)),
+            Ack::Agreed => pending.safety = Safety::Reached,
+        }
+    }
+
+    /// A majority of the domain holds all messages up to `ticket`.
+    pub(crate) fn held(&mut self, ticket: Ticket) {
+        while let Some((_, group, number)) =
+            self.awaiting_held.pop_front_if(|(awaited, _, _)| *awaited <= ticket)
+        {
+            self.reached(group, number, ticket);
+        }
+    }
+
+    /// Every node of the view holds all messages up to `ticket`.
+    pub(crate) fn stable(&mut self, ticket: Ticket) {
+        while let Some((_, group, number)) =
+            self.awaiting_stable.pop_front_if(|(awaited, _, _)| *awaited <= ticket)
+        {
+            self.reached(group, number, ticket);
+        }
+    }
+
+    fn reached(&mut self, group: GroupId, number: RequestNumber, ticket: Ticket) {
+        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+        if matches!(pending.safety, Safety::Awaiting(awaited) if awaited <= ticket) {
+            pending.safety = Safety::Reached;
+            self.release(group, number);
+        }
+    }
+
+    /// The view changed: what was not known to be safe must be submitted again to become so.
+    pub(crate) fn view_changed(&mut self) {
+        self.awaiting_held.clear();
+        self.awaiting_stable.clear();
+    }
+
+    /// Submit again what is unanswered: of one group, or of all.
+    pub(crate) fn resubmit(&mut self, group: Option<GroupId>) {
+        for (index, books) in self.groups.iter_mut().enumerate() {
+            if group.is_some_and(|group| usize::from(group.0) != index) {
+                continue;
+            }
+            // In the order in which they came, so that a client's calls keep their order.
+            books.parked = books.book.iter().map(|(number, _)| number).collect();
+            for (_, pending) in books.book.iter_mut() {
+                pending.safety = Safety::Unsubmitted;
+                // It may come from an execution that this node has to forget; the group has
+                // logged what counts and answers the repetition.
+                pending.reply = None;
+            }
+        }
+    }
+}
+
+fn ft_request(request: &Request<'_>) -> Option<FtRequest> {
+    let (_, data) = request.contexts().find(|(id, _)| *id == context::FT_REQUEST)?;
+    // A context that does not parse names nothing: the request is one like any other.
+    let context = FtContext::decode(data).ok()?;
+    Some(FtRequest {
+        client_id: Bytes::from(context.client_id),
+        retention_id: context.retention_id,
+        expiration: context.expiration_time,
+    })
+}
