@@ -1,4 +1,5 @@
-//! The gather state: agree with everyone who can be heard on who is in the next ring (Amir95, membership).
+//! The gather state: agree with everyone who can be heard on who is in the next ring
+//! (Amir95, membership).
 //!
 //! Invariants: `fail` is a subset of `proc` without this node; both only grow, but for a failed
 //! node that is back as a new boot; what this node proposes is always in the Join it sent last;

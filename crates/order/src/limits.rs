@@ -42,7 +42,7 @@ impl Limits {
         Self {
             body_bytes: datagram - overhead,
             unstable_packets: unstable,
-            log_packets: 2 * unstable + 512,
+            log_packets: 2 * unstable + window as u64 + 16,
             window_packets: window as u32,
             visit_packets: (window / 2) as u32,
         }

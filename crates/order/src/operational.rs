@@ -169,6 +169,12 @@ impl Operational {
                 core.transmit(Destination::Others, &Packet::Data(data));
             }
         }
+        let unheld = self.circuit.promises.has_unheld();
+        if unheld && self.ack_wait.is_none() && self.circuit.members.len() >= core.majority() {
+            // Nobody was asked to say so: another rotation will tell.
+            let deadline = core.now + core.patient(core.config.timing.ack_wait);
+            self.ack_wait = Some(AckWait { seq: self.circuit.log.high(), deadline });
+        }
         self.circuit.place = Place::Resting { token, until: core.now + budget };
     }
 

@@ -29,7 +29,8 @@ pub enum Output {
     /// delivered has received them.
     Stable(Ticket),
     /// Store the number before any later [`Output::Transmit`] takes effect;
-    /// give it back as [`crate::Boot::ring_seq_min`] at the next boot. Written ahead in blocks, so rare.
+    /// give it back as [`crate::Boot::ring_seq_min`] at the next boot. Written ahead in blocks, so
+    /// it is rare.
     Persist {
         /// No ring of this node has had a higher sequence number than this.
         ring_seq: u64,

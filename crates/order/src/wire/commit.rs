@@ -1,5 +1,5 @@
-//! The commit token (Amir95, membership): goes round the proposed ring twice, first to collect where each
-//! member stands in its old ring, then to tell all of them.
+//! The commit token (Amir95, membership): goes round the proposed ring twice, first to collect
+//! where each member stands in its old ring, then to tell all of them.
 //!
 //! Layout: ring (9), hop (1), rotation estimate in µs (4), member set (8), then per member one
 //! byte: 0 not yet filled in, 1 no old ring, 2 with old ring; if filled incarnation (8), and for 2

@@ -1,0 +1,210 @@
+//! What is done to a token while it is here, whatever the state.
+//!
+//! Invariants: a visit raises only what this node knows; a token that leaves has a higher hop.
+
+use super::{Circuit, Place, RESEND_MIN, RESEND_ROTATIONS, Resend};
+use crate::log::{Held, Inserted};
+use crate::output::Destination;
+use crate::shared::Core;
+use crate::wire::{Data, GapRange, Packet, RANGE_PACKETS_MAX, REQUESTS_MAX, Token};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use quorba_base::NodeSet;
+
+impl Circuit {
+    /// Whether `token` is this ring's and newer than any seen. If so, learns what it says.
+    pub(crate) fn take_token(&mut self, core: &mut Core, token: &Token) -> bool {
+        if token.ring != self.ring || token.members != self.members || token.hop <= self.last_hop {
+            return false;
+        }
+        self.last_hop = token.hop;
+        self.resend = None;
+        self.request_at = None;
+        self.request_pause = core.config.timing.request_retry;
+        self.rest_owner = token.rest_owner;
+        self.rotation_us = token.rotation_us;
+        for (node, aru) in token.members.iter().zip(&token.arus) {
+            if node != core.me() {
+                self.learn(node, *aru);
+            }
+        }
+        if let Some((hop, at)) = self.rotation_started.take()
+            && token.hop - hop == self.members.len() as u64
+        {
+            let micros = core.now.since(at).as_micros().min(u128::from(u32::MAX / 8));
+            let before = u64::from(self.rotation_us);
+            let smoothed =
+                if before == 0 { micros as u64 } else { (before * 7 + micros as u64) / 8 };
+            self.rotation_us = smoothed as u32;
+        }
+        self.see_token(core);
+        core.counters.token_visits += 1;
+        true
+    }
+
+    /// Sends what the token asks for and this node has; gives how many packets.
+    pub(crate) fn serve_requests(&mut self, core: &mut Core, token: &mut Token) -> u32 {
+        if token.requests.is_empty() {
+            return 0;
+        }
+        let mut served = 0;
+        let mut left: Vec<GapRange> = Vec::new();
+        let before = core::mem::take(&mut self.served);
+        for range in core::mem::take(&mut token.requests) {
+            for seq in range.first..=range.last {
+                // Asked for again right after I sent it: maybe what I send does not get there.
+                let for_others = self.members.len() > 2 && contains(&before, seq);
+                if served < core.limits.visit_packets
+                    && !for_others
+                    && let Some(held) = self.log.packet(seq)
+                {
+                    let data = self.data(seq, held.clone(), true);
+                    core.transmit(Destination::Others, &Packet::Data(data));
+                    append(&mut self.served, seq);
+                    served += 1;
+                } else {
+                    append(&mut left, seq);
+                }
+            }
+        }
+        token.requests = left;
+        core.counters.repeated += u64::from(served);
+        served
+    }
+
+    fn data(&self, seq: u64, held: Held, repeated: bool) -> Data {
+        let Held { origin, guarantee, inner, body } = held;
+        let stable = self.all_received();
+        Data {
+            ring: self.ring,
+            seq,
+            origin,
+            guarantee,
+            repeated,
+            acks_wanted: 0,
+            stable,
+            inner,
+            body,
+        }
+    }
+
+    /// Gives `held`, a packet of mine, the next number.
+    pub(crate) fn number(&mut self, core: &Core, token: &mut Token, held: Held) -> Data {
+        token.seq += 1;
+        let inserted = self.log.insert(token.seq, held.clone());
+        assert_eq!(inserted, Inserted::New, "the token's numbers are new");
+        self.learn(core.me(), self.log.aru());
+        self.note_gap(core.now);
+        self.data(token.seq, held, false)
+    }
+
+    /// How many new packets this visit may send (Amir95, flow control).
+    pub(crate) fn allowance(&self, core: &Core, token: &Token, backlog: u32, repeated: u32) -> u32 {
+        let limits = &core.limits;
+        let window_left = limits.window_packets.saturating_sub(token.sent);
+        let all = u64::from(token.backlog) + u64::from(backlog);
+        let fair = u64::from(limits.window_packets) * u64::from(backlog) / all.max(1);
+        let unstable = token.seq.saturating_sub(self.all_received());
+        let room = limits.unstable_packets.saturating_sub(unstable);
+        let allowed = u64::from(limits.visit_packets.min(window_left));
+        let allowed = allowed.min(fair.max(1)).min(room) as u32;
+        allowed.saturating_sub(repeated)
+    }
+
+    /// Writes what this node has into the token, and asks for what it lacks.
+    pub(crate) fn report(&mut self, core: &Core, token: &mut Token) {
+        for (node, aru) in token.members.iter().zip(&mut token.arus) {
+            *aru = self.arus[usize::from(node.index())].min(token.seq);
+        }
+        let overdue = self
+            .gap_since
+            .is_some_and(|since| core.now.since(since) >= core.config.timing.reorder_wait);
+        let until = match (core.config.accelerated, overdue) {
+            (false, _) => token.seq,
+            (true, true) => self.log.high().max(self.previous_seq),
+            // What was numbered since my last visit may still be under way (Babay16).
+            (true, false) => self.previous_seq,
+        };
+        for gap in self.log.gaps(until, REQUESTS_MAX) {
+            let asked = |range: &GapRange| range.first <= gap.first && gap.last <= range.last;
+            if token.requests.len() < REQUESTS_MAX && !token.requests.iter().any(asked) {
+                token.requests.push(gap);
+            }
+        }
+        token.rotation_us = self.rotation_us;
+        self.previous_seq = token.seq;
+    }
+
+    /// The token must go once round before it may rest.
+    pub(crate) fn start_rotation(&mut self, core: &Core, token: &mut Token) {
+        token.hops_to_go = self.members.len() as u8;
+        let rest = core.config.timing.rest_max.as_micros();
+        token.rest_budget_us = u32::try_from(rest).unwrap_or(u32::MAX);
+        self.rotation_started = Some((token.hop, core.now));
+    }
+
+    /// Whether something but a request keeps the token moving.
+    pub(crate) fn must_circulate(&self, core: &Core, token: &Token) -> bool {
+        let unstable = token.seq.saturating_sub(self.all_received());
+        token.hops_to_go > 0
+            || token.backlog > 0
+            || !token.requests.is_empty()
+            || token.rest_budget_us == 0
+            || !token.recovering.is_empty()
+            || !token.safe_pending.difference(NodeSet::EMPTY.with(core.me())).is_empty()
+            || unstable > core.limits.unstable_packets / 2
+            || self.log.aru() < token.seq
+    }
+
+    /// Passes the token on.
+    pub(crate) fn pass(&mut self, core: &mut Core, mut token: Box<Token>) {
+        let me = core.me();
+        if token.rest_budget_us == 0 && token.hops_to_go == 0 {
+            self.start_rotation(core, &mut token);
+        }
+        let circulates = self.must_circulate(core, &token);
+        let wanted = token.wanted.difference(NodeSet::EMPTY.with(me));
+        let others = if circulates || wanted.is_empty() {
+            token.hops_to_go = token.hops_to_go.saturating_sub(1);
+            self.members
+        } else {
+            wanted
+        };
+        let to = others.successor(me).expect("this node is a member");
+        assert_ne!(to, me, "a ring of one keeps its token");
+        token.hop += 1;
+        self.last_hop = token.hop;
+        let rotation = self.rotation();
+        // Where it may rest on its way, nothing is heard of it for as long.
+        let returns = usize::from(token.hops_to_go) + 1 >= self.members.len();
+        let busy = token.backlog > 0 || !token.requests.is_empty() || !token.recovering.is_empty();
+        let stays = !(circulates && (returns || busy));
+        let pause = if stays {
+            core.config.timing.rest_max + core.config.timing.rest_max / 2
+        } else {
+            RESEND_MIN.max(rotation.saturating_mul(RESEND_ROTATIONS))
+        };
+        self.circulating_until = if stays { core.now } else { core.now + rotation * 2 };
+        core.transmit(Destination::Node(to), &Packet::Token((*token).clone()));
+        let pause = core.patient(pause);
+        self.resend = Some(Resend { at: core.now + pause, pause, to, token });
+        self.place = Place::Away;
+        self.see_token(core);
+    }
+}
+
+fn contains(ranges: &[GapRange], seq: u64) -> bool {
+    ranges.iter().any(|range| range.first <= seq && seq <= range.last)
+}
+
+/// Adds `seq` to ranges, as far as the limits of a token allow.
+fn append(ranges: &mut Vec<GapRange>, seq: u64) {
+    let full = ranges.len() >= REQUESTS_MAX;
+    match ranges.last_mut() {
+        Some(last) if last.last + 1 == seq && seq - last.first < RANGE_PACKETS_MAX => {
+            last.last = seq;
+        }
+        _ if full => {}
+        _ => ranges.push(GapRange { first: seq, last: seq }),
+    }
+}

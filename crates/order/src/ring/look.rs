@@ -1,0 +1,51 @@
+//! The ring's snapshot.
+//!
+//! Invariant: looking changes nothing.
+
+use super::{Ring, State};
+use crate::circuit::Place;
+use crate::snapshot::{Protection, Snapshot, StateName};
+use quorba_base::{Duration, NodeSet};
+
+impl Ring {
+    /// A look at everything, for people.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let core = &self.core;
+        let state = match self.state.as_ref().expect("a ring is always in a state") {
+            State::Gather(_) => StateName::Gather,
+            State::Commit(_) => StateName::Commit,
+            State::Recovery(_) => StateName::Recovery,
+            State::Operational(_) => StateName::Operational,
+        };
+        let circuit = self.installed_circuit();
+        let resting = |place: &Place| matches!(place, Place::Resting { .. });
+        let operational = state == StateName::Operational;
+        Snapshot {
+            state,
+            reason: self.reason,
+            protection: if core.config.encrypt {
+                Protection::Sealed
+            } else {
+                Protection::NoneAtAll
+            },
+            ring: circuit.map(|c| c.ring),
+            members: circuit.map_or(NodeSet::EMPTY, |c| c.members),
+            has_token: operational && circuit.is_some_and(|c| resting(&c.place)),
+            rest_owner: circuit.filter(|_| operational).map(|c| c.rest_owner),
+            rotation: circuit.map_or(Duration::ZERO, |c| c.rotation()),
+            token_loss: circuit.map_or(Duration::ZERO, |c| c.token_loss(core)),
+            packets: circuit
+                .map_or([0; 4], |c| [c.log.high(), c.log.aru(), c.delivered, c.all_received()]),
+            log_packets: circuit.map_or(0, |c| c.log.len()),
+            queue_messages: core.queue.messages(),
+            queue_bytes: core.queue.bytes(),
+            in_flight: core.queue.in_flight(),
+            partial_bytes: circuit.map_or(0, |c| c.partials.bytes()),
+            misfits: circuit.map_or(0, |c| c.partials.misfits()),
+            unheld: circuit.and_then(|c| c.promises.unheld()),
+            patience: core.patience,
+            counters: core.counters,
+        }
+    }
+}
