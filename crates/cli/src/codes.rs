@@ -74,21 +74,54 @@ const CLI: &[CodeText] = &[
     },
     CodeText {
         code: "QB-CLI-011",
-        title: "the node could not run",
-        text: "The message says why: an address in use, a state directory that cannot be written, \
-               another process that has the node's name already.",
-    },
-    CodeText {
-        code: "QB-CLI-012",
         title: "the demo failed",
         text: "Either it could not be set up, or a promise was broken: calls lost or doubled, or \
                replicas that differ. The message says which; the latter is a fault of Quorba, and \
                worth a report with the printed object.",
     },
     CodeText {
-        code: "QB-CLI-013",
+        code: "QB-CLI-012",
         title: "standard output cannot be written",
         text: "The disk is full, or the file was closed. A closed pipe is no failure.",
+    },
+];
+
+/// Why a node cannot run; `command/node.rs` says which code is whose.
+const NODE: &[CodeText] = &[
+    CodeText {
+        code: "QB-NODE-001",
+        title: "the state directory cannot be used",
+        text: "A node keeps its token, its logs and what it must remember over a restart in its \
+               state_dir. It is made if it is not there; the user that the node runs as must be \
+               allowed to write to it, and the disk must have room.",
+    },
+    CodeText {
+        code: "QB-NODE-002",
+        title: "the state file is not this version's",
+        text: "The file was written by another version, or is no state file at all. A node that \
+               forgets what it held must not count itself among those that hold a request, so it \
+               does not begin anew by itself. Move the file away only if the rest of the domain is \
+               up and has the state.",
+    },
+    CodeText {
+        code: "QB-NODE-003",
+        title: "an address is in use",
+        text: "The message names the address and what it is for. Most often the node runs already, \
+               or two nodes of one host have no gateway_port_offset between them. `Cannot assign \
+               requested address` means that host or bind is no address of this machine.",
+    },
+    CodeText {
+        code: "QB-NODE-004",
+        title: "a host name is unknown",
+        text: "The nodes' hosts are resolved when a node starts. Give addresses instead of names \
+               where a resolver is not certain to be there: a cluster that needs DNS to start \
+               does not start when DNS is what failed.",
+    },
+    CodeText {
+        code: "QB-NODE-005",
+        title: "the system refused a resource",
+        text: "A descriptor, a thread or memory was refused. Raise the limits of the process \
+               (`ulimit -n`, LimitNOFILE= and TasksMax= with systemd).",
     },
 ];
 
@@ -116,6 +149,7 @@ pub fn tables() -> Vec<(&'static str, Vec<Entry>)> {
     vec![
         ("Domain file", entries(quorba_config::CODES)),
         ("Command line", entries(CLI)),
+        ("Node", entries(NODE)),
         ("Minor codes of system exceptions", MinorCode::ALL.iter().map(minor).collect()),
     ]
 }
@@ -185,6 +219,16 @@ fn minor(code: &MinorCode) -> Entry {
              [limits] in the domain file sets them. The servers answer more slowly than requests \
              come in: `quorba status` shows how many are pending."
         }
+        MinorCode::StateIsProtected => {
+            "NO_PERMISSION COMPLETED_NO. get_state and set_state of the group's state_object carry \
+             the state of a whole replica; only nodes call them, when a member joins. A client \
+             that wants a backup asks for it by an operation of its own."
+        }
+        MinorCode::Rejected => {
+            "The server answered the request with a MessageError: its ORB could not read it. All \
+             members get the same bytes, so another gateway gives the same answer. Look into the \
+             server's log, and for a client that speaks a newer GIOP than the server."
+        }
         #[allow(unreachable_patterns, reason = "a new minor code is explained by its title")]
         _ => code.text(),
     };
@@ -242,7 +286,11 @@ mod tests {
             codes::NO_OBJECT_KEY,
             codes::PROCESS,
             codes::UNKNOWN_CODE,
-            codes::NODE,
+            codes::NODE_STATE_DIR,
+            codes::NODE_STATE_FILE,
+            codes::NODE_LISTEN,
+            codes::NODE_RESOLVE,
+            codes::NODE_RESOURCES,
             codes::DEMO,
             codes::OUTPUT,
         ] {

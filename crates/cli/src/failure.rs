@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 
-/// The codes of the command line's own failures; their texts are in `codes.rs`.
+/// The codes of what makes a command fail; their texts are in `codes.rs`.
 pub mod codes {
     pub const DOMAIN_FILE: &str = "QB-CLI-001";
     pub const NOT_IN_DOMAIN: &str = "QB-CLI-002";
@@ -18,9 +18,13 @@ pub mod codes {
     pub const NO_OBJECT_KEY: &str = "QB-CLI-008";
     pub const PROCESS: &str = "QB-CLI-009";
     pub const UNKNOWN_CODE: &str = "QB-CLI-010";
-    pub const NODE: &str = "QB-CLI-011";
-    pub const DEMO: &str = "QB-CLI-012";
-    pub const OUTPUT: &str = "QB-CLI-013";
+    pub const DEMO: &str = "QB-CLI-011";
+    pub const OUTPUT: &str = "QB-CLI-012";
+    pub const NODE_STATE_DIR: &str = "QB-NODE-001";
+    pub const NODE_STATE_FILE: &str = "QB-NODE-002";
+    pub const NODE_LISTEN: &str = "QB-NODE-003";
+    pub const NODE_RESOLVE: &str = "QB-NODE-004";
+    pub const NODE_RESOURCES: &str = "QB-NODE-005";
 }
 
 /// Why a command failed.

@@ -28,7 +28,7 @@ impl Reference {
             host: endpoint.host,
             port: endpoint.port,
             version: endpoint.version,
-            object_key: endpoint.object_key,
+            object_key: endpoint.object_key.to_vec(),
         };
         self.ior.endpoints().into_iter().map(place).collect()
     }

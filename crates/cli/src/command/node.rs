@@ -106,17 +106,26 @@ pub fn no_such_node(domain: &Domain, name: &str) -> Failure {
 }
 
 fn node_failed(name: &str, error: &NodeError) -> Failure {
-    let next = match error {
-        NodeError::StateDir { .. } => "give the node a state_dir that it may write to",
-        NodeError::StateFile { .. } => "look whether the directory is this node's",
-        NodeError::Listen { .. } => {
-            "end whoever has the address (perhaps this very node), or change the domain file"
+    let (code, next) = match error {
+        NodeError::StateDir { .. } => {
+            (codes::NODE_STATE_DIR, "give the node a state_dir that it may write to")
         }
-        NodeError::Resolve { .. } => "give the host as an address, or repair the resolver",
-        NodeError::Resources(_) => "raise the limits of the process (ulimit -n, ulimit -u)",
-        NodeError::NoSuchNode => "look for [node.NAME] in the domain file",
+        NodeError::StateFile { .. } => {
+            (codes::NODE_STATE_FILE, "look whether the directory is this node's")
+        }
+        NodeError::Listen { .. } => (
+            codes::NODE_LISTEN,
+            "end whoever has the address (perhaps this very node), or change the domain file",
+        ),
+        NodeError::Resolve { .. } => {
+            (codes::NODE_RESOLVE, "give the host as an address, or repair the resolver")
+        }
+        NodeError::Resources(_) => {
+            (codes::NODE_RESOURCES, "raise the limits of the process (ulimit -n, ulimit -u)")
+        }
+        NodeError::NoSuchNode => (codes::NOT_IN_DOMAIN, "look for [node.NAME] in the domain file"),
     };
-    Failure::new(codes::NODE, Exit::Failed, format!("node {name} cannot run: {error}"), next)
+    Failure::new(code, Exit::Failed, format!("node {name} cannot run: {error}"), next)
 }
 
 /// The way in which a node starts its servers; see `quorba_node::exec_server`.

@@ -1,0 +1,137 @@
+//! `quorba lab run` from end to end, with few calls: that it measures, not how fast it is.
+//!
+//! The configurations with an ORB need the built echo of examples/omniorb-echo; without it their
+//! test says `skipped: NAME: reason`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A plan that needs nothing but this program.
+const BARE: &str = r#"
+name = "bare"
+title = "Sockets"
+calls = 40
+warm_up = 4
+rounds = 2
+longs = 256
+settings = ["free", "pinned"]
+against = "tcp"
+
+[[configuration]]
+name = "tcp"
+title = "two processes"
+headline = true
+chain = { tcp = { relays = 0 } }
+
+[[configuration]]
+name = "relay"
+title = "three processes"
+chain = { tcp = { relays = 1 } }
+
+[[configuration]]
+name = "ring"
+title = "once around"
+chain = { udp = { processes = 3 } }
+
+[[step]]
+name = "relaying"
+from = "tcp"
+to = "relay"
+text = "a process between them"
+"#;
+
+fn quorba(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quorba"));
+    // Tests are debug builds on busy machines.
+    command.args(["-o", "json", "lab", "run", "--anyway", "--out", "out"]).args(arguments);
+    command.current_dir(folder).output().expect("the quorba program")
+}
+
+fn measured(output: &Output) -> Value {
+    let talk = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{talk}");
+    serde_json::from_slice(&output.stdout).expect("one object")
+}
+
+/// The only folder in `out`.
+fn run_folder(folder: &TempDir) -> PathBuf {
+    let mut runs = fs::read_dir(folder.path().join("out")).expect("a folder");
+    runs.next().expect("a run").expect("a run").path()
+}
+
+fn lines_of_samples(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("samples.ndjson")).expect("samples");
+    text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
+}
+
+fn echo_dir() -> Option<PathBuf> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
+    let folder = workspace.join("target/examples/omniorb-echo");
+    ["echo_client", "echo_server"].iter().all(|name| folder.join(name).is_file()).then_some(folder)
+}
+
+#[test]
+fn bare_configurations_are_measured() {
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("bare.toml"), BARE).expect("a plan");
+    let run = measured(&quorba(folder.path(), &["bare.toml"]));
+    assert_eq!(run["rows"].as_array().map(Vec::len), Some(3 * 2));
+    assert_eq!(run["steps"].as_array().map(Vec::len), Some(2));
+    for row in run["rows"].as_array().expect("rows") {
+        assert!(row["p50_us"]["median"].as_f64().expect("a figure") > 0.0, "{row}");
+        assert!(row["p99_us"]["max"].as_f64() >= row["p50_us"]["min"].as_f64(), "{row}");
+    }
+    let of = run_folder(&folder);
+    let lines = lines_of_samples(&of);
+    assert_eq!(lines.len(), 3 * 2 * 2);
+    for line in lines {
+        assert_eq!(line["samples_ns"].as_array().map(Vec::len), Some(40));
+    }
+    let page = fs::read_to_string(of.join("report.html")).expect("a page");
+    assert!(page.contains("<svg") && page.contains("relaying"));
+    let kept: Value =
+        serde_json::from_slice(&fs::read(of.join("run.json")).expect("a record")).expect("JSON");
+    assert_eq!(kept, run);
+}
+
+#[test]
+fn domains_are_measured() {
+    let Some(echo_dir) = echo_dir() else {
+        println!("skipped: domains_are_measured: cargo xtask examples has not built the echo");
+        return;
+    };
+    let folder = TempDir::new().expect("a folder");
+    let echo_dir = echo_dir.to_string_lossy();
+    let few = ["baseline", "--calls", "30", "--rounds", "1", "--settings", "free"];
+    let only = ["--only", "one-node,group", "--echo-dir", &echo_dir];
+    let run = measured(&quorba(folder.path(), &[&few[..], &only[..]].concat()));
+    let rows = run["rows"].as_array().expect("rows");
+    let names: Vec<_> = rows.iter().filter_map(|row| row["configuration"].as_str()).collect();
+    assert_eq!(names, ["direct", "one-node", "group"]);
+    let processes = rows[2]["cpu_us_by_process"].as_object().expect("processes");
+    // The client, three nodes, three servers.
+    assert_eq!(processes.len(), 7, "{processes:?}");
+    assert!(run["blocks"][2]["ring"]["rotation_us"].is_number(), "{}", run["blocks"][2]);
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let folder = TempDir::new().expect("a folder");
+    for (arguments, exit, words) in [
+        (["basline", "--calls", "1"], 3, "there is no plan"),
+        (["baseline", "--only", "grup"], 3, "no configuration"),
+        (["baseline", "--settings", "asleep"], 3, "free, pinned, awake"),
+        (["baseline", "--calls", "0"], 3, "--calls"),
+        (["baseline", "--echo-dir", "nowhere"], 1, "nowhere"),
+    ] {
+        let output = quorba(folder.path(), &arguments);
+        let talk = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {talk}");
+        assert!(talk.contains(words), "{arguments:?}: {talk}");
+    }
+    assert!(!folder.path().join("out").exists(), "nothing was begun");
+}

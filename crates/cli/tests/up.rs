@@ -1,0 +1,195 @@
+//! `quorba up` with real nodes: three processes on loopback, each with a built-in bank server.
+
+use std::fs;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const QUORBA: &str = env!("CARGO_BIN_EXE_quorba");
+/// Generous: what is waited for takes milliseconds, and the machine may be busy.
+const LONG: Duration = Duration::from_secs(60);
+
+struct Domain {
+    folder: TempDir,
+    up: Child,
+}
+
+/// How many ports a domain of three nodes needs: ring, admin and gateway of each.
+const PORTS: u16 = 9;
+
+/// The first of [`PORTS`] ports that are free. They are below those that the system gives to
+/// outgoing connections, and each test takes others.
+fn free_ports() -> u16 {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let is_free = |port: u16| {
+        TcpListener::bind(("127.0.0.1", port)).is_ok()
+            && UdpSocket::bind(("127.0.0.1", port)).is_ok()
+    };
+    // Several test processes may run at once; they begin at different places.
+    let begin = u16::try_from(std::process::id() % 1_000).expect("below 1000");
+    loop {
+        let turn = TAKEN.fetch_add(1, Ordering::Relaxed);
+        let first = 12_000 + (begin + turn) % 1_000 * PORTS;
+        if (first..first + PORTS).all(is_free) {
+            return first;
+        }
+    }
+}
+
+fn write_domain(folder: &Path) {
+    let first = free_ports();
+    let mut text = "[domain]\nid = \"up\"\nkey_file = \"domain.key\"\n".to_owned();
+    for index in 0..3 {
+        text += &format!(
+            "[node.n{}]\nhost = \"127.0.0.1\"\nring_port = {}\nadmin = \"127.0.0.1:{}\"\n\
+             gateway_port_offset = {index}\n",
+            index + 1,
+            first + index,
+            first + 3 + index,
+        );
+    }
+    text += &format!(
+        "[group.bank]\nlisten = {}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
+         server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
+         state_object = \"bank\"\nobject_key = \"bank\"\n",
+        first + 6
+    );
+    fs::write(folder.join("quorba.toml"), text).expect("written");
+    let key = folder.join("domain.key");
+    fs::write(&key, "7e".repeat(32)).expect("written");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("allowed");
+}
+
+impl Domain {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        write_domain(folder.path());
+        let err = fs::File::create(folder.path().join("err")).expect("a file");
+        let out = fs::File::create(folder.path().join("out")).expect("a file");
+        let up = Command::new(QUORBA)
+            .arg("up")
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .spawn()
+            .expect("quorba starts");
+        Self { folder, up }
+    }
+
+    fn quorba(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(QUORBA);
+        command.args(arguments).current_dir(self.folder.path());
+        command.output().expect("quorba runs")
+    }
+
+    /// The answers of the nodes once the whole domain is healthy.
+    fn wait_healthy(&self) -> Value {
+        let output = self.quorba(&["-o", "json", "status", "--wait-healthy", "60s"]);
+        assert!(output.status.success(), "{}\n{}", text(&output.stderr), self.told());
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    fn told(&self) -> String {
+        let read = |name| fs::read_to_string(self.folder.path().join(name)).expect("read");
+        format!("{}{}", read("out"), read("err"))
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.up), signal).expect("it runs");
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        // After a failed assertion; the nodes end with their parent.
+        let _ = self.up.kill();
+        let _ = self.up.wait();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The process ids of the nodes and of their servers.
+fn pids(health: &Value) -> Vec<(String, Pid)> {
+    let nodes = health["nodes"].as_array().expect("a list");
+    let mut pids = Vec::new();
+    for node in nodes {
+        let name = node["name"].as_str().expect("a name").to_owned();
+        let status = &node["status"];
+        for pid in [&status["pid"], &status["groups"][0]["server"]["pid"]] {
+            let pid = pid.as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+            pids.push((name.clone(), pid.expect("a process id")));
+        }
+    }
+    pids
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < LONG, "not within {LONG:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn all_gone(pids: &[(String, Pid)]) -> bool {
+    pids.iter().all(|(_, pid)| test_kill_process(*pid).is_err())
+}
+
+#[test]
+fn nodes_come_up_answer_and_stop_in_order() {
+    let mut domain = Domain::start();
+    let health = domain.wait_healthy();
+    let made = domain.quorba(&["ior", "make", "bank"]);
+    let ping = domain.quorba(&["ping", text(&made.stdout).trim(), "-n", "3"]);
+    assert!(ping.status.success(), "{}{}", text(&ping.stdout), text(&ping.stderr));
+    assert_eq!(text(&ping.stdout).matches("here").count(), 6, "three gateways, two questions");
+    let pids = pids(&health);
+    assert_eq!(pids.len(), 6);
+    domain.signal(Signal::INT);
+    let status = domain.up.wait().expect("it ends");
+    assert!(status.success(), "{}", domain.told());
+    assert!(all_gone(&pids), "neither nodes nor servers outlive it");
+}
+
+#[test]
+fn a_node_that_dies_is_told_and_the_others_go_on() {
+    let mut domain = Domain::start();
+    let pids = pids(&domain.wait_healthy());
+    let (_, second) = pids.iter().find(|(name, _)| name == "n2").expect("the node");
+    kill_process(*second, Signal::KILL).expect("it runs");
+    wait_until("its end is told", || domain.told().contains("n2 ended: signal: 9"));
+    wait_until("the domain is degraded", || domain.quorba(&["status"]).status.code() == Some(2));
+    domain.signal(Signal::TERM);
+    let status = domain.up.wait().expect("it ends");
+    assert_eq!(status.code(), Some(1), "one node failed");
+    assert!(domain.told().contains("QB-CLI-009"), "{}", domain.told());
+}
+
+#[test]
+fn nodes_end_with_a_parent_that_is_killed() {
+    let domain = Domain::start();
+    let pids = pids(&domain.wait_healthy());
+    domain.signal(Signal::KILL);
+    wait_until("nodes and servers end", || all_gone(&pids));
+}
+
+#[test]
+fn the_deadline_stops_all_nodes() {
+    let domain = Domain::start();
+    let health = domain.wait_healthy();
+    domain.signal(Signal::INT);
+    wait_until("they end", || all_gone(&pids(&health)));
+    let output = domain.quorba(&["up", "--timeout", "300ms"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
