@@ -142,6 +142,7 @@ impl Executor {
     }
 
     fn start(&mut self, now: Instant, job: Job, out: &mut Vec<ServerCommand>) {
+        assert!(!self.channels.is_empty(), "jobs come to a server that is up, see `watch`");
         self.next_request_id = self.next_request_id.wrapping_add(1);
         let request_id = self.next_request_id;
         let wanted = match &job {
@@ -350,9 +351,6 @@ fn prepare(channel: &mut Channel, giop: &Bytes, request_id: u32) -> (Bytes, bool
         && channel.code_sets.is_some()
         && request.contexts().all(|(id, _)| id != CODE_SETS);
     channel.negotiated = true;
-    if !oneway && !introduce {
-        return (request.with_request_id(request_id).bytes().clone(), false);
-    }
     let code_sets = channel.code_sets.clone();
     let context = code_sets.as_ref().map(|data| (CODE_SETS, data.as_ref()));
     let add: &[(u32, &[u8])] = match &context {
@@ -361,7 +359,8 @@ fn prepare(channel: &mut Channel, giop: &Bytes, request_id: u32) -> (Bytes, bool
     };
     let rewritten = request.rewrite(&Rewrite {
         request_id: Some(request_id),
-        response_flags: oneway.then_some(ResponseFlags::WithTarget),
+        // Always: a reply before the execution, or none, would let the next call overtake it.
+        response_flags: Some(ResponseFlags::WithTarget),
         object_key: None,
         drop_contexts: &[],
         add_contexts: add,

@@ -132,13 +132,13 @@ impl Member {
     /// The server is gone.
     pub(crate) fn server_lost(&mut self, reason: DownReason) -> Option<Consequence> {
         let attempt = self.attempt();
+        self.executor.reset();
+        self.outgoing.clear();
+        self.frozen.clear();
         if matches!(self.stage, Stage::NoServer) {
             return None;
         }
         self.stage = Stage::NoServer;
-        self.executor.reset();
-        self.outgoing.clear();
-        self.frozen.clear();
         Some(Consequence::Lost(attempt, reason))
     }
 
@@ -269,6 +269,10 @@ impl Member {
 
     /// This member was chosen as donor: capture the state after what was delivered so far.
     pub(crate) fn capture(&mut self, joiner: NodeId, attempt: Attempt) {
+        if !matches!(self.stage, Stage::Serving { .. }) {
+            // The server is gone already; the Down that is on its way makes the joiner start over.
+            return;
+        }
         self.frozen.retain(|(node, _, _)| *node != joiner);
         self.frozen.push((joiner, attempt, self.retention.freeze()));
         self.executor.push(Job::Capture { joiner, attempt });

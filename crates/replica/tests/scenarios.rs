@@ -193,6 +193,26 @@ fn when_the_donor_dies_the_joiner_asks_the_next_one() {
 }
 
 #[test]
+fn a_donor_whose_server_died_before_the_join_was_delivered_gives_nothing() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(2);
+    c.settle();
+    // The join is in the order when the donor's server dies; its Down comes behind.
+    c.start_server(2);
+    c.crash_server(0);
+    c.settle();
+    assert_eq!(c.states(1), ["down", "in", "in"]);
+    assert_eq!(c.executed(2), ["a"]);
+    let limit = c.now + Duration::from_secs(3600);
+    let next = c.nodes[0].replica.poll_timeout();
+    assert!(next.is_none_or(|at| at > c.now && at < limit), "{next:?}");
+    c.pass(Duration::from_secs(60));
+    assert_eq!(c.nodes[0].replica.poll_timeout(), None, "nothing is waited for");
+}
+
+#[test]
 fn a_node_that_crashed_is_told_the_tables_and_its_member_the_state() {
     let mut c = Cluster::whole(true);
     c.request(0, 1, "a");
