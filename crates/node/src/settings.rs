@@ -8,10 +8,9 @@ use quorba_config::{Ack, Domain, Group, OnTotalLoss};
 use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Timing};
 use quorba_engine::replica::{Ack as ReplicaAck, GroupConfig, TotalLoss};
 use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
+use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// 1582-10-15 to 1970-01-01 in units of 100 ns.
-const TIME_T_OF_UNIX_EPOCH: u64 = 0x01B2_1DD2_1381_4000;
 /// "Never" for a connection's idle time.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 

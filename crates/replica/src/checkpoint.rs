@@ -1,4 +1,4 @@
-//! Calls to a server's FT::Checkpointable (FT-CORBA §23.6.4): `get_state` and `set_state`.
+//! Calls to a server's FT::Checkpointable (FT-CORBA §23.5): `get_state` and `set_state`.
 
 use bytes::Bytes;
 use quorba_giop::build::{self, RequestHead};

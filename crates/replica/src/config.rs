@@ -29,7 +29,7 @@ pub enum TotalLoss {
 pub struct GroupConfig {
     /// Nodes that run a member.
     pub members: NodeSet,
-    /// Object key of the server's FT::Checkpointable, if it has one (FT-CORBA §23.6).
+    /// Object key of the server's FT::Checkpointable, if it has one (FT-CORBA §23.5).
     pub state_object: Option<Bytes>,
     /// When replies are released.
     pub ack: Ack,
