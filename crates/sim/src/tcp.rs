@@ -122,6 +122,9 @@ impl World {
     fn to_gateway(&mut self, id: StreamId, node: usize, boot: Option<u64>, segment: Segment) {
         let host = &self.hosts[node];
         if !host.powered {
+            // TCP sends it again until somebody answers.
+            let again = self.now + crate::world::ms(400);
+            self.queue.push(again, Event::Segment { id, to: Side::Callee, segment });
             return;
         }
         if !host.is_up() || Some(host.boot) != boot {
