@@ -1,0 +1,195 @@
+//! What a client sees of the gateway, told as short stories.
+
+mod stage;
+
+use quorba_base::Duration;
+use quorba_engine::{CloseReason, GatewayLimits};
+use quorba_giop::{Completion, Endian, ExceptionKind, ResponseFlags, Version, build};
+use stage::{Got, STATE_OBJECT, Stage, UNAVAILABLE_WAIT, request, request_with};
+
+#[test]
+fn a_reply_waits_until_a_majority_holds_the_request() {
+    let mut s = Stage::serving(3);
+    // The token rests where it was used last.
+    s.call(6);
+    s.pass_until(|stage| stage.executed == [1, 1, 1]);
+    assert_eq!(s.client_got(), [Got::Results(6)]);
+    s.cut = Some(0);
+    s.call(7);
+    assert_eq!(s.executed, [2, 1, 1], "execution does not wait");
+    assert_eq!(s.client_got(), [], "the reply does");
+    s.cut = None;
+    s.pass_until(|stage| !stage.got[0].is_empty());
+    assert_eq!(s.client_got(), [Got::Results(7)]);
+    s.pass_until(|stage| stage.executed == [2, 2, 2]);
+}
+
+#[test]
+fn a_request_that_only_a_cut_off_node_holds_is_never_acknowledged() {
+    let mut s = Stage::serving(3);
+    s.cut = Some(0);
+    s.call(7);
+    s.pass(Duration::from_secs(59));
+    assert_eq!(s.client_got(), []);
+    s.pass(Duration::from_secs(2));
+    let outcome = Got::Raised(7, ExceptionKind::Timeout, Completion::Maybe);
+    assert_eq!(s.client_got(), [outcome]);
+    assert_eq!(s.executed[1..], [0, 0]);
+}
+
+#[test]
+fn several_calls_of_one_connection_are_answered_under_their_own_ids() {
+    let mut s = Stage::serving(1);
+    s.held = true;
+    for id in [3, 9, 4] {
+        s.call(id);
+    }
+    s.held = false;
+    s.settle();
+    assert_eq!(s.client_got(), [Got::Results(3), Got::Results(9), Got::Results(4)]);
+}
+
+#[test]
+fn heartbeats_and_locate_requests_need_no_server() {
+    let mut s = Stage::serving(1);
+    s.held = true;
+    for (id, operation) in [(1, b"FT_HB".as_slice()), (2, b"_FT_HB")] {
+        s.say(request(id, operation, b"any").bytes());
+    }
+    s.say(build::locate_request(Version::V1_2, Endian::Big, 3, b"any").bytes());
+    assert_eq!(s.client_got(), [Got::Results(1), Got::Results(2), Got::Here(3)]);
+    assert_eq!(s.executed, [0]);
+}
+
+#[test]
+fn clients_cannot_move_a_groups_state() {
+    let mut s = Stage::serving(1);
+    for (id, operation) in [(1, b"get_state".as_slice()), (2, b"set_state")] {
+        s.say(request(id, operation, STATE_OBJECT).bytes());
+    }
+    let forbidden = |id| Got::Raised(id, ExceptionKind::NoPermission, Completion::No);
+    assert_eq!(s.client_got(), [forbidden(1), forbidden(2)]);
+    assert_eq!(s.executed, [0]);
+}
+
+#[test]
+fn a_call_that_nobody_can_take_is_refused_after_its_wait_and_not_executed() {
+    let mut s = Stage::new(1, GatewayLimits::default());
+    s.pass(Duration::from_secs(1));
+    s.connect();
+    s.call(1);
+    s.pass(UNAVAILABLE_WAIT / 2);
+    assert_eq!(s.client_got(), [], "it may still come");
+    s.pass(UNAVAILABLE_WAIT);
+    assert_eq!(s.client_got(), [Got::Raised(1, ExceptionKind::Transient, Completion::No)]);
+}
+
+#[test]
+fn a_oneway_is_executed_and_not_answered_and_the_next_call_waits_for_it() {
+    let mut s = Stage::serving(1);
+    s.held = true;
+    s.say(request_with(1, b"note", b"key", ResponseFlags::None).bytes());
+    s.call(2);
+    assert_eq!(s.calls[0].len(), 1, "the server has one call at a time");
+    s.held = false;
+    s.settle();
+    assert_eq!(s.executed, [2]);
+    assert_eq!(s.client_got(), [Got::Results(2)]);
+}
+
+#[test]
+fn a_cancelled_call_runs_on_and_its_reply_goes_nowhere() {
+    let mut s = Stage::serving(1);
+    s.held = true;
+    s.call(1);
+    s.say(build::cancel_request(Version::V1_2, Endian::Little, 1).bytes());
+    s.held = false;
+    s.settle();
+    assert_eq!(s.executed, [1]);
+    assert_eq!(s.client_got(), []);
+}
+
+#[test]
+fn what_is_not_giop_is_answered_by_message_error_and_the_end() {
+    let mut s = Stage::serving(1);
+    s.say(b"GET / HTTP/1.1\r\n\r\n");
+    assert_eq!(s.client_got(), [Got::MessageError, Got::Ended(CloseReason::Malformed)]);
+}
+
+#[test]
+fn a_message_that_does_not_go_on_ends_the_connection() {
+    let mut s = Stage::serving(1);
+    s.say(&request(1, b"echo", b"key").bytes()[..20]);
+    s.pass(Duration::from_secs(4));
+    assert_eq!(s.client_got(), []);
+    s.pass(Duration::from_secs(3));
+    assert_eq!(s.client_got(), [Got::Ended(CloseReason::TooSlow)]);
+}
+
+#[test]
+fn a_client_with_too_many_open_calls_is_not_read_until_some_are_answered() {
+    let limits = GatewayLimits { pending_per_connection: 2, ..GatewayLimits::default() };
+    let mut s = Stage::serving_with(1, limits);
+    s.held = true;
+    for id in 1..=4 {
+        s.call(id);
+    }
+    assert_eq!(s.client_got(), [Got::Paused]);
+    s.held = false;
+    s.settle();
+    s.pass(Duration::from_millis(1));
+    let got = s.client_got();
+    let results: Vec<_> = got.iter().filter(|got| matches!(got, Got::Results(_))).collect();
+    assert_eq!(results.len(), 4, "{got:?}");
+    assert_eq!(s.executed, [4]);
+}
+
+#[test]
+fn a_client_above_its_rate_is_slowed_down_and_nothing_is_lost() {
+    let limits = GatewayLimits { requests_per_second_per_peer: 10, ..GatewayLimits::default() };
+    let mut s = Stage::serving_with(1, limits);
+    let burst: Vec<u8> =
+        (1..=15).flat_map(|id| request(id, b"echo", b"key").bytes().to_vec()).collect();
+    s.say(&burst);
+    let early = s.client_got().iter().filter(|got| matches!(got, Got::Results(_))).count();
+    assert!((10..=11).contains(&early), "{early}");
+    s.pass(Duration::from_secs(2));
+    let late = s.client_got().iter().filter(|got| matches!(got, Got::Results(_))).count();
+    assert_eq!(early + late, 15);
+}
+
+#[test]
+fn connections_beyond_the_limit_are_refused() {
+    let limits = GatewayLimits { connections: 0, ..GatewayLimits::default() };
+    let mut s = Stage::new(1, limits);
+    s.connect();
+    assert_eq!(s.client_got(), [Got::Ended(CloseReason::TooMany)]);
+}
+
+#[test]
+fn a_node_that_stops_answers_open_calls_and_sends_clients_elsewhere() {
+    let mut s = Stage::serving(1);
+    s.held = true;
+    s.call(1);
+    s.nodes[0].handle_stop(s.now);
+    s.settle();
+    assert_eq!(s.client_got(), [], "its call is still open");
+    assert!(!s.nodes[0].is_drained());
+    s.held = false;
+    s.settle();
+    let goodbye = [Got::Results(1), Got::Close, Got::Ended(CloseReason::Stopping)];
+    assert_eq!(s.client_got(), goodbye);
+    assert!(s.nodes[0].is_drained());
+}
+
+#[test]
+fn an_idle_connection_is_closed_by_the_rules() {
+    let limits = GatewayLimits { idle: Duration::from_secs(100), ..GatewayLimits::default() };
+    let mut s = Stage::serving_with(1, limits);
+    s.call(1);
+    assert_eq!(s.client_got(), [Got::Results(1)]);
+    s.pass(Duration::from_secs(90));
+    assert_eq!(s.client_got(), []);
+    s.pass(Duration::from_secs(40));
+    assert_eq!(s.client_got(), [Got::Close, Got::Ended(CloseReason::Idle)]);
+}
