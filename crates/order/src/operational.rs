@@ -330,8 +330,17 @@ impl Operational {
             core.patience = 0;
         }
         self.circuit.resend_if_due(core);
-        let rested = matches!(&self.circuit.place, Place::Resting { until, .. }
-            if *until <= core.now && !self.circuit.is_alone());
+        let rested = match &self.circuit.place {
+            Place::Resting { until, .. } if !self.circuit.is_alone() && *until <= core.now => {
+                // If this process was late to pass it on, the others have had to wait.
+                let late = core.now.since(*until);
+                if late > self.circuit.rotation() {
+                    self.circuit.note_rotation(core, late);
+                }
+                true
+            }
+            _ => false,
+        };
         let unacked = self.ack_wait.is_some_and(|wait| wait.deadline <= core.now);
         if (rested || unacked)
             && let Some(mut token) = self.lift(core)

@@ -165,6 +165,26 @@ fn descheduled_for_50_ms_is_not_suspected() {
     }
 }
 
+/// A host too busy to run its processes: stalls of up to 100 ms, now here, now there.
+#[test]
+fn a_starved_host_is_not_torn_apart() {
+    let mut net = formed(3);
+    for round in 0..200 {
+        let index = net.rng.below(3) as usize;
+        let until = net.now + ms(20 + net.rng.below(80));
+        if !net.is_paused(index) {
+            net.pause(index, until);
+        }
+        net.send(round % 3, 300, Guarantee::Agreed);
+        let wait = net.rng.below(40);
+        net.run_for(ms(wait));
+    }
+    net.run_for(ms(300));
+    let gathers = net.snapshot(0).counters.gathers;
+    assert!(gathers <= 3, "{gathers} gathers in 4 s of stalls");
+    check::settled(&net);
+}
+
 #[test]
 fn parted_halves_both_go_on_and_merge() {
     let mut net = formed(5);

@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use quorba_base::{Duration, Instant, NODES_MAX, NodeId, NodeSet};
 
 /// Token loss is at least this many rotations.
-const LOSS_ROTATIONS: u32 = 20;
+const LOSS_ROTATIONS: u32 = 8;
 /// A passed token is sent again after this many rotations without a sign of it, at the earliest.
 const RESEND_ROTATIONS: u32 = 4;
 /// And never sooner than this: a process may wait for its turn to run.
@@ -84,6 +84,8 @@ pub(crate) struct Circuit {
     request_pause: Duration,
     rotation_us: u32,
     rotation_started: Option<(u64, Instant)>,
+    /// When the rotation time was last measured here.
+    rotation_at: Instant,
 }
 
 impl Circuit {
@@ -121,6 +123,7 @@ impl Circuit {
             request_pause: core.config.timing.request_retry,
             rotation_us: commit.rotation_us,
             rotation_started: None,
+            rotation_at: core.now,
         };
         circuit.see_token(core);
         circuit

@@ -9,7 +9,12 @@ use crate::shared::Core;
 use crate::wire::{Data, GapRange, Packet, RANGE_PACKETS_MAX, REQUESTS_MAX, Token};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use quorba_base::NodeSet;
+use quorba_base::{Duration, NodeSet};
+
+/// Longer rotations count as this long (µs).
+const ROTATION_US_MAX: u128 = 100_000_000;
+/// A slow rotation is half forgotten after this time (µs).
+const ROTATION_FADE_US: u64 = 2_000_000;
 
 impl Circuit {
     /// Whether `token` is this ring's and newer than any seen. If so, learns what it says.
@@ -31,15 +36,27 @@ impl Circuit {
         if let Some((hop, at)) = self.rotation_started.take()
             && token.hop - hop == self.members.len() as u64
         {
-            let micros = core.now.since(at).as_micros().min(u128::from(u32::MAX / 8));
-            let before = u64::from(self.rotation_us);
-            let smoothed =
-                if before == 0 { micros as u64 } else { (before * 7 + micros as u64) / 8 };
-            self.rotation_us = smoothed as u32;
+            self.note_rotation(core, core.now.since(at));
         }
         self.see_token(core);
         core.counters.token_visits += 1;
         true
+    }
+
+    /// A rotation took this long, or was held up for this long here. The estimate goes up at once
+    /// and down over seconds: a host too busy to run us stays so for a while, and everyone's
+    /// patience follows this number.
+    pub(crate) fn note_rotation(&mut self, core: &Core, took: Duration) {
+        let micros = took.as_micros().min(ROTATION_US_MAX) as u64;
+        let age_us = core.now.since(self.rotation_at).as_micros().min(ROTATION_US_MAX) as u64;
+        self.rotation_at = core.now;
+        let before = u64::from(self.rotation_us);
+        let smoothed = if micros > before {
+            before + (micros - before) / 2
+        } else {
+            before - (before - micros) * age_us / (age_us + ROTATION_FADE_US)
+        };
+        self.rotation_us = smoothed as u32;
     }
 
     /// Sends what the token asks for and this node has; gives how many packets.

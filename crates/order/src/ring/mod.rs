@@ -209,7 +209,12 @@ impl Ring {
             self.flush_until = None;
         }
         if due.is_some_and(|due| now.since(due) > self.core.config.timing.pause) {
-            self.paused();
+            // As long as the others still wait for this node, there is nothing to repair.
+            let loss =
+                self.installed_circuit().map_or(Duration::ZERO, |c| c.token_loss(&self.core));
+            if due.is_some_and(|due| now.since(due) > loss) {
+                self.paused();
+            }
         }
     }
 

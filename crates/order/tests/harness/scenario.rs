@@ -126,7 +126,10 @@ pub fn run_mix(seed: u64, mix: Mix) -> Net {
             net.boot(index);
         }
     }
-    let whole = net.run_till(ms(15_000), |net| net.is_whole() && net.is_drained());
+    let whole = net.run_till(ms(15_000), |net| {
+        let awake = (0..net.count).all(|index| !net.is_paused(index));
+        awake && net.is_whole() && net.is_drained()
+    });
     if !whole {
         for index in 0..net.count {
             eprintln!("{index}: {:#?}", net.snapshot(index));
