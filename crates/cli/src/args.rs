@@ -58,6 +58,7 @@ pub enum Command {
     Ping(command::ping::Ping),
     Key(command::key::Key),
     Config(command::config::Config),
+    Lab(command::lab::Lab),
     Explain(command::explain::Explain),
     Completions(command::completions::Completions),
     Man(command::man::Man),

@@ -84,6 +84,13 @@ const CLI: &[CodeText] = &[
         title: "standard output cannot be written",
         text: "The disk is full, or the file was closed. A closed pipe is no failure.",
     },
+    CodeText {
+        code: "QB-CLI-013",
+        title: "nothing was measured",
+        text: "The message says why: programs that are not built, a machine or a build whose \
+               figures would mislead, or a block that failed. Blocks that ended before are in the \
+               run's folder, in samples.ndjson.",
+    },
 ];
 
 /// Why a node cannot run; `command/node.rs` says which code is whose.
@@ -293,6 +300,7 @@ mod tests {
             codes::NODE_RESOURCES,
             codes::DEMO,
             codes::OUTPUT,
+            codes::LAB,
         ] {
             assert!(find(code).is_some(), "{code}");
         }

@@ -6,6 +6,7 @@ pub mod demo;
 pub mod explain;
 pub mod ior;
 pub mod key;
+pub mod lab;
 pub mod man;
 pub mod node;
 pub mod ping;

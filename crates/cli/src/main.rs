@@ -64,6 +64,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Ping(ping) => ping.run(context),
         Command::Key(key) => key.run(context),
         Command::Config(config) => config.run(context),
+        Command::Lab(lab) => lab.run(context),
         Command::Explain(explain) => explain.run(context),
         Command::Completions(completions) => completions.run(context),
         Command::Man(man) => man.run(context),

@@ -107,7 +107,10 @@ impl Record {
         let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let folder = out.join(began.replace(':', "-"));
         let doing = format!("make the folder {}", folder.display());
-        fs::create_dir_all(&folder).map_err(LabError::system(doing))?;
+        // Two runs in one second must not write into one folder.
+        fs::create_dir_all(out)
+            .and_then(|()| fs::create_dir(&folder))
+            .map_err(LabError::system(doing))?;
         let samples = folder.join("samples.ndjson");
         let doing = format!("write {}", samples.display());
         let samples = File::create(samples).map_err(LabError::system(doing))?;

@@ -12,6 +12,8 @@ const COMMANDS: &[&[&str]] = &[
     &["ior", "show"],
     &["ior", "make"],
     &["ping"],
+    &["lab"],
+    &["lab", "run"],
     &["key"],
     &["key", "new"],
     &["config"],
