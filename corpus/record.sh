@@ -1,6 +1,6 @@
 #!/bin/sh
-# Records the streams of this folder anew, into corpus/streams and corpus/references. Run it from the top of the source
-# tree after `cargo xtask deps`, `cargo xtask examples` and
+# Records the streams and references of this folder anew. Run it from the top of the source tree
+# after `cargo xtask deps`, `cargo xtask examples` and
 # `cargo build -p quorba-giop --example record`. Ports 6970 to 6972 on loopback must be free.
 set -eu
 examples=target/examples
