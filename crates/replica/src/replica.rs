@@ -1,8 +1,8 @@
 //! The replica of one node: views, the decision after each, and the groups.
 //!
 //! Invariants: messages are applied in a primary component only, in delivery order; those of a
-//! transitional view count only if the next view goes on from the same component; a node that is
-//! not up to date applies nothing before it has the group tables.
+//! transitional view count only if the next view goes on from the same component; a view in which
+//! nodes are behind is a primary component from the delivery of the group tables on, for all.
 
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
@@ -70,8 +70,13 @@ enum Phase {
         stash: Vec<Delivered>,
     },
     Primary,
-    CatchingUp {
+    /// The view is to be a primary component as soon as the group tables, which some of its nodes
+    /// lack, are delivered. Until then nothing counts, on any node: who holds a message that is
+    /// ordered behind the tables holds the tables too.
+    Agreed {
         view: ReplicaView,
+        current: NodeSet,
+        basis: Basis,
         held_back: Vec<Delivered>,
     },
     Blocked(Blocked),
@@ -161,7 +166,7 @@ impl Replica {
         match &self.phase {
             Phase::Forming | Phase::Syncing { .. } => PrimaryStatus::Forming,
             Phase::Primary => PrimaryStatus::Primary,
-            Phase::CatchingUp { .. } => PrimaryStatus::CatchingUp,
+            Phase::Agreed { .. } => PrimaryStatus::CatchingUp,
             Phase::Blocked(reason) => PrimaryStatus::Blocked(*reason),
         }
     }
@@ -209,7 +214,7 @@ impl Replica {
                 self.disregard(stash);
                 self.disregard(held_back);
             }
-            Phase::CatchingUp { held_back, .. } => self.disregard(held_back),
+            Phase::Agreed { held_back, .. } => self.disregard(held_back),
             Phase::Forming | Phase::Primary | Phase::Blocked(_) => {}
         }
     }
@@ -221,11 +226,6 @@ impl Replica {
         self.lost.extend(mine.map(|d| d.payload).filter(concerns_members));
     }
 
-    /// Sends again what concerned this node's members. Requests are the gateway's to repeat.
-    fn repeat_lost(&mut self) {
-        self.out.extend(core::mem::take(&mut self.lost).into_iter().map(Output::Order));
-    }
-
     /// The next message of the order.
     pub fn handle_delivery(&mut self, now: Instant, delivered: Delivered) {
         if let Some(stash) = &mut self.transitional {
@@ -235,7 +235,7 @@ impl Replica {
         match &mut self.phase {
             Phase::Primary => self.apply(now, delivered),
             Phase::Syncing { .. } => self.sync(now, delivered),
-            Phase::CatchingUp { .. } => self.catch_up(now, delivered),
+            Phase::Agreed { .. } => self.await_tables(now, delivered),
             Phase::Forming | Phase::Blocked(_) => self.disregard([delivered].into()),
         }
     }
@@ -277,6 +277,7 @@ impl Replica {
         }
     }
 
+    /// The view may go on. If some of its nodes are behind, it does so at the tables' delivery.
     fn go_on(
         &mut self,
         now: Instant,
@@ -286,76 +287,90 @@ impl Replica {
         stash: Vec<Delivered>,
         held_back: Vec<Delivered>,
     ) {
+        if current.contains(self.here.node) {
+            for delivered in stash {
+                self.apply(now, delivered);
+            }
+        } else {
+            self.disregard(stash);
+        }
+        if view.nodes() == current {
+            if matches!(basis, Basis::FirstStart | Basis::ColdStart) {
+                self.history = History::EMPTY;
+                self.groups.iter_mut().for_each(Group::begin_anew);
+            }
+            self.establish(now, view, current, basis, held_back);
+            return;
+        }
+        if current.lowest() == Some(self.here.node) {
+            let members = view.nodes();
+            let tables = self.groups.iter().map(|g| g.table().kept_only(current, members));
+            let snapshot =
+                Snapshot { view: view.id, history: self.history, tables: tables.collect() };
+            self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
+        }
+        self.phase = Phase::Agreed { view, current, basis, held_back };
+    }
+
+    fn await_tables(&mut self, now: Instant, delivered: Delivered) {
+        let Phase::Agreed { view, held_back, .. } = &mut self.phase else {
+            unreachable!("the caller matched");
+        };
+        let snapshot = match Envelope::decode(delivered.payload.clone()) {
+            Ok(Envelope::Snapshot(snapshot))
+                if snapshot.view == view.id && snapshot.tables.len() == self.groups.len() =>
+            {
+                snapshot
+            }
+            _ => {
+                held_back.push(delivered);
+                return;
+            }
+        };
+        held_back.push(delivered);
+        let phase = core::mem::replace(&mut self.phase, Phase::Forming);
+        let Phase::Agreed { view, current, basis, held_back } = phase else {
+            unreachable!("the caller matched");
+        };
+        if !current.contains(self.here.node) {
+            // The members start over, so what was said of them before is void.
+            self.lost.clear();
+            self.history = snapshot.history;
+            for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
+                group.fell_behind();
+                group.adopt(table);
+            }
+        }
+        self.establish(now, view, current, basis, held_back);
+    }
+
+    /// From here on the view is a primary component, and this node is up to date in it.
+    fn establish(
+        &mut self,
+        now: Instant,
+        view: ReplicaView,
+        current: NodeSet,
+        basis: Basis,
+        held_back: Vec<Delivered>,
+    ) {
         let members = view.nodes();
         if !core::mem::replace(&mut self.bootstrapped, true) {
             self.out.push_back(Output::Bootstrapped);
         }
         let event = Event::Primary { view: view.id, members, current, basis };
         self.out.push_back(Output::Event(event));
-        if !current.contains(self.here.node) {
-            for group in &mut self.groups {
-                group.fell_behind();
-            }
-            // The members start over, so what was said of them before is void.
-            self.lost.clear();
-            self.lineage = None;
-            self.prefix = 0;
-            self.phase = Phase::CatchingUp { view, held_back };
-            return;
-        }
-        for delivered in stash {
-            self.apply(now, delivered);
-        }
-        if matches!(basis, Basis::FirstStart | Basis::ColdStart) {
-            self.history = History::EMPTY;
-            self.groups.iter_mut().for_each(Group::begin_anew);
-        }
         for group in &mut self.groups {
             group.decided(now, current, members, self.here, &mut self.out);
         }
         self.lineage = Some(Lineage { view: view.id, members: view.members });
         self.prefix = 0;
-        if members != current && current.lowest() == Some(self.here.node) {
-            let tables = self.groups.iter().map(|group| group.table().clone()).collect();
-            let snapshot = Snapshot { view: view.id, history: self.history, tables };
-            self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
-        }
-        self.repeat_lost();
-        self.enter_primary(now, held_back);
-    }
-
-    fn enter_primary(&mut self, now: Instant, held_back: Vec<Delivered>) {
         self.phase = Phase::Primary;
+        self.out.extend(core::mem::take(&mut self.lost).into_iter().map(Output::Order));
         self.out.push_back(Output::Resubmit { group: None });
         for delivered in held_back {
             self.apply(now, delivered);
         }
         self.settle_all(now);
-    }
-
-    fn catch_up(&mut self, now: Instant, delivered: Delivered) {
-        let Phase::CatchingUp { view, held_back } = &mut self.phase else {
-            unreachable!("the caller matched");
-        };
-        let decoded = Envelope::decode(delivered.payload.clone());
-        let Ok(Envelope::Snapshot(snapshot)) = decoded else {
-            held_back.push(delivered);
-            return;
-        };
-        if snapshot.view != view.id || snapshot.tables.len() != self.groups.len() {
-            held_back.push(delivered);
-            return;
-        }
-        let members = core::mem::take(&mut view.members);
-        let mut held_back = core::mem::take(held_back);
-        held_back.push(delivered);
-        self.lineage = Some(Lineage { view: snapshot.view, members });
-        self.prefix = 0;
-        self.history = snapshot.history;
-        for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
-            group.adopt(table);
-        }
-        self.enter_primary(now, held_back);
     }
 
     /// Applies a message in a primary component.

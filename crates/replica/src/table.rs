@@ -246,6 +246,13 @@ impl GroupTable {
         self.drop_orphans();
     }
 
+    /// What [`Self::keep_only`] would make of the table.
+    pub(crate) fn kept_only(&self, current: NodeSet, view: NodeSet) -> Self {
+        let mut table = self.clone();
+        table.keep_only(current, view);
+        table
+    }
+
     /// Joiners whose donor is not in any more start over.
     fn drop_orphans(&mut self) {
         let donors = self.in_set();

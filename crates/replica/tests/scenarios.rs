@@ -272,6 +272,38 @@ fn a_node_that_was_cut_off_and_missed_nothing_needs_no_state() {
 }
 
 #[test]
+fn a_view_that_breaks_before_the_tables_are_delivered_costs_nobody_its_memory() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    // Node 2 is cut off and misses a request, so it is behind when it returns.
+    c.install(&[2]);
+    c.settle();
+    c.install(&[0, 1]);
+    c.settle();
+    c.request(0, 2, "b");
+    c.settle();
+    c.install(&[0, 1, 2]);
+    // The hellos are delivered, the tables are not.
+    for _ in 0..3 {
+        let delivered = c.order.pop_front().expect("a hello");
+        c.deliver_one(&delivered);
+    }
+    assert_eq!(c.nodes[2].replica.status(), PrimaryStatus::CatchingUp);
+    assert_eq!(c.nodes[0].replica.status(), PrimaryStatus::CatchingUp);
+    c.install(&[1, 2]);
+    c.settle();
+    assert_eq!(c.nodes[1].replica.status(), PrimaryStatus::Primary, "1 and 2 remember enough");
+    assert_eq!(c.executed(2), ["a", "b"]);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    for index in 0..3 {
+        assert_eq!(c.states(index), ["in", "in", "in"]);
+        assert_eq!(c.executed(index), ["a", "b"]);
+    }
+}
+
+#[test]
 fn what_the_survivors_of_a_crash_had_received_is_executed_before_the_new_view() {
     let mut c = Cluster::whole(true);
     c.request(1, 1, "a");
