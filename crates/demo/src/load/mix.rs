@@ -37,7 +37,7 @@ impl Mix {
         oneway_percent: u8,
         seed: u64,
     ) -> Self {
-        // Any odd constant spreads the clients' seeds; this one is 2^64 divided by the golden ratio.
+        // Any odd constant spreads the seeds of the clients; this is 2^64 over the golden ratio.
         let seed = seed ^ (client as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Self {
             choices: fastrand::Rng::with_seed(seed),
