@@ -13,25 +13,64 @@ use std::collections::BinaryHeap;
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A node's timer, or the end of its pause or work.
-    Wake { node: usize, boot: u64 },
-    Datagram { to: usize, bytes: BytesMut },
-    Segment { id: StreamId, to: Side, segment: Segment },
+    Wake {
+        node: usize,
+        boot: u64,
+    },
+    Datagram {
+        to: usize,
+        bytes: BytesMut,
+    },
+    Segment {
+        id: StreamId,
+        to: Side,
+        segment: Segment,
+    },
     /// A gateway reads a stream on.
-    Resume { id: StreamId },
+    Resume {
+        id: StreamId,
+    },
     /// A node process starts.
-    Boot { node: usize, boot: u64 },
+    Boot {
+        node: usize,
+        boot: u64,
+    },
     /// A node that was asked to stop is looked at.
-    Stopping { node: usize, boot: u64, tries: u32 },
+    Stopping {
+        node: usize,
+        boot: u64,
+        tries: u32,
+    },
     /// A peer's kernel said that a process is gone.
-    PeerLost { node: usize, boot: u64, lost: usize },
+    PeerLost {
+        node: usize,
+        boot: u64,
+        lost: usize,
+    },
     /// A supervisor starts its server.
-    ServerStart { node: usize, boot: u64, group: GroupId, serial: u64 },
+    ServerStart {
+        node: usize,
+        boot: u64,
+        group: GroupId,
+        serial: u64,
+    },
     /// A supervisor has news for its node.
-    ServerNews { node: usize, boot: u64, group: GroupId, down: Option<DownReason> },
+    ServerNews {
+        node: usize,
+        boot: u64,
+        group: GroupId,
+        down: Option<DownReason>,
+    },
     /// A server has executed what it works on.
-    ServerDone { server: usize, serial: u64 },
+    ServerDone {
+        server: usize,
+        serial: u64,
+    },
     /// A client has something to do.
-    Client { client: usize, serial: u64 },
+    Client {
+        client: usize,
+        serial: u64,
+    },
     /// The next fault.
     Nemesis,
     /// Whatever the last fault of this kind did is over.

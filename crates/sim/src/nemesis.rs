@@ -146,9 +146,9 @@ impl World {
         self.plan.careless
             || groups.filter(|index| group.is_none_or(|group| group == *index)).all(|index| {
                 let serving = self.serving(&snapshots, index);
-                serving.iter().any(|member| {
-                    member.node != node && !self.servers[member.server].hangs
-                })
+                serving
+                    .iter()
+                    .any(|member| member.node != node && !self.servers[member.server].hangs)
             })
     }
 

@@ -79,10 +79,7 @@ impl World {
             boot: Boot { incarnation: disk.incarnation, salt, ring_seq_min: disk.ring_seq },
             bootstrapped: disk.bootstrapped,
             groups: plan.groups.iter().map(|g| settings(g, plan.unavailable_wait_ms)).collect(),
-            limits: GatewayLimits {
-                request: ms(plan.request_ms),
-                ..GatewayLimits::default()
-            },
+            limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
             wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
         }
     }
@@ -197,10 +194,11 @@ impl World {
             self.handle(node, input);
         }
         let host = &mut self.hosts[node];
-        if !host.is_blocked(self.now) && host.node.is_some() {
+        if !host.is_blocked(self.now)
+            && let Some(engine) = &mut host.node
+        {
             host.paused_until = None;
             let now = host.clock.local(self.now);
-            let engine = host.node.as_mut().expect("just looked");
             if engine.poll_timeout().is_some_and(|at| at <= now) {
                 host.spins += 1;
                 engine.handle_timeout(now);
@@ -346,11 +344,7 @@ fn settings(group: &GroupPlan, unavailable_wait_ms: u64) -> GroupSettings {
                 AckPlan::Majority => Ack::Majority,
                 AckPlan::Safe => Ack::Safe,
             },
-            on_total_loss: if group.fresh_after_loss {
-                TotalLoss::Fresh
-            } else {
-                TotalLoss::Stop
-            },
+            on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),
             retention: Duration::from_secs(300),

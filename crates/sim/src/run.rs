@@ -23,13 +23,30 @@ pub struct Options {
     pub canary: Option<Canary>,
 }
 
-/// A known bug, to show that the checkers find such.
+/// A known bug of a server, to show that the checkers find such.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
 pub enum Canary {
-    /// A server executes a request twice.
-    #[cfg(feature = "canaries")]
+    /// Every server executes some requests twice.
     ExecutesTwice,
+    /// The server on the first node leaves some requests out.
+    SkipsOnOneNode,
+    /// Replies speak of another history than the one that caused them.
+    Lies,
+    /// A server that is brought up to date forgets the last request.
+    ForgetsInTransfer,
+    /// Calls are refused as not executed after they were executed.
+    RefusesAfterExecution,
+}
+
+impl Canary {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::ExecutesTwice,
+        Self::SkipsOnOneNode,
+        Self::Lies,
+        Self::ForgetsInTransfer,
+        Self::RefusesAfterExecution,
+    ];
 }
 
 /// What came of a run.

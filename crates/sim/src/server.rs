@@ -26,9 +26,6 @@ pub(crate) enum Misdeed {
     Garbage,
     /// It raises an exception at `get_state` and `set_state`.
     NoState,
-    /// Canary: it executes an `append` twice.
-    #[cfg(feature = "canaries")]
-    Twice,
 }
 
 /// See the module's text.

@@ -5,7 +5,8 @@
 
 use crate::event::Event;
 use crate::host::Input;
-use crate::servant::{Operation, bad_param};
+use crate::run::Canary;
+use crate::servant::{Operation, Reference, bad_param};
 use crate::server::{Misdeed, Server, Work};
 use crate::stream::{Callee, Caller, Segment, Side, StreamId};
 use crate::world::{World, ms, us};
@@ -241,7 +242,7 @@ impl World {
 
     // -- the server's side ------------------------------------------------------------------
 
-    pub(crate) fn to_server(&mut self, id: StreamId, server: usize, segment: Segment) {
+    pub(crate) fn server_hears(&mut self, id: StreamId, server: usize, segment: Segment) {
         let target = &mut self.servers[server];
         match segment {
             Segment::Open if target.alive && target.listening => {
@@ -323,15 +324,12 @@ impl World {
                 target.misdeed = None;
                 return bad_param(version, endian, work.request_id);
             }
-            #[cfg(feature = "canaries")]
-            Some(Misdeed::Twice) if matches!(work.operation, Operation::Append(_)) => {
-                target.misdeed = None;
-                work.operation.clone().execute(&mut target.log, version, endian, 0);
-            }
             _ => {}
         }
         let operation = work.operation.clone();
         let reply = operation.execute(&mut target.log, version, endian, work.request_id);
+        let reply = self.spoil(server, work, reply);
+        let target = &self.servers[server];
         if let Operation::Append(reference) = work.operation {
             let end = target.log.end();
             let node = target.node;
@@ -340,6 +338,35 @@ impl World {
             });
             self.transcript.mix(end.digest);
             self.note_fresh_start(group, end);
+        }
+        reply
+    }
+
+    /// Lets the planted bug, if there is one, do its work on what was just executed.
+    fn spoil(&mut self, server: usize, work: &Work, reply: Bytes) -> Bytes {
+        let Some(canary) = self.canary else { return reply };
+        let (version, endian) = (work.message.version(), work.message.endian());
+        let target = &mut self.servers[server];
+        match (canary, &work.operation) {
+            (Canary::ForgetsInTransfer, Operation::SetState(_)) => target.log.forget_last(),
+            (canary, Operation::Append(reference)) if reference.0 % 16 == 5 => match canary {
+                Canary::ExecutesTwice => {
+                    target.log.append(*reference);
+                }
+                Canary::SkipsOnOneNode if target.node == 0 => target.log.forget_last(),
+                Canary::Lies => {
+                    let mut log = target.log.clone();
+                    log.forget_last();
+                    log.append(Reference(1));
+                    let look = Operation::Peek;
+                    return look.execute(&mut log, version, endian, work.request_id);
+                }
+                Canary::RefusesAfterExecution => {
+                    return bad_param(version, endian, work.request_id);
+                }
+                _ => {}
+            },
+            _ => {}
         }
         reply
     }

@@ -77,12 +77,12 @@ impl World {
             Side::Callee => match self.streams[&id].callee {
                 Callee::Gateway { node, boot, group } => match segment {
                     Segment::Open => self.open_gateway(id, node, group),
-                    segment => self.to_gateway(id, node, boot, segment),
+                    segment => self.gateway_hears(id, node, boot, segment),
                 },
-                Callee::Server(server) => self.to_server(id, server, segment),
+                Callee::Server(server) => self.server_hears(id, server, segment),
             },
             Side::Caller => match self.streams[&id].caller {
-                Caller::Client(client) => self.to_client(id, client, segment),
+                Caller::Client(client) => self.client_hears(id, client, segment),
                 Caller::Stranger => {
                     if matches!(segment, Segment::Refused | Segment::End | Segment::Reset) {
                         self.streams.remove(&id);
@@ -93,18 +93,13 @@ impl World {
                         self.streams.remove(&id);
                         return;
                     }
-                    self.to_node(id, node, group, channel, segment);
+                    self.node_hears(id, node, group, channel, segment);
                 }
             },
         }
     }
 
-    fn open_gateway(
-        &mut self,
-        id: StreamId,
-        node: usize,
-        group: quorba_engine::replica::GroupId,
-    ) {
+    fn open_gateway(&mut self, id: StreamId, node: usize, group: quorba_engine::replica::GroupId) {
         if !self.hosts[node].powered {
             return;
         }
@@ -119,7 +114,7 @@ impl World {
         self.deliver(node, Input::ClientOpened(id, group));
     }
 
-    fn to_gateway(&mut self, id: StreamId, node: usize, boot: Option<u64>, segment: Segment) {
+    fn gateway_hears(&mut self, id: StreamId, node: usize, boot: Option<u64>, segment: Segment) {
         let host = &self.hosts[node];
         if !host.powered {
             // TCP sends it again until somebody answers.
@@ -147,7 +142,7 @@ impl World {
         }
     }
 
-    fn to_node(
+    fn node_hears(
         &mut self,
         id: StreamId,
         node: usize,
@@ -209,8 +204,7 @@ impl World {
             stream.paused = false;
             stream.held.clear();
             if !silent || side == Side::Caller {
-                let segment =
-                    if self.rng.per_mille(500) { Segment::Reset } else { Segment::End };
+                let segment = if self.rng.per_mille(500) { Segment::Reset } else { Segment::End };
                 self.send(id, side, segment);
             }
         }

@@ -43,11 +43,10 @@ fn members_missing(world: &World, node: usize, snapshot: &NodeSnapshot) -> Optio
             return Some(format!("n{node} g{group} has {} requests to execute", table.queued));
         }
         for (member, state) in &table.members {
-            let fine = match state {
-                MemberState::In { .. } => true,
-                MemberState::Out { reason: OutReason::NoStateObject, .. } => true,
-                _ => false,
-            };
+            let fine = matches!(
+                state,
+                MemberState::In { .. } | MemberState::Out { reason: OutReason::NoStateObject, .. }
+            );
             if !fine {
                 return Some(format!("n{node} says of g{group} that member {member} is {state:?}"));
             }

@@ -179,7 +179,13 @@ impl World {
                 ..
             } => self.checks.groups[usize::from(group.0)].dead = true,
             ReplicaEvent::Member { group, state: MemberState::In { .. }, .. } => {
-                self.checks.groups[usize::from(group.0)].dead = false;
+                let group = usize::from(group.0);
+                self.checks.groups[group].dead = false;
+                let table = self.hosts[node].node.as_ref().map(|node| node.snapshot());
+                let empty = table.is_some_and(|table| table.groups[group].history.count == 0);
+                if empty && self.plan.groups[group].fresh_after_loss {
+                    self.begins_anew(group);
+                }
             }
             _ => {}
         }
@@ -199,8 +205,8 @@ impl World {
     pub(crate) fn note_beginning(&mut self, group: usize, mark: Mark) {
         if self.checks.groups[group].first.is_some() {
             if mark.length == 0 && self.plan.groups[group].fresh_after_loss {
-                // Somebody sees an empty log again: it began anew, as configured.
-                self.checks.lost(self.now, group);
+                // Somebody sees an empty log again.
+                self.begins_anew(group);
             }
             return;
         }
@@ -218,8 +224,15 @@ impl World {
         let begins = end.length == 1 && self.plan.groups[index].fresh_after_loss;
         let first = self.checks.groups[index].first;
         if begins && first.is_some_and(|first| first != end) {
-            self.say(|| format!("g{index} begins anew"));
-            self.checks.lost(self.now, index);
+            self.begins_anew(index);
+        }
+    }
+
+    /// A group lost its state and went on without, as configured.
+    fn begins_anew(&mut self, group: usize) {
+        if self.checks.groups[group].first.is_some() {
+            self.say(|| format!("g{group} begins anew"));
+            self.checks.lost(self.now, group);
         }
     }
 

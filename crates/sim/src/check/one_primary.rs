@@ -15,12 +15,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Positions(BTreeMap<u64, (u64, Reference)>);
 
 impl Positions {
-    pub(super) fn note(
-        &mut self,
-        reference: Reference,
-        call: &Call,
-        mark: Mark,
-    ) -> Option<String> {
+    pub(super) fn note(&mut self, reference: Reference, call: &Call, mark: Mark) -> Option<String> {
         let (digest, first) = *self.0.entry(mark.length).or_insert((mark.digest, reference));
         (digest != mark.digest).then(|| {
             format!(
@@ -48,8 +43,7 @@ impl Decisions {
             return Some(format!("view {view:?} of {members:?} is primary with {current:?}"));
         }
         let decided = *self.0.entry(view).or_insert((members, current, basis));
-        (decided != (members, current, basis)).then(|| {
-            format!("view {view:?}: {decided:?}, and {:?}", (members, current, basis))
-        })
+        (decided != (members, current, basis))
+            .then(|| format!("view {view:?}: {decided:?}, and {:?}", (members, current, basis)))
     }
 }
