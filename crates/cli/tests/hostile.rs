@@ -41,12 +41,7 @@ impl Drop for Node {
 impl Node {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let gateway = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let admin = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let ring = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let address = |socket: &TcpListener| socket.local_addr().expect("bound");
-        let (gateway, admin) = (address(&gateway), address(&admin));
-        let ring = ring.local_addr().expect("bound");
+        let (gateway, admin, ring) = free_addresses();
         write_domain(folder.path(), gateway, admin, ring);
         let log = fs::File::create(folder.path().join("log")).expect("a file");
         let process = Command::new(QUORBA)
@@ -70,6 +65,15 @@ impl Node {
     fn status(&self) -> Option<Status> {
         self.admin.status(LONG).ok()
     }
+}
+
+/// Gateway, admin API and ring. Held until all are found, so that they differ, and no longer.
+fn free_addresses() -> (SocketAddr, SocketAddr, SocketAddr) {
+    let gateway = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let admin = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let ring = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = |socket: &TcpListener| socket.local_addr().expect("bound");
+    (address(&gateway), address(&admin), ring.local_addr().expect("bound"))
 }
 
 fn is_whole(status: &Status) -> bool {
