@@ -15,6 +15,9 @@ use crate::workspace;
 
 /// The last lines of a failed build that are shown.
 const FAILURE_LINES: usize = 15;
+/// What Maven says when its repository does not answer, or it was told not to ask.
+const UNFETCHED: [&str; 3] =
+    ["Could not transfer artifact", "Cannot access", "Could not resolve dependencies"];
 /// An empty file in a build folder, as old as the last successful build.
 const STAMP: &str = ".built";
 
@@ -115,8 +118,17 @@ pub(crate) fn build(example: Example) -> Outcome {
         },
         Ok(output) => {
             let text = [output.stdout, output.stderr].concat();
-            Outcome::Failed(last_lines(&String::from_utf8_lossy(&text)))
+            failure(&String::from_utf8_lossy(&text))
         }
+    }
+}
+
+/// A build that cannot get what it builds from is not a failure of what is built.
+fn failure(text: &str) -> Outcome {
+    let is_unfetched = |line: &&str| UNFETCHED.iter().any(|words| line.contains(words));
+    match text.lines().find(is_unfetched) {
+        Some(line) => Outcome::Skipped(format!("Maven cannot fetch what it needs: {line}")),
+        None => Outcome::Failed(last_lines(text)),
     }
 }
 
@@ -161,4 +173,19 @@ fn newest_below(folder: &Path, newest: &mut Option<SystemTime>) -> io::Result<()
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_fetched_is_skipped_and_what_does_not_compile_fails() {
+        let unfetched = "[INFO] x\n[ERROR] Plugin y: Could not transfer artifact z (default)\n";
+        assert!(matches!(failure(unfetched), Outcome::Skipped(_)));
+        assert_eq!(
+            failure("a.cc:1: error\n\nmake: 1\n"),
+            Outcome::Failed("a.cc:1: error\n  make: 1".into())
+        );
+    }
 }

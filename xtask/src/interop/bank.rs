@@ -18,6 +18,8 @@ use super::{Context, Network, Orb, Verdict, milliseconds, wait};
 
 /// How long replicas may take to catch up once the load has ended and all are in.
 const QUIET_TIME_MAX: Duration = Duration::from_secs(20);
+/// Changing calls after which a server crashes that is told to.
+const CRASH_AFTER_CALLS: u32 = 150;
 /// How many differences a failure shows.
 const DIFFERENCES_SHOWN: usize = 5;
 
@@ -68,7 +70,7 @@ fn run_in(
 ) -> Result<Report, String> {
     let group = GroupText {
         name: "bank",
-        server: server_command(context, server)?,
+        server: server_command(context, server, fault)?,
         more: "state_object = \"bank\"\nobject_key = \"bank\"\n\
                type_id = \"IDL:Bank/Ledger:1.0\"\n",
     };
@@ -86,8 +88,8 @@ fn run_in(
     Ok(Report { faults, account: account(&recordings, &replicas), figures })
 }
 
-fn server_command(context: &Context, server: Orb) -> Result<Vec<String>, String> {
-    let program = load::program(&context.folder, server, "server")?;
+fn server_command(context: &Context, server: Orb, fault: Fault) -> Result<Vec<String>, String> {
+    let program = load::program(&context.folder, server, "server")?.display().to_string();
     let arguments: &[&str] = match server {
         Orb::Omniorb => &[
             "-ORBendPoint",
@@ -97,8 +99,18 @@ fn server_command(context: &Context, server: Orb) -> Result<Vec<String>, String>
         ],
         Orb::Jacorb => &["--listen", "127.0.0.1:{port}", "--publish", "{host}:{listen}"],
     };
-    let program = program.display().to_string();
-    Ok(std::iter::once(program).chain(arguments.iter().map(ToString::to_string)).collect())
+    if fault != Fault::CrashInCall {
+        let arguments = arguments.iter().map(ToString::to_string);
+        return Ok(std::iter::once(program).chain(arguments).collect());
+    }
+    // One and the same line for all nodes, of which one makes something else.
+    let script = format!(
+        "case {{node}} in n{crashing}) more='--crash-after {CRASH_AFTER_CALLS}' ;; esac\n\
+         exec '{program}' {arguments} $more",
+        crashing = fault::CRASHING_NODE + 1,
+        arguments = arguments.join(" "),
+    );
+    Ok(["/bin/sh", "-c", &script].map(String::from).to_vec())
 }
 
 /// The replicas, once all have executed equally much; or as they are if that does not come about,

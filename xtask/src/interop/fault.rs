@@ -25,6 +25,8 @@ const DOWN_TIME: Duration = Duration::from_millis(300);
 const LOAD_LEFT_MIN: Duration = Duration::from_secs(1);
 /// How long the consequences of a fault may take to be over.
 const HEAL_TIME_MAX: Duration = Duration::from_secs(45);
+/// The node whose server is told to crash in a call; the first, whose gateway the clients use.
+pub(super) const CRASHING_NODE: usize = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -36,6 +38,8 @@ pub(super) enum Fault {
     StopNode,
     /// SIGSTOP to a server for two seconds.
     StopServer,
+    /// A server dies in the middle of a call: executed, and nobody has been told.
+    CrashInCall,
     /// A node is ended, loses its disk, and is started again.
     Restart,
     /// A node's plug is pulled for two seconds.
@@ -44,8 +48,14 @@ pub(super) enum Fault {
 
 impl Fault {
     /// The faults that need nothing but processes.
-    pub(super) const PROCESSES: [Self; 5] =
-        [Self::KillServer, Self::KillNode, Self::StopNode, Self::StopServer, Self::Restart];
+    pub(super) const PROCESSES: [Self; 6] = [
+        Self::KillServer,
+        Self::KillNode,
+        Self::StopNode,
+        Self::StopServer,
+        Self::CrashInCall,
+        Self::Restart,
+    ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -53,6 +63,7 @@ impl Fault {
             Self::KillNode => "kill-node",
             Self::StopNode => "stop-node",
             Self::StopServer => "stop-server",
+            Self::CrashInCall => "crash-in-call",
             Self::Restart => "restart",
             Self::CutNode => "cut-node",
         }
@@ -80,7 +91,7 @@ pub(super) fn disturb(
 const fn pause_of(fault: Fault) -> Duration {
     match fault {
         Fault::StopNode | Fault::StopServer | Fault::CutNode => PAUSE,
-        Fault::KillServer | Fault::KillNode | Fault::Restart => Duration::ZERO,
+        Fault::KillServer | Fault::KillNode | Fault::CrashInCall | Fault::Restart => Duration::ZERO,
     }
 }
 
@@ -117,6 +128,16 @@ fn apply(
             fleet::signal(stopped.pid, Signal::STOP);
             thread::sleep(PAUSE);
             fleet::signal(stopped.pid, Signal::CONT);
+        }
+        Fault::CrashInCall => {
+            // It crashes by itself, again and again.
+            let doomed = fleet.server(CRASHING_NODE)?;
+            return wait::until("the server has crashed, and another is in", HEAL_TIME_MAX, || {
+                if fleet.server(CRASHING_NODE)?.pid == doomed.pid {
+                    return Err("it still runs".into());
+                }
+                fleet.is_whole()
+            });
         }
         Fault::Restart => {
             fleet.end_node(victim)?;
