@@ -31,15 +31,16 @@ fn begin(flags: &[&str]) -> Demo {
         .stderr(Stdio::piped())
         .spawn()
         .expect("started");
-    let mut talk = BufReader::new(process.stderr.take().expect("a pipe"));
+    let talk = BufReader::new(process.stderr.take().expect("a pipe"));
+    let mut demo = Demo { process, talk, folder: PathBuf::new() };
     let mut said = String::new();
     loop {
         let begin = said.len();
-        let octets = talk.read_line(&mut said).expect("text");
+        let octets = demo.talk.read_line(&mut said).expect("text");
         assert_ne!(octets, 0, "it ended and said:\n{said}");
         if let Some(file) = said[begin..].strip_prefix("domain file: ") {
-            let folder = Path::new(file.trim()).parent().expect("a folder").to_owned();
-            return Demo { process, talk, folder };
+            demo.folder = Path::new(file.trim()).parent().expect("a folder").to_owned();
+            return demo;
         }
     }
 }
