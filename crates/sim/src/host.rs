@@ -159,3 +159,26 @@ impl Host {
         self.node.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timer_set_by_a_drifting_clock_is_due_when_it_rings() {
+        let origin = Instant::from_nanos(5_000);
+        for drift_ppm in [-20_000, -3, 0, 7, 20_000] {
+            let mut clock = Clock::new(origin, drift_ppm);
+            for ahead_ns in [0, 12_345] {
+                clock.jump(ahead_ns);
+                for local_ns in [12_345, 12_346, 1_000_000_007] {
+                    let local = Instant::from_nanos(local_ns);
+                    let rings = clock.global(local);
+                    assert!(clock.local(rings) >= local);
+                    let before = Instant::from_nanos(rings.as_nanos() - 1);
+                    assert!(before < origin || clock.local(before) < local);
+                }
+            }
+        }
+    }
+}

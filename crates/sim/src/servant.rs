@@ -221,3 +221,21 @@ pub(crate) fn request(
         cdr.write_octets(&vec![reference.0 as u8; padding]);
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_tells_histories_apart_and_survives_a_transfer() {
+        let mut log = Log::default();
+        let first = log.append(Reference(7));
+        let second = log.append(Reference(8));
+        let mut other = Log::default();
+        other.append(Reference(8));
+        assert_ne!(other.append(Reference(7)), second);
+        let copy = Log::from_bytes(&log.to_bytes()).expect("whole references");
+        assert_eq!((copy.mark(1), copy.end()), (first, second));
+        assert!(Log::from_bytes(&[0; 9]).is_none());
+    }
+}
