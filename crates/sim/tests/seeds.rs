@@ -4,8 +4,8 @@
 use quorba_sim::{Canary, Options, run};
 use std::fmt::Write as _;
 
-/// Seeds of the budget: some 30 s on one core in the dev profile.
-const BUDGET: std::ops::RangeInclusive<u64> = 1..=200;
+/// Seeds of the budget: some 20 s on one core in the dev profile.
+const BUDGET: std::ops::RangeInclusive<u64> = 1..=150;
 
 fn run_all(seeds: impl IntoIterator<Item = u64>) {
     let mut broken = String::new();
