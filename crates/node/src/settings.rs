@@ -4,7 +4,7 @@
 
 use crate::boot::BootFile;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Ack, Domain, Group, OnTotalLoss};
+use quorba_config::{Ack, Backend, Domain, Group, OnTotalLoss};
 use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Timing};
 use quorba_engine::replica::{Ack as ReplicaAck, GroupConfig, TotalLoss};
 use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
@@ -57,6 +57,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
         replica: GroupConfig {
             members: group.members,
             state_object: group.state_object.clone().map(Into::into),
+            foreign: matches!(group.backend, Backend::Connect(_)),
             ack: match group.ack {
                 Ack::Majority => ReplicaAck::Majority,
                 Ack::Safe => ReplicaAck::Safe,

@@ -31,6 +31,8 @@ pub struct GroupConfig {
     pub members: NodeSet,
     /// Object key of the server's FT::Checkpointable, if it has one (FT-CORBA §23.5).
     pub state_object: Option<Bytes>,
+    /// Somebody else starts and ends the servers (`connect =`), so they may outlive their node.
+    pub foreign: bool,
     /// When replies are released.
     pub ack: Ack,
     /// What happens when all members' state is lost.

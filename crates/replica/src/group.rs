@@ -57,16 +57,27 @@ pub(crate) struct Group {
     member: Option<Member>,
     /// When the group opens without its missing members; set by its first member.
     open_at: Option<Instant>,
+    /// The next server that somebody else started is the first that this domain ever sees.
+    foreign_fresh: bool,
     duplicates: u64,
     executed: u64,
 }
 
 impl Group {
-    pub(crate) fn new(id: GroupId, config: GroupConfig, here: Here) -> Self {
+    pub(crate) fn new(id: GroupId, config: GroupConfig, here: Here, bootstrapped: bool) -> Self {
         let member =
             config.members.contains(here.node).then(|| Member::new(&config, here.incarnation));
         let table = GroupTable::new(&config);
-        Self { id, config, table, member, open_at: None, duplicates: 0, executed: 0 }
+        Self {
+            id,
+            config,
+            table,
+            member,
+            open_at: None,
+            foreign_fresh: !bootstrapped,
+            duplicates: 0,
+            executed: 0,
+        }
     }
 
     pub(crate) fn table(&self) -> &GroupTable {
@@ -201,9 +212,6 @@ impl Group {
                 MemberState::In { .. } if node == here.node => member.admitted(attempt),
                 MemberState::Joining { .. } if node == here.node => member.must_receive(attempt),
                 MemberState::Out { .. } if node == here.node => member.refused(attempt),
-                MemberState::Joining { donor, .. } if donor == here.node => {
-                    member.capture(node, attempt);
-                }
                 _ => {}
             }
         }
@@ -211,6 +219,12 @@ impl Group {
             self.open_at = Some(now + self.config.open_after);
         }
         self.changed(now, &before, here, out);
+        // Behind `changed`, which ends what was given to an earlier try of the same member.
+        if let Some(member) = &mut self.member
+            && matches!(state, MemberState::Joining { donor, .. } if donor == here.node)
+        {
+            member.capture(node, attempt);
+        }
     }
 
     pub(crate) fn deliver_joined(
@@ -274,7 +288,9 @@ impl Group {
         // A server that was replaced before its end was noticed.
         let consequence = member.server_lost(DownReason::ServerExited);
         let mut commands = Vec::new();
-        member.server_up(&mut commands);
+        // Somebody else's server is known to be fresh only before the domain's first request.
+        let fresh = !self.config.foreign || core::mem::take(&mut self.foreign_fresh);
+        member.server_up(fresh, &mut commands);
         forward(self.id, commands, out);
         if let Some(Consequence::Lost(attempt, reason)) = consequence {
             self.submit_down(attempt, reason, here, out);

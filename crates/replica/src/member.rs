@@ -119,12 +119,13 @@ impl Member {
     }
 
     /// The server accepts connections.
-    pub(crate) fn server_up(&mut self, out: &mut Vec<ServerCommand>) {
+    /// `fresh`: it has surely executed nothing yet.
+    pub(crate) fn server_up(&mut self, fresh: bool, out: &mut Vec<ServerCommand>) {
         self.executor.reset();
         self.retention = Retention::default();
         self.outgoing.clear();
         self.frozen.clear();
-        let claim = Some(History::EMPTY);
+        let claim = fresh.then_some(History::EMPTY);
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
         self.executor.watch(out);
     }

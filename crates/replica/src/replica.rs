@@ -109,7 +109,9 @@ impl Replica {
             .groups
             .iter()
             .enumerate()
-            .map(|(index, group)| Group::new(GroupId(index as u16), group.clone(), here))
+            .map(|(index, group)| {
+                Group::new(GroupId(index as u16), group.clone(), here, config.bootstrapped)
+            })
             .collect();
         Self {
             bootstrapped: config.bootstrapped,

@@ -213,6 +213,32 @@ fn a_donor_whose_server_died_before_the_join_was_delivered_gives_nothing() {
 }
 
 #[test]
+fn a_second_try_to_join_gets_the_state_although_the_first_is_under_way() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.nodes[0].server.as_mut().unwrap().held = true;
+    c.crash_server(2);
+    c.start_server(2);
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "joining"]);
+    // The server is replaced, and its Down is still behind the second Join in nobody's way.
+    c.start_server(2);
+    c.order.retain(|delivered| !is_down(delivered));
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "joining"]);
+    c.nodes[0].server.as_mut().unwrap().held = false;
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "in"]);
+    assert_eq!(c.executed(2), ["a"]);
+}
+
+/// Whether a message says that a member is down: the fifth kind of envelope.
+fn is_down(delivered: &quorba_replica::Delivered) -> bool {
+    delivered.payload.first() == Some(&5)
+}
+
+#[test]
 fn a_node_that_crashed_is_told_the_tables_and_its_member_the_state() {
     let mut c = Cluster::whole(true);
     c.request(0, 1, "a");

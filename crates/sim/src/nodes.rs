@@ -344,6 +344,7 @@ fn settings(group: &GroupPlan, unavailable_wait_ms: u64) -> GroupSettings {
                 AckPlan::Majority => Ack::Majority,
                 AckPlan::Safe => Ack::Safe,
             },
+            foreign: group.foreign,
             on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),

@@ -210,6 +210,7 @@ fn config(index: usize, count: usize, limits: GatewayLimits) -> NodeConfig {
     let group = GroupConfig {
         members: NodeSet::first(count),
         state_object: Some(Bytes::from_static(STATE_OBJECT)),
+        foreign: false,
         ack: Ack::Majority,
         on_total_loss: TotalLoss::Stop,
         open_after: Duration::from_secs(15),

@@ -305,6 +305,7 @@ impl Node {
         let group = GroupConfig {
             members: nodes,
             state_object: state_object.then(|| Bytes::from_static(b"log")),
+            foreign: false,
             ack: Ack::Majority,
             on_total_loss: TotalLoss::Stop,
             open_after: Duration::from_secs(15),
