@@ -182,7 +182,8 @@ impl Worker {
         };
         let pid = Pid::from_child(&child);
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
-            end(&mut child, pid, Duration::ZERO);
+            let _ = kill_process_group(pid, Signal::KILL);
+            let _ = child.wait();
             self.fail("the kernel has no pidfd_open".into());
             return None;
         };
@@ -203,13 +204,11 @@ impl Worker {
                 self.wait(Some(&pidfd), Duration::MAX)
             }
         };
-        let grace =
-            if matches!(woken, Woken::Order(Order::Stop)) { STOP_WITHIN } else { Duration::ZERO };
+        let stopping = matches!(woken, Woken::Order(Order::Stop));
+        let ended =
+            end(&mut child, pid, &pidfd, if stopping { STOP_WITHIN } else { Duration::ZERO });
         let reason = match &woken {
-            Woken::Exited => match child.wait() {
-                Ok(status) => format!("ended: {status}"),
-                Err(error) => format!("ended: {error}"),
-            },
+            Woken::Exited => format!("ended: {ended}"),
             Woken::Timeout => {
                 let waited = self.group.start_timeout.as_millis();
                 format!("did not serve on port {port} within {waited} ms")
@@ -217,7 +216,6 @@ impl Worker {
             Woken::Order(Order::Restart) => "restarted by its node".into(),
             Woken::Order(Order::Stop) => "ended with its node".into(),
         };
-        end(&mut child, pid, grace);
         tracing::warn!(group = self.group.name, %reason, "server ended");
         self.fail(reason);
         (self.tell)(self.id, ServerNews::Down(DownReason::ServerExited));
@@ -340,10 +338,7 @@ impl Worker {
 
     /// Waits for an order, for the end of the process, or for `timeout`.
     fn wait(&self, pidfd: Option<&OwnedFd>, timeout: Duration) -> Woken {
-        let limit = (timeout != Duration::MAX).then(|| Timespec {
-            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        });
+        let limit = (timeout != Duration::MAX).then(|| timespec(timeout));
         loop {
             let bell = self.inbox.bell();
             let mut fds = vec![PollFd::new(&bell, PollFlags::IN)];
@@ -370,17 +365,22 @@ impl Worker {
     }
 }
 
-/// Ends the process and everything that it started.
-fn end(child: &mut Child, pid: Pid, grace: Duration) {
-    if !grace.is_zero() {
-        let _ = kill_process_group(pid, Signal::TERM);
-        let until = Instant::now() + grace;
-        while Instant::now() < until && matches!(child.try_wait(), Ok(None)) {
-            std::thread::sleep(PROBE);
-        }
+/// Ends the process and everything that it started, and says how it ended. The group is killed
+/// before the process is reaped: until then nobody else can have its number.
+fn end(child: &mut Child, pid: Pid, pidfd: &OwnedFd, grace: Duration) -> String {
+    if !grace.is_zero() && kill_process_group(pid, Signal::TERM).is_ok() {
+        let limit = timespec(grace);
+        let _ = poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&limit));
     }
     let _ = kill_process_group(pid, Signal::KILL);
-    let _ = child.wait();
+    child.wait().map_or_else(|error| error.to_string(), |status| status.to_string())
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
 }
 
 /// A port on which nothing listens now; taken and given back, so that the server can have it.
