@@ -102,6 +102,7 @@ impl Bench<'_> {
             cpu_us: 0.0,
             sleeps: 0.0,
             processes: self.shares(&stand.watched, &before, &after, (&figures, client)),
+            elapsed_ms: 0.0,
             others_percent: 0.0,
             stolen_percent: 0.0,
             ring: ring_share(&rings_before, &rings_after),
@@ -313,6 +314,7 @@ impl Stand {
 /// Notes what the machine did in the meantime that was not of the run.
 fn note_others(block: &mut Block, before: &Reading, after: &Reading, client: Usage) {
     let elapsed_us = after.at.duration_since(before.at).as_secs_f64() * 1e6;
+    block.elapsed_ms = elapsed_us / 1e3;
     let all_us = elapsed_us * to_f64(crate::placement::cores_online() as u64);
     let processes = before.processes.iter().zip(&after.processes);
     let ours = processes

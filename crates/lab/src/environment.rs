@@ -23,6 +23,8 @@ pub struct Environment {
     pub kernel: String,
     /// The frequency governor of the first core; none if the machine does not let it be seen.
     pub governor: Option<String>,
+    /// What the kernel does with an idle core: driver and governor of cpuidle.
+    pub idle: Option<String>,
     /// Whether a hypervisor is below.
     pub is_virtual: bool,
     /// Load averages over 1, 5 and 15 minutes.
@@ -41,12 +43,20 @@ impl Environment {
     pub fn read() -> Self {
         let uname = rustix::system::uname();
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+        let system = |path: &str| {
+            let text = fs::read_to_string(format!("/sys/devices/system/cpu/{path}")).ok()?;
+            Some(text.trim().to_owned())
+        };
+        let idle = || {
+            let driver = system("cpuidle/current_driver")?;
+            Some(format!("{driver}, {}", system("cpuidle/current_governor")?))
+        };
         Self {
             cpu: cpu_field(&cpuinfo, "model name").map(str::to_owned),
             cores: cores().len(),
             kernel: [uname.sysname(), uname.release()].map(|part| part.to_string_lossy()).join(" "),
-            governor: fs::read_to_string(governor).ok().map(|text| text.trim().to_owned()),
+            governor: system("cpu0/cpufreq/scaling_governor"),
+            idle: idle(),
             is_virtual: cpu_field(&cpuinfo, "flags")
                 .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
             load_average: fs::read_to_string("/proc/loadavg").ok().and_then(|text| load(&text)),

@@ -38,6 +38,8 @@ pub struct Block {
     pub sleeps: f64,
     /// The same by process.
     pub processes: Vec<ProcessShare>,
+    /// How long the client ran, with its start and the calls that do not count.
+    pub elapsed_ms: f64,
     /// CPU time that processes outside of the run used, as a share of all cores; in percent.
     pub others_percent: f64,
     /// CPU time that the host of a virtual machine gave to others, likewise.
@@ -153,6 +155,8 @@ pub struct Run {
 
 /// Time that others may use during a block before it is a fault, in percent of all cores.
 const OTHERS_PERCENT_MAX: f64 = 5.0;
+/// Error of that time: it is counted in clock ticks, by process and by core.
+const OTHERS_ERROR_MS: f64 = 20.0;
 
 impl Run {
     /// Puts together what the blocks of `plan` say.
@@ -181,7 +185,10 @@ impl Run {
 
 fn faults_of(blocks: &[Block]) -> Vec<String> {
     let count = |is_bad: fn(&Block) -> bool| blocks.iter().filter(|block| is_bad(block)).count();
-    let disturbed = count(|block| block.others_percent + block.stolen_percent > OTHERS_PERCENT_MAX);
+    let disturbed = count(|block| {
+        let percent_max = OTHERS_PERCENT_MAX + OTHERS_ERROR_MS / block.elapsed_ms * 100.0;
+        block.others_percent + block.stolen_percent > percent_max
+    });
     let broken = count(|block| block.ring.is_some_and(|ring| ring.view_changes > 0));
     let all = blocks.len();
     let mut faults = Vec::new();

@@ -40,6 +40,7 @@ pub(crate) fn block(configuration: &str, round: u32, p50_us: f64) -> Block {
         cpu_us: p50_us / 2.0,
         sleeps: 2.0,
         processes: vec![process("client", 4.0), process("server", 5.0)],
+        elapsed_ms: 1_000.0,
         others_percent: 0.5,
         stolen_percent: 0.0,
         ring: None,
@@ -101,6 +102,9 @@ fn disturbed_blocks_are_faults() {
     assert!(run().faults.is_empty());
     let mut blocks = run().blocks;
     blocks[0].others_percent = 40.0;
+    // Within what clock ticks can tell in so short a time.
+    blocks[2].elapsed_ms = 100.0;
+    blocks[2].others_percent = 20.0;
     let ring = RingShare { rotation_us: None, retransmits: 0, view_changes: 1 };
     blocks[1].ring = Some(ring);
     let run = Run::of(&plan(), String::new(), run().environment, blocks);
