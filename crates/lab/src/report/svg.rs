@@ -21,7 +21,7 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 44.0;
 /// Bins of smaller share than this do not widen the x axis: a single slow call would.
-const SHARE_SEEN: f64 = 1e-4;
+const SHARE_SEEN: f64 = 5e-4;
 /// Lines across, from 0 to the highest share.
 const LEVELS: u32 = 4;
 
