@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use bytes::Bytes;
 use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
-use quorba_giop::{Framer, FramerLimits, Version};
+use quorba_giop::{Endian, Framer, FramerLimits, Version};
 use quorba_replica::{GroupId, RequestNumber};
 
 /// Fragmented requests that one connection may have begun at once (GIOP §15.4.9).
@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     pub(crate) throttled_until: Option<Instant>,
     /// The version of the last message, in which we speak.
     pub(crate) version: Version,
+    /// The byte order of the last message.
+    pub(crate) endian: Endian,
     pub(crate) last_heard: Instant,
     /// When the message that is incomplete began, and how many bytes had come then.
     partial: Option<(Instant, u64)>,
@@ -47,6 +49,7 @@ impl Connection {
             paused: false,
             throttled_until: None,
             version: Version::V1_2,
+            endian: Endian::Little,
             last_heard: now,
             partial: None,
             received_bytes: 0,

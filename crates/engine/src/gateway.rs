@@ -234,6 +234,7 @@ impl Gateway {
     fn message(&mut self, now: Instant, id: ConnectionId, message: &Message) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.version = message.version();
+            connection.endian = message.endian();
         }
         match message.parse() {
             Ok(Body::Request(request)) => self.request(now, id, message, &request),

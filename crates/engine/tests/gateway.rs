@@ -183,6 +183,15 @@ fn a_node_that_stops_answers_open_calls_and_sends_clients_elsewhere() {
 }
 
 #[test]
+fn a_big_endian_client_is_sent_elsewhere_without_words() {
+    let mut s = Stage::serving(1);
+    s.say(build::locate_request(Version::V1_2, Endian::Big, 1, b"any").bytes());
+    s.nodes[0].handle_stop(s.now);
+    s.settle();
+    assert_eq!(s.client_got(), [Got::Here(1), Got::Ended(CloseReason::Stopping)]);
+}
+
+#[test]
 fn an_idle_connection_is_closed_by_the_rules() {
     let limits = GatewayLimits { idle: Duration::from_secs(100), ..GatewayLimits::default() };
     let mut s = Stage::serving_with(1, limits);

@@ -10,6 +10,7 @@ use crate::pending::{Client, Pending, Safety};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
+use quorba_giop::Endian;
 use quorba_replica::{Availability, GroupId, RequestNumber};
 
 impl Gateway {
@@ -167,8 +168,15 @@ impl Gateway {
         self.next_scan = now + wait;
     }
 
+    /// CloseConnection, which lets clients repeat their unanswered calls elsewhere. Not to clients
+    /// that speak big-endian, which on today's machines are Java ORBs: JacORB 3.9, if it is just
+    /// sending a request, sends it twice on its next connection (seen on the wire), and a call
+    /// that is executed twice is worse than one whose client is told MAYBE. An end without words
+    /// is invisible to it while it is idle.
     fn say_goodbye(&mut self, id: ConnectionId) {
-        if let Some(connection) = self.connections.get(&id) {
+        if let Some(connection) = self.connections.get(&id)
+            && connection.endian == Endian::Little
+        {
             let bytes = answers::close_connection(connection.version);
             self.out.push_back(Output::ClientSend { connection: id, bytes });
         }
