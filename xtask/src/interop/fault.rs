@@ -42,19 +42,22 @@ pub(super) enum Fault {
     CrashInCall,
     /// A node is ended, loses its disk, and is started again.
     Restart,
+    /// A node is killed, loses its disk, and is started again.
+    Replace,
     /// A node's plug is pulled for two seconds.
     CutNode,
 }
 
 impl Fault {
     /// The faults that need nothing but processes.
-    pub(super) const PROCESSES: [Self; 6] = [
+    pub(super) const PROCESSES: [Self; 7] = [
         Self::KillServer,
         Self::KillNode,
         Self::StopNode,
         Self::StopServer,
         Self::CrashInCall,
         Self::Restart,
+        Self::Replace,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -65,6 +68,7 @@ impl Fault {
             Self::StopServer => "stop-server",
             Self::CrashInCall => "crash-in-call",
             Self::Restart => "restart",
+            Self::Replace => "replace",
             Self::CutNode => "cut-node",
         }
     }
@@ -91,7 +95,8 @@ pub(super) fn disturb(
 const fn pause_of(fault: Fault) -> Duration {
     match fault {
         Fault::StopNode | Fault::StopServer | Fault::CutNode => PAUSE,
-        Fault::KillServer | Fault::KillNode | Fault::CrashInCall | Fault::Restart => Duration::ZERO,
+        Fault::KillServer | Fault::KillNode | Fault::CrashInCall => Duration::ZERO,
+        Fault::Restart | Fault::Replace => Duration::ZERO,
     }
 }
 
@@ -141,9 +146,11 @@ fn apply(
         }
         Fault::Restart => {
             fleet.end_node(victim)?;
-            let state = &fleet.nodes()[victim].state_dir;
-            fs::remove_dir_all(state).map_err(|error| format!("{}: {error}", state.display()))?;
-            fleet.start_node(victim)?;
+            start_empty(fleet, victim)?;
+        }
+        Fault::Replace => {
+            fleet.kill_node(victim);
+            start_empty(fleet, victim)?;
         }
         Fault::CutNode => {
             let namespaces = namespaces.expect("only cases in namespaces cut nodes off");
@@ -159,4 +166,11 @@ fn apply(
         }
         fleet.is_whole()
     })
+}
+
+/// Starts a node that has lost its disk.
+fn start_empty(fleet: &mut Fleet, victim: usize) -> Result<(), String> {
+    let state = &fleet.nodes()[victim].state_dir;
+    fs::remove_dir_all(state).map_err(|error| format!("{}: {error}", state.display()))?;
+    fleet.start_node(victim)
 }

@@ -29,6 +29,11 @@ use crate::say::Outcome;
 use crate::workspace;
 use fault::Fault;
 
+/// Seen in about one of twenty stops, without Quorba just as with it: the request that a thread is
+/// about to send when CloseConnection comes is sent again by the connection and by the delegate.
+const JACORB_FAULT: &str = "JacORB 3.9 sends a call twice if CloseConnection meets it at the \
+    moment of sending (--foreign-faults runs it)";
+
 /// What to run.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -38,7 +43,7 @@ pub(crate) struct Options {
     #[arg(long)]
     list: bool,
     /// How long the clients call in each case
-    #[arg(long, default_value_t = 8.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 6.0, value_name = "SECONDS")]
     seconds: f64,
     /// Calls per second of all clients together
     #[arg(long, default_value_t = 300, value_name = "CALLS")]
@@ -46,6 +51,9 @@ pub(crate) struct Options {
     /// Use this quorba, instead of building one
     #[arg(long, value_name = "FILE")]
     quorba: Option<PathBuf>,
+    /// Run the cases, too, that a fault of the client's own ORB makes fail now and then
+    #[arg(long)]
+    foreign_faults: bool,
     /// Keep the folders of cases that passed, too
     #[arg(long)]
     keep: bool,
@@ -96,7 +104,10 @@ impl Case {
         let mut cases = Vec::new();
         for server in Orb::BOTH {
             for client in Orb::BOTH {
-                for fault in Fault::PROCESSES {
+                // Where an operator's restart shows nothing but JacORB's fault, a replaced node
+                // shows the state transfer; elsewhere it would show nothing new.
+                let is_new = |fault: &Fault| *fault != Fault::Replace || client == Orb::Jacorb;
+                for fault in Fault::PROCESSES.into_iter().filter(is_new) {
                     cases.push(Self::Bank { client, server, fault, network: Network::Loopback });
                 }
             }
@@ -119,6 +130,10 @@ impl Case {
             }
             Self::Names { victim } => format!("nameclt-to-omninames-kill-{}", victim + 1),
         }
+    }
+
+    fn meets_jacorb_fault(self) -> bool {
+        matches!(self, Self::Bank { client: Orb::Jacorb, fault: Fault::Restart, .. })
     }
 
     fn examples(self) -> Vec<Example> {
@@ -191,6 +206,9 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 }
 
 fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
+    if case.meets_jacorb_fault() && !options.foreign_faults {
+        return Verdict::Skipped(JACORB_FAULT.into());
+    }
     for example in case.examples() {
         match examples::build(example) {
             Outcome::Present | Outcome::Done => {}
