@@ -127,7 +127,8 @@ impl Gateway {
         if full || self.stopping || !self.peers.connect(now, peer) {
             self.group(group).counters.refused += 1;
             let reason = if self.stopping { CloseReason::Stopping } else { CloseReason::TooMany };
-            self.out.push_back(Output::ClientClose { connection: id, reason });
+            let close = Output::ClientClose { connection: id, reason, linger: true };
+            self.out.push_back(close);
             return;
         }
         let connection = Connection::new(now, group, peer, &self.limits);
@@ -150,7 +151,10 @@ impl Gateway {
     }
 
     fn close(&mut self, id: ConnectionId, reason: CloseReason) {
-        self.out.push_back(Output::ClientClose { connection: id, reason });
+        // Without last words there is nothing to wait for, and a call that the client writes now
+        // must fail rather than vanish.
+        let linger = !self.leaves_without_words(id, reason);
+        self.out.push_back(Output::ClientClose { connection: id, reason, linger });
         self.closed(id);
     }
 

@@ -77,6 +77,9 @@ pub enum Output {
         connection: ConnectionId,
         /// Why.
         reason: CloseReason,
+        /// Read on until the client has closed too, so that the last words reach it; otherwise
+        /// whatever it still writes meets a reset.
+        linger: bool,
     },
     /// Something for the local server of a group.
     Server {

@@ -136,9 +136,10 @@ impl Clients {
         }
     }
 
-    pub(crate) fn close_when_sent(&mut self, id: ConnectionId, poller: &Poller) {
+    pub(crate) fn close_when_sent(&mut self, id: ConnectionId, linger: bool, poller: &Poller) {
         if let Some(stream) = self.streams.get_mut(&id.0) {
-            if stream.close_when_sent(poller) {
+            let wait = linger || stream.has_unsent();
+            if wait && stream.close_when_sent(poller) {
                 self.ending.push_back((Clock::now() + LINGER, id.0));
             } else {
                 self.streams.remove(&id.0);

@@ -376,9 +376,9 @@ impl DataPlane {
             Output::ClientResume { connection } => {
                 self.clients.set_reading(connection, true, &self.poller);
             }
-            Output::ClientClose { connection, reason } => {
+            Output::ClientClose { connection, reason, linger } => {
                 tracing::debug!(connection = connection.0, reason = reason.text(), "closing");
-                self.clients.close_when_sent(connection, &self.poller);
+                self.clients.close_when_sent(connection, linger, &self.poller);
             }
             Output::Server { group, command } => self.command_server(group, command),
             Output::PersistRing { ring_seq } => {

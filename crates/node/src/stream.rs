@@ -152,6 +152,11 @@ impl Stream {
         !sent || self.socket.shutdown(Shutdown::Write).is_ok()
     }
 
+    /// Whether something waits for a slow reader.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     pub(crate) fn is_closing(&self) -> bool {
         self.closing
     }

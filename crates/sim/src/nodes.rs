@@ -289,7 +289,7 @@ impl World {
                 }
             }
             Output::ClientResume { connection } => self.resume(StreamId(connection.0)),
-            Output::ClientClose { connection, reason } => {
+            Output::ClientClose { connection, reason, .. } => {
                 let id = StreamId(connection.0);
                 self.say(|| format!("n{node} closes s{}: {}", id.0, reason.text()));
                 self.send(id, Side::Callee, Segment::End);

@@ -168,6 +168,12 @@ impl Gateway {
         self.next_scan = now + wait;
     }
 
+    /// Whether a connection that ends by our own wish ends without CloseConnection.
+    pub(super) fn leaves_without_words(&self, id: ConnectionId, reason: CloseReason) -> bool {
+        matches!(reason, CloseReason::Stopping | CloseReason::Idle)
+            && self.connections.get(&id).is_some_and(|c| c.endian == Endian::Big)
+    }
+
     /// CloseConnection, which lets clients repeat their unanswered calls elsewhere. Not to clients
     /// that speak big-endian, which on today's machines are Java ORBs: JacORB 3.9, if it is just
     /// sending a request, sends it twice on its next connection (seen on the wire), and a call
