@@ -29,11 +29,6 @@ use crate::say::Outcome;
 use crate::workspace;
 use fault::Fault;
 
-/// Seen in about one of twenty stops, without Quorba just as with it: the request that a thread is
-/// about to send when CloseConnection comes is sent again by the connection and by the delegate.
-const JACORB_FAULT: &str = "JacORB 3.9 sends a call twice if CloseConnection meets it at the \
-    moment of sending (--foreign-faults runs it)";
-
 /// What to run.
 #[derive(Args)]
 pub(crate) struct Options {
@@ -51,9 +46,6 @@ pub(crate) struct Options {
     /// Use this quorba, instead of building one
     #[arg(long, value_name = "FILE")]
     quorba: Option<PathBuf>,
-    /// Run the cases, too, that a fault of the client's own ORB makes fail now and then
-    #[arg(long)]
-    foreign_faults: bool,
     /// Keep the folders of cases that passed, too
     #[arg(long)]
     keep: bool,
@@ -132,10 +124,6 @@ impl Case {
         }
     }
 
-    fn meets_jacorb_fault(self) -> bool {
-        matches!(self, Self::Bank { client: Orb::Jacorb, fault: Fault::Restart, .. })
-    }
-
     fn examples(self) -> Vec<Example> {
         match self {
             Self::Bank { client, server, .. } => vec![client.example(), server.example()],
@@ -206,9 +194,6 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 }
 
 fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
-    if case.meets_jacorb_fault() && !options.foreign_faults {
-        return Verdict::Skipped(JACORB_FAULT.into());
-    }
     for example in case.examples() {
         match examples::build(example) {
             Outcome::Present | Outcome::Done => {}
