@@ -8,7 +8,7 @@ use crate::status::{
 };
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Domain, Group, Node};
-use quorba_engine::order::{Protection, Snapshot, StateName, View};
+use quorba_engine::order::{Protection, Snapshot, StateName};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{GroupId, GroupSnapshot, MemberState, PrimaryStatus};
 use quorba_engine::{GatewayCounters, NodeSnapshot};
@@ -53,7 +53,7 @@ impl Reporter {
         NodeError::StateDir { path: self.node().state_dir.clone(), source }
     }
 
-    pub(crate) fn saw_view(&mut self, _view: &View) {
+    pub(crate) fn saw_view(&mut self) {
         self.basis = None;
     }
 

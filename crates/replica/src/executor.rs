@@ -151,24 +151,26 @@ impl Executor {
         };
         let channel = self.channel_for(wanted, out);
         let index = self.channels.iter().position(|c| c.id == channel).expect("just found");
-        let (bytes, oneway) = match &job {
-            Job::Execute { giop, .. } => {
-                let (bytes, oneway) = prepare(&mut self.channels[index], giop, request_id);
-                (bytes, oneway)
-            }
-            Job::Capture { .. } => {
-                let key = self.state_object.as_ref().expect("joiners need a state object");
-                (checkpoint::get_state(request_id, key), false)
-            }
-            Job::Restore { state, .. } => {
-                let key = self.state_object.as_ref().expect("joiners need a state object");
-                (checkpoint::set_state(request_id, key, state), false)
-            }
-        };
+        let (bytes, oneway) = self.message_for(&job, index, request_id);
         let deadline = now + self.reply_within;
         self.current =
             Some(Current { job, oneway, request_id, channel, deadline, abandoned: false });
         self.send(index, bytes, out);
+    }
+
+    /// What the server is sent for a job on a channel, and whether its client wants no reply.
+    fn message_for(&mut self, job: &Job, index: usize, request_id: u32) -> (Bytes, bool) {
+        match job {
+            Job::Execute { giop, .. } => prepare(&mut self.channels[index], giop, request_id),
+            Job::Capture { .. } => (checkpoint::get_state(request_id, self.state_key()), false),
+            Job::Restore { state, .. } => {
+                (checkpoint::set_state(request_id, self.state_key(), state), false)
+            }
+        }
+    }
+
+    fn state_key(&self) -> &[u8] {
+        self.state_object.as_ref().expect("joiners need a state object")
     }
 
     fn send(&mut self, index: usize, bytes: Bytes, out: &mut Vec<ServerCommand>) {
@@ -321,19 +323,7 @@ impl Executor {
             return;
         };
         let index = self.channels.iter().position(|c| c.id == id).expect("just made");
-        let bytes = match &current.job {
-            Job::Execute { giop, .. } => {
-                prepare(&mut self.channels[index], giop, current.request_id).0
-            }
-            Job::Capture { .. } => {
-                let key = self.state_object.as_ref().expect("it was sent before");
-                checkpoint::get_state(current.request_id, key)
-            }
-            Job::Restore { state, .. } => {
-                let key = self.state_object.as_ref().expect("it was sent before");
-                checkpoint::set_state(current.request_id, key, state)
-            }
-        };
+        let (bytes, _) = self.message_for(&current.job, index, current.request_id);
         self.current = Some(Current { channel: id, ..current });
         self.send(index, bytes, out);
     }

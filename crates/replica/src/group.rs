@@ -181,7 +181,7 @@ impl Group {
                 self.answer(&[gateway], refusal::no_room(&giop), here, out);
             }
             Accepted::Overflow(attempt) => {
-                self.lost(Some(attempt), DownReason::StateUnavailable, here, out);
+                self.lost(Some(attempt), DownReason::StateUnavailable, out);
             }
         }
     }
@@ -283,7 +283,7 @@ impl Group {
 
     // -- the local server -------------------------------------------------------------------
 
-    pub(crate) fn server_up(&mut self, here: Here, out: &mut Outbox) {
+    pub(crate) fn server_up(&mut self, out: &mut Outbox) {
         let Some(member) = &mut self.member else { return };
         // A server that was replaced before its end was noticed.
         let consequence = member.server_lost(DownReason::ServerExited);
@@ -293,7 +293,7 @@ impl Group {
         member.server_up(fresh, &mut commands);
         forward(self.id, commands, out);
         if let Some(Consequence::Lost(attempt, reason)) = consequence {
-            self.submit_down(attempt, reason, here, out);
+            self.submit_down(attempt, reason, out);
         }
     }
 
@@ -371,25 +371,19 @@ impl Group {
                 let joined = Envelope::Joined { group: self.id, attempt };
                 out.push_back(Output::Order(joined.encode()));
             }
-            Some(Consequence::Lost(attempt, reason)) => self.lost(attempt, reason, here, out),
+            Some(Consequence::Lost(attempt, reason)) => self.lost(attempt, reason, out),
         }
     }
 
-    fn lost(&mut self, attempt: Option<Attempt>, reason: DownReason, here: Here, out: &mut Outbox) {
+    fn lost(&mut self, attempt: Option<Attempt>, reason: DownReason, out: &mut Outbox) {
         if let Some(member) = &mut self.member {
             let _ = member.server_lost(reason);
         }
         out.push_back(Output::Server { group: self.id, command: ServerCommand::Restart(reason) });
-        self.submit_down(attempt, reason, here, out);
+        self.submit_down(attempt, reason, out);
     }
 
-    fn submit_down(
-        &self,
-        attempt: Option<Attempt>,
-        reason: DownReason,
-        _here: Here,
-        out: &mut Outbox,
-    ) {
+    fn submit_down(&self, attempt: Option<Attempt>, reason: DownReason, out: &mut Outbox) {
         if let Some(attempt) = attempt {
             let down = Envelope::Down { group: self.id, attempt, reason };
             out.push_back(Output::Order(down.encode()));

@@ -428,7 +428,7 @@ impl Replica {
 
     /// The server of `group` accepts connections.
     pub fn handle_server_up(&mut self, now: Instant, group: GroupId) {
-        self.with_group(now, group, |group, here, out| group.server_up(here, out));
+        self.with_group(now, group, |group, _, out| group.server_up(out));
     }
 
     /// The server of `group` is gone.
