@@ -220,7 +220,7 @@ impl Node {
     fn route_from_ring(&mut self, now: Instant, output: RingOutput) {
         match output {
             RingOutput::Transmit { to, datagram } => {
-                self.out.push_back(Output::Datagram { to, datagram: datagram.freeze() });
+                self.out.push_back(Output::Datagram { to, datagram });
             }
             RingOutput::Deliver(delivery) => {
                 let delivered = Delivered {

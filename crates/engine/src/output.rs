@@ -1,6 +1,6 @@
 //! What a node asks of its driver: a closed set of effects.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use quorba_base::NodeId;
 use quorba_order::{Destination, View};
 use quorba_replica::{GroupId, ServerCommand};
@@ -52,7 +52,7 @@ pub enum Output {
         /// To whom.
         to: Destination,
         /// Sealed.
-        datagram: Bytes,
+        datagram: BytesMut,
     },
     /// Send bytes to a client.
     ClientSend {

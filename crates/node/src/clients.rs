@@ -4,13 +4,12 @@
 //! nothing.
 
 use crate::NodeError;
-use crate::poller::{Interest, Poller};
-use crate::stream::Stream;
 use crate::supervise::bind_address;
 use bytes::Bytes;
 use quorba_config::{Domain, Node};
 use quorba_engine::ConnectionId;
 use quorba_engine::replica::GroupId;
+use quorba_net::{Interest, Poller, Stream};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};

@@ -8,19 +8,17 @@
 use crate::admin::{self, AdminServer};
 use crate::boot::BootFile;
 use crate::clients::Clients;
-use crate::links::Links;
-use crate::poller::{Interest, Poller, Ready};
 use crate::report::Reporter;
-use crate::ring_socket::RingSocket;
 use crate::servers::Servers;
-use crate::stream::ReadOutcome;
 use crate::supervise::{Launcher, ServerNews, Supervisor};
 use crate::wake::{Mailbox, mailbox};
-use crate::{NodeError, RunOptions, events, settings};
+use crate::{NodeError, RunOptions, events, ring, settings};
+use bytes::BytesMut;
 use quorba_base::{Instant, NodeId};
 use quorba_config::Domain;
 use quorba_engine::replica::{GroupId, ServerCommand};
 use quorba_engine::{ConnectionId, Node, Output};
+use quorba_net::{Interest, Links, Poller, ReadOutcome, Ready, RingSocket};
 use rustix::process::setpriority_process;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
@@ -35,8 +33,6 @@ const LINKS: u64 = 1 << 20;
 /// Tokens of connections begin here, above any group's listener.
 const CONNECTIONS: u64 = 1 << 32;
 
-/// Datagrams taken in at once, before client sockets have their turn.
-const DATAGRAM_BATCH: usize = 64;
 /// Bytes read from a connection at once.
 const READ_BYTES: usize = 64 << 10;
 /// How long open calls may take when the node stops.
@@ -74,6 +70,8 @@ pub(crate) struct DataPlane {
     accept_again: Option<Clock>,
     stop_by: Option<Clock>,
     buffer: Vec<u8>,
+    /// Always empty between events; kept for its room.
+    datagrams: Vec<BytesMut>,
     raise_priority: bool,
 }
 
@@ -87,9 +85,9 @@ impl DataPlane {
         let node = domain.node(me).ok_or(NodeError::NoSuchNode)?.clone();
         let boot = BootFile::begin(&node.state_dir)?;
         let poller = Poller::new().map_err(NodeError::Resources)?;
-        let ring = RingSocket::open(&domain, me)?;
+        let ring = ring::open(&domain, me)?;
         poller.add(ring.socket(), RING, Interest::READ).map_err(NodeError::Resources)?;
-        let links = Links::open(ring.address(), ring.others(), LINKS, &poller)?;
+        let links = ring::open_links(&ring, LINKS, &poller)?;
         let clients = Clients::listen(&domain, &node, LISTENERS, &poller)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
@@ -130,6 +128,7 @@ impl DataPlane {
             accept_again: None,
             stop_by: None,
             buffer: vec![0; READ_BYTES],
+            datagrams: Vec::new(),
             raise_priority: options.raise_priority,
         })
     }
@@ -148,7 +147,8 @@ impl DataPlane {
             }
             let timeout = self.timeout();
             let ready = self.poller.wait(timeout).map_err(NodeError::Resources)?;
-            for event in ready {
+            for index in 0..ready {
+                let event = self.poller.ready(index);
                 self.handle(event)?;
                 self.drain()?;
             }
@@ -216,12 +216,14 @@ impl DataPlane {
     }
 
     fn read_ring(&mut self) -> Result<(), NodeError> {
-        for _ in 0..DATAGRAM_BATCH {
-            let Some(datagram) = self.ring.receive() else { break };
+        let mut datagrams = std::mem::take(&mut self.datagrams);
+        self.ring.receive(&mut datagrams);
+        for datagram in datagrams.drain(..) {
             let now = self.now();
             self.engine.handle_datagram(now, datagram);
             self.drain()?;
         }
+        self.datagrams = datagrams;
         Ok(())
     }
 
@@ -358,12 +360,19 @@ impl DataPlane {
         while let Some(output) = self.engine.poll() {
             self.carry_out(output)?;
         }
+        self.ring.flush();
         Ok(())
     }
 
     fn carry_out(&mut self, output: Output) -> Result<(), NodeError> {
+        if let Output::Datagram { to, datagram } = output {
+            self.ring.send(to, datagram);
+            return Ok(());
+        }
+        // What comes behind datagrams in the order, comes behind them in time.
+        self.ring.flush();
         match output {
-            Output::Datagram { to, datagram } => self.ring.send(to, &datagram),
+            Output::Datagram { .. } => unreachable!("sent above"),
             Output::ClientSend { connection, bytes } => {
                 if !self.clients.send(connection, bytes, &self.poller) {
                     let now = self.now();

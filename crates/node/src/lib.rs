@@ -14,16 +14,13 @@ mod boot;
 mod clients;
 mod data;
 mod events;
-mod links;
-mod poller;
 mod process;
 mod ready;
 mod report;
-mod ring_socket;
+mod ring;
 mod servers;
 mod settings;
 pub mod status;
-mod stream;
 mod supervise;
 mod wake;
 

@@ -3,9 +3,8 @@
 //! Invariant: a channel of the engine is one socket; when the socket is gone the engine is told
 //! once, unless the engine closed it.
 
-use crate::poller::Poller;
-use crate::stream::Stream;
 use quorba_engine::replica::{ChannelId, GroupId};
+use quorba_net::{Poller, Stream};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 

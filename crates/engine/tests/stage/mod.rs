@@ -178,9 +178,10 @@ impl Stage {
     fn carry_out(&mut self, index: usize, output: Output) {
         match output {
             Output::Datagram { to: Destination::Node(node), datagram } => {
-                self.datagrams.push_back((index, usize::from(node.index()), datagram));
+                self.datagrams.push_back((index, usize::from(node.index()), datagram.freeze()));
             }
             Output::Datagram { to: Destination::Others, datagram } => {
+                let datagram = datagram.freeze();
                 for to in (0..self.nodes.len()).filter(|to| *to != index) {
                     self.datagrams.push_back((index, to, datagram.clone()));
                 }

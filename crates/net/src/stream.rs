@@ -1,4 +1,4 @@
-//! A non-blocking TCP connection with what is still to be sent on it.
+//! A non-blocking connection (TCP, or local) with what is still to be sent on it.
 //!
 //! Invariant: bytes go out in the order in which they were given; what a slow reader leaves
 //! unsent is bounded, and a reader that is slower than that is cut off.
@@ -9,12 +9,14 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 
 /// Bytes that may wait for a slow reader.
 const UNSENT_MAX: usize = 64 << 20;
 
 /// What came of reading.
-pub(crate) enum ReadOutcome {
+pub enum ReadOutcome {
     /// So many bytes.
     Bytes(usize),
     /// Nothing now.
@@ -24,8 +26,8 @@ pub(crate) enum ReadOutcome {
 }
 
 /// See the module's text.
-pub(crate) struct Stream {
-    socket: TcpStream,
+pub struct Stream {
+    socket: Socket,
     token: u64,
     unsent: VecDeque<Bytes>,
     unsent_bytes: usize,
@@ -37,15 +39,33 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Takes over an accepted connection.
-    pub(crate) fn accepted(socket: TcpStream, token: u64, poller: &Poller) -> io::Result<Self> {
-        socket.set_nonblocking(true)?;
+    ///
+    /// # Errors
+    /// What the system says of the socket.
+    pub fn accepted(socket: TcpStream, token: u64, poller: &Poller) -> io::Result<Self> {
         socket.set_nodelay(true)?;
+        Self::over(socket.into(), token, poller)
+    }
+
+    /// Takes over a connection within this machine.
+    ///
+    /// # Errors
+    /// What the system says of the socket.
+    pub fn local(socket: UnixStream, token: u64, poller: &Poller) -> io::Result<Self> {
+        Self::over(OwnedFd::from(socket).into(), token, poller)
+    }
+
+    fn over(socket: Socket, token: u64, poller: &Poller) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
         poller.add(&socket, token, Interest::READ)?;
         Ok(Self::new(socket, token, Interest::READ))
     }
 
     /// Begins to connect; it is connected when it becomes writable, see [`Self::check_connected`].
-    pub(crate) fn connect(to: SocketAddr, token: u64, poller: &Poller) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// What the system says at once; a later refusal shows in [`Self::check_connected`].
+    pub fn connect(to: SocketAddr, token: u64, poller: &Poller) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
@@ -55,12 +75,11 @@ impl Stream {
                 if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
             Err(error) => return Err(error),
         }
-        let socket = TcpStream::from(socket);
         poller.add(&socket, token, Interest::WRITE)?;
         Ok(Self::new(socket, token, Interest::WRITE))
     }
 
-    fn new(socket: TcpStream, token: u64, interest: Interest) -> Self {
+    fn new(socket: Socket, token: u64, interest: Interest) -> Self {
         Self {
             socket,
             token,
@@ -73,7 +92,10 @@ impl Stream {
     }
 
     /// After the first writability: whether the connection came about.
-    pub(crate) fn check_connected(&mut self, poller: &Poller) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub fn check_connected(&mut self, poller: &Poller) -> io::Result<()> {
         if let Some(error) = self.socket.take_error()? {
             return Err(error);
         }
@@ -81,7 +103,8 @@ impl Stream {
         self.update(poller)
     }
 
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> ReadOutcome {
+    /// Reads once.
+    pub fn read(&mut self, buffer: &mut [u8]) -> ReadOutcome {
         match self.socket.read(buffer) {
             Ok(0) => ReadOutcome::Closed,
             Ok(count) => ReadOutcome::Bytes(count),
@@ -91,7 +114,10 @@ impl Stream {
     }
 
     /// Sends, now or when there is room.
-    pub(crate) fn send(&mut self, bytes: Bytes, poller: &Poller) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub fn send(&mut self, bytes: Bytes, poller: &Poller) -> io::Result<()> {
         let mut bytes = bytes;
         if self.unsent.is_empty() {
             match self.socket.write(&bytes) {
@@ -112,7 +138,10 @@ impl Stream {
     }
 
     /// There is room: sends what waits.
-    pub(crate) fn flush(&mut self, poller: &Poller) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub fn flush(&mut self, poller: &Poller) -> io::Result<()> {
         while let Some(front) = self.unsent.front_mut() {
             match self.socket.write(front) {
                 Ok(count) => {
@@ -133,7 +162,10 @@ impl Stream {
     }
 
     /// Reads no more until told otherwise.
-    pub(crate) fn set_reading(&mut self, reading: bool, poller: &Poller) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub fn set_reading(&mut self, reading: bool, poller: &Poller) -> io::Result<()> {
         self.wants_read = reading;
         self.update(poller)
     }
@@ -141,7 +173,7 @@ impl Stream {
     /// Ends the connection when everything is sent, and reads on until the other side has seen
     /// that: a socket that is closed with unread input resets the connection, and the last words
     /// would be lost. False if it is broken already.
-    pub(crate) fn close_when_sent(&mut self, poller: &Poller) -> bool {
+    pub fn close_when_sent(&mut self, poller: &Poller) -> bool {
         self.closing = true;
         self.wants_read = true;
         self.end_if_sent() && self.update(poller).is_ok()
@@ -153,11 +185,14 @@ impl Stream {
     }
 
     /// Whether something waits for a slow reader.
-    pub(crate) fn has_unsent(&self) -> bool {
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    pub(crate) fn is_closing(&self) -> bool {
+    /// Whether it ends as soon as everything is sent.
+    #[must_use]
+    pub const fn is_closing(&self) -> bool {
         self.closing
     }
 

@@ -7,11 +7,11 @@
 //! open. Invariant: only the end of a link that this node opened counts, because then it is known
 //! whose end it was.
 
-use crate::NodeError;
 use crate::poller::{Interest, Poller, Ready};
 use crate::stream::{ReadOutcome, Stream};
 use quorba_base::NodeId;
 use std::collections::HashMap;
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant as Clock};
 
@@ -26,7 +26,7 @@ struct Link {
 }
 
 /// See the module's text. Tokens: `base` is the listener, `base + 1 + n` the link to node n.
-pub(crate) struct Links {
+pub struct Links {
     base: u64,
     listener: TcpListener,
     peers: Vec<Option<SocketAddr>>,
@@ -39,29 +39,32 @@ pub(crate) struct Links {
 
 impl Links {
     /// Listens at `bind` (the ring's address and port); `peers` has `None` for this node.
-    pub(crate) fn open(
+    ///
+    /// # Errors
+    /// What the system says; a retry helps if the address was in use.
+    pub fn open(
         bind: SocketAddr,
         peers: Vec<Option<SocketAddr>>,
         base: u64,
         poller: &Poller,
-    ) -> Result<Self, NodeError> {
-        let failed =
-            |source| NodeError::Listen { what: "links of nodes".into(), address: bind, source };
-        let listener = TcpListener::bind(bind).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        poller.add(&listener, base, Interest::READ).map_err(failed)?;
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(bind)?;
+        listener.set_nonblocking(true)?;
+        poller.add(&listener, base, Interest::READ)?;
         let known = peers.iter().flatten().map(SocketAddr::ip).collect();
         let retry_at = Some(Clock::now());
         let (links, inbound) = (HashMap::new(), Vec::new());
         Ok(Self { base, listener, peers, links, inbound, known, retry_at })
     }
 
-    pub(crate) fn retry_at(&self) -> Option<Clock> {
+    /// When [`Self::retry`] wants to be called.
+    #[must_use]
+    pub const fn retry_at(&self) -> Option<Clock> {
         self.retry_at
     }
 
     /// Opens the links that are not there.
-    pub(crate) fn retry(&mut self, poller: &Poller) {
+    pub fn retry(&mut self, poller: &Poller) {
         self.retry_at = None;
         for (index, peer) in self.peers.iter().enumerate() {
             let token = self.base + 1 + index as u64;
@@ -79,7 +82,7 @@ impl Links {
     }
 
     /// Something happened to a link. `Some` is a node whose process has ended.
-    pub(crate) fn handle(&mut self, event: Ready, poller: &Poller) -> Option<NodeId> {
+    pub fn handle(&mut self, event: Ready, poller: &Poller) -> Option<NodeId> {
         if event.token == self.base {
             self.accept();
             return None;

@@ -1,0 +1,19 @@
+//! A node's sockets: epoll, byte streams, the ring's datagrams, and the links that show a death.
+//!
+//! What it is not: a protocol. It carries what the pure rooms hand out and brings what comes in.
+//!
+//! Invariants: nothing here waits but [`Poller::wait`]; nothing here starts a thread; what the
+//! kernel does not take of a datagram is lost, as on any network.
+
+#![forbid(unsafe_code)]
+
+mod links;
+mod outbox;
+mod poller;
+mod ring_socket;
+mod stream;
+
+pub use links::Links;
+pub use poller::{Interest, Poller, Ready};
+pub use ring_socket::RingSocket;
+pub use stream::{ReadOutcome, Stream};

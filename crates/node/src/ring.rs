@@ -1,0 +1,47 @@
+//! The ring's sockets, as the domain file wants them.
+//!
+//! What it is not: the sockets themselves; those are `quorba-net`'s.
+
+use crate::NodeError;
+use crate::supervise::{bind_address, resolve_host};
+use quorba_base::NodeId;
+use quorba_config::{Domain, Host, Node};
+use quorba_net::{Links, Poller, RingSocket};
+use std::net::SocketAddr;
+
+/// Opens the socket of node `me`.
+pub(crate) fn open(domain: &Domain, me: NodeId) -> Result<RingSocket, NodeError> {
+    let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
+    let unresolved = |node: &Node, host: String, source| NodeError::Resolve {
+        node: node.name.clone(),
+        host,
+        source,
+    };
+    let resolve = |node: &Node| match &node.host {
+        Host::Address(address) => Ok(SocketAddr::new(*address, node.ring_port)),
+        Host::Name(name) => resolve_host(name, node.ring_port)
+            .map_err(|source| unresolved(node, name.clone(), source)),
+    };
+    let peers = domain.nodes.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
+    let bind = bind_address(node).map_err(|e| unresolved(node, node.host.to_string(), e))?;
+    let address = SocketAddr::new(bind, node.ring_port);
+    RingSocket::open(address, me, peers).map_err(|source| NodeError::Listen {
+        what: "the ring".into(),
+        address,
+        source,
+    })
+}
+
+/// Opens the links to the other nodes, with tokens from `base` on.
+pub(crate) fn open_links(
+    ring: &RingSocket,
+    base: u64,
+    poller: &Poller,
+) -> Result<Links, NodeError> {
+    let address = ring.address();
+    Links::open(address, ring.others(), base, poller).map_err(|source| NodeError::Listen {
+        what: "links of nodes".into(),
+        address,
+        source,
+    })
+}
