@@ -9,9 +9,29 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "canaries")]
+pub mod canary;
 mod node;
 mod time;
 
 pub use core::time::Duration;
 pub use node::{NODES_MAX, NodeId, NodeSet, NodeSetIter};
 pub use time::Instant;
+
+/// Whether the bug of this name is planted: the constant `false` without the feature `canaries`.
+#[cfg(not(feature = "canaries"))]
+#[macro_export]
+macro_rules! canary {
+    ($bug:ident) => {
+        false
+    };
+}
+
+/// Whether the bug of this name is planted.
+#[cfg(feature = "canaries")]
+#[macro_export]
+macro_rules! canary {
+    ($bug:ident) => {
+        $crate::canary::is_planted($crate::canary::Canary::$bug)
+    };
+}

@@ -10,7 +10,7 @@ use crate::log::Held;
 use crate::output::{Delivery, Output};
 use crate::shared::Core;
 use crate::wire::Chunks;
-use quorba_base::NodeSet;
+use quorba_base::{NodeSet, canary};
 
 impl Circuit {
     /// Delivers what can be delivered, says what is held and stable, and releases what all have.
@@ -18,10 +18,13 @@ impl Circuit {
     pub(crate) fn settle(&mut self, core: &mut Core) -> bool {
         let all = self.all_received();
         let mut safe = false;
+        if canary!(DeliversAcrossGap) && self.delivered + 1 < self.log.high() {
+            self.delivered += u64::from(self.log.packet(self.delivered + 1).is_none());
+        }
         while self.delivered < self.log.aru() {
             let seq = self.delivered + 1;
             let held = self.log.packet(seq).expect("packets up to aru are held").clone();
-            if held.guarantee == Guarantee::Safe {
+            if held.guarantee == Guarantee::Safe && !canary!(SafeIsOnlyAgreed) {
                 if seq > all {
                     break;
                 }
@@ -30,7 +33,8 @@ impl Circuit {
             self.deliver_packet(core, seq, held);
             self.delivered = seq;
         }
-        self.log.release(all.min(self.delivered));
+        let stable = if canary!(ForgetsUnstable) { self.log.aru() } else { all };
+        self.log.release(stable.min(self.delivered));
         self.keep_promises(core, all);
         safe
     }
@@ -40,7 +44,8 @@ impl Circuit {
             return;
         }
         if self.promises.has_unheld()
-            && let Some(seq) = self.received_by(core.majority())
+            && let Some(seq) =
+                self.received_by(core.majority() - usize::from(canary!(HeldWithoutMajority)))
             && let Some(ticket) = self.promises.majority_has(seq)
         {
             core.outputs.push_back(Output::Held(ticket));
@@ -77,7 +82,8 @@ impl Circuit {
     pub(crate) fn deliver_regular_rest(&mut self, core: &mut Core, delivered_by_some: u64) {
         while let Some(held) = self.log.packet(self.delivered + 1).cloned() {
             let seq = self.delivered + 1;
-            if held.guarantee == Guarantee::Safe && seq > delivered_by_some {
+            let is_known = seq <= delivered_by_some || canary!(SafeRestIsRegular);
+            if held.guarantee == Guarantee::Safe && !is_known {
                 break;
             }
             self.deliver_packet(core, seq, held);
@@ -92,7 +98,10 @@ impl Circuit {
         for seq in self.delivered + 1..=self.log.high() {
             match self.log.packet(seq).cloned() {
                 None => gap = true,
-                Some(held) if gap && !bound.contains(held.origin) => {}
+                Some(held)
+                    if gap
+                        && !bound.contains(held.origin)
+                        && !canary!(DeliversBehindGapFromAll) => {}
                 Some(held) => self.deliver_packet(core, seq, held),
             }
             self.delivered = seq;

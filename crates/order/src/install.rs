@@ -14,7 +14,7 @@ use crate::recovery::Recovery;
 use crate::shared::Core;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::{NodeId, NodeSet, canary};
 
 /// Installs the ring that `recovery` has prepared.
 pub(crate) fn install(core: &mut Core, recovery: Recovery) -> Operational {
@@ -28,10 +28,14 @@ pub(crate) fn install(core: &mut Core, recovery: Recovery) -> Operational {
         old.deliver_regular_rest(core, plan.delivered);
         let half = View { kind: ViewKind::Transitional, members: transitional, ..view.clone() };
         core.outputs.push_back(Output::View(half));
-        old.deliver_transitional(core, transitional.union(old.obligation));
+        if !canary!(DropsRestOfOldRing) {
+            old.deliver_transitional(core, transitional.union(old.obligation));
+        }
         view.unheld = settle_promises(core, &mut old, transitional);
     }
-    core.queue.restart();
+    if !canary!(ResumesPartialMessage) {
+        core.queue.restart();
+    }
     core.outputs.push_back(Output::View(view));
     core.counters.rings += 1;
     remember(core, &circuit, &attempt, transitional);

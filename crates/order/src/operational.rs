@@ -14,7 +14,7 @@ use crate::shared::Core;
 use crate::wire::{Ack, Data, Packet, Settled, Token};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use quorba_base::{Duration, Instant, NodeId, NodeSet};
+use quorba_base::{Duration, Instant, NodeId, NodeSet, canary};
 
 /// Data packets that leave before an accelerated token; the rest of the visit's follow it.
 const BEFORE_TOKEN: usize = 4;
@@ -240,7 +240,8 @@ impl Operational {
     pub(crate) fn on_data(&mut self, core: &mut Core, from: NodeId, data: Data) {
         let (seq, wanted, origin) = (data.seq, data.acks_wanted, data.origin);
         self.circuit.take_packet(core, data);
-        if wanted > 0 && from == origin && self.circuit.log.aru() >= seq {
+        let has_all = self.circuit.log.aru() >= seq || canary!(AcknowledgesAcrossGap);
+        if wanted > 0 && from == origin && has_all {
             self.acknowledge(core, origin, wanted);
         }
         self.settle(core);
@@ -251,7 +252,9 @@ impl Operational {
         for _ in 0..wanted {
             node = self.circuit.members.successor(node).expect("a ring has members");
             if node == core.me() {
-                let ack = Ack { ring: self.circuit.ring, aru: self.circuit.log.aru() };
+                let log = &self.circuit.log;
+                let aru = if canary!(AcknowledgesAcrossGap) { log.high() } else { log.aru() };
+                let ack = Ack { ring: self.circuit.ring, aru };
                 core.transmit(Destination::Node(origin), &Packet::Ack(ack));
                 return;
             }
@@ -287,6 +290,9 @@ impl Operational {
             Place::Resting { mut token, until } => {
                 let left = until.since(core.now).as_micros();
                 token.rest_budget_us = u32::try_from(left).unwrap_or(u32::MAX);
+                if canary!(KeepsRestingToken) {
+                    self.circuit.place = Place::Resting { token: token.clone(), until };
+                }
                 Some(token)
             }
         }

@@ -16,7 +16,7 @@ use crate::wire::{CommitToken, Data, Inner, Packet, Token};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use quorba_base::{Instant, NodeId, NodeSet};
+use quorba_base::{Instant, NodeId, NodeSet, canary};
 
 /// What the members that come from my old ring have of it, together.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,8 @@ impl Plan {
             let Some(other) = state.old else { continue };
             let same_boot =
                 old.members.contains(node) && state.incarnation == old.incarnation(node);
-            if other.ring == old.ring && same_boot {
+            let same_boot = same_boot || canary!(MovesWithTheReborn);
+            if (other.ring == old.ring || canary!(MovesWithStrangers)) && same_boot {
                 plan.transitional.insert(node);
                 plan.low = plan.low.min(other.aru);
                 plan.high = plan.high.max(other.high);
@@ -169,7 +170,8 @@ impl Recovery {
         self.consume();
         if token.recovering.is_empty() && self.circuit.log.aru() >= token.seq {
             self.oblige();
-            if !token.complete && self.circuit.all_received() >= token.seq {
+            let all_have = self.circuit.all_received() >= token.seq;
+            if !token.complete && (all_have || canary!(InstallsTooEarly)) {
                 token.complete = true;
                 self.circuit.start_rotation(core, &mut token);
             }
@@ -187,6 +189,9 @@ impl Recovery {
     fn number_recovered(&mut self, core: &mut Core, token: &mut Token, repeated: u32) -> Vec<Data> {
         let mut batch = Vec::new();
         let (Some(old), Some(plan)) = (&self.old, &self.plan) else { return batch };
+        if canary!(RecoversNothing) {
+            self.cursor = plan.high + 1;
+        }
         let allowed = self.circuit.allowance(core, token, u32::MAX, repeated) as usize;
         while self.cursor <= plan.high && batch.len() < allowed {
             let seq = self.cursor;
@@ -210,6 +215,9 @@ impl Recovery {
 
     /// From here on others may install, and deliver what this node has said to have.
     fn oblige(&mut self) {
+        if canary!(ForgetsObligation) {
+            return;
+        }
         if let (Some(old), Some(plan)) = (&mut self.old, &self.plan) {
             old.obligation = old.obligation.union(plan.transitional);
         }

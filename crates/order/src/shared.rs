@@ -16,7 +16,7 @@ use crate::wire::{CommitToken, Greeting, Packet};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
-use quorba_base::{Duration, Instant, NODES_MAX, NodeId, NodeSet};
+use quorba_base::{Duration, Instant, NODES_MAX, NodeId, NodeSet, canary};
 
 /// Ring numbers are persisted this many ahead, so that forming a ring waits for no disk.
 const PERSIST_BLOCK: u64 = 64;
@@ -125,7 +125,7 @@ impl Core {
     }
 
     fn persist(&mut self, ring_seq: u64) {
-        if ring_seq >= self.persisted {
+        if ring_seq >= self.persisted && !canary!(ForgetsRingNumbers) {
             self.persisted = ring_seq + PERSIST_BLOCK;
             self.outputs.push_back(Output::Persist { ring_seq: self.persisted });
         }
@@ -187,9 +187,10 @@ impl Core {
     pub(crate) fn knows_boots_of(&self, commit: &CommitToken) -> bool {
         commit.members.iter().filter(|node| *node != self.me()).all(|node| {
             let known = self.sessions.incarnation(node);
-            known.is_some_and(|known| {
-                commit.state_of(node).is_none_or(|state| state.incarnation == known)
-            })
+            canary!(TakesUnknownBoots)
+                || known.is_some_and(|known| {
+                    commit.state_of(node).is_none_or(|state| state.incarnation == known)
+                })
         })
     }
 

@@ -8,7 +8,7 @@ use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::table::DownReason;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
-use quorba_base::NodeId;
+use quorba_base::{NodeId, canary};
 
 /// FT_REQUEST service context (FT-CORBA §23.2.8), as far as it matters for repetition.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,7 +50,11 @@ impl RequestEnvelope {
     /// The identity under which repetitions are recognised.
     #[must_use]
     pub(crate) fn key(&self, origin: NodeId, incarnation: u64) -> RequestKey {
+        let incarnation = if canary!(ReusesNamesAfterBoot) { 1 } else { incarnation };
         match &self.ft {
+            Some(_) if canary!(IgnoresClientNames) => {
+                RequestKey::Gateway(GatewayKey { node: origin, incarnation, number: self.number })
+            }
             Some(ft) => RequestKey::Client {
                 client_id: ft.client_id.clone(),
                 retention_id: ft.retention_id,

@@ -12,7 +12,7 @@ use crate::table::DownReason;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Duration, Instant, NodeId};
+use quorba_base::{Duration, Instant, NodeId, canary};
 use quorba_giop::{Body, Framer, FramerLimits, Message, ResponseFlags, Rewrite};
 
 use crate::ids::Attempt;
@@ -108,6 +108,9 @@ impl Executor {
     }
 
     pub(crate) fn push(&mut self, job: Job) {
+        if canary!(CaptureOvertakes) && matches!(job, Job::Capture { .. }) {
+            return self.queue.push_front(job);
+        }
         self.queue.push_back(job);
     }
 
@@ -277,7 +280,7 @@ impl Executor {
             return Err(DownReason::ServerProtocol);
         }
         let current = self.current.take().expect("just looked");
-        if current.abandoned {
+        if current.abandoned && !canary!(AbandonedCallCounts) {
             return Ok(None);
         }
         let bytes = message.bytes().clone();

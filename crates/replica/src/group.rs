@@ -14,7 +14,7 @@ use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use crate::transfer::Piece;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Instant, NodeId, NodeSet};
+use quorba_base::{Instant, NodeId, NodeSet, canary};
 
 /// The longest that a client may ask its request to be remembered, in TimeT ticks (24 hours).
 const RETENTION_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
@@ -116,6 +116,11 @@ impl Group {
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
+        if canary!(ForgetsAtTakeover)
+            && let Some(member) = &mut self.member
+        {
+            member.retention = crate::retention::Retention::default();
+        }
         self.table.keep_only(current, view);
         self.changed(now, &before, here, out);
     }
@@ -166,7 +171,7 @@ impl Group {
             key: request.key(origin, incarnation),
             gateway: GatewayKey { node: origin, incarnation, number },
             expiry,
-            clock: self.table.clock.time(),
+            clock: if canary!(ExpiresByAnyClock) { request.stamp } else { self.table.clock.time() },
             released_below: request.released_below,
             giop: request.giop,
             code_sets: request.code_sets,

@@ -14,7 +14,7 @@ use crate::transfer::{self, Incoming, Outgoing, PIECES_IN_FLIGHT, Piece};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Duration, Instant, NodeId};
+use quorba_base::{Duration, Instant, NodeId, canary};
 
 /// Requests and bytes that may wait for the state; a longer transfer starts over.
 const BUFFERED_MAX: usize = 200_000;
@@ -172,7 +172,8 @@ impl Member {
     /// The node fell behind, or the order was lost: whatever the group believed of it is void.
     /// `history` is what had been delivered to the member when that happened.
     pub(crate) fn detach(&mut self, history: History) {
-        let surely = self.executor.is_idle().then_some(history);
+        let idle = self.executor.is_idle() || canary!(ClaimsWhileBusy);
+        let surely = idle.then_some(history);
         let claim = match &self.stage {
             Stage::NoServer => return,
             Stage::Ready { claim, .. } | Stage::Asked { claim, .. } | Stage::Out { claim } => {
@@ -370,7 +371,10 @@ impl Member {
             Outcome::Captured { joiner, attempt, state: Some(state) } => {
                 let index =
                     self.frozen.iter().position(|(node, a, _)| *node == joiner && *a == attempt)?;
-                let (_, _, frozen) = self.frozen.swap_remove(index);
+                let (_, _, mut frozen) = self.frozen.swap_remove(index);
+                if canary!(FreezesLate) {
+                    frozen = self.retention.freeze();
+                }
                 let transfer = Outgoing::new(transfer::pack(&self.retention, &frozen, &state));
                 self.outgoing.retain(|(node, _, _)| *node != joiner);
                 self.outgoing.push((joiner, attempt, transfer));
@@ -395,7 +399,7 @@ impl Member {
             unreachable!("just matched");
         };
         self.retention = retention;
-        for arrived in buffer {
+        for arrived in buffer.into_iter().skip(usize::from(canary!(ReplaysOffByOne))) {
             // Not in yet, so another member answers: a logged reply has nowhere to go from here.
             let _ = self.admit(arrived);
         }

@@ -20,7 +20,7 @@ use crate::hello::Hello;
 use crate::ids::ViewId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::{NodeId, NodeSet, canary};
 
 /// The outcome for a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,15 +87,18 @@ pub struct Statement {
 #[must_use]
 pub fn decide(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>) -> Decision {
     let view: NodeSet = statements.keys().copied().collect();
-    let majority = nodes.len() / 2 + 1;
+    let is_even = nodes.len().is_multiple_of(2);
+    let majority = nodes.len() / 2 + 1 - usize::from(canary!(HalfIsMajority) && is_even);
     if view.len() < majority {
         return Decision::NotPrimary(Blocked::NoMajority);
     }
     let all_here = view == nodes;
-    let last = statements
-        .values()
-        .filter_map(|statement| statement.hello.lineage.as_ref())
-        .max_by_key(|lineage| lineage.view);
+    let remembered = statements.values().filter_map(|s| s.hello.lineage.as_ref());
+    let last = if canary!(OldestComponentDecides) {
+        remembered.min_by_key(|lineage| lineage.view)
+    } else {
+        remembered.max_by_key(|lineage| lineage.view)
+    };
     let Some(last) = last else {
         let virgin = statements.values().filter(|s| !s.hello.bootstrapped).count();
         return if virgin >= majority {
@@ -110,7 +113,9 @@ pub fn decide(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>) -> Decis
         .members
         .iter()
         .filter_map(|(node, incarnation)| {
-            let statement = statements.get(node).filter(|s| s.incarnation == *incarnation)?;
+            let is_same =
+                |s: &&Statement| s.incarnation == *incarnation || canary!(BelievesTheReborn);
+            let statement = statements.get(node).filter(is_same)?;
             Some(Progress::of(statement)).filter(|progress| progress.lineage.is_some())
         })
         .collect();

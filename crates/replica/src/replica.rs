@@ -17,7 +17,7 @@ use crate::transfer::Piece;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Instant, NodeId, NodeSet};
+use quorba_base::{Instant, NodeId, NodeSet, canary};
 
 /// A regular view of the ordering layer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -223,6 +223,9 @@ impl Replica {
 
     /// Messages that do not count here.
     fn disregard(&mut self, messages: Vec<Delivered>) {
+        if canary!(LostStaysLost) {
+            return;
+        }
         let me = (self.here.node, self.here.incarnation);
         let mine = messages.into_iter().filter(|d| (d.origin, d.incarnation) == me);
         self.lost.extend(mine.map(|d| d.payload).filter(concerns_members));
@@ -254,7 +257,8 @@ impl Replica {
             }
         };
         let spoke = (delivered.origin, delivered.incarnation);
-        if hello.view != view.id || !view.members.contains(&spoke) {
+        let is_of_view = hello.view == view.id || canary!(TakesAnyHello);
+        if !is_of_view || !view.members.contains(&spoke) {
             return;
         }
         let statement = Statement { incarnation: delivered.incarnation, hello };

@@ -9,7 +9,7 @@ use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::NodeId;
+use quorba_base::{NodeId, canary};
 
 /// The most FT_REQUESTs that a group remembers; beyond it new ones are refused (NO_RESOURCES).
 pub(crate) const CLIENT_ENTRIES_MAX: usize = 100_000;
@@ -78,6 +78,7 @@ impl Retention {
                 }
                 Admission::Wait
             }
+            Some(Entry::Done { .. }) if canary!(ExecutesRepetitions) => Admission::Execute,
             Some(Entry::Done { reply }) => Admission::Answer(reply.clone()),
             None => {
                 if matches!(key, RequestKey::Client { .. }) {
@@ -165,6 +166,9 @@ impl Retention {
     /// Encodes what was known when `frozen` was made, with the replies that came since. What was
     /// forgotten meanwhile was answered for good: only that it was executed still matters.
     pub(crate) fn encode(&self, frozen: &Frozen, writer: &mut Writer) {
+        if canary!(RetentionStaysHome) {
+            return writer.u32(0);
+        }
         writer.u32(frozen.0.len() as u32);
         for (key, expiry, reply) in &frozen.0 {
             let now = match self.entries.get(key) {

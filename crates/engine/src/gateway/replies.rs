@@ -9,7 +9,7 @@ use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, Pending, Safety};
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::Instant;
+use quorba_base::{Instant, canary};
 use quorba_giop::Endian;
 use quorba_replica::{Availability, GroupId, RequestNumber};
 
@@ -44,7 +44,8 @@ impl Gateway {
 
     pub(super) fn release(&mut self, group: GroupId, number: RequestNumber) {
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
-        if pending.safety != Safety::Reached || pending.reply.is_none() {
+        let is_safe = pending.safety == Safety::Reached || canary!(RepliesBeforeHeld);
+        if !is_safe || pending.reply.is_none() {
             return;
         }
         let pending = self.forget(group, number).expect("just looked up");
@@ -127,7 +128,7 @@ impl Gateway {
         self.group(group).parked.retain(|parked| *parked != number);
         self.group(group).counters.refused += 1;
         if let Some(client) = pending.client {
-            let bytes = if pending.may_be_executed() {
+            let bytes = if pending.may_be_executed() && !canary!(RefusesWhatWasOrdered) {
                 answers::timed_out(&client)
             } else {
                 answers::unavailable(&client, available)

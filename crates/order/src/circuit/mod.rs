@@ -17,7 +17,7 @@ use crate::shared::Core;
 use crate::wire::{CommitToken, Data, GapRange, Token};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use quorba_base::{Duration, Instant, NODES_MAX, NodeId, NodeSet};
+use quorba_base::{Duration, Instant, NODES_MAX, NodeId, NodeSet, canary};
 
 /// Token loss is at least this many rotations.
 const LOSS_ROTATIONS: u32 = 8;
@@ -225,7 +225,9 @@ impl Circuit {
         let inserted = self.log.insert(seq, Held::from(data));
         match inserted {
             Inserted::New => {
-                self.learn(core.me(), self.log.aru());
+                let reported =
+                    if canary!(ReportsHighAsAru) { self.log.high() } else { self.log.aru() };
+                self.learn(core.me(), reported);
                 self.note_gap(core.now);
             }
             Inserted::Duplicate => core.counters.duplicates += 1,

@@ -9,7 +9,7 @@ use crate::shared::Core;
 use crate::wire::{Data, GapRange, Packet, RANGE_PACKETS_MAX, REQUESTS_MAX, Token};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use quorba_base::{Duration, NodeSet};
+use quorba_base::{Duration, NodeSet, canary};
 
 /// Longer rotations count as this long (µs).
 const ROTATION_US_MAX: u128 = 100_000_000;
@@ -19,7 +19,9 @@ const ROTATION_FADE_US: u64 = 2_000_000;
 impl Circuit {
     /// Whether `token` is this ring's and newer than any seen. If so, learns what it says.
     pub(crate) fn take_token(&mut self, core: &mut Core, token: &Token) -> bool {
-        if token.ring != self.ring || token.members != self.members || token.hop <= self.last_hop {
+        let newest = self.last_hop - u64::from(canary!(TakesOldTokens) && self.last_hop > 1) * 2;
+        let is_old = token.hop <= newest;
+        if token.ring != self.ring || token.members != self.members || is_old {
             return false;
         }
         self.last_hop = token.hop;

@@ -13,7 +13,7 @@ use crate::seal::Accepted;
 use crate::shared::Core;
 use crate::wire::{CommitToken, Data, Greeting, Join, Packet, Token};
 use alloc::boxed::Box;
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::{NodeId, NodeSet, canary};
 
 impl Ring {
     pub(super) fn dispatch(&mut self, accepted: &Accepted, packet: Packet) {
@@ -141,7 +141,8 @@ impl Ring {
             return self.on_dead(from, LeaveReason::Departed, GatherReason::Departed(from));
         }
         self.core.ring_seq_seen = self.core.ring_seq_seen.max(join.ring_seq);
-        let stale = join.ring_seq < self.core.memory(from).ring_seq_floor;
+        let floor = self.core.memory(from).ring_seq_floor;
+        let stale = join.ring_seq < floor && !canary!(HeedsStaleJoins);
         let excludes_me = join.fail.contains(self.core.me());
         let boot = self.core.sessions.incarnation(from);
         let react = match self.state.as_ref().expect("a ring is always in a state") {
@@ -185,7 +186,7 @@ impl Ring {
         let me = self.core.me();
         match self.state.take().expect("a ring is always in a state") {
             State::Gather(gather) => {
-                let fresh = token.ring.seq > self.core.ring_seq
+                let fresh = (token.ring.seq > self.core.ring_seq || canary!(TakesStaleCommit))
                     && token.members == gather.target()
                     && token.members.contains(me)
                     && token.state_of(me).is_none()

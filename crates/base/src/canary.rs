@@ -1,0 +1,122 @@
+//! Classic bugs that can be planted, to show that the simulator finds such.
+//!
+//! What it is not: part of any build but the simulator's own test of its checkers. Without the
+//! feature `canaries`, which nothing enables by default, this module does not exist and
+//! [`canary!`](crate::canary) is the constant `false`. Invariant: at most one is planted.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+macro_rules! bugs {
+    ($($(#[$doc:meta])+ $bug:ident,)+) => {
+        /// One bug. Each is a mistake that somebody made once, here or elsewhere.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Canary {
+            $($(#[$doc])+ $bug,)+
+        }
+
+        impl Canary {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$bug,)+];
+        }
+    };
+}
+
+bugs! {
+    // -- order: packets and tokens --
+    /// A missing packet is skipped at delivery.
+    DeliversAcrossGap,
+    /// A safe message is delivered as soon as an agreed one would be.
+    SafeIsOnlyAgreed,
+    /// A node reports the highest packet that it has, gaps or not.
+    ReportsHighAsAru,
+    /// A node acknowledges a packet although it lacks one before it.
+    AcknowledgesAcrossGap,
+    /// A token that comes once more is taken for a new one.
+    TakesOldTokens,
+    /// The token that rests here stays here when it is passed on.
+    KeepsRestingToken,
+    /// Packets are forgotten when they are delivered here, not when all have them.
+    ForgetsUnstable,
+    /// A message is called held when all of a majority but one have it.
+    HeldWithoutMajority,
+    // -- order: membership and recovery --
+    /// A node that said it has everything forgets that when recovery fails.
+    ForgetsObligation,
+    /// What is left of the old ring is dropped at the installation.
+    DropsRestOfOldRing,
+    /// Behind a gap the messages of everybody are delivered.
+    DeliversBehindGapFromAll,
+    /// Members of other old rings count as moving together.
+    MovesWithStrangers,
+    /// A restarted member counts as moving together.
+    MovesWithTheReborn,
+    /// What others lack of the old ring is not sent to them.
+    RecoversNothing,
+    /// The new ring is installed before everyone has what was recovered.
+    InstallsTooEarly,
+    /// Safe messages of the old ring are delivered as if all had them.
+    SafeRestIsRegular,
+    /// A commit token of an earlier attempt is accepted.
+    TakesStaleCommit,
+    /// A commit token that names an unknown boot is accepted.
+    TakesUnknownBoots,
+    /// A Join from before the sender was in this ring starts a new one.
+    HeedsStaleJoins,
+    /// Ring numbers are not written to the disk.
+    ForgetsRingNumbers,
+    /// A message that was sent in part goes on in the new ring.
+    ResumesPartialMessage,
+    // -- replica --
+    /// What was executed is not told to a member that joins.
+    RetentionStaysHome,
+    /// What was executed is noted for a joiner when its state is taken, not when it joined.
+    FreezesLate,
+    /// Requests expire by the clock of whatever gateway speaks.
+    ExpiresByAnyClock,
+    /// A joiner leaves out the first request behind its state.
+    ReplaysOffByOne,
+    /// The state is taken before the requests that were delivered before.
+    CaptureOvertakes,
+    /// A repeated request is executed again.
+    ExecutesRepetitions,
+    /// A client's own name for its request is ignored.
+    IgnoresClientNames,
+    /// At a view change everything that was executed is forgotten.
+    ForgetsAtTakeover,
+    /// Two boots of a gateway use the same names for requests.
+    ReusesNamesAfterBoot,
+    /// Half of the nodes are called a majority.
+    HalfIsMajority,
+    /// The oldest primary component that somebody remembers decides, not the last one.
+    OldestComponentDecides,
+    /// A restarted node is believed to remember.
+    BelievesTheReborn,
+    /// A hello of any view counts for this one.
+    TakesAnyHello,
+    /// A member that lacks the last requests is let in.
+    AdmitsStaleMember,
+    /// A member says that it has executed everything while it still executes.
+    ClaimsWhileBusy,
+    /// The late result of an abandoned call counts.
+    AbandonedCallCounts,
+    /// Messages that did not count are not sent again.
+    LostStaysLost,
+    // -- engine --
+    /// A reply is released before a majority holds its request.
+    RepliesBeforeHeld,
+    /// A call is refused as not executed although it was ordered.
+    RefusesWhatWasOrdered,
+}
+
+static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Plants a bug in every node of this process, or none.
+pub fn plant(canary: Option<Canary>) {
+    PLANTED.store(canary.map_or(usize::MAX, |canary| canary as usize), Ordering::Relaxed);
+}
+
+/// Whether this bug is planted.
+#[must_use]
+pub fn is_planted(canary: Canary) -> bool {
+    PLANTED.load(Ordering::Relaxed) == canary as usize
+}
