@@ -30,6 +30,7 @@ const ROOMS: &[Room] = &[
     room("base", &[], &[]),
     room("giop", &["base"], &[]),
     room("order", &["base"], &[]),
+    room("groups", &["base", "order"], &[]),
     room("replica", &["base", "giop"], &[]),
     room("engine", &["base", "giop", "order", "replica"], &[]),
     room("orb", &["giop"], &[]),

@@ -1,5 +1,4 @@
 //! A small deterministic network around real rings: virtual time, seeded faults, and checkers.
-
 //!
 //! What it is not: the simulator of whole nodes; it knows only this crate.
 //!
@@ -277,23 +276,38 @@ impl Net {
         self.running[index].as_ref().expect("node is up").ring.snapshot()
     }
 
+    /// Which life runs there.
+    pub fn life_number(&self, index: usize) -> Option<usize> {
+        self.running[index].as_ref().map(|running| running.life)
+    }
+
     pub fn life(&self, index: usize) -> &Life {
         &self.lives[self.running[index].as_ref().expect("node is up").life]
     }
 
     pub fn submit(&mut self, index: usize, bytes: usize, guarantee: Guarantee) -> Option<Ticket> {
-        let now = self.now;
         let life = self.running[index].as_ref()?.life;
-        if self.is_paused(index) {
-            return None;
-        }
         let number = self.lives[life].submitted.len() as u64 + 1;
         let mut payload = vec![number as u8; bytes];
         for (slot, byte) in payload.iter_mut().zip(number.to_be_bytes()) {
             *slot = byte;
         }
-        let payload = Bytes::from(payload);
+        self.submit_payload(index, payload.into(), guarantee)
+    }
+
+    pub fn submit_payload(
+        &mut self,
+        index: usize,
+        payload: Bytes,
+        guarantee: Guarantee,
+    ) -> Option<Ticket> {
+        let now = self.now;
+        let life = self.running[index].as_ref()?.life;
+        if self.is_paused(index) {
+            return None;
+        }
         let ticket = self.ring(index).submit(now, payload.clone(), guarantee).ok()?;
+        let number = self.lives[life].submitted.len() as u64 + 1;
         assert_eq!(ticket.0, number, "tickets count up by one");
         self.lives[life].submitted.push((payload, guarantee));
         Some(ticket)
