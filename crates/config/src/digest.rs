@@ -13,7 +13,7 @@ use std::fmt::Write;
 use crate::domain::{Domain, Group, Node};
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -36,9 +36,11 @@ impl Domain {
         line(
             &mut text,
             format_args!(
-                "ring encrypt={} accelerated={} token_loss_ms={:?} datagram={} multicast={}",
+                "ring encrypt={} accelerated={} rests={} token_loss_ms={:?} datagram={} \
+                 multicast={}",
                 ring.encrypt,
                 ring.accelerated,
+                ring.token_rests,
                 ring.token_loss.map(|time| time.as_millis()),
                 ring.datagram_bytes_max,
                 ring.multicast
@@ -92,8 +94,10 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
     line(
         text,
         format_args!(
-            " ack={} retention_ms={} wait_ms={} total_loss={}",
+            " ack={} reply={} replier={:?} retention_ms={} wait_ms={} total_loss={}",
             group.ack.as_str(),
+            group.reply.as_str(),
+            group.replier.and_then(|id| domain.node(id)).map(|node| node.name.as_str()),
             group.reply_retention.as_millis(),
             group.unavailable_wait.as_millis(),
             group.on_total_loss.as_str()

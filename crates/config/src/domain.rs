@@ -70,6 +70,9 @@ pub struct Ring {
     pub encrypt: bool,
     /// Whether the token is passed on before the multicast is finished. Default: yes.
     pub accelerated: bool,
+    /// Whether the token rests while nobody needs it. Default: yes; `false` lets it circulate all
+    /// the time, as the papers' does, and keeps every node busy: for experiments.
+    pub token_rests: bool,
     /// Silence after which the token is lost; `None`: derived from the measured rotation.
     pub token_loss: Option<Duration>,
     /// The largest datagram sent, in bytes of UDP payload. Default: 1400, or 60000 where every
@@ -229,6 +232,11 @@ pub struct Group {
     pub type_id: Option<String>,
     /// When a reply may be released.
     pub ack: Ack,
+    /// How a reply comes to the gateway of its client.
+    pub reply: Reply,
+    /// The member that replies while it is in, and in whose absence the next one in ring order
+    /// does. `None`: whom [`Group::reply`] says.
+    pub replier: Option<NodeId>,
     /// How long a reply is kept for repeated requests: 5 min.
     pub reply_retention: Duration,
     /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.
@@ -291,6 +299,27 @@ impl Ack {
             Self::Majority => "majority",
             Self::Safe => "safe",
             Self::Agreed => "agreed",
+        }
+    }
+}
+
+/// How a reply comes to the gateway of its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The member nearest to the gateway replies: at once if it is on the gateway's node.
+    Direct,
+    /// Through the total order, whoever replies. Every member does, unless one is named as
+    /// [`Group::replier`]; the gateway takes the first (Zhao02). For experiments.
+    Ordered,
+}
+
+impl Reply {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Ordered => "ordered",
         }
     }
 }

@@ -27,7 +27,7 @@ use std::path::Path;
 pub use codes::{CODES, Code, CodeText};
 pub use domain::{
     Ack, Backend, Domain, Endpoint, Group, Host, Limits, Multicast, Node, OnTotalLoss,
-    RESTART_BACKOFF_MAX, Ring, ServerCommand, Style,
+    RESTART_BACKOFF_MAX, Reply, Ring, ServerCommand, Style,
 };
 pub use key::{DomainKey, KEY_BYTES, KeyError};
 pub use problem::{Problem, Report};

@@ -158,6 +158,7 @@ fn read_ring(section: Section<'_>, drafts: &[NodeDraft]) -> Ring {
     let ring = Ring {
         encrypt: section.boolean_or("encrypt", true),
         accelerated: section.boolean_or("accelerated", true),
+        token_rests: section.boolean_or("token_rests", true),
         token_loss: token_loss.map(|at| std::time::Duration::from_millis(at.value)),
         datagram_bytes_max: section.number_or(
             "datagram_bytes_max",

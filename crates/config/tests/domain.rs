@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{
-    Ack, Backend, Domain, DomainKey, Endpoint, Host, KeyError, Multicast, OnTotalLoss, Style,
-    Values, check_text,
+    Ack, Backend, Domain, DomainKey, Endpoint, Host, KeyError, Multicast, OnTotalLoss, Reply,
+    Style, Values, check_text,
 };
 
 const FULL: &str = r#"
@@ -19,6 +19,7 @@ key_file = "domain.key"
 [ring]
 encrypt = false
 accelerated = false
+token_rests = false
 token_loss_ms = 250
 datagram_bytes_max = 8900
 multicast = "239.1.2.3:4701"
@@ -53,6 +54,8 @@ state_object = "ba%6ek/%00"
 object_key = "bank"
 type_id = "IDL:Bank/Ledger:1.0"
 ack = "safe"
+reply = "ordered"
+replier = "mid"
 reply_retention_ms = 1
 unavailable_wait_ms = 2
 server_reply_ms = 30
@@ -82,7 +85,7 @@ fn every_key_arrives() {
     let domain = domain(FULL);
     assert_eq!(domain.id, "plant-a");
     let ring = &domain.ring;
-    assert!(!ring.encrypt && !ring.accelerated);
+    assert!(!ring.encrypt && !ring.accelerated && !ring.token_rests);
     assert_eq!(ring.token_loss, Some(Duration::from_millis(250)));
     assert_eq!(ring.datagram_bytes_max, 8900);
     assert_eq!(ring.multicast, Multicast::Group("239.1.2.3:4701".parse().expect("an address")));
@@ -95,6 +98,7 @@ fn every_key_arrives() {
     assert_eq!((limits.requests_pending_per_connection, limits.requests_pending), (7, 70));
     let bank = domain.group("bank").expect("the group");
     assert_eq!((bank.style, bank.listen, bank.ack), (Style::Active, 5000, Ack::Safe));
+    assert_eq!((bank.reply, bank.replier), (Reply::Ordered, domain.node_id("mid")));
     assert_eq!(bank.state_object.as_deref(), Some(b"bank/\0".as_slice()));
     assert_eq!(bank.object_key.as_deref(), Some(b"bank".as_slice()));
     assert_eq!(bank.type_id.as_deref(), Some("IDL:Bank/Ledger:1.0"));
@@ -203,7 +207,10 @@ fn digest_sees_what_must_be_equal_and_only_that() {
         ("listen = 5001", "listen = 5002"),
         ("[\"mid\", \"zeta\"]", "[\"mid\", \"alpha\"]"),
         ("ba%6ek", "bonk"),
+        ("token_rests = false", "token_rests = true"),
         ("ack = \"safe\"", "ack = \"agreed\""),
+        ("reply = \"ordered\"", "reply = \"direct\""),
+        ("replier = \"mid\"", "replier = \"zeta\""),
         ("reply_retention_ms = 1", "reply_retention_ms = 2"),
         ("on_total_loss = \"fresh\"", "on_total_loss = \"stop\""),
     ] {
@@ -228,7 +235,7 @@ fn digest_sees_what_must_be_equal_and_only_that() {
 #[test]
 fn digest_is_stable_over_versions_of_this_program() {
     // A changed number means that running domains refuse the new version: raise FORMAT knowingly.
-    assert_eq!(format!("{:016x}", domain(FULL).digest()), "39a80b8d1582898e");
+    assert_eq!(format!("{:016x}", domain(FULL).digest()), "f61f9013963a0b4d");
 }
 
 #[test]

@@ -70,6 +70,10 @@ golden! {
     out_of_range: with("listen = 5000", "listen = 70000\nserver_reply_ms = -1");
     number_far_out_of_range: with("listen = 5000", "listen = 99999999999999999999999999999999999");
     unknown_value: with("listen = 5000", "listen = 5000\nack = \"majorty\"");
+    replier_is_no_member: with(
+        "members = [\"n1\", \"n2\", \"n3\"]",
+        "members = [\"n1\", \"n2\"]\nreplier = \"n3\""
+    );
     style_of_another_version: with("listen = 5000", "listen = 5000\nstyle = \"warm-passive\"");
     multicast_unusable: and("[ring]\nmulticast = \"10.0.0.1:4701\"\n");
     bad_names: with("[node.n2]", "[node.\"n 2/../x\"]");

@@ -4,9 +4,9 @@
 
 use crate::boot::BootFile;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Ack, Backend, Domain, Group, OnTotalLoss};
+use quorba_config::{Ack, Backend, Domain, Group, OnTotalLoss, Reply};
 use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Timing};
-use quorba_engine::replica::{Ack as ReplicaAck, GroupConfig, TotalLoss};
+use quorba_engine::replica::{Ack as ReplicaAck, GroupConfig, ReplyPath, TotalLoss};
 use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -36,6 +36,9 @@ pub(crate) fn node_config(
 
 fn order_config(domain: &Domain, me: NodeId) -> OrderConfig {
     let mut timing = Timing::default();
+    if !domain.ring.token_rests {
+        timing.rest_max = Duration::ZERO;
+    }
     if let Some(token_loss) = domain.ring.token_loss {
         timing.token_loss_min = token_loss;
         timing.token_loss_max = timing.token_loss_max.max(token_loss);
@@ -63,6 +66,11 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
                 Ack::Safe => ReplicaAck::Safe,
                 Ack::Agreed => ReplicaAck::Agreed,
             },
+            reply: match group.reply {
+                Reply::Direct => ReplyPath::Direct,
+                Reply::Ordered => ReplyPath::Ordered,
+            },
+            replier: group.replier,
             on_total_loss: match group.on_total_loss {
                 OnTotalLoss::Stop => TotalLoss::Stop,
                 OnTotalLoss::Fresh => TotalLoss::Fresh,

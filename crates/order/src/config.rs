@@ -84,6 +84,7 @@ pub struct Timing {
     /// Time between repeated Joins.
     pub join_interval: Duration,
     /// Longest rest of the token before it goes round to collect what everyone has received.
+    /// Zero: it never rests but circulates all the time, as Amir95's does, whatever that costs.
     pub rest_max: Duration,
     /// How long the resting holder waits for asked acknowledgements before it rotates the token.
     pub ack_wait: Duration,

@@ -47,5 +47,5 @@ pub use output::{
 };
 pub use ring::Ring;
 pub use seal::SEAL_BYTES;
-pub use snapshot::{Counters, Protection, Snapshot, StateName};
+pub use snapshot::{Counters, Progress, Protection, Snapshot, StateName};
 pub use wire::InvalidDatagram;

@@ -71,6 +71,16 @@ impl Queue {
         self.waiting_bytes
     }
 
+    /// The last message that was taken in.
+    pub(crate) const fn submitted(&self) -> Ticket {
+        Ticket(self.last_ticket)
+    }
+
+    /// The last message that is wholly in packets.
+    pub(crate) fn numbered(&self) -> Ticket {
+        self.waiting.front().map_or(self.submitted(), |front| Ticket(front.ticket.0 - 1))
+    }
+
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.len()
     }

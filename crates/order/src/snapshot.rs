@@ -63,6 +63,17 @@ pub enum Protection {
     NoneAtAll,
 }
 
+/// How far the ring has come: what a measurement of its delays is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Visits of the token since the boot.
+    pub token_visits: u64,
+    /// The last message that was submitted here.
+    pub submitted: Ticket,
+    /// The last message of this node that is wholly in packets, which leave at once.
+    pub numbered: Ticket,
+}
+
 /// A look at the ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {

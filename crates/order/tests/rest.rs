@@ -110,6 +110,50 @@ fn an_idle_ring_rotates_at_most_forty_times_a_second_and_does_nothing_else() {
 }
 
 #[test]
+fn a_token_that_never_rests_circulates_and_nobody_asks_for_it() {
+    let mut net = Net::with_config(4, 3, |_, config| {
+        config.timing.presence_min = ms(1000);
+        config.timing.rest_max = ms(0);
+    });
+    net.faults = Faults { delay_us: (100, 100), ..Faults::default() };
+    assert!(net.run_till(ms(1000), Net::is_whole));
+    net.run_for(ms(50));
+    let before = net.snapshot(2).counters;
+    net.run_for(ms(40));
+    let visits = net.snapshot(2).counters.token_visits - before.token_visits;
+    assert!((95..=105).contains(&visits), "{visits} rotations of 400 µs in 40 ms");
+    for _ in 0..20 {
+        net.send(1, 1000, Guarantee::Agreed);
+        net.send(3, 1000, Guarantee::Safe);
+        net.run_for(us(730));
+    }
+    net.run_for(ms(10));
+    check::settled(&net);
+    for index in 0..4 {
+        let snapshot = net.snapshot(index);
+        assert_eq!(net.delivered(index).len(), 40);
+        assert!(!snapshot.has_token, "it rests nowhere");
+        let counters = snapshot.counters;
+        assert_eq!((counters.token_requests, counters.token_resent, counters.gathers), (0, 0, 1));
+    }
+}
+
+#[test]
+fn progress_tells_what_was_submitted_and_what_is_on_its_way() {
+    let mut net = calm(3);
+    let holder = just_rested(&mut net);
+    let sender = (holder + 1) % 3;
+    let before = net.progress(sender);
+    net.send(sender, 100, Guarantee::Agreed);
+    let asked = net.progress(sender);
+    assert_eq!((asked.submitted.0, asked.numbered), (before.submitted.0 + 1, before.numbered));
+    net.run_for(us(250));
+    let sent = net.progress(sender);
+    assert_eq!(sent.numbered, asked.submitted);
+    assert_eq!(sent.token_visits, before.token_visits + 1);
+}
+
+#[test]
 fn requesters_in_turns_do_not_starve_the_third() {
     let mut net = calm(3);
     for _ in 0..400 {

@@ -15,6 +15,16 @@ pub enum Ack {
     Agreed,
 }
 
+/// How a reply comes to the gateway of its client.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplyPath {
+    /// The member nearest to the gateway replies; on the gateway's own node without a message.
+    Direct,
+    /// Every reply is an ordered message, and every member sends one: the gateway takes the first
+    /// (Zhao02). With [`GroupConfig::replier`], only that member does.
+    Ordered,
+}
+
 /// What to do when no member of a group is left that knows the group's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TotalLoss {
@@ -35,6 +45,10 @@ pub struct GroupConfig {
     pub foreign: bool,
     /// When replies are released.
     pub ack: Ack,
+    /// The way of replies.
+    pub reply: ReplyPath,
+    /// The member that replies while it is in; else the next one in ring order does.
+    pub replier: Option<NodeId>,
     /// What happens when all members' state is lost.
     pub on_total_loss: TotalLoss,
     /// How long the group waits for its configured members before it opens without them.

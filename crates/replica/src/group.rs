@@ -3,7 +3,7 @@
 //! Invariant: the table changes in `deliver_*` and `decided` only; what the local server does can
 //! only lead to messages, never to a change of the table.
 
-use crate::config::GroupConfig;
+use crate::config::{GroupConfig, ReplyPath};
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
@@ -199,6 +199,23 @@ impl Group {
         let expiration = request.ft.as_ref().map_or(0, |ft| ft.expiration);
         let asked = expiration.saturating_sub(request.stamp);
         self.table.clock.time().saturating_add(asked.clamp(ticks, RETENTION_TICKS_MAX))
+    }
+
+    /// A reply of the member at `origin` to a request of a gateway. It counts only while the member
+    /// is in: what one that fell behind has executed, the group may have ordered otherwise since.
+    pub(crate) fn deliver_reply(
+        &self,
+        origin: NodeId,
+        to: GatewayKey,
+        giop: Bytes,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let mine = to.node == here.node && to.incarnation == here.incarnation;
+        if mine && self.table.in_set().contains(origin) {
+            let giop = Some(giop);
+            out.push_back(Output::Reply { group: self.id, number: to.number, giop });
+        }
     }
 
     pub(crate) fn deliver_join(
@@ -407,10 +424,10 @@ impl Group {
     /// Sends a reply to the gateways that this member answers; the others are another's to answer.
     fn answer(&self, waiters: &[GatewayKey], reply: Option<Bytes>, here: Here, out: &mut Outbox) {
         for to in waiters {
-            if self.table.replier(to.node) != Some(here.node) {
+            if !self.table.repliers(&self.config, to.node).contains(here.node) {
                 continue;
             }
-            if to.node == here.node {
+            if to.node == here.node && self.config.reply == ReplyPath::Direct {
                 if to.incarnation == here.incarnation {
                     let giop = reply.clone();
                     out.push_back(Output::Reply { group: self.id, number: to.number, giop });
@@ -433,7 +450,8 @@ impl Group {
             self.open_at = None;
             out.push_back(Output::Event(Event::Opened { group: self.id }));
         }
-        if self.table.replier(here.node) != before.replier(here.node) {
+        let repliers = |table: &GroupTable| table.repliers(&self.config, here.node);
+        if repliers(&self.table) != repliers(before) {
             out.push_back(Output::Resubmit { group: Some(self.id) });
         }
         let Some(member) = &mut self.member else { return };

@@ -37,7 +37,7 @@ mod table;
 mod transfer;
 mod wire;
 
-pub use config::{Ack, GroupConfig, ReplicaConfig, TotalLoss};
+pub use config::{Ack, GroupConfig, ReplicaConfig, ReplyPath, TotalLoss};
 pub use envelope::{FtRequest, RequestEnvelope};
 pub use group::GroupSnapshot;
 pub use hello::{Hello, Lineage};

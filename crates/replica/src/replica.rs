@@ -400,10 +400,7 @@ impl Replica {
                 group.deliver_request(origin, incarnation, request, here, out);
             }
             Envelope::Reply { to, giop, .. } => {
-                if to.node == here.node && to.incarnation == here.incarnation {
-                    let giop = Some(giop);
-                    out.push_back(Output::Reply { group: id, number: to.number, giop });
-                }
+                group.deliver_reply(origin, to, giop, here, out);
             }
             Envelope::Join { attempt, claim, .. } => {
                 group.deliver_join(now, origin, attempt, claim, here, out);

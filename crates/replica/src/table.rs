@@ -5,7 +5,7 @@
 //! position of the order.
 
 use crate::clock::OrderedClock;
-use crate::config::{GroupConfig, TotalLoss};
+use crate::config::{GroupConfig, ReplyPath, TotalLoss};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
@@ -161,11 +161,19 @@ impl GroupTable {
             .collect()
     }
 
-    /// The member that answers requests of the gateway on `gateway`: the one on the same node if
-    /// it is in, so that the reply needs no second hop, else the next one in ring order.
-    pub(crate) fn replier(&self, gateway: NodeId) -> Option<NodeId> {
+    /// The members that answer requests of the gateway on `gateway`. Unless all do: the named one,
+    /// or the one on the same node, so that the reply needs no second hop; and if that one is not
+    /// in, the next one in ring order.
+    pub(crate) fn repliers(&self, config: &GroupConfig, gateway: NodeId) -> NodeSet {
         let members = self.in_set();
-        if members.contains(gateway) { Some(gateway) } else { members.successor(gateway) }
+        let first = match (config.replier, config.reply) {
+            (Some(named), _) => named,
+            (None, ReplyPath::Direct) => gateway,
+            (None, ReplyPath::Ordered) => return members,
+        };
+        let next = || members.successor(first);
+        let one = if members.contains(first) { Some(first) } else { next() };
+        one.into_iter().collect()
     }
 
     /// A member asks to come in; its server's state is what `claim` says (`None`: unknown).

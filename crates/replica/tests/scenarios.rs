@@ -2,9 +2,9 @@
 
 mod cluster;
 
-use cluster::{Cluster, GROUP};
+use cluster::{Cluster, GROUP, Plan};
 use quorba_base::Duration;
-use quorba_replica::{Availability, DownReason, PrimaryStatus};
+use quorba_replica::{Availability, DownReason, PrimaryStatus, ReplyPath};
 
 #[test]
 fn every_member_executes_and_the_one_next_to_the_client_answers() {
@@ -92,6 +92,92 @@ fn when_the_replier_dies_the_next_member_answers_the_repetition() {
     c.settle();
     assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
     assert_eq!(c.executed(1), ["a"]);
+}
+
+fn ordered(replier: Option<usize>) -> Plan {
+    Plan { reply: ReplyPath::Ordered, replier, ..Plan::plain(true) }
+}
+
+#[test]
+fn ordered_replies_come_from_every_member_in_messages() {
+    let mut c = Cluster::whole_planned(ordered(None));
+    c.request(0, 1, "a");
+    let request = c.order.pop_front().expect("the request");
+    c.deliver_one(&request);
+    assert!(c.order.is_empty() && c.nodes[0].replies.is_empty());
+    c.settle();
+    // The gateway takes the first; this stage shows all three.
+    assert_eq!(c.nodes[0].replies, [(); 3].map(|()| (1, "a is number 1".into())));
+    assert!(c.nodes[1].replies.is_empty() && c.nodes[2].replies.is_empty());
+    // Whoever is lost without having replied is made up for by the others.
+    for node in &mut c.nodes {
+        node.server.as_mut().unwrap().held = true;
+    }
+    c.request(0, 2, "b");
+    c.settle();
+    c.crash(0);
+    c.crash(1);
+    c.nodes[2].server.as_mut().unwrap().held = false;
+    c.settle();
+    assert_eq!(c.executed(2), ["a", "b"]);
+}
+
+#[test]
+fn a_named_replier_answers_alone_until_it_is_gone() {
+    let mut c = Cluster::whole_planned(ordered(Some(1)));
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
+    c.nodes[1].server.as_mut().unwrap().held = true;
+    c.request(0, 2, "b");
+    c.settle();
+    assert_eq!(c.nodes[0].replies.len(), 1, "nobody else answers: {:?}", c.nodes[0].replies);
+    let before = c.nodes[0].resubmits;
+    c.crash(1);
+    c.install(&[0, 2]);
+    c.settle();
+    assert!(c.nodes[0].resubmits > before, "the gateway is told to repeat");
+    c.request(0, 2, "b");
+    c.settle();
+    assert_eq!(c.nodes[0].replies[1..], [(2, "b is number 2".into())], "the next one answers");
+    assert_eq!(c.executed(2), ["a", "b"], "nothing is executed twice");
+    c.restart(1);
+    c.install(&[0, 1, 2]);
+    c.start_server(1);
+    c.settle();
+    c.request(0, 3, "c");
+    c.settle();
+    assert_eq!(c.nodes[0].replies[2..], [(3, "c is number 3".into())], "one reply, of one member");
+    assert_eq!(c.executed(1), ["a", "b", "c"]);
+}
+
+#[test]
+fn a_named_replier_answers_directly_where_it_is() {
+    let replier = Some(2);
+    let mut c = Cluster::whole_planned(Plan { replier, ..Plan::plain(true) });
+    c.request(2, 1, "a");
+    let request = c.order.pop_front().expect("the request");
+    c.deliver_one(&request);
+    c.settle();
+    assert_eq!(c.nodes[2].replies, [(1, "a is number 1".into())]);
+    c.request(0, 1, "b");
+    c.settle();
+    assert_eq!(c.nodes[0].replies, [(1, "b is number 2".into())]);
+}
+
+#[test]
+fn the_reply_of_a_member_that_is_not_in_any_more_does_not_count() {
+    let mut c = Cluster::whole_planned(ordered(None));
+    c.nodes[1].server.as_mut().unwrap().held = true;
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[0].replies.len(), 2);
+    c.install(&[0, 2]);
+    c.settle();
+    // It was left out without having noticed, and what it says arrives later.
+    c.nodes[1].server.as_mut().unwrap().held = false;
+    c.settle();
+    assert_eq!(c.nodes[0].replies.len(), 2);
 }
 
 #[test]

@@ -11,7 +11,9 @@ use crate::world::{World, ms, node_id, us};
 use bytes::BytesMut;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Timing};
-use quorba_engine::replica::{Ack, DownReason, GroupConfig, GroupId, PrimaryStatus, TotalLoss};
+use quorba_engine::replica::{
+    Ack, DownReason, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
+};
 use quorba_engine::{ConnectionId, GatewayLimits, GroupSettings, Node, NodeConfig, Output};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -345,6 +347,8 @@ fn settings(group: &GroupPlan, unavailable_wait_ms: u64) -> GroupSettings {
                 AckPlan::Safe => Ack::Safe,
             },
             foreign: group.foreign,
+            reply: ReplyPath::Direct,
+            replier: None,
             on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),

@@ -5,7 +5,7 @@ use toml::de::DeValue;
 
 use super::node::{NodeDraft, parse_host};
 use crate::codes::Code;
-use crate::domain::{Ack, Backend, Endpoint, Group, OnTotalLoss, ServerCommand, Style};
+use crate::domain::{Ack, Backend, Endpoint, Group, OnTotalLoss, Reply, ServerCommand, Style};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::template::{PLACEHOLDERS, Placeholder, Template, TemplateError};
@@ -40,6 +40,7 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft]) -> GroupDraf
     let members = read_members(section, nodes);
     let styles = [("active", Style::Active)];
     let acks = [("majority", Ack::Majority), ("safe", Ack::Safe), ("agreed", Ack::Agreed)];
+    let replies = [("direct", Reply::Direct), ("ordered", Reply::Ordered)];
     let losses = [("stop", OnTotalLoss::Stop), ("fresh", OnTotalLoss::Fresh)];
     let group = Group {
         name: name.to_owned(),
@@ -51,6 +52,8 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft]) -> GroupDraf
         object_key: object_key(section, "object_key"),
         type_id: section.text("type_id").and_then(|at| type_id(section, &at)),
         ack: section.word_or("ack", &acks, &[], Ack::Majority),
+        reply: section.word_or("reply", &replies, &[], Reply::Direct),
+        replier: read_replier(section, nodes, members),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
         unavailable_wait: section.millis_or("unavailable_wait_ms", 0..=3_600_000, 3_000),
         server_reply: section.millis_or("server_reply_ms", 10..=86_400_000, 30_000),
@@ -100,6 +103,28 @@ fn read_members(section: &Section<'_>, nodes: &[NodeDraft]) -> NodeSet {
         members.insert(node);
     }
     members
+}
+
+fn read_replier(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet) -> Option<NodeId> {
+    let name = section.text("replier")?;
+    let node = find_node(section, nodes, "replier", &name)?;
+    refuse_outsider(section, "replier", members, node, name)
+}
+
+/// A key that names a node must name a member; if the members could not be read, that is enough.
+fn refuse_outsider(
+    section: &Section<'_>,
+    key: &str,
+    members: NodeSet,
+    node: NodeId,
+    name: At<&str>,
+) -> Option<NodeId> {
+    if members.is_empty() || members.contains(node) {
+        return Some(node);
+    }
+    let message = format!("{key} names {}, which is no member", name.value);
+    section.problems.add(Problem::at(Code::NoSuchNode, name.span, message));
+    None
 }
 
 fn find_node(
@@ -259,10 +284,7 @@ fn read_connect(
                 let at = At { value: text.as_ref(), span: value.span() };
                 let endpoint = endpoint(section, &at);
                 let (Some(node), Some(endpoint)) = (node, endpoint) else { continue };
-                if !members.is_empty() && !members.contains(node) {
-                    let message = format!("connect names {}, which is no member", name.value);
-                    section.problems.add(Problem::at(Code::NoSuchNode, name.span, message));
-                }
+                refuse_outsider(section, "connect", members, node, name);
                 servers.push((node, endpoint, value.span()));
             }
             missing_servers(section, value, nodes, members, table.len());

@@ -22,7 +22,8 @@ impl Gateway {
             self.forget(group, number);
             return;
         };
-        pending.reply = Some(giop);
+        // Of several members that reply the first counts.
+        pending.reply.get_or_insert(giop);
         self.release(group, number);
     }
 

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Timing};
 use quorba_engine::replica::{
-    Ack, ChannelId, GroupConfig, GroupId, PrimaryStatus, ServerCommand, TotalLoss,
+    Ack, ChannelId, GroupConfig, GroupId, PrimaryStatus, ReplyPath, ServerCommand, TotalLoss,
 };
 use quorba_engine::{
     CloseReason, ConnectionId, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
@@ -213,6 +213,8 @@ fn config(index: usize, count: usize, limits: GatewayLimits) -> NodeConfig {
         state_object: Some(Bytes::from_static(STATE_OBJECT)),
         foreign: false,
         ack: Ack::Majority,
+        reply: ReplyPath::Direct,
+        replier: None,
         on_total_loss: TotalLoss::Stop,
         open_after: Duration::from_secs(15),
         server_reply: Duration::from_secs(300),

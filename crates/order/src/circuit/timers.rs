@@ -11,7 +11,8 @@ use quorba_base::Instant;
 impl Circuit {
     /// Asks for the token if it is away and needed: to send, or to have a gap repeated.
     pub(crate) fn ask_for_token(&mut self, core: &mut Core, to_send: bool) {
-        if !matches!(self.place, Place::Away) {
+        // One that never rests comes by itself.
+        if !matches!(self.place, Place::Away) || core.config.timing.rest_max.is_zero() {
             return;
         }
         let due = match (to_send, self.gap_since) {

@@ -197,7 +197,8 @@ impl Circuit {
         // Where it may rest on its way, nothing is heard of it for as long.
         let returns = usize::from(token.hops_to_go) + 1 >= self.members.len();
         let busy = token.backlog > 0 || !token.requests.is_empty() || !token.recovering.is_empty();
-        let stays = !(circulates && (returns || busy));
+        let never_rests = core.config.timing.rest_max.is_zero();
+        let stays = !(circulates && (returns || busy || never_rests));
         let pause = if stays {
             core.config.timing.rest_max + core.config.timing.rest_max / 2
         } else {

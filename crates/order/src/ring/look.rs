@@ -4,10 +4,20 @@
 
 use super::{Ring, State};
 use crate::circuit::Place;
-use crate::snapshot::{Protection, Snapshot, StateName};
+use crate::snapshot::{Progress, Protection, Snapshot, StateName};
 use quorba_base::{Duration, NodeSet};
 
 impl Ring {
+    /// How far the ring has come; cheap enough to ask after every event.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        Progress {
+            token_visits: self.core.counters.token_visits,
+            submitted: self.core.queue.submitted(),
+            numbered: self.core.queue.numbered(),
+        }
+    }
+
     /// A look at everything, for people.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {

@@ -13,8 +13,8 @@ pub mod scenario;
 use bytes::{Bytes, BytesMut};
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_order::{
-    Boot, Config, Delivery, Destination, Guarantee, Output, Position, Ring, Snapshot, StateName,
-    Ticket, Timing, View,
+    Boot, Config, Delivery, Destination, Guarantee, Output, Position, Progress, Ring, Snapshot,
+    StateName, Ticket, Timing, View,
 };
 use std::collections::BTreeMap;
 
@@ -270,6 +270,10 @@ impl Net {
 
     pub fn ring(&mut self, index: usize) -> &mut Ring {
         &mut self.running[index].as_mut().expect("node is up").ring
+    }
+
+    pub fn progress(&self, index: usize) -> Progress {
+        self.running[index].as_ref().expect("node is up").ring.progress()
     }
 
     pub fn snapshot(&self, index: usize) -> Snapshot {

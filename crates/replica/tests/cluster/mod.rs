@@ -11,8 +11,8 @@ use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 use quorba_replica::{
     Ack, ChannelId, Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, MemberState,
-    Output, Replica, ReplicaConfig, ReplicaView, RequestEnvelope, RequestNumber, ServerCommand,
-    TotalLoss, ViewId,
+    Output, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber,
+    ServerCommand, TotalLoss, ViewId,
 };
 use std::collections::VecDeque;
 
@@ -47,8 +47,22 @@ pub struct Cluster {
     pub order: VecDeque<Delivered>,
     pub now: Instant,
     view: u64,
-    state_object: bool,
+    plan: Plan,
     members: Vec<usize>,
+}
+
+/// What the scenarios choose of the group's configuration.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub state_object: bool,
+    pub reply: ReplyPath,
+    pub replier: Option<usize>,
+}
+
+impl Plan {
+    pub fn plain(state_object: bool) -> Self {
+        Self { state_object, reply: ReplyPath::Direct, replier: None }
+    }
 }
 
 fn id(index: usize) -> NodeId {
@@ -57,20 +71,28 @@ fn id(index: usize) -> NodeId {
 
 impl Cluster {
     pub fn new(count: usize, state_object: bool) -> Self {
-        let nodes = (0..count).map(|index| Node::new(index, count, 1, state_object, false));
+        Self::planned(count, Plan::plain(state_object))
+    }
+
+    pub fn planned(count: usize, plan: Plan) -> Self {
+        let nodes = (0..count).map(|index| Node::new(index, count, 1, plan, false));
         Self {
             nodes: nodes.collect(),
             order: VecDeque::new(),
             now: Instant::ZERO,
             view: 0,
-            state_object,
+            plan,
             members: Vec::new(),
         }
     }
 
     /// A cluster of three whose group is whole and takes requests.
     pub fn whole(state_object: bool) -> Self {
-        let mut cluster = Self::new(3, state_object);
+        Self::whole_planned(Plan::plain(state_object))
+    }
+
+    pub fn whole_planned(plan: Plan) -> Self {
+        let mut cluster = Self::planned(3, plan);
         cluster.install(&[0, 1, 2]);
         for index in 0..3 {
             cluster.start_server(index);
@@ -151,7 +173,7 @@ impl Cluster {
     pub fn restart(&mut self, index: usize) {
         let incarnation = self.nodes[index].incarnation + 1000;
         let count = self.nodes.len();
-        self.nodes[index] = Node::new(index, count, incarnation, self.state_object, true);
+        self.nodes[index] = Node::new(index, count, incarnation, self.plan, true);
     }
 
     pub fn pass(&mut self, duration: Duration) {
@@ -294,19 +316,15 @@ impl Cluster {
 }
 
 impl Node {
-    fn new(
-        index: usize,
-        count: usize,
-        incarnation: u64,
-        state_object: bool,
-        bootstrapped: bool,
-    ) -> Self {
+    fn new(index: usize, count: usize, incarnation: u64, plan: Plan, bootstrapped: bool) -> Self {
         let nodes = NodeSet::first(count);
         let group = GroupConfig {
             members: nodes,
-            state_object: state_object.then(|| Bytes::from_static(b"log")),
+            state_object: plan.state_object.then(|| Bytes::from_static(b"log")),
             foreign: false,
             ack: Ack::Majority,
+            reply: plan.reply,
+            replier: plan.replier.map(id),
             on_total_loss: TotalLoss::Stop,
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(30),
