@@ -10,6 +10,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use crate::bench;
 use crate::examples::{self, Example};
 use crate::say::{Outcome, Steps};
 use crate::workspace;
@@ -26,7 +27,7 @@ enum Probe {
     File(&'static str),
 }
 
-const PACKAGES: [Package; 9] = [
+const PACKAGES: [Package; 15] = [
     Package { name: "g++", probe: Probe::Program("g++") },
     Package { name: "make", probe: Probe::Program("make") },
     Package { name: "omniidl", probe: Probe::Program("omniidl") },
@@ -38,6 +39,13 @@ const PACKAGES: [Package; 9] = [
     Package { name: "maven", probe: Probe::Program("mvn") },
     // ip, for the tests in network namespaces.
     Package { name: "iproute2", probe: Probe::Program("ip") },
+    // What the ring is measured against, and the libraries that the engine `corosync` is built on.
+    Package { name: "corosync", probe: Probe::Program("corosync") },
+    Package { name: "libcpg-dev", probe: Probe::File("/usr/include/corosync/cpg.h") },
+    Package { name: "libcfg-dev", probe: Probe::File("/usr/include/corosync/cfg.h") },
+    Package { name: "libcmap-dev", probe: Probe::File("/usr/include/corosync/cmap.h") },
+    Package { name: "libquorum-dev", probe: Probe::File("/usr/include/corosync/quorum.h") },
+    Package { name: "libvotequorum-dev", probe: Probe::File("/usr/include/corosync/votequorum.h") },
 ];
 
 impl Package {
@@ -60,12 +68,14 @@ pub(crate) fn run() -> ExitCode {
         };
         steps.add(package.name, &outcome);
     }
-    // Maven fetches what the Java example needs when it is built, and keeps it.
-    let outcome = match examples::build(Example::JacorbBank) {
+    // Maven fetches what a Java program needs when it is built, and keeps it.
+    let skip_failed = |outcome| match outcome {
         Outcome::Failed(reason) => Outcome::Skipped(reason),
         outcome => outcome,
     };
-    steps.add("JacORB 3.9, by Maven", &outcome);
+    let jacorb = examples::build(Example::JacorbBank);
+    steps.add("JacORB 3.9, by Maven", &skip_failed(jacorb));
+    steps.add("JGroups 5.4, by Maven", &skip_failed(bench::JGROUPS.build()));
     steps.finish()
 }
 

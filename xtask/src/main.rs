@@ -7,12 +7,17 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod deps;
 mod examples;
 mod interop;
+mod namespaces;
+mod place;
+mod project;
 mod say;
 mod test;
 mod tidy;
+mod wait;
 mod workspace;
 
 use std::process::ExitCode;
@@ -35,6 +40,9 @@ enum Command {
     Examples,
     /// Run real ORBs against three node processes, under faults
     Interop(interop::Options),
+    /// Measure ours beside others
+    #[command(subcommand)]
+    Bench(bench::Bench),
     /// Check the rules that the compiler does not: edges, sizes, heads, words, links
     Tidy,
     /// Run everything that must hold before a change lands, as CI does
@@ -46,6 +54,7 @@ fn main() -> ExitCode {
         Command::Deps => deps::run(),
         Command::Examples => examples::run(),
         Command::Interop(options) => interop::run(&options),
+        Command::Bench(bench) => bench::run(&bench),
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(&options),
     }

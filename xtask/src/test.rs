@@ -46,6 +46,7 @@ const STAGES: &[Stage] = &[
     Stage::Command("dependencies", &["xtask", "deps"]),
     Stage::Command("examples", &["xtask", "examples"]),
     Stage::Command("interop", &["xtask", "interop"]),
+    Stage::Command("order", &["xtask", "bench", "order", "--smoke"]),
 ];
 
 impl Stage {

@@ -19,11 +19,6 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
-/// Where the examples are built.
-pub(crate) fn examples() -> PathBuf {
-    target().join("examples")
-}
-
 /// The program `name` on the search path.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
     let paths = env::var_os("PATH")?;

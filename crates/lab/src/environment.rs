@@ -73,12 +73,17 @@ impl Environment {
         if self.build != "release" {
             faults.push("this is a debug build, and only a release build is fast".to_owned());
         }
-        if let Some([minute, ..]) = self.load_average.filter(|[minute, ..]| *minute > LOAD_MAX) {
-            faults.push(format!(
-                "the load average of the last minute is {minute:.2}: somebody else uses the cores"
-            ));
-        }
+        faults.extend(self.busy());
         faults
+    }
+
+    /// That somebody else uses the cores, if so.
+    #[must_use]
+    pub fn busy(&self) -> Option<String> {
+        let [minute, ..] = self.load_average.filter(|[minute, ..]| *minute > LOAD_MAX)?;
+        Some(format!(
+            "the load average of the last minute is {minute:.2}: somebody else uses the cores"
+        ))
     }
 }
 

@@ -27,7 +27,7 @@ mod record;
 mod report;
 mod run;
 mod stats;
-mod usage;
+pub mod usage;
 
 pub use bare::peer_main;
 pub use environment::Environment;

@@ -8,18 +8,18 @@ use std::io;
 
 /// What one process has used since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// CPU time in user mode, of all its threads, in microseconds; counted in clock ticks.
-    pub(crate) user_us: u64,
+    pub user_us: u64,
     /// CPU time in the kernel, likewise.
-    pub(crate) system_us: u64,
+    pub system_us: u64,
     /// How often one of its threads that still live gave up the core to wait for something.
-    pub(crate) sleeps: u64,
+    pub sleeps: u64,
 }
 
 impl Usage {
     /// What was used since `earlier`.
-    pub(crate) fn since(self, earlier: Self) -> Self {
+    pub fn since(self, earlier: Self) -> Self {
         Self {
             user_us: self.user_us.saturating_sub(earlier.user_us),
             system_us: self.system_us.saturating_sub(earlier.system_us),
@@ -30,15 +30,18 @@ impl Usage {
 
 /// What the whole machine has used since it began, in microseconds of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MachineUsage {
+pub struct MachineUsage {
     /// All time in which a core did something.
-    pub(crate) busy_us: u64,
+    pub busy_us: u64,
     /// Time in which a core of a virtual machine would have run, and the host ran others.
-    pub(crate) stolen_us: u64,
+    pub stolen_us: u64,
 }
 
 /// What the process `pid` has used.
-pub(crate) fn of_process(pid: u32) -> io::Result<Usage> {
+///
+/// # Errors
+/// `/proc` does not know it, or has another form.
+pub fn of_process(pid: u32) -> io::Result<Usage> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let (user_us, system_us) = cpu_of_stat(&stat).ok_or_else(|| unread("stat"))?;
     let mut sleeps = 0;
@@ -52,7 +55,10 @@ pub(crate) fn of_process(pid: u32) -> io::Result<Usage> {
 }
 
 /// What the machine has used.
-pub(crate) fn of_machine() -> io::Result<MachineUsage> {
+///
+/// # Errors
+/// `/proc` has another form.
+pub fn of_machine() -> io::Result<MachineUsage> {
     let stat = fs::read_to_string("/proc/stat")?;
     machine_of_stat(&stat).ok_or_else(|| unread("stat"))
 }

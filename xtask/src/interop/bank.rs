@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use quorba_demo::accounting::{Account, Replica, account, read};
 
-use super::domain::{DomainFile, GroupText};
+use super::domain::{self, DomainFile, GroupText};
 use super::fault::{self, Fault};
 use super::fleet::Fleet;
 use super::load::{self, Figures, Load};
-use super::namespaces::Namespaces;
-use super::place::Place;
-use super::{Context, Network, Orb, Verdict, milliseconds, wait};
+use super::{Context, Network, Orb, Verdict, milliseconds};
+use crate::namespaces::Namespaces;
+use crate::place::Place;
+use crate::wait;
 
 /// How long replicas may take to catch up once the load has ended and all are in.
 const QUIET_TIME_MAX: Duration = Duration::from_secs(20);
@@ -32,7 +33,7 @@ pub(super) fn run(
 ) -> Verdict {
     let namespaces = match network {
         Network::Loopback => None,
-        Network::Namespaces => match Namespaces::make() {
+        Network::Namespaces => match Namespaces::make(domain::NODES) {
             Ok(namespaces) => Some(namespaces),
             Err(reason) => return Verdict::Skipped(format!("no network namespaces: {reason}")),
         },

@@ -11,8 +11,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::namespaces::{self, Namespaces};
-use super::place::Place;
+use crate::namespaces::{self, Namespaces};
+use crate::place::Place;
 
 /// Nodes, and members of the group: the least of which one may fail.
 pub(super) const NODES: usize = 3;

@@ -14,8 +14,8 @@ use rustix::process::Signal;
 
 use super::fleet::{self, Fleet};
 use super::load::Load;
-use super::namespaces::Namespaces;
-use super::wait;
+use crate::namespaces::Namespaces;
+use crate::wait;
 
 /// How long a process is stopped, or a node cut off.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -17,8 +17,8 @@ use quorba_node::status::{GroupStatus, MemberState, Status};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::domain::{DomainFile, Node};
-use super::place::Place;
-use super::wait;
+use crate::place::Place;
+use crate::wait;
 
 /// How long a node may take to answer `GET /v1/status`.
 const STATUS_TIME_MAX: Duration = Duration::from_secs(2);

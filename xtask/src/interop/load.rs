@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use quorba_demo::record::{self, Outcome, Recording};
 use serde::Deserialize;
 
-use super::place::Place;
-use super::wait;
 use super::{Context, Orb};
+use crate::place::Place;
+use crate::wait;
 
 /// Client processes per case.
 const PROCESSES: u32 = 2;

@@ -13,9 +13,6 @@ mod fault;
 mod fleet;
 mod load;
 mod names;
-mod namespaces;
-mod place;
-mod wait;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -12,8 +12,9 @@ use rustix::process::Signal;
 
 use super::domain::{DomainFile, GroupText};
 use super::fleet::{self, Fleet};
-use super::{Context, Verdict, wait};
-use crate::workspace;
+use super::{Context, Verdict};
+use crate::place::Place;
+use crate::{wait, workspace};
 
 /// Bindings made before the kill, at it and after it, each.
 const BINDINGS: usize = 10;
@@ -124,7 +125,7 @@ impl NameClient {
     }
 
     fn call(&self, words: &[&str]) -> Result<String, String> {
-        let output = super::place::Place::Here
+        let output = Place::Here
             .command(Path::new("nameclt"))
             .args(["-ORBInitRef", &self.service])
             .args(words)

@@ -41,7 +41,7 @@ const ROOMS: &[Room] = &[
     room("demo", &["base", "config", "giop", "node", "orb"], &[]),
     room("lab", &["base", "config", "demo", "giop", "node", "orb"], &[]),
     room("cli", &["base", "config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
-    room("xtask", &["config", "demo", "giop", "node", "orb", "sim"], &[]),
+    room("xtask", &["config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
 ];
 
 /// The prefix of the names of our own packages.

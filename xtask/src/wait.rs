@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Looks until `look` has a value. An error says what was still missing at the last look.
-pub(super) fn until<T>(
+pub(crate) fn until<T>(
     what: &str,
     time_max: Duration,
     mut look: impl FnMut() -> Result<T, String>,

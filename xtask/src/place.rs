@@ -15,7 +15,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::workspace;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// On this host.
     Here,
     /// In the namespace of this name.
@@ -24,7 +24,7 @@ pub(super) enum Place {
 
 impl Place {
     /// A command that runs there, and that dies with this program whatever happens to it.
-    pub(super) fn command(&self, program: &Path) -> Command {
+    pub(crate) fn command(&self, program: &Path) -> Command {
         let mut words: Vec<&str> = Vec::new();
         if let Self::Namespace(name) = self {
             words.extend(["ip", "netns", "exec", name]);
@@ -40,7 +40,7 @@ impl Place {
     }
 
     /// Runs `work` there. Sockets that it opens stay there.
-    pub(super) fn run<T: Send>(
+    pub(crate) fn run<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, String> + Send,
     ) -> Result<T, String> {

@@ -7,24 +7,23 @@
 
 use std::process::Command;
 
-use super::domain::NODES;
-use super::place::Place;
+use crate::place::Place;
 
 /// The addresses are `10.99.0.1` and so on for the nodes, this one for the clients.
 const CLIENTS_ADDRESS: &str = "10.99.0.254/24";
 
-pub(super) struct Namespaces {
+pub(crate) struct Namespaces {
     switch: String,
     nodes: Vec<String>,
 }
 
 impl Namespaces {
-    /// Makes the network, or says why this machine does not let us.
-    pub(super) fn make() -> Result<Self, String> {
+    /// Makes the network for `nodes` nodes, or says why this machine does not let us.
+    pub(crate) fn make(nodes: usize) -> Result<Self, String> {
         let id = std::process::id();
         let names = Self {
             switch: format!("quorba-{id}-switch"),
-            nodes: (1..=NODES).map(|number| format!("quorba-{id}-n{number}")).collect(),
+            nodes: (1..=nodes).map(|number| format!("quorba-{id}-n{number}")).collect(),
         };
         // From here on an error drops `names`, and with it what has been made so far.
         let switch = &names.switch;
@@ -49,16 +48,16 @@ impl Namespaces {
         Ok(names)
     }
 
-    pub(super) fn node(&self, index: usize) -> Place {
+    pub(crate) fn node(&self, index: usize) -> Place {
         Place::Namespace(self.nodes[index].clone())
     }
 
-    pub(super) fn clients(&self) -> Place {
+    pub(crate) fn clients(&self) -> Place {
         Place::Namespace(self.switch.clone())
     }
 
     /// Pulls a node's plug, or puts it back.
-    pub(super) fn set_plugged(&self, index: usize, plugged: bool) -> Result<(), String> {
+    pub(crate) fn set_plugged(&self, index: usize, plugged: bool) -> Result<(), String> {
         let state = if plugged { "up" } else { "down" };
         ip(&["-n", &self.switch, "link", "set", &port(index), state])
     }
@@ -74,7 +73,7 @@ impl Drop for Namespaces {
 }
 
 /// The address of a node.
-pub(super) fn host(index: usize) -> String {
+pub(crate) fn host(index: usize) -> String {
     format!("10.99.0.{}", index + 1)
 }
 
