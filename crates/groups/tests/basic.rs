@@ -5,7 +5,7 @@ mod stage;
 use quorba_groups::{Gone, JoinReason, MESSAGE_HEADER_BYTES, Refused};
 use quorba_order::{LeaveReason, ViewKind};
 use stage::harness::ms;
-use stage::{Stage, Told, check, name};
+use stage::{Stage, Told, name};
 
 #[test]
 fn a_join_and_a_leave_are_told_to_all_members_in_one_order() {
@@ -26,7 +26,7 @@ fn a_join_and_a_leave_are_told_to_all_members_in_one_order() {
     let last = stage.views(0, a, group).pop().unwrap();
     assert_eq!(last.left, [(id_a, Gone::Left)], "the leaver is told, too");
     assert_eq!(stage.views(1, b, other).pop().unwrap(), last);
-    check::settled(&stage);
+    stage.check_settled();
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_message_goes_to_the_members_at_its_place_and_to_nobody_else() {
     assert_eq!(messages(stage.told(0, a, group)), 1);
     assert_eq!(messages(stage.told(1, b, other)), 1);
     assert_eq!(messages(stage.told(1, c, elsewhere)), 0);
-    check::settled(&stage);
+    stage.check_settled();
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_process_that_ends_leaves_all_its_groups_and_the_reason_is_told() {
     let last = stage.views(1, b, mine).pop().unwrap();
     assert_eq!(last.left, [(id, Gone::Died)]);
     assert_eq!(stage.host(1).groups.snapshot().groups, 2);
-    check::settled(&stage);
+    stage.check_settled();
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_node_that_dies_takes_its_members_along_with_the_rings_reason() {
     let left = [(gone, Gone::Node(LeaveReason::ProcessLost))];
     assert!(views.iter().all(|view| view.left == left && view.members.len() == 2));
     assert_eq!(stage.views(1, numbers[1], groups[1]).pop(), views.last().cloned());
-    check::settled(&stage);
+    stage.check_settled();
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_merge_gives_each_group_one_view_and_untouched_groups_none() {
         assert_eq!((mine.id, &mine.members), (merged.id, &merged.members));
     }
     assert_eq!(stage.views(0, numbers[0], near).len(), untouched);
-    check::settled(&stage);
+    stage.check_settled();
 }
 
 /// Corosync's ghost members (2ab885ab): a node dies while memberships are being exchanged.
@@ -135,7 +135,7 @@ fn a_node_that_dies_before_all_announcements_are_in_leaves_no_ghost() {
         stage.until_settled();
         assert_eq!(stage.members(0, "g").len(), 2);
         assert!(stage.members(0, "own3").is_empty() && stage.members(1, "own2").is_empty());
-        check::settled(&stage);
+        stage.check_settled();
     }
 }
 
@@ -157,7 +157,7 @@ fn nothing_can_be_sent_until_views_are_settled_and_joins_wait() {
     stage.until_settled();
     stage.join(0, a, "g").unwrap();
     stage.until_settled();
-    check::settled(&stage);
+    stage.check_settled();
 }
 
 #[test]

@@ -4,8 +4,8 @@
 mod stage;
 
 use quorba_groups::{GroupNumber, ProcessNumber};
+use stage::Stage;
 use stage::harness::{Faults, ms, us};
-use stage::{Stage, check};
 
 fn act(stage: &mut Stage, live: &mut [Vec<(ProcessNumber, Vec<GroupNumber>)>]) {
     let count = stage.net.count as u64;
@@ -79,7 +79,7 @@ fn run(seed: u64) {
         let pause = stage.net.rng.below(pause);
         stage.run_for(us(pause));
     }
-    check::safety(&stage);
+    stage.check_safety();
     stage.net.faults = Faults::default();
     stage.net.heal();
     for index in 0..count {
@@ -88,7 +88,7 @@ fn run(seed: u64) {
         }
     }
     stage.until_settled();
-    check::settled(&stage);
+    stage.check_settled();
 }
 
 fn seeds(range: core::ops::Range<u64>) {

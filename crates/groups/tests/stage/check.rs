@@ -1,6 +1,6 @@
 //! What processes may rely on, checked over everything that they were told.
 
-use super::{Host, Stage, Told};
+use super::{Host, Told};
 use quorba_groups::{GroupName, GroupNumber, GroupView, GroupViewId, ProcessId};
 use quorba_order::ViewKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,10 +25,10 @@ impl Stay {
     }
 }
 
-fn stays(host: &Host, node: quorba_base::NodeId) -> Vec<(GroupName, Stay)> {
+fn stays(host: &Host) -> Vec<(GroupName, Stay)> {
     let mut all = Vec::new();
     for ((number, group), told) in &host.told {
-        let process = ProcessId { node, incarnation: host.incarnation, number: *number };
+        let process = host.id(*number);
         let mut mine: Vec<Stay> = Vec::new();
         for told in told {
             match told {
@@ -64,11 +64,11 @@ fn stays(host: &Host, node: quorba_base::NodeId) -> Vec<(GroupName, Stay)> {
 }
 
 /// Everything that holds at any time.
-pub fn safety(stage: &Stage) {
+pub fn safety(hosts: &[Host]) {
     let mut all: BTreeMap<GroupName, Vec<Stay>> = BTreeMap::new();
-    for (life, host) in stage.hosts.iter().enumerate() {
+    for host in hosts {
         assert_eq!(host.malformed, 0);
-        for (name, stay) in stays(host, stage.net.lives[life].node) {
+        for (name, stay) in stays(host) {
             all.entry(name).or_default().push(stay);
         }
     }
@@ -163,31 +163,27 @@ fn at_most_once(stays: &[Stay]) {
     }
 }
 
-/// What holds when the network is whole and everything has settled.
-pub fn settled(stage: &Stage) {
-    safety(stage);
-    let up = (0..stage.net.count).filter_map(|index| stage.net.life_number(index));
+/// What holds when the network is whole and everything has settled: `up` are the lives that run.
+pub fn settled(hosts: &[Host], up: &[usize]) {
+    safety(hosts);
     let mut wanted: BTreeMap<GroupName, Vec<ProcessId>> = BTreeMap::new();
-    for life in up.clone() {
-        let (host, node) = (&stage.hosts[life], stage.net.lives[life].node);
+    for host in up.iter().map(|life| &hosts[*life]) {
         for (number, group) in &host.wants {
-            let process = ProcessId { node, incarnation: host.incarnation, number: *number };
+            let process = host.id(*number);
             wanted.entry(host.names[group].clone()).or_default().push(process);
         }
     }
     wanted.values_mut().for_each(|members| members.sort_unstable());
-    for life in up {
-        let host = &stage.hosts[life];
+    for host in up.iter().map(|life| &hosts[*life]) {
         let groups = host.groups.groups().map(|(name, members)| (name.clone(), members.to_vec()));
         assert_eq!(groups.collect::<BTreeMap<_, _>>(), wanted, "nobody lacks, no ghosts");
-        let node = stage.net.lives[life].node;
-        for (name, stay) in stays(host, node).into_iter().filter(|(_, stay)| stay.next.is_none()) {
+        for (name, stay) in stays(host).into_iter().filter(|(_, stay)| stay.next.is_none()) {
             if host.wants.contains(&(stay.process.number, stay.group)) {
                 assert_eq!(*stay.view.members, wanted[&name], "the last view of {name}");
             }
         }
         for ((number, group), sent) in &host.sent {
-            let process = ProcessId { node, incarnation: host.incarnation, number: *number };
+            let process = host.id(*number);
             let told = host.told[&(*number, *group)].iter();
             let own = told.filter_map(|told| match told {
                 Told::Message { from, payload, .. } if *from == process => Some(payload),

@@ -9,8 +9,8 @@ pub mod harness;
 
 pub mod check;
 
-use harness::{Net, Seen, ms, node, us};
-use quorba_base::Duration;
+use harness::{Net, Seen, ms, us};
+use quorba_base::{Duration, NodeId};
 use quorba_groups::{
     GroupName, GroupNumber, GroupView, GroupViewId, Groups, MESSAGE_HEADER_BYTES, Output,
     ProcessId, ProcessNumber, Refused,
@@ -28,6 +28,7 @@ pub enum Told {
 
 /// One life of a node.
 pub struct Host {
+    pub node: NodeId,
     pub groups: Groups,
     pub incarnation: u64,
     /// How much of what the ring said was handed over.
@@ -80,19 +81,7 @@ impl Stage {
     pub fn pump(&mut self) {
         while self.hosts.len() < self.net.lives.len() {
             let life = &self.net.lives[self.hosts.len()];
-            self.hosts.push(Host {
-                groups: Groups::new(life.node, life.incarnation),
-                incarnation: life.incarnation,
-                heard: 0,
-                backlog: VecDeque::new(),
-                told: BTreeMap::new(),
-                names: BTreeMap::new(),
-                sent: BTreeMap::new(),
-                wants: BTreeSet::new(),
-                gone: BTreeSet::new(),
-                malformed: 0,
-                submitted_bytes: 0,
-            });
+            self.hosts.push(Host::new(life.node, life.incarnation));
         }
         for index in 0..self.net.count {
             if self.net.is_paused(index) {
@@ -174,30 +163,18 @@ impl Stage {
         process: ProcessNumber,
         group: &str,
     ) -> Result<GroupNumber, Refused> {
-        let host = self.host(index);
-        let number = host.groups.join(process, &name(group))?;
-        host.names.insert(number, name(group));
-        host.wants.insert((process, number));
-        host.take_outputs();
+        let number = self.host(index).join(process, group)?;
         self.pump();
         Ok(number)
     }
 
     pub fn leave(&mut self, index: usize, process: ProcessNumber, group: GroupNumber) {
-        let host = self.host(index);
-        if host.groups.leave(process, group).is_ok() {
-            host.wants.remove(&(process, group));
-        }
-        host.take_outputs();
+        self.host(index).leave(process, group);
         self.pump();
     }
 
     pub fn gone(&mut self, index: usize, process: ProcessNumber) {
-        let host = self.host(index);
-        host.groups.process_gone(process);
-        host.wants.retain(|(wanting, _)| *wanting != process);
-        host.gone.insert(process);
-        host.take_outputs();
+        self.host(index).gone(process);
         self.pump();
     }
 
@@ -210,14 +187,20 @@ impl Stage {
     ) -> Result<(), Refused> {
         self.serial += 1;
         let payload = self.serial.to_be_bytes().to_vec();
-        let host = self.host(index);
-        let mut frame = vec![0; MESSAGE_HEADER_BYTES];
-        frame.extend_from_slice(&payload);
-        host.groups.send(process, group, &mut frame)?;
-        host.backlog.push_back((frame.into(), Guarantee::Agreed));
-        host.sent.entry((process, group)).or_default().push(payload);
+        self.host(index).send(process, group, payload)?;
         self.pump();
         Ok(())
+    }
+
+    /// Checks everything that must hold at any time.
+    pub fn check_safety(&self) {
+        check::safety(&self.hosts);
+    }
+
+    /// Checks, besides, what must hold when all is quiet.
+    pub fn check_settled(&self) {
+        let up = (0..self.net.count).filter_map(|index| self.net.life_number(index));
+        check::settled(&self.hosts, &up.collect::<Vec<_>>());
     }
 
     /// Members of `group` as node `index` knows them.
@@ -226,8 +209,7 @@ impl Stage {
     }
 
     pub fn id(&mut self, index: usize, number: ProcessNumber) -> ProcessId {
-        let incarnation = self.host(index).incarnation;
-        ProcessId { node: node(index), incarnation, number }
+        self.host(index).id(number)
     }
 
     /// What a process was told of a group.
@@ -246,7 +228,69 @@ impl Stage {
 }
 
 impl Host {
-    fn take_outputs(&mut self) {
+    pub fn new(node: NodeId, incarnation: u64) -> Self {
+        Self {
+            node,
+            groups: Groups::new(node, incarnation),
+            incarnation,
+            heard: 0,
+            backlog: VecDeque::new(),
+            told: BTreeMap::new(),
+            names: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            wants: BTreeSet::new(),
+            gone: BTreeSet::new(),
+            malformed: 0,
+            submitted_bytes: 0,
+        }
+    }
+
+    pub fn id(&self, number: ProcessNumber) -> ProcessId {
+        ProcessId { node: self.node, incarnation: self.incarnation, number }
+    }
+
+    /// Gives what this node submitted and the ring has not taken.
+    pub fn next_submission(&mut self) -> Option<(bytes::Bytes, Guarantee)> {
+        self.backlog.pop_front()
+    }
+
+    pub fn join(&mut self, process: ProcessNumber, group: &str) -> Result<GroupNumber, Refused> {
+        let number = self.groups.join(process, &name(group))?;
+        self.names.insert(number, name(group));
+        self.wants.insert((process, number));
+        self.take_outputs();
+        Ok(number)
+    }
+
+    pub fn leave(&mut self, process: ProcessNumber, group: GroupNumber) {
+        if self.groups.leave(process, group).is_ok() {
+            self.wants.remove(&(process, group));
+        }
+        self.take_outputs();
+    }
+
+    pub fn gone(&mut self, process: ProcessNumber) {
+        self.groups.process_gone(process);
+        self.wants.retain(|(wanting, _)| *wanting != process);
+        self.gone.insert(process);
+        self.take_outputs();
+    }
+
+    pub fn send(
+        &mut self,
+        process: ProcessNumber,
+        group: GroupNumber,
+        payload: Vec<u8>,
+    ) -> Result<(), Refused> {
+        let mut frame = vec![0; MESSAGE_HEADER_BYTES];
+        frame.extend_from_slice(&payload);
+        self.groups.send(process, group, &mut frame)?;
+        self.backlog.push_back((frame.into(), Guarantee::Agreed));
+        self.sent.entry((process, group)).or_default().push(payload);
+        Ok(())
+    }
+
+    pub fn take_outputs(&mut self) {
         while let Some(output) = self.groups.poll() {
             match output {
                 Output::Submit { payload, guarantee } => {
