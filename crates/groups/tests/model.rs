@@ -228,12 +228,17 @@ impl Model {
     /// Until nothing is left to order and all have delivered everything.
     fn settle(&mut self) {
         self.change(true);
-        for _ in 0..2_000 {
+        for round in 0..2_000 {
+            // Requests that come while views are being settled must not get lost behind the
+            // ones before them.
+            if round < 40 {
+                self.act();
+            }
             for _ in 0..self.count {
                 self.order();
             }
             for index in 0..self.count {
-                self.advance(index, usize::MAX / 2);
+                self.advance(index, if round < 40 { 1 } else { usize::MAX / 2 });
             }
         }
         for (life, _) in &self.nodes {

@@ -60,8 +60,7 @@ pub struct Config {
     /// Digest of the domain file. A node with another digest is refused and reported.
     pub domain_digest: u64,
     /// The most bytes that one sealed datagram may have ([`DATAGRAM_BYTES_MIN`] to
-    /// [`DATAGRAM_BYTES_LIMIT`]). The commit token of a domain of more than 40 nodes may exceed
-    /// 1400 bytes whatever this says, and then travels as IP fragments.
+    /// [`DATAGRAM_BYTES_LIMIT`]).
     pub datagram_bytes_max: usize,
     /// `false`: datagrams are neither encrypted nor authenticated. Only for experiments.
     pub encrypt: bool,

@@ -159,6 +159,11 @@ fn put_varint(out: &mut BytesMut, mut value: u64) {
     out.put_u8(value as u8);
 }
 
+/// `distance` below `high`.
+fn back_from(high: u64, distance: u64) -> Result<u64, InvalidDatagram> {
+    high.checked_sub(distance).ok_or(InvalidDatagram::Count(distance))
+}
+
 /// Takes fields off the front of a packet.
 struct Reader<'a> {
     rest: &'a [u8],

@@ -195,12 +195,38 @@ fn numbers_that_contradict_each_other_are_refused() {
     assert!(field(&|token| token.rest_owner = node(9)), "rest owner outside of the ring");
     assert!(field(&|token| token.wanted = NodeSet::first(5)), "wanted by strangers");
     assert!(field(&|token| token.requests = vec![GapRange { first: 0, last: 3 }]));
-    let mut bad = commit();
-    bad.states[0].as_mut().unwrap().old.as_mut().unwrap().delivered = u64::MAX;
-    assert!(Packet::decode(&encoded(&Packet::Commit(bad))).is_err());
+    // The first member's `delivered`, three bytes, in front of the other two members.
+    let good = encoded(&Packet::Commit(commit()));
+    let (mut bad, tail) = (BytesMut::from(&good[..good.len() - 6]), &good[good.len() - 3..]);
+    put_varint(&mut bad, 400_001);
+    bad.extend_from_slice(tail);
+    let below_zero = Err(InvalidDatagram::Count(400_001));
+    assert_eq!(Packet::decode(&bad.freeze()), below_zero, "delivered more than received");
     let mut bad = join();
     bad.fail = NodeSet::first(9);
     assert!(Packet::decode(&encoded(&Packet::Join(bad))).is_err());
+}
+
+/// A domain's whole life in numbers: years of incarnations, rings and packets, all members from
+/// one old ring, or each from its own.
+#[test]
+fn the_commit_token_of_64_nodes_fits_a_frame() {
+    let members = NodeSet::first(64);
+    for alone in [false, true] {
+        let state = |index: u64| {
+            let seq = 40_000 + if alone { index } else { 0 };
+            let high = if alone { 9_000 } else { 1 << 40 };
+            let ring = RingId { seq, representative: node(if alone { index as u8 } else { 0 }) };
+            let old = OldState { ring, delivered: high - 700, aru: high - 600, high: high - 3 };
+            let incarnation = 1_800_000_000_000_000_000 + index * 3_600_000_000_000;
+            Some(MemberState { incarnation, old: Some(old) })
+        };
+        let states = (0..64).map(state).collect();
+        let commit =
+            CommitToken { ring: ring(50_000), hop: 64, rotation_us: 9_000, members, states };
+        let bytes = encoded(&Packet::Commit(commit)).len() + crate::SEAL_BYTES;
+        assert!(bytes <= crate::DATAGRAM_BYTES_MIN, "{bytes}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@
 //! Invariants: `hop` grows with every pass, so a repeated token is recognised and changes nothing;
 //! no aru is above `seq`.
 
-use super::{InvalidDatagram, Reader, put_ring, put_varint};
+use super::{InvalidDatagram, Reader, back_from, put_ring, put_varint};
 use crate::ids::RingId;
 use alloc::vec::Vec;
 use bytes::{BufMut, BytesMut};
@@ -152,8 +152,4 @@ impl Token {
         out.put_u32(self.rest_budget_us);
         out.put_u32(self.rotation_us);
     }
-}
-
-fn back_from(seq: u64, distance: u64) -> Result<u64, InvalidDatagram> {
-    seq.checked_sub(distance).ok_or(InvalidDatagram::Count(distance))
 }
