@@ -19,14 +19,17 @@ struct Memory {
 
 /// The file and what it holds.
 #[derive(Debug)]
-pub(crate) struct BootFile {
+pub struct BootFile {
     path: PathBuf,
     memory: Memory,
 }
 
 impl BootFile {
     /// Opens the file in `state_dir` (made if missing) and begins a new boot in it.
-    pub(crate) fn begin(state_dir: &Path) -> Result<Self, NodeError> {
+    ///
+    /// # Errors
+    /// [`NodeError`]: the directory or the file cannot be used; nothing was changed.
+    pub fn begin(state_dir: &Path) -> Result<Self, NodeError> {
         let failed = |source| NodeError::StateDir { path: state_dir.to_path_buf(), source };
         fs::create_dir_all(state_dir).map_err(failed)?;
         let path = state_dir.join("node.state");
@@ -44,11 +47,15 @@ impl BootFile {
         Ok(file)
     }
 
-    pub(crate) fn incarnation(&self) -> u64 {
+    /// The number of this boot: above those of all earlier ones.
+    #[must_use]
+    pub const fn incarnation(&self) -> u64 {
         self.memory.incarnation
     }
 
-    pub(crate) fn ring_seq(&self) -> u64 {
+    /// The highest ring number stored.
+    #[must_use]
+    pub const fn ring_seq(&self) -> u64 {
         self.memory.ring_seq
     }
 
@@ -56,7 +63,11 @@ impl BootFile {
         self.memory.bootstrapped
     }
 
-    pub(crate) fn set_ring_seq(&mut self, ring_seq: u64) -> std::io::Result<()> {
+    /// Stores the highest ring number used.
+    ///
+    /// # Errors
+    /// The disk's; the number must not be used then.
+    pub fn set_ring_seq(&mut self, ring_seq: u64) -> std::io::Result<()> {
         self.memory.ring_seq = self.memory.ring_seq.max(ring_seq);
         self.write()
     }

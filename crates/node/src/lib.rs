@@ -10,7 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
-mod boot;
+pub mod boot;
 mod clients;
 mod data;
 mod events;

@@ -1,0 +1,245 @@
+//! One node of a ring, in this thread: the pure [`Ring`] with its sockets, clock and boot file.
+//!
+//! What it is not: a thread. Whoever owns it calls [`Driver::wait`] and looks at the events.
+//!
+//! Invariants: everything happens in the caller's thread, one event at a time; datagrams leave
+//! only after what the ring wanted stored before them is on disk; events come in the ring's order.
+
+use bytes::{Bytes, BytesMut};
+use quorba_base::{Instant, NodeId};
+use quorba_net::{Interest, Links, Poller, Ready, RingSocket};
+use quorba_node::boot::BootFile;
+use quorba_order::{
+    Boot, Config, Delivery, Full, Guarantee, Output, RefusedReason, Ring, Snapshot, Ticket, View,
+};
+use rustix::fd::AsFd;
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant as Clock};
+
+const RING: u64 = 0;
+/// Links to other nodes begin here.
+const LINKS: u64 = 1 << 20;
+/// Descriptors of the driver's owner have tokens from here on.
+pub const OWN_TOKENS: u64 = 1 << 32;
+/// Where the thread stands in the scheduler's queue, if it is allowed to.
+const NICE: i32 = -10;
+
+/// What the ring tells, but for datagrams.
+#[derive(Debug)]
+pub enum Event {
+    /// The next message of the order.
+    Deliver(Delivery),
+    /// The configuration changed.
+    View(View),
+    /// A majority has my messages up to this one.
+    Held(Ticket),
+    /// All nodes have my messages up to this one.
+    Stable(Ticket),
+    /// Datagrams in the name of a node are not accepted.
+    Refused(NodeId, RefusedReason),
+}
+
+/// Why a driver cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// A socket, or the kernel, refuses.
+    #[error("the ring's socket on {0}: {1}")]
+    Socket(SocketAddr, #[source] io::Error),
+    /// The boot file cannot be used.
+    #[error(transparent)]
+    Boot(#[from] quorba_node::NodeError),
+    /// Something that every process needs.
+    #[error("the system refused a resource: {0}")]
+    Resources(#[from] io::Error),
+}
+
+/// See the module's text.
+pub struct Driver {
+    ring: Ring,
+    socket: RingSocket,
+    links: Links,
+    poller: Poller,
+    boot: BootFile,
+    started: Clock,
+    datagrams: Vec<BytesMut>,
+    events: VecDeque<Event>,
+    /// Readiness of the owner's descriptors.
+    ready: VecDeque<Ready>,
+}
+
+impl Driver {
+    /// Opens everything; `peers` are the ring addresses of all nodes, in their order.
+    ///
+    /// # Errors
+    /// [`DriverError`]; a retry helps if an address was in use.
+    pub fn open(config: Config, state: &Path, peers: Vec<SocketAddr>) -> Result<Self, DriverError> {
+        let me = config.me;
+        let address = peers[usize::from(me.index())];
+        let boot = BootFile::begin(state)?;
+        let poller = Poller::new()?;
+        let failed = |source| DriverError::Socket(address, source);
+        let socket = RingSocket::open(address, me, peers).map_err(failed)?;
+        poller.add(socket.socket(), RING, Interest::READ)?;
+        let links = Links::open(address, socket.others(), LINKS, &poller).map_err(failed)?;
+        let mut salt = [0; 16];
+        getrandom::fill(&mut salt).map_err(|error| io::Error::other(error.to_string()))?;
+        let life =
+            Boot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() };
+        let ring = Ring::new(config, life, Instant::ZERO);
+        // Only this thread; not allowed to everybody, and then things are as they are.
+        let _ = rustix::process::setpriority_process(None, NICE);
+        Ok(Self {
+            ring,
+            socket,
+            links,
+            poller,
+            boot,
+            started: Clock::now(),
+            datagrams: Vec::new(),
+            events: VecDeque::new(),
+            ready: VecDeque::new(),
+        })
+    }
+
+    /// Where own descriptors are registered, with tokens from [`OWN_TOKENS`] on.
+    #[must_use]
+    pub const fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// Waits for `fd` too.
+    ///
+    /// # Errors
+    /// What the system says of the descriptor.
+    pub fn register(&self, fd: impl AsFd, token: u64, interest: Interest) -> io::Result<()> {
+        debug_assert!(token >= OWN_TOKENS, "the tokens below are the driver's");
+        self.poller.add(fd, token, interest)
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Queues a message; it is sent by [`Self::pump`], or before the next wait.
+    ///
+    /// # Errors
+    /// [`Full`]: as the ring says.
+    pub fn submit(&mut self, payload: Bytes, guarantee: Guarantee) -> Result<Ticket, Full> {
+        let now = self.now();
+        self.ring.submit(now, payload, guarantee)
+    }
+
+    /// Carries out what the ring wants.
+    ///
+    /// # Errors
+    /// The boot file cannot be written: the node must not go on.
+    pub fn pump(&mut self) -> io::Result<()> {
+        while let Some(output) = self.ring.poll() {
+            let event = match output {
+                Output::Transmit { to, datagram } => {
+                    self.socket.send(to, datagram);
+                    continue;
+                }
+                Output::Persist { ring_seq } => {
+                    self.socket.flush();
+                    self.boot.set_ring_seq(ring_seq)?;
+                    continue;
+                }
+                Output::Deliver(delivery) => Event::Deliver(delivery),
+                Output::View(view) => Event::View(view),
+                Output::Held(ticket) => Event::Held(ticket),
+                Output::Stable(ticket) => Event::Stable(ticket),
+                Output::Refused { node, reason } => Event::Refused(node, reason),
+            };
+            self.events.push_back(event);
+        }
+        self.socket.flush();
+        Ok(())
+    }
+
+    /// The next event.
+    pub fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// The next of the owner's descriptors that is ready.
+    pub fn ready(&mut self) -> Option<Ready> {
+        self.ready.pop_front()
+    }
+
+    /// Sends what is due, then waits for something to happen, at most `timeout`, and lets the
+    /// ring have it. Returns at once if there are events.
+    ///
+    /// # Errors
+    /// What the system says of waiting or of the boot file: the node must not go on.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        self.pump()?;
+        let now = self.now();
+        let ring = self.ring.poll_timeout().map(|(at, _)| at.since(now));
+        let links =
+            self.links.retry_at().map(|at| at.saturating_duration_since(Clock::now()));
+        let mut wait = [ring, links, timeout].into_iter().flatten().min();
+        if !self.events.is_empty() {
+            wait = Some(Duration::ZERO);
+        }
+        let count = self.poller.wait(wait)?;
+        for index in 0..count {
+            let event = self.poller.ready(index);
+            match event.token {
+                RING => self.read_ring()?,
+                LINKS..OWN_TOKENS => {
+                    if let Some(node) = self.links.handle(event, &self.poller) {
+                        let now = self.now();
+                        self.ring.handle_peer_lost(now, node);
+                        self.pump()?;
+                    }
+                }
+                _ => self.ready.push_back(event),
+            }
+        }
+        self.tick()
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        let now = self.now();
+        if self.ring.poll_timeout().is_some_and(|(at, _)| at <= now) {
+            self.ring.handle_timeout(now);
+            self.pump()?;
+        }
+        if self.links.retry_at().is_some_and(|at| at <= Clock::now()) {
+            self.links.retry(&self.poller);
+        }
+        Ok(())
+    }
+
+    fn read_ring(&mut self) -> io::Result<()> {
+        let mut datagrams = std::mem::take(&mut self.datagrams);
+        self.socket.receive(&mut datagrams);
+        for datagram in datagrams.drain(..) {
+            let now = self.now();
+            self.ring.handle_datagram(now, datagram);
+            self.pump()?;
+        }
+        self.datagrams = datagrams;
+        Ok(())
+    }
+
+    /// The ring's state and counters.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        self.ring.snapshot()
+    }
+
+    /// Says farewell to the others, so that they need not wait for this node's silence.
+    ///
+    /// # Errors
+    /// As [`Self::pump`].
+    pub fn leave(&mut self) -> io::Result<()> {
+        let now = self.now();
+        self.ring.leave(now);
+        self.pump()
+    }
+}

@@ -1,0 +1,100 @@
+//! A participant that is a node of the ring itself: no client socket between.
+
+use super::command::Command;
+use super::director::tell;
+use super::{Director, Experiment, Port, monotonic_ns, offer, pause, ring_figures};
+use quorba_ringd::driver::{Driver, Event, OWN_TOKENS};
+use bytes::Bytes;
+use quorba_net::Interest;
+use quorba_order::{Counters, Guarantee, ViewKind};
+use serde_json::json;
+use std::io;
+
+const STDIN: u64 = OWN_TOKENS;
+
+impl Port for Driver {
+    fn send(&mut self, message: Bytes, safe: bool) -> io::Result<bool> {
+        let guarantee = if safe { Guarantee::Safe } else { Guarantee::Agreed };
+        Ok(self.submit(message, guarantee).is_ok())
+    }
+
+    fn push(&mut self) -> io::Result<()> {
+        self.pump()
+    }
+}
+
+/// Takes part until told to quit.
+pub(crate) fn member(mut driver: Driver, me: u32, nodes: u32) -> io::Result<()> {
+    driver.register(io::stdin(), STDIN, Interest::READ)?;
+    let mut director = Director::default();
+    let mut experiment: Option<Experiment> = None;
+    let mut before = Counters::default();
+    let mut ready = false;
+    loop {
+        if let Some(experiment) = &mut experiment {
+            offer(experiment, &mut driver)?;
+        }
+        take_in(&mut driver, experiment.as_mut(), nodes, &mut ready)?;
+        if experiment.as_ref().is_some_and(Experiment::is_done)
+            && let Some(done) = experiment.take()
+        {
+            let ring = ring_figures(before, driver.snapshot().counters, done.took_ns());
+            tell(&done.done(ring))?;
+        }
+        driver.wait(experiment.as_mut().and_then(pause))?;
+        while let Some(event) = driver.ready() {
+            debug_assert_eq!(event.token, STDIN);
+            for command in director.read()? {
+                match command {
+                    Command::Prepare(plan) => {
+                        tell(&json!({ "event": "prepared", "id": plan.id }))?;
+                        experiment = Some(Experiment::new(plan, me, nodes));
+                    }
+                    Command::Go => {
+                        before = driver.snapshot().counters;
+                        if let Some(experiment) = &mut experiment {
+                            experiment.go(monotonic_ns());
+                        }
+                    }
+                    Command::Stop => {
+                        if let Some(experiment) = &mut experiment {
+                            experiment.stop();
+                        }
+                    }
+                    Command::Quit => return driver.leave(),
+                }
+            }
+        }
+    }
+}
+
+fn take_in(
+    driver: &mut Driver,
+    mut experiment: Option<&mut Experiment>,
+    nodes: u32,
+    ready: &mut bool,
+) -> io::Result<()> {
+    while let Some(event) = driver.event() {
+        match event {
+            Event::Deliver(delivery) => {
+                if let Some(experiment) = &mut experiment {
+                    experiment.delivered(monotonic_ns(), &delivery.payload);
+                }
+            }
+            Event::View(view) if view.kind == ViewKind::Regular => {
+                let members: Vec<u32> =
+                    view.members.iter().map(|node| u32::from(node.index()) + 1).collect();
+                if let Some(experiment) = &mut experiment {
+                    experiment.view(monotonic_ns(), &members);
+                }
+                if members.len() == nodes as usize && !*ready {
+                    *ready = true;
+                    tell(&json!({ "event": "ready", "members": nodes }))?;
+                }
+            }
+            Event::Refused(node, reason) => eprintln!("refused: {node}: {reason:?}"),
+            Event::View(_) | Event::Held(_) | Event::Stable(_) => {}
+        }
+    }
+    Ok(())
+}
