@@ -4,7 +4,7 @@
 //! unsent is bounded, and a reader that is slower than that is cut off.
 
 use crate::poller::{Interest, Poller};
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -135,6 +135,31 @@ impl Stream {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the reader is too slow"));
         }
         self.update(poller)
+    }
+
+    /// Sends what is in `out`, now or when there is room, and leaves it empty.
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub fn send_buffer(&mut self, out: &mut BytesMut, poller: &Poller) -> io::Result<()> {
+        if self.unsent.is_empty() {
+            match self.socket.write(out) {
+                Ok(count) => out.advance(count),
+                Err(error) if would_block(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if out.is_empty() {
+            out.clear();
+            return Ok(());
+        }
+        self.send(out.split().freeze(), poller)
+    }
+
+    /// Bytes that wait for a slow reader.
+    #[must_use]
+    pub const fn unsent_bytes(&self) -> usize {
+        self.unsent_bytes
     }
 
     /// There is room: sends what waits.

@@ -58,6 +58,7 @@ pub enum DriverError {
 
 /// See the module's text.
 pub struct Driver {
+    me: NodeId,
     ring: Ring,
     socket: RingSocket,
     links: Links,
@@ -86,12 +87,12 @@ impl Driver {
         let links = Links::open(address, socket.others(), LINKS, &poller).map_err(failed)?;
         let mut salt = [0; 16];
         getrandom::fill(&mut salt).map_err(|error| io::Error::other(error.to_string()))?;
-        let life =
-            Boot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() };
+        let life = Boot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() };
         let ring = Ring::new(config, life, Instant::ZERO);
         // Only this thread; not allowed to everybody, and then things are as they are.
         let _ = rustix::process::setpriority_process(None, NICE);
         Ok(Self {
+            me,
             ring,
             socket,
             links,
@@ -102,6 +103,12 @@ impl Driver {
             events: VecDeque::new(),
             ready: VecDeque::new(),
         })
+    }
+
+    /// Which node this is, and the number of its boot.
+    #[must_use]
+    pub const fn identity(&self) -> (NodeId, u64) {
+        (self.me, self.boot.incarnation())
     }
 
     /// Where own descriptors are registered, with tokens from [`OWN_TOKENS`] on.
@@ -179,8 +186,7 @@ impl Driver {
         self.pump()?;
         let now = self.now();
         let ring = self.ring.poll_timeout().map(|(at, _)| at.since(now));
-        let links =
-            self.links.retry_at().map(|at| at.saturating_duration_since(Clock::now()));
+        let links = self.links.retry_at().map(|at| at.saturating_duration_since(Clock::now()));
         let mut wait = [ring, links, timeout].into_iter().flatten().min();
         if !self.events.is_empty() {
             wait = Some(Duration::ZERO);

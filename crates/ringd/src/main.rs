@@ -8,7 +8,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use quorba_base::{NODES_MAX, NodeId, NodeSet};
 use quorba_config::DomainKey;
 use quorba_order::{Config, Timing};
+use quorba_ringd::daemon::Daemon;
 use quorba_ringd::driver::Driver;
+use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,9 +25,42 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Role {
+    /// Serve programs on this machine until stopped
+    Daemon(RingArguments),
+    /// Take part in `cargo xtask bench order` as a program beside the daemon
+    #[command(hide = true)]
+    Client(ClientArguments),
     /// Take part in `cargo xtask bench order` as a node of the ring, in one process
     #[command(hide = true)]
     Member(RingArguments),
+}
+
+#[derive(Args)]
+struct ClientArguments {
+    /// This node's number, from 1
+    #[arg(long)]
+    node: u8,
+    /// How many nodes there are
+    #[arg(long)]
+    nodes: u8,
+    /// The daemon's folder
+    #[arg(long)]
+    dir: PathBuf,
+}
+
+/// The daemon's socket in its folder.
+const SOCKET: &str = "ring.sock";
+
+fn daemon(arguments: &RingArguments) -> Result<(), String> {
+    let path = arguments.dir.join(SOCKET);
+    let daemon = Daemon::listen(arguments.open()?, &path)
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = |error: std::io::Error| error.to_string();
+    if arguments.until_stdin_ends {
+        daemon.end_with_stdin().map_err(text)?;
+    }
+    participant::tell(&json!({ "event": "listening", "socket": path })).map_err(text)?;
+    daemon.run().map_err(text)
 }
 
 #[derive(Args)]
@@ -54,6 +89,9 @@ struct RingArguments {
     /// The longest datagram, in bytes
     #[arg(long, default_value_t = 1400)]
     datagram_bytes: usize,
+    /// End when standard input does
+    #[arg(long)]
+    until_stdin_ends: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -102,6 +140,12 @@ impl RingArguments {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().role {
+        Role::Daemon(arguments) => daemon(&arguments),
+        Role::Client(arguments) => {
+            let (node, nodes) = (u32::from(arguments.node), u32::from(arguments.nodes));
+            participant::client(&arguments.dir.join(SOCKET), node, nodes)
+                .map_err(|error| error.to_string())
+        }
         Role::Member(arguments) => arguments.open().and_then(|driver| {
             participant::member(driver, u32::from(arguments.node), u32::from(arguments.nodes))
                 .map_err(|error| error.to_string())

@@ -37,6 +37,7 @@ const ROOMS: &[Room] = &[
     room("config", &["base"], &[]),
     room("net", &["base", "order"], &[]),
     room("node", &["base", "config", "engine", "giop", "net"], &["demo", "orb"]),
+    room("ringd", &["base", "config", "groups", "net", "node", "order"], &[]),
     room("sim", &["base", "engine", "giop", "order", "replica"], &[]),
     room("demo", &["base", "config", "giop", "node", "orb"], &[]),
     room("lab", &["base", "config", "demo", "giop", "node", "orb"], &[]),

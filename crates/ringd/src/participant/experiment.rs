@@ -160,7 +160,8 @@ impl Experiment {
     /// A message was delivered here.
     pub(crate) fn delivered(&mut self, now_ns: u64, message: &[u8]) {
         let Some((head, _)) = message.split_first_chunk::<HEADER_BYTES>() else { return };
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let word =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (id, sender) = (word(0), word(4));
         let number = u64::from(word(8)) | u64::from(word(12)) << 32;
         if id != self.plan.id {

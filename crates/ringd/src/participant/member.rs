@@ -3,10 +3,10 @@
 use super::command::Command;
 use super::director::tell;
 use super::{Director, Experiment, Port, monotonic_ns, offer, pause, ring_figures};
-use quorba_ringd::driver::{Driver, Event, OWN_TOKENS};
 use bytes::Bytes;
 use quorba_net::Interest;
 use quorba_order::{Counters, Guarantee, ViewKind};
+use quorba_ringd::driver::{Driver, Event, OWN_TOKENS};
 use serde_json::json;
 use std::io;
 

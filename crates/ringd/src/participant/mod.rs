@@ -2,11 +2,14 @@
 //!
 //! What it is not: part of the service. It is a user of the ring (in process) or of the daemon.
 
+mod client;
 mod command;
 mod director;
 mod experiment;
 mod member;
 
+pub(crate) use client::client;
+pub(crate) use director::tell;
 pub(crate) use member::member;
 
 use director::Director;
