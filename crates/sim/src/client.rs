@@ -333,4 +333,21 @@ impl World {
         let wait = us(target.rng.between(1_000, 100_000));
         target.waiting.push_back((now + wait, task));
     }
+    /// A client that names its requests does not wait for the answer: it closes the connection and
+    /// repeats what is open at the next gateway, at once.
+    pub(crate) fn hurry_client(&mut self, client: usize) {
+        let target = &self.clients[client];
+        let Some(stream) = target.stream().filter(|_| target.plan.names_requests) else { return };
+        self.say(|| format!("FAULT c{client} repeats its calls elsewhere"));
+        self.send(stream, Side::Caller, Segment::End);
+        if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.hear_no_more(Side::Caller);
+        }
+        self.client_lost(client, false);
+        let now = self.now;
+        let target = &mut self.clients[client];
+        target.link = Link::Down { again: now };
+        target.waiting.iter_mut().for_each(|(at, _)| *at = now);
+        self.wake_client(client, us(1));
+    }
 }

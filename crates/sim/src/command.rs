@@ -19,6 +19,7 @@ quorba sim: runs the real engine in a simulated domain, with seeded faults
 
 #[derive(Debug)]
 struct Arguments {
+    scope: crate::report::Scope,
     seed: Option<u64>,
     verbose: bool,
     from: u64,
@@ -32,7 +33,7 @@ struct Arguments {
 pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     match parse(arguments) {
         Ok(arguments) => match arguments.seed {
-            Some(seed) => replay(seed, arguments.verbose),
+            Some(seed) => replay(seed, &arguments),
             None => sweep(&arguments),
         },
         Err(problem) => {
@@ -44,6 +45,7 @@ pub fn main(arguments: impl IntoIterator<Item = String>) -> ExitCode {
 
 fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Arguments, String> {
     let mut parsed = Arguments {
+        scope: crate::report::Scope::Domain,
         seed: None,
         verbose: false,
         from: 1,
@@ -62,6 +64,7 @@ fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Arguments, Strin
             "--from" => parsed.from = number()?,
             "--seeds" => parsed.seeds = number()?,
             "--minutes" => parsed.minutes = Some(number()?),
+            "--ring" => parsed.scope = crate::report::Scope::Ring,
             "--verbose" => parsed.verbose = true,
             "--keep-going" => parsed.keep_going = true,
             _ => return Err(format!("unknown argument {name}")),
@@ -70,8 +73,9 @@ fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Arguments, Strin
     Ok(parsed)
 }
 
-fn replay(seed: u64, verbose: bool) -> ExitCode {
-    let report = run(seed, Options { transcript: true, verbose, ..Options::default() });
+fn replay(seed: u64, arguments: &Arguments) -> ExitCode {
+    let (verbose, scope) = (arguments.verbose, arguments.scope);
+    let report = run(seed, Options { transcript: true, verbose, scope, ..Options::default() });
     let mut text = report.transcript.clone().unwrap_or_default();
     let _ = writeln!(text, "digest {:016x}\n{report}\nplan: {}", report.digest, report.plan);
     // A reader that has seen enough closes the pipe; that is no failure.
@@ -85,7 +89,6 @@ fn sweep(arguments: &Arguments) -> ExitCode {
     let mut broken = 0u64;
     let mut runs = 0u64;
     let mut simulated = Duration::ZERO;
-    let (mut calls, mut events, mut losses, mut dead) = (0, 0, 0, 0);
     let mut slowest = (Duration::ZERO, 0);
     for seed in arguments.from.. {
         let done = match until {
@@ -95,13 +98,9 @@ fn sweep(arguments: &Arguments) -> ExitCode {
         if done || (broken > 0 && !arguments.keep_going) {
             break;
         }
-        let report = run(seed, Options::default());
+        let report = run(seed, Options { scope: arguments.scope, ..Options::default() });
         runs += 1;
         simulated += report.simulated;
-        calls += report.calls;
-        events += report.events;
-        losses += report.losses;
-        dead += report.dead_groups;
         slowest = slowest.max((report.settled_after, seed));
         if !report.is_good() {
             broken += 1;
@@ -110,9 +109,8 @@ fn sweep(arguments: &Arguments) -> ExitCode {
     }
     let seconds = began.elapsed().as_secs_f64();
     println!(
-        "{runs} seeds in {seconds:.1} s, {broken} broken; {:.0} s simulated ({:.0} per second), \
-         {calls} calls, {events} events; {losses} excused losses, {dead} dead groups; slowest to \
-         settle: seed {} with {:.1} s",
+        "{runs} seeds in {seconds:.1} s, {broken} broken; {:.0} s simulated ({:.0} per second); \
+         slowest to settle: seed {} with {:.1} s",
         simulated.as_secs_f64(),
         simulated.as_secs_f64() / seconds,
         slowest.1,

@@ -3,7 +3,7 @@
 //! Invariant: events of the same time happen in the order in which they were planned.
 
 use crate::stream::{Segment, Side, StreamId};
-use bytes::BytesMut;
+use bytes::Bytes;
 use quorba_base::Instant;
 use quorba_engine::replica::{DownReason, GroupId};
 use std::cmp::Reverse;
@@ -19,7 +19,7 @@ pub(crate) enum Event {
     },
     Datagram {
         to: usize,
-        bytes: BytesMut,
+        bytes: Bytes,
     },
     Segment {
         id: StreamId,
@@ -34,6 +34,12 @@ pub(crate) enum Event {
     Boot {
         node: usize,
         boot: u64,
+    },
+    /// The next node of a rolling restart.
+    Roll {
+        node: usize,
+        boot: u64,
+        left: usize,
     },
     /// A node that was asked to stop is looked at.
     Stopping {
@@ -73,65 +79,51 @@ pub(crate) enum Event {
     },
     /// The next fault.
     Nemesis,
-    /// Whatever the last fault of this kind did is over.
-    Calm(Calm),
     /// Look at all nodes.
     Inspect,
 }
 
-/// Faults that end by themselves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Calm {
-    LossBurst,
-    SlowNode(usize),
-    Stall(usize),
-}
-
+/// When something happens, and where it is kept meanwhile: what the heap moves about is small.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     at: Instant,
     serial: u64,
-    event: Event,
-}
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.serial) == (other.at, other.serial)
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.serial).cmp(&(other.at, other.serial))
-    }
+    slot: usize,
 }
 
 /// See the module's text.
-#[derive(Default)]
-pub(crate) struct Queue {
+pub(crate) struct Queue<E> {
     heap: BinaryHeap<Reverse<Entry>>,
     serial: u64,
+    slots: Vec<Option<E>>,
+    free: Vec<usize>,
 }
 
-impl Queue {
-    pub(crate) fn push(&mut self, at: Instant, event: Event) {
+impl<E> Default for Queue<E> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), serial: 0, slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<E> Queue<E> {
+    pub(crate) fn push(&mut self, at: Instant, event: E) {
         self.serial += 1;
-        self.heap.push(Reverse(Entry { at, serial: self.serial, event }));
+        let slot = self.free.pop().unwrap_or(self.slots.len());
+        if slot == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.slots[slot] = Some(event);
+        self.heap.push(Reverse(Entry { at, serial: self.serial, slot }));
     }
 
     /// The next event, if it is due by `until`.
-    pub(crate) fn pop(&mut self, until: Instant) -> Option<(Instant, Event)> {
+    pub(crate) fn pop(&mut self, until: Instant) -> Option<(Instant, E)> {
         if self.heap.peek()?.0.at > until {
             return None;
         }
-        self.heap.pop().map(|Reverse(entry)| (entry.at, entry.event))
+        let Reverse(entry) = self.heap.pop()?;
+        self.free.push(entry.slot);
+        self.slots[entry.slot].take().map(|event| (entry.at, event))
     }
 
     pub(crate) fn len(&self) -> usize {

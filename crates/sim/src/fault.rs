@@ -1,119 +1,174 @@
 //! The kinds of faults that a plan can mix.
+//!
+//! What it is not: what exactly happens; that is drawn when it happens, see `network` and the two
+//! `nemesis` modules. Invariant: a kind belongs to one place.
 
-/// One kind. What exactly happens is drawn when it happens; see `nemesis`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Fault {
-    // -- network --
-    /// Two sides do not hear each other.
-    Partition,
-    /// One node is cut off.
-    Isolate,
-    /// One direction of one link is cut.
-    OneWay,
-    /// One link is cut in both directions: the network is not transitive any more.
-    Link,
-    /// The network is whole again.
-    Heal,
-    /// For a moment most datagrams are lost.
-    LossBurst,
-    /// One link becomes slow in one direction.
-    SlowLink,
-    /// Old datagrams come once more.
-    Replay,
-    /// Datagrams that nobody sent.
-    Forged,
-    // -- nodes --
-    /// The node's process ends; its kernel tells its peers.
-    Crash,
-    /// The host loses power; nobody is told.
-    PowerCut,
-    /// The process ends between two of its effects.
-    CrashMidway,
-    /// The process is ended and started again at once.
-    QuickRestart,
-    /// A majority of nodes ends at once.
-    MajorityCrash,
-    /// Every node ends at once.
-    Blackout,
-    /// The node is asked to stop, and started again later.
-    GracefulStop,
-    /// The process stands still for a moment.
-    PauseShort,
-    /// The process stands still for long enough to be given up.
-    PauseLong,
-    /// Everything takes the node longer.
-    SlowNode,
-    /// The node's clock jumps ahead.
-    ClockJump,
-    // -- servers --
-    /// A server process ends.
-    ServerCrash,
-    /// All servers of a group but one end.
-    ServersCrash,
-    /// A server does not answer any more.
-    ServerHang,
-    /// A server takes long.
-    ServerSlow,
-    /// A server resets its connections but lives on.
-    ServerReset,
-    /// A server closes its connections as GIOP wants it.
-    ServerGoodbye,
-    /// A server answers with something that is no GIOP.
-    ServerGarbage,
-    /// A server's next `get_state` or `set_state` raises an exception.
-    ServerNoState,
-    // -- clients --
-    /// A client's connection breaks.
-    ClientBreak,
-    /// A client closes its connection in the middle of a message.
-    ClientHalf,
-    /// A client cancels what it waits for.
-    ClientCancel,
-    /// Somebody sends what is no GIOP to a gateway.
-    ClientGarbage,
-    /// Nothing passes between clients and one node for a while.
-    ClientStall,
+/// What a fault hits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    Network,
+    Nodes,
+    Servers,
+    Clients,
+}
+
+macro_rules! faults {
+    ($($place:ident { $($(#[$doc:meta])+ $fault:ident,)+ })+) => {
+        /// One kind.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub(crate) enum Fault {
+            $($($(#[$doc])+ $fault,)+)+
+        }
+
+        impl Fault {
+            pub(crate) const ALL: &'static [Self] = &[$($(Self::$fault,)+)+];
+
+            pub(crate) fn place(self) -> Place {
+                match self {
+                    $($(Self::$fault)|+ => Place::$place,)+
+                }
+            }
+        }
+    };
+}
+
+faults! {
+    Network {
+        /// Two sides do not hear each other.
+        Partition,
+        /// Three sides do not hear each other.
+        ThreeWay,
+        /// One node is cut off.
+        Isolate,
+        /// One node hears nobody, but is heard.
+        Deaf,
+        /// One node is heard by nobody, but hears.
+        Mute,
+        /// One direction of one link is cut.
+        OneWay,
+        /// One link is cut in both directions: the network is not transitive any more.
+        Link,
+        /// A partition comes and goes many times.
+        Flapping,
+        /// The network is whole again.
+        Heal,
+        /// For a moment most datagrams are lost.
+        LossBurst,
+        /// For a moment most datagrams to one node are lost: tokens above all.
+        UnicastLoss,
+        /// For a moment most datagrams to all nodes are lost.
+        MulticastLoss,
+        /// For a moment the last datagram of a burst is lost: what follows the messages.
+        TailLoss,
+        /// One direction of one link loses much.
+        LossyLink,
+        /// One link becomes slow in one direction.
+        SlowLink,
+        /// For a moment the whole network is slow.
+        SlowNetwork,
+        /// For a moment datagrams overtake each other.
+        Reordering,
+        /// For a moment most datagrams come twice.
+        Duplication,
+        /// For a moment many datagrams are garbled.
+        Corruption,
+        /// Old datagrams come once more.
+        Replay,
+        /// Datagrams that nobody sent.
+        Forged,
+    }
+    Nodes {
+        /// The node's process ends; its kernel tells its peers.
+        Crash,
+        /// The host loses power; nobody is told.
+        PowerCut,
+        /// The process ends between two of its effects.
+        CrashMidway,
+        /// The process ends in the middle of its next change of view.
+        CrashAtView,
+        /// The process is ended and started again at once.
+        QuickRestart,
+        /// One node after the other is restarted.
+        RollingRestart,
+        /// A majority of nodes ends at once.
+        MajorityCrash,
+        /// Every node ends at once.
+        Blackout,
+        /// The node is asked to stop, and started again later.
+        GracefulStop,
+        /// The process stands still for a moment.
+        PauseShort,
+        /// The process stands still for long enough to be given up.
+        PauseLong,
+        /// Several processes stand still at once.
+        PauseSome,
+        /// The virtual machine stands still, its clock too.
+        Suspend,
+        /// Everything takes the node longer.
+        SlowNode,
+        /// The node's socket keeps few datagrams.
+        SmallSocket,
+        /// The node's clock jumps ahead.
+        ClockJump,
+        /// The node's clock runs at another rate from now on.
+        ClockDrift,
+    }
+    Servers {
+        /// A server process ends.
+        ServerCrash,
+        /// All servers of a group but one end.
+        ServersCrash,
+        /// A server does not answer any more.
+        ServerHang,
+        /// A server takes long.
+        ServerSlow,
+        /// A server resets its connections but lives on.
+        ServerReset,
+        /// A server closes its connections as GIOP wants it.
+        ServerGoodbye,
+        /// A server answers with something that is no GIOP.
+        ServerGarbage,
+        /// A server answers a call that nobody made.
+        ServerWrongId,
+        /// A server's next `get_state` or `set_state` raises an exception.
+        ServerNoState,
+    }
+    Clients {
+        /// A client's connection breaks.
+        ClientBreak,
+        /// A client closes its connection in the middle of a message.
+        ClientHalf,
+        /// A client cancels what it waits for.
+        ClientCancel,
+        /// A client that names its requests repeats them elsewhere before it is answered.
+        ClientHurry,
+        /// Somebody sends what is no GIOP to a gateway.
+        ClientGarbage,
+        /// Somebody announces a message that is longer than any may be.
+        ClientOversized,
+        /// Nothing passes between clients and one node for a while.
+        ClientStall,
+    }
 }
 
 impl Fault {
-    pub(crate) const ALL: &'static [Self] = &[
-        Self::Partition,
-        Self::Isolate,
-        Self::OneWay,
-        Self::Link,
-        Self::Heal,
-        Self::LossBurst,
-        Self::SlowLink,
-        Self::Replay,
-        Self::Forged,
-        Self::Crash,
-        Self::PowerCut,
-        Self::CrashMidway,
-        Self::QuickRestart,
-        Self::MajorityCrash,
-        Self::Blackout,
-        Self::GracefulStop,
-        Self::PauseShort,
-        Self::PauseLong,
-        Self::SlowNode,
-        Self::ClockJump,
-        Self::ServerCrash,
-        Self::ServersCrash,
-        Self::ServerHang,
-        Self::ServerSlow,
-        Self::ServerReset,
-        Self::ServerGoodbye,
-        Self::ServerGarbage,
-        Self::ServerNoState,
-        Self::ClientBreak,
-        Self::ClientHalf,
-        Self::ClientCancel,
-        Self::ClientGarbage,
-        Self::ClientStall,
-    ];
-
     /// Whether it takes the memory of more than a minority.
     pub(crate) fn needs_catastrophe(self) -> bool {
         matches!(self, Self::MajorityCrash | Self::Blackout)
+    }
+
+    /// Whether only sealed datagrams can stand it.
+    pub(crate) fn needs_seal(self) -> bool {
+        matches!(self, Self::Forged | Self::Corruption)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_enough_kinds() {
+        assert!(Fault::ALL.len() >= 40, "{}", Fault::ALL.len());
     }
 }

@@ -3,8 +3,9 @@
 //!
 //! Invariant: a node sees its inputs in the order in which they came, also after a pause.
 
+use crate::machine::Machine;
 use crate::stream::StreamId;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 use quorba_engine::Node;
 use quorba_engine::replica::{ChannelId, DownReason, GroupId};
@@ -13,7 +14,7 @@ use std::collections::VecDeque;
 /// Something that happens to a node process.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
-    Datagram(BytesMut),
+    Datagram(Bytes),
     PeerLost(NodeId),
     ClientOpened(StreamId, GroupId),
     ClientBytes(StreamId, Bytes),
@@ -52,44 +53,6 @@ pub(crate) struct Disk {
     pub(crate) bootstrapped: bool,
 }
 
-/// A monotonic clock that starts at zero with the process, drifts, and may jump ahead.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    origin: Instant,
-    /// Parts per million that it runs too fast; negative: too slow.
-    drift_ppm: i64,
-    ahead_ns: u64,
-}
-
-impl Clock {
-    pub(crate) fn new(origin: Instant, drift_ppm: i64) -> Self {
-        Self { origin, drift_ppm, ahead_ns: 0 }
-    }
-
-    fn rate(&self) -> u128 {
-        u128::try_from(1_000_000 + self.drift_ppm).expect("drift is far below one million")
-    }
-
-    /// What it shows at the true time `at`.
-    pub(crate) fn local(&self, at: Instant) -> Instant {
-        let true_ns = u128::from(at.as_nanos() - self.origin.as_nanos());
-        let local_ns = true_ns * self.rate() / 1_000_000;
-        Instant::from_nanos(local_ns as u64 + self.ahead_ns)
-    }
-
-    /// The first true time at which it shows `local` or more.
-    pub(crate) fn global(&self, local: Instant) -> Instant {
-        let local_ns = u128::from(local.as_nanos().saturating_sub(self.ahead_ns));
-        let true_ns = (local_ns * 1_000_000).div_ceil(self.rate());
-        let true_ns = u64::try_from(true_ns).unwrap_or(u64::MAX);
-        Instant::from_nanos(self.origin.as_nanos().saturating_add(true_ns))
-    }
-
-    pub(crate) fn jump(&mut self, ahead_ns: u64) {
-        self.ahead_ns += ahead_ns;
-    }
-}
-
 /// Starts a server again and again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Supervisor {
@@ -109,15 +72,10 @@ pub(crate) struct Host {
     /// Counts the starts of the process.
     pub(crate) boot: u64,
     pub(crate) disk: Disk,
-    pub(crate) clock: Clock,
-    pub(crate) paused_until: Option<Instant>,
-    pub(crate) busy_until: Instant,
-    /// How long each input takes it.
-    pub(crate) slow_us: u64,
+    pub(crate) machine: Machine,
     pub(crate) inbox: VecDeque<Input>,
-    pub(crate) armed: Option<Instant>,
-    /// The process ends after so many effects.
-    pub(crate) crash_after: Option<u64>,
+    /// Of these, datagrams.
+    pub(crate) datagrams_waiting: usize,
     /// The host has power, so its kernel answers for a dead process.
     pub(crate) powered: bool,
     /// By group; `None` where the group has no member here.
@@ -125,8 +83,6 @@ pub(crate) struct Host {
     /// It lost its memory and is not in a primary component again.
     pub(crate) amnesic: bool,
     pub(crate) stopping: bool,
-    /// Wake-ups in a row at the same time.
-    pub(crate) spins: u32,
 }
 
 impl Host {
@@ -135,50 +91,17 @@ impl Host {
             node: None,
             boot: 0,
             disk: Disk::default(),
-            clock: Clock::new(Instant::ZERO, 0),
-            paused_until: None,
-            busy_until: Instant::ZERO,
-            slow_us: 0,
+            machine: Machine::new(Instant::ZERO, 0),
             inbox: VecDeque::new(),
-            armed: None,
-            crash_after: None,
+            datagrams_waiting: 0,
             powered: true,
             supervisors,
             amnesic: false,
             stopping: false,
-            spins: 0,
         }
-    }
-
-    /// Whether it cannot look at inputs now.
-    pub(crate) fn is_blocked(&self, now: Instant) -> bool {
-        self.paused_until.is_some_and(|until| until > now) || self.busy_until > now
     }
 
     pub(crate) fn is_up(&self) -> bool {
         self.node.is_some()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_timer_set_by_a_drifting_clock_is_due_when_it_rings() {
-        let origin = Instant::from_nanos(5_000);
-        for drift_ppm in [-20_000, -3, 0, 7, 20_000] {
-            let mut clock = Clock::new(origin, drift_ppm);
-            for ahead_ns in [0, 12_345] {
-                clock.jump(ahead_ns);
-                for local_ns in [12_345, 12_346, 1_000_000_007] {
-                    let local = Instant::from_nanos(local_ns);
-                    let rings = clock.global(local);
-                    assert!(clock.local(rings) >= local);
-                    let before = Instant::from_nanos(rings.as_nanos() - 1);
-                    assert!(before < origin || clock.local(before) < local);
-                }
-            }
-        }
     }
 }

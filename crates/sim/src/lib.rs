@@ -9,6 +9,8 @@
 //!
 //! Invariants: no real clock, thread, socket or hash order decides anything in a run.
 
+#[cfg(feature = "canaries")]
+pub mod canaries;
 mod check;
 mod client;
 mod command;
@@ -16,10 +18,13 @@ mod event;
 mod fault;
 mod host;
 mod ledger;
+mod machine;
 mod nemesis;
 mod network;
 mod nodes;
 mod plan;
+mod report;
+mod ring;
 mod rng;
 mod run;
 mod servant;
@@ -30,6 +35,6 @@ mod tcp;
 mod transcript;
 mod world;
 
-pub use check::Violation;
 pub use command::main;
-pub use run::{Canary, Options, Report, run};
+pub use report::{Report, Scope, Violation};
+pub use run::{Options, ServerBug, run};

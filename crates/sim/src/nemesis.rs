@@ -3,14 +3,14 @@
 //! Invariant: unless the plan is a catastrophe, at no time more than a minority of nodes is
 //! without its memory; what a fault breaks for good, peace mends.
 
-use crate::event::{Calm, Event};
-use crate::fault::Fault;
+use crate::event::Event;
+use crate::fault::{Fault, Place};
 use crate::host::Input;
 use crate::server::Misdeed;
 use crate::stream::{Callee, Caller, Segment, Side};
 use crate::world::{World, ms, us};
 use bytes::Bytes;
-use quorba_base::{Duration, Instant};
+use quorba_base::Instant;
 use quorba_engine::replica::GroupId;
 use quorba_giop::build;
 
@@ -30,100 +30,19 @@ impl World {
 
     fn inflict(&mut self, fault: Fault) {
         self.transcript.mix(fault as u64);
-        match fault {
-            Fault::Partition
-            | Fault::Isolate
-            | Fault::OneWay
-            | Fault::Link
-            | Fault::Heal
-            | Fault::LossBurst
-            | Fault::SlowLink
-            | Fault::Replay
-            | Fault::Forged => self.disturb_network(fault),
-            Fault::Crash
-            | Fault::PowerCut
-            | Fault::CrashMidway
-            | Fault::QuickRestart
-            | Fault::MajorityCrash
-            | Fault::Blackout
-            | Fault::GracefulStop => self.end_nodes(fault),
-            Fault::PauseShort | Fault::PauseLong | Fault::SlowNode | Fault::ClockJump => {
-                self.delay_node(fault);
-            }
-            Fault::ServerCrash
-            | Fault::ServersCrash
-            | Fault::ServerHang
-            | Fault::ServerSlow
-            | Fault::ServerReset
-            | Fault::ServerGoodbye
-            | Fault::ServerGarbage
-            | Fault::ServerNoState => self.hurt_servers(fault),
-            Fault::ClientBreak
-            | Fault::ClientHalf
-            | Fault::ClientCancel
-            | Fault::ClientGarbage
-            | Fault::ClientStall => self.confuse_clients(fault),
+        match fault.place() {
+            Place::Network => self.disturb_network(fault),
+            Place::Nodes => self.hurt_nodes(fault),
+            Place::Servers => self.hurt_servers(fault),
+            Place::Clients => self.confuse_clients(fault),
         }
-    }
-
-    fn two_nodes(&mut self) -> (usize, usize) {
-        let one = self.rng.index(self.plan.nodes);
-        let other = (one + 1 + self.rng.index(self.plan.nodes - 1)) % self.plan.nodes;
-        (one, other)
     }
 
     fn disturb_network(&mut self, fault: Fault) {
-        let (one, other) = self.two_nodes();
-        match fault {
-            Fault::Partition => {
-                let side = self.rng.below(1 << self.plan.nodes);
-                self.say(|| format!("FAULT partition {side:b}"));
-                self.network.partition(side);
-            }
-            Fault::Isolate => {
-                self.say(|| format!("FAULT n{one} is isolated"));
-                self.network.partition(1 << one);
-            }
-            Fault::OneWay => {
-                self.say(|| format!("FAULT n{other} does not hear n{one}"));
-                self.network.cut(one, other);
-            }
-            Fault::Link => {
-                self.say(|| format!("FAULT n{one} and n{other} do not hear each other"));
-                self.network.cut(one, other);
-                self.network.cut(other, one);
-            }
-            Fault::Heal => {
-                self.say(|| "the network is whole".into());
-                self.network.heal();
-            }
-            Fault::LossBurst => {
-                let (chance, time) = (self.rng.between(200, 1000), self.rng.between(5, 400));
-                self.say(|| format!("FAULT {chance} of 1000 datagrams are lost for {time} ms"));
-                self.network.burst = chance;
-                self.queue.push(self.now + ms(time), Event::Calm(Calm::LossBurst));
-            }
-            Fault::SlowLink => {
-                let micros = self.rng.pick(&[500, 5_000, 30_000, 100_000]);
-                self.say(|| format!("FAULT n{one} to n{other} takes {micros} us more"));
-                self.network.slow_down(one, other, micros);
-            }
-            Fault::Replay => {
-                for _ in 0..self.rng.between(1, 8) {
-                    let Some((to, bytes)) = self.network.replayed() else { return };
-                    self.queue.push(self.now, Event::Datagram { to, bytes });
-                }
-            }
-            _ => {
-                for _ in 0..self.rng.between(1, 20) {
-                    let (to, bytes) = self.network.forged();
-                    self.queue.push(self.now, Event::Datagram { to, bytes });
-                }
-            }
-        }
-        // Without it partitions would be the rule and not the exception.
-        if self.rng.per_mille(300) {
-            self.network.heal();
+        let disturbance = self.network.disturb(self.now, fault);
+        self.say(|| disturbance.text);
+        for (to, bytes) in disturbance.arrivals {
+            self.queue.push(self.now, Event::Datagram { to, bytes });
         }
     }
 
@@ -158,23 +77,51 @@ impl World {
         self.plan_boot(node, wait);
     }
 
-    fn end_nodes(&mut self, fault: Fault) {
+    fn hurt_nodes(&mut self, fault: Fault) {
         let node = self.rng.index(self.plan.nodes);
         match fault {
-            Fault::MajorityCrash | Fault::Blackout => {
-                let all = self.plan.nodes;
-                let count = if fault == Fault::Blackout { all } else { all / 2 + 1 };
-                let mut nodes: Vec<usize> = (0..all).collect();
-                self.rng.shuffle(&mut nodes);
-                let silent = self.rng.per_mille(300);
-                for node in nodes.into_iter().take(count) {
-                    if self.hosts[node].is_up() {
-                        self.crash(node, silent);
-                        self.plan_restart(node);
+            Fault::MajorityCrash | Fault::Blackout => self.end_many(fault),
+            Fault::RollingRestart => {
+                let boot = self.hosts[node].boot;
+                self.queue.push(self.now, Event::Roll { node, boot, left: self.plan.nodes });
+            }
+            Fault::Crash
+            | Fault::PowerCut
+            | Fault::QuickRestart
+            | Fault::GracefulStop
+            | Fault::CrashMidway
+            | Fault::CrashAtView => {
+                if self.may_crash(node) {
+                    self.end_node(fault, node);
+                }
+            }
+            Fault::PauseSome => {
+                for node in 0..self.plan.nodes {
+                    if self.rng.per_mille(500) {
+                        self.delay_node(fault, node);
                     }
                 }
             }
-            _ if !self.may_crash(node) => {}
+            _ => self.delay_node(fault, node),
+        }
+    }
+
+    fn end_many(&mut self, fault: Fault) {
+        let all = self.plan.nodes;
+        let count = if fault == Fault::Blackout { all } else { all / 2 + 1 };
+        let mut nodes: Vec<usize> = (0..all).collect();
+        self.rng.shuffle(&mut nodes);
+        let silent = self.rng.per_mille(300);
+        for node in nodes.into_iter().take(count) {
+            if self.hosts[node].is_up() {
+                self.crash(node, silent);
+                self.plan_restart(node);
+            }
+        }
+    }
+
+    fn end_node(&mut self, fault: Fault, node: usize) {
+        match fault {
             Fault::Crash | Fault::PowerCut => {
                 self.crash(node, fault == Fault::PowerCut);
                 self.plan_restart(node);
@@ -184,15 +131,42 @@ impl World {
                 let wait = us(self.rng.between(10, 3_000));
                 self.plan_boot(node, wait);
             }
-            Fault::CrashMidway => {
-                let effects = self.rng.below(40);
-                self.say(|| format!("FAULT n{node} will end after {effects} more effects"));
+            Fault::GracefulStop => self.stop_node(node),
+            _ => {
                 // It may come at any time from now on, so its memory counts as gone.
                 self.hosts[node].amnesic = true;
-                self.hosts[node].crash_after = Some(effects);
+                let machine = &mut self.hosts[node].machine;
+                if fault == Fault::CrashAtView {
+                    machine.crash_at_view = true;
+                    self.say(|| format!("FAULT n{node} will end at its next view"));
+                } else {
+                    let effects = self.rng.below(40);
+                    machine.crash_after = Some(effects);
+                    self.say(|| format!("FAULT n{node} will end after {effects} more effects"));
+                }
             }
-            _ => self.stop_node(node),
         }
+    }
+
+    /// Restarts one node after the other, each when the one before it remembers again.
+    pub(crate) fn roll(&mut self, node: usize, boot: u64, left: usize) {
+        if self.peace || left == 0 {
+            return;
+        }
+        let (mut next, mut boot, mut left) = (node, boot, left);
+        if self.hosts[node].boot == boot && self.may_crash(node) {
+            self.say(|| format!("FAULT n{node} is restarted, {left} of all"));
+            self.crash(node, false);
+            let wait = ms(self.rng.between(1, 300));
+            self.plan_boot(node, wait);
+            next = (node + 1) % self.plan.nodes;
+            boot = self.hosts[next].boot;
+            left -= 1;
+        } else if self.hosts[node].boot != boot {
+            // Another fault came first.
+            boot = self.hosts[node].boot;
+        }
+        self.queue.push(self.now + ms(40), Event::Roll { node: next, boot, left });
     }
 
     fn stop_node(&mut self, node: usize) {
@@ -223,31 +197,15 @@ impl World {
         }
     }
 
-    fn delay_node(&mut self, fault: Fault) {
-        let node = self.rng.index(self.plan.nodes);
-        match fault {
-            Fault::PauseShort => {
-                let time = ms(self.rng.between(1, 120));
-                self.pause(node, time);
-            }
-            Fault::PauseLong => {
-                let time = ms(self.rng.between(150, 4_000));
-                self.pause(node, time);
-            }
-            Fault::SlowNode => {
-                let (micros, time) = (self.rng.between(50, 2_000), self.rng.between(50, 2_000));
-                self.say(|| format!("FAULT n{node} needs {micros} us per input for {time} ms"));
-                self.hosts[node].slow_us = micros;
-                self.queue.push(self.now + ms(time), Event::Calm(Calm::SlowNode(node)));
-            }
-            _ => {
-                let ahead = self.rng.pick(&[1, 100, 5_000, 3_600_000]);
-                self.say(|| format!("FAULT the clock of n{node} jumps {ahead} ms ahead"));
-                self.hosts[node].clock.jump(ahead * 1_000_000);
-                let boot = self.hosts[node].boot;
-                self.queue.push(self.now, Event::Wake { node, boot });
-            }
+    fn delay_node(&mut self, fault: Fault, node: usize) {
+        if !self.hosts[node].is_up() {
+            return;
         }
+        let host = &mut self.hosts[node];
+        let (text, at) = host.machine.delay(self.now, fault, &mut self.rng);
+        let boot = host.boot;
+        self.say(|| format!("FAULT n{node} {text}"));
+        self.queue.push(at, Event::Wake { node, boot });
     }
 
     // -- servers ----------------------------------------------------------------------------
@@ -262,7 +220,11 @@ impl World {
         let server = live[0];
         let deadly = matches!(
             fault,
-            Fault::ServerCrash | Fault::ServerHang | Fault::ServerReset | Fault::ServerGarbage
+            Fault::ServerCrash
+                | Fault::ServerHang
+                | Fault::ServerReset
+                | Fault::ServerGarbage
+                | Fault::ServerWrongId
         );
         let node = self.servers[server].node;
         let all = fault == Fault::ServersCrash && !self.plan.careless;
@@ -285,6 +247,7 @@ impl World {
             Fault::ServerReset => self.drop_links(server, false),
             Fault::ServerGoodbye => self.drop_links(server, true),
             Fault::ServerGarbage => self.servers[server].misdeed = Some(Misdeed::Garbage),
+            Fault::ServerWrongId => self.servers[server].misdeed = Some(Misdeed::WrongId),
             Fault::ServerNoState => self.servers[server].misdeed = Some(Misdeed::NoState),
             _ => {}
         }
@@ -313,19 +276,26 @@ impl World {
                 let (node, time) = (self.rng.index(self.plan.nodes), self.rng.between(10, 3_000));
                 self.say(|| format!("FAULT n{node} and its clients do not hear each other"));
                 self.stall(node, self.now + ms(time));
-                self.queue.push(self.now + ms(time), Event::Calm(Calm::Stall(node)));
             }
-            (Fault::ClientGarbage, _) => self.send_garbage(),
+            (Fault::ClientHurry, Some(_)) => self.hurry_client(client),
+            (Fault::ClientGarbage | Fault::ClientOversized, _) => self.send_garbage(fault),
             _ => {}
         }
     }
 
-    fn send_garbage(&mut self) {
+    fn send_garbage(&mut self, fault: Fault) {
         let node = self.rng.index(self.plan.nodes);
         let group = GroupId(self.rng.index(self.plan.groups.len()) as u16);
         let callee = Callee::Gateway { node, boot: None, group };
         let stream = self.connect(Caller::Stranger, callee, false);
         let noise: Vec<u8> = match self.rng.below(5) {
+            // One byte more than a gateway takes, and well-formed but for that.
+            _ if fault == Fault::ClientOversized => {
+                let mut bytes = b"GIOP\x01\x02\x01\x00".to_vec();
+                bytes.extend((16 << 20_u32).max(self.rng.next() as u32).to_le_bytes());
+                bytes.extend([7; 500]);
+                bytes
+            }
             0 => b"GET / HTTP/1.1\r\n\r\n".to_vec(),
             1 => b"GIOP\x01\x02\x01\x00\xff\xff\xff\x7f".to_vec(),
             2 => {
@@ -358,14 +328,9 @@ impl World {
         self.stalled_until.fill(Instant::ZERO);
         for node in 0..self.plan.nodes {
             let host = &mut self.hosts[node];
-            host.slow_us = 0;
-            host.crash_after = None;
-            if let Some(until) = host.paused_until.filter(|until| *until > self.now) {
-                let soon = until.min(self.now + Duration::from_millis(1));
-                let boot = host.boot;
-                host.paused_until = Some(soon);
-                self.queue.push(soon, Event::Wake { node, boot });
-            }
+            let soon = host.machine.make_peace(self.now);
+            let boot = host.boot;
+            self.queue.push(soon, Event::Wake { node, boot });
         }
         for server in 0..self.servers.len() {
             let target = &mut self.servers[server];

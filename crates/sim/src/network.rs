@@ -1,48 +1,128 @@
-//! Virtual UDP between nodes: who hears whom, how late, and how garbled.
+//! Virtual UDP between nodes: who hears whom, how late, and how garbled; and all faults of it.
 //!
 //! Invariant: what happens to a datagram is drawn when it is sent.
 
+use crate::fault::Fault;
 use crate::plan::LinkPlan;
 use crate::rng::Rng;
-use bytes::BytesMut;
-use quorba_base::Duration;
+use crate::world::ms;
+use bytes::{Bytes, BytesMut};
+use quorba_base::{Duration, Instant};
 
 /// Datagrams that are kept so that they can come once more.
 const KEPT_MAX: usize = 64;
+/// While a partition flaps, it comes or goes this often.
+const FLAP: Duration = Duration::from_millis(30);
+
+/// How a datagram leaves its sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Leaving {
+    /// To one node; otherwise to all others.
+    pub(crate) alone: bool,
+    /// Nothing follows it for now.
+    pub(crate) last: bool,
+}
+
+/// One direction between two nodes.
+#[derive(Clone, Copy, Default)]
+struct Link {
+    cut: bool,
+    /// Further delay.
+    slow_us: u64,
+    /// Loss per thousand.
+    loss: u64,
+}
+
+/// Something that lasts for a while; the strength is a chance per thousand or microseconds.
+#[derive(Clone, Copy)]
+struct Spell {
+    strength: u64,
+    until: Instant,
+}
+
+impl Spell {
+    const NONE: Self = Self { strength: 0, until: Instant::ZERO };
+
+    fn now(&self, now: Instant) -> u64 {
+        if now < self.until { self.strength } else { 0 }
+    }
+}
+
+/// The spells of a network.
+struct Spells {
+    loss: Spell,
+    unicast_loss: Spell,
+    multicast_loss: Spell,
+    tail_loss: Spell,
+    slow_us: Spell,
+    reorder: Spell,
+    duplicate: Spell,
+    corrupt: Spell,
+    /// The strength is the side, one bit per node.
+    flap: Spell,
+}
+
+impl Spells {
+    const NONE: Self = Self {
+        loss: Spell::NONE,
+        unicast_loss: Spell::NONE,
+        multicast_loss: Spell::NONE,
+        tail_loss: Spell::NONE,
+        slow_us: Spell::NONE,
+        reorder: Spell::NONE,
+        duplicate: Spell::NONE,
+        corrupt: Spell::NONE,
+        flap: Spell::NONE,
+    };
+
+    /// The spell that a fault casts, and how strong it may be.
+    fn of(&mut self, fault: Fault) -> Option<(&mut Spell, (u64, u64))> {
+        Some(match fault {
+            Fault::LossBurst => (&mut self.loss, (200, 1000)),
+            Fault::UnicastLoss => (&mut self.unicast_loss, (200, 1000)),
+            Fault::MulticastLoss => (&mut self.multicast_loss, (200, 1000)),
+            Fault::TailLoss => (&mut self.tail_loss, (200, 900)),
+            Fault::SlowNetwork => (&mut self.slow_us, (500, 40_000)),
+            Fault::Reordering => (&mut self.reorder, (100, 700)),
+            Fault::Duplication => (&mut self.duplicate, (200, 1000)),
+            Fault::Corruption => (&mut self.corrupt, (50, 500)),
+            _ => return None,
+        })
+    }
+}
 
 /// The state of the network.
 pub(crate) struct Network {
-    pub(crate) plan: LinkPlan,
-    pub(crate) rng: Rng,
+    plan: LinkPlan,
+    rng: Rng,
     nodes: usize,
-    /// `cut[from][to]`.
-    cut: Vec<Vec<bool>>,
-    /// Further delay in microseconds, `slow_us[from][to]`.
-    slow_us: Vec<Vec<u64>>,
-    /// Loss per thousand that is added for a while.
-    pub(crate) burst: u64,
-    kept: Vec<(usize, BytesMut)>,
+    /// From, then to.
+    links: Vec<Link>,
+    spells: Spells,
+    kept: Vec<(usize, Bytes)>,
+    /// Datagrams and their bytes; a multicast counts once.
+    sent: (u64, u64),
+}
+
+/// What a fault of the network is, for people, and what it makes arrive at once.
+pub(crate) struct Disturbance {
+    pub(crate) text: String,
+    pub(crate) arrivals: Vec<(usize, Bytes)>,
 }
 
 impl Network {
     pub(crate) fn new(nodes: usize, plan: LinkPlan, rng: Rng) -> Self {
-        Self {
-            plan,
-            rng,
-            nodes,
-            cut: vec![vec![false; nodes]; nodes],
-            slow_us: vec![vec![0; nodes]; nodes],
-            burst: 0,
-            kept: Vec::new(),
-        }
+        let links = vec![Link::default(); nodes * nodes];
+        Self { plan, rng, nodes, links, spells: Spells::NONE, kept: Vec::new(), sent: (0, 0) }
+    }
+
+    fn link(&mut self, from: usize, to: usize) -> &mut Link {
+        &mut self.links[from * self.nodes + to]
     }
 
     pub(crate) fn heal(&mut self) {
-        for from in 0..self.nodes {
-            self.cut[from].fill(false);
-            self.slow_us[from].fill(0);
-        }
-        self.burst = 0;
+        self.links.fill(Link::default());
+        self.spells = Spells::NONE;
     }
 
     /// No more faults at all.
@@ -51,35 +131,47 @@ impl Network {
         self.plan = LinkPlan { delay_us: self.plan.delay_us, ..LinkPlan::default() };
     }
 
-    pub(crate) fn partition(&mut self, side: u64) {
+    /// Cuts all links between nodes of different sides.
+    fn partition(&mut self, side: impl Fn(usize) -> u64) {
         for from in 0..self.nodes {
             for to in 0..self.nodes {
-                self.cut[from][to] = (side >> from) & 1 != (side >> to) & 1;
+                self.link(from, to).cut = side(from) != side(to);
             }
         }
     }
 
-    pub(crate) fn cut(&mut self, from: usize, to: usize) {
-        self.cut[from][to] = true;
+    /// A datagram leaves its sender, to however many.
+    pub(crate) fn count(&mut self, datagram: &[u8]) {
+        self.sent.0 += 1;
+        self.sent.1 += datagram.len() as u64;
     }
 
-    pub(crate) fn slow_down(&mut self, from: usize, to: usize, micros: u64) {
-        self.slow_us[from][to] = micros;
+    /// Datagrams and bytes so far; a multicast counts once.
+    pub(crate) fn sent(&self) -> (u64, u64) {
+        self.sent
     }
 
     /// The copies of a datagram that arrive: how long each takes, and its bytes.
     pub(crate) fn send(
         &mut self,
-        from: usize,
-        to: usize,
-        bytes: &[u8],
-        mut arrive: impl FnMut(Duration, BytesMut),
+        now: Instant,
+        (from, to): (usize, usize),
+        leaving: Leaving,
+        bytes: &Bytes,
+        mut arrive: impl FnMut(Duration, Bytes),
     ) {
-        if self.cut[from][to] || self.rng.per_mille(self.plan.loss + self.burst) {
+        let link = *self.link(from, to);
+        let spells = &self.spells;
+        let loss = self.plan.loss
+            + link.loss
+            + spells.loss.now(now)
+            + if leaving.alone { &spells.unicast_loss } else { &spells.multicast_loss }.now(now)
+            + if leaving.last { spells.tail_loss.now(now) } else { 0 };
+        if link.cut || self.is_flapped(now, from, to) || self.rng.per_mille(loss) {
             return;
         }
         if self.rng.per_mille(20) {
-            let kept = (to, BytesMut::from(bytes));
+            let kept = (to, bytes.clone());
             if self.kept.len() < KEPT_MAX {
                 self.kept.push(kept);
             } else {
@@ -87,23 +179,34 @@ impl Network {
                 self.kept[index] = kept;
             }
         }
-        let copies = 1 + u64::from(self.rng.per_mille(self.plan.duplicate));
+        let spells = &self.spells;
+        let slow_us = link.slow_us + spells.slow_us.now(now);
+        let (reorder, corrupt) = (spells.reorder.now(now), spells.corrupt.now(now));
+        let duplicate = self.plan.duplicate + spells.duplicate.now(now);
+        let copies = 1 + u64::from(self.rng.per_mille(duplicate));
         for _ in 0..copies {
             let (low, high) = self.plan.delay_us;
-            let mut delay = self.rng.between(low * 1000, high * 1000);
-            delay += self.slow_us[from][to] * 1000;
-            if self.rng.per_mille(self.plan.late) {
+            let mut delay = self.rng.between(low * 1000, high * 1000) + slow_us * 1000;
+            if self.rng.per_mille(self.plan.late + reorder) {
                 delay += self.rng.below(self.plan.late_us * 1000);
             }
-            let mut copy = BytesMut::from(bytes);
-            if self.rng.per_mille(self.plan.corrupt) {
-                self.garble(&mut copy);
+            if self.rng.per_mille(self.plan.corrupt + corrupt) {
+                arrive(Duration::from_nanos(delay), self.garbled(bytes));
+            } else {
+                arrive(Duration::from_nanos(delay), bytes.clone());
             }
-            arrive(Duration::from_nanos(delay), copy);
         }
     }
 
-    fn garble(&mut self, bytes: &mut BytesMut) {
+    fn is_flapped(&self, now: Instant, from: usize, to: usize) -> bool {
+        let side = self.spells.flap.now(now);
+        side != 0
+            && (side >> from) & 1 != (side >> to) & 1
+            && (now.as_nanos() / FLAP.as_nanos() as u64).is_multiple_of(2)
+    }
+
+    fn garbled(&mut self, bytes: &[u8]) -> Bytes {
+        let mut bytes = BytesMut::from(bytes);
         match self.rng.below(4) {
             0 => {
                 let keep = self.rng.index(bytes.len().max(1));
@@ -118,27 +221,121 @@ impl Network {
                 }
             }
         }
+        bytes.freeze()
     }
 
-    /// An old datagram and whom it was for.
-    pub(crate) fn replayed(&mut self) -> Option<(usize, BytesMut)> {
-        if self.kept.is_empty() {
-            return None;
+    // -- faults -----------------------------------------------------------------------------
+
+    /// Makes a fault of the network happen.
+    pub(crate) fn disturb(&mut self, now: Instant, fault: Fault) -> Disturbance {
+        let mut arrivals = Vec::new();
+        let one = self.rng.index(self.nodes);
+        let other = (one + 1 + self.rng.index(self.nodes.max(2) - 1)) % self.nodes;
+        let text = match fault {
+            Fault::Heal => {
+                self.heal();
+                "the network is whole".to_owned()
+            }
+            Fault::Replay => {
+                arrivals = self.replayed();
+                format!("FAULT {} old datagrams come once more", arrivals.len())
+            }
+            Fault::Forged => {
+                arrivals = (0..self.rng.between(1, 20)).map(|_| self.forged()).collect();
+                format!("FAULT {} forged datagrams", arrivals.len())
+            }
+            Fault::LossyLink => {
+                let loss = self.rng.between(100, 900);
+                self.link(one, other).loss = loss;
+                format!("FAULT {loss} of 1000 datagrams from n{one} to n{other} are lost")
+            }
+            Fault::SlowLink => {
+                let micros = self.rng.pick(&[500, 5_000, 30_000, 100_000]);
+                self.link(one, other).slow_us = micros;
+                format!("FAULT n{one} to n{other} takes {micros} us more")
+            }
+            _ if self.spells.of(fault).is_some() => self.cast(now, fault),
+            _ => self.cut(now, fault, one, other),
+        };
+        // Without it partitions would be the rule and not the exception.
+        if self.rng.per_mille(300) {
+            self.heal();
         }
-        let index = self.rng.index(self.kept.len());
-        Some(self.kept[index].clone())
+        Disturbance { text, arrivals }
+    }
+
+    fn cast(&mut self, now: Instant, fault: Fault) -> String {
+        let time = self.rng.between(5, 400);
+        let (_, (low, high)) = self.spells.of(fault).expect("the caller looked");
+        let strength = self.rng.between(low, high);
+        let (spell, _) = self.spells.of(fault).expect("the caller looked");
+        *spell = Spell { strength, until: now + ms(time) };
+        format!("FAULT {fault:?} of {strength} for {time} ms")
+    }
+
+    fn cut(&mut self, now: Instant, fault: Fault, one: usize, other: usize) -> String {
+        match fault {
+            Fault::Partition => {
+                let side = self.rng.next();
+                self.partition(|node| (side >> node) & 1);
+                format!("FAULT partition {}", self.sides(side))
+            }
+            Fault::ThreeWay => {
+                let sides: Vec<u64> = (0..self.nodes).map(|_| self.rng.below(3)).collect();
+                self.partition(|node| sides[node]);
+                format!("FAULT partition {sides:?}")
+            }
+            Fault::Isolate => {
+                self.partition(|node| u64::from(node == one));
+                format!("FAULT n{one} is isolated")
+            }
+            Fault::Deaf | Fault::Mute => {
+                for peer in (0..self.nodes).filter(|peer| *peer != one) {
+                    let (from, to) = if fault == Fault::Deaf { (peer, one) } else { (one, peer) };
+                    self.link(from, to).cut = true;
+                }
+                format!("FAULT n{one} is {fault:?}")
+            }
+            Fault::OneWay => {
+                self.link(one, other).cut = true;
+                format!("FAULT n{other} does not hear n{one}")
+            }
+            Fault::Link => {
+                self.link(one, other).cut = true;
+                self.link(other, one).cut = true;
+                format!("FAULT n{one} and n{other} do not hear each other")
+            }
+            _ => {
+                let (side, time) = (self.rng.next(), self.rng.between(60, 1_000));
+                self.spells.flap = Spell { strength: side, until: now + ms(time) };
+                format!("FAULT partition {} comes and goes for {time} ms", self.sides(side))
+            }
+        }
+    }
+
+    fn sides(&self, side: u64) -> String {
+        (0..self.nodes).map(|node| if (side >> node) & 1 == 1 { '1' } else { '0' }).collect()
+    }
+
+    /// Old datagrams and whom they were for.
+    fn replayed(&mut self) -> Vec<(usize, Bytes)> {
+        let count = if self.kept.is_empty() { 0 } else { self.rng.between(1, 8) };
+        (0..count).map(|_| self.kept[self.rng.index(self.kept.len())].clone()).collect()
     }
 
     /// A datagram that nobody sent: noise, or an old one with changes.
-    pub(crate) fn forged(&mut self) -> (usize, BytesMut) {
-        if self.rng.per_mille(500)
-            && let Some((to, mut bytes)) = self.replayed()
-        {
-            self.garble(&mut bytes);
-            return (to, bytes);
+    fn forged(&mut self) -> (usize, Bytes) {
+        if self.rng.per_mille(500) && !self.kept.is_empty() {
+            let (to, bytes) = self.kept[self.rng.index(self.kept.len())].clone();
+            return (to, self.garbled(&bytes));
         }
         let length = self.rng.index(300);
         let bytes = (0..length).map(|_| self.rng.next() as u8).collect::<Vec<_>>();
-        (self.rng.index(self.nodes), BytesMut::from(&bytes[..]))
+        (self.rng.index(self.nodes), Bytes::from(bytes))
     }
+}
+
+/// What a node is handed: its own copy, because it decrypts in place.
+pub(crate) fn owned(bytes: Bytes) -> BytesMut {
+    bytes.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]))
 }

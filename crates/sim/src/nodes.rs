@@ -4,27 +4,25 @@
 //! that ends midway leaves the rest undone.
 
 use crate::event::Event;
-use crate::host::{Clock, Host, Input};
+use crate::host::Input;
+use crate::machine::Machine;
+use crate::network::{Leaving, owned};
 use crate::plan::{AckPlan, GroupPlan};
 use crate::stream::{Segment, Side, StreamId};
-use crate::world::{World, ms, node_id, us};
-use bytes::BytesMut;
+use crate::world::{INCARNATION_STEP, World, ms, node_id, us};
+use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Timing};
 use quorba_engine::replica::{
     Ack, DownReason, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
 };
-use quorba_engine::{ConnectionId, GatewayLimits, GroupSettings, Node, NodeConfig, Output};
+use quorba_engine::{
+    ConnectionId, Event as NodeEvent, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
+};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Datagrams that a socket keeps while its process does not read.
-const SOCKET_DATAGRAMS: usize = 400;
-/// Wake-ups at one time after which a node is said to spin.
-const SPINS_MAX: u32 = 10_000;
 /// TimeT (100 ns since 1582) at the beginning of the run.
 const WALL_CLOCK: u64 = 0x01ee_0000_0000_0000;
-/// The gap between the incarnations of two boots.
-const INCARNATION_STEP: u64 = 1_000_000;
 
 impl World {
     pub(crate) fn plan_boot(&mut self, node: usize, wait: Duration) {
@@ -41,12 +39,9 @@ impl World {
         let drift = self.plan.drift_ppm;
         let drift = self.rng.between(0, 2 * drift) as i64 - drift as i64;
         let host = &mut self.hosts[node];
-        host.clock = Clock::new(self.now, drift);
-        host.paused_until = None;
-        host.busy_until = Instant::ZERO;
+        host.machine = Machine::new(self.now, drift);
         host.inbox.clear();
-        host.armed = None;
-        host.crash_after = None;
+        host.datagrams_waiting = 0;
         host.powered = true;
         host.stopping = false;
         host.node = Some(Node::new(config, Instant::ZERO));
@@ -96,7 +91,6 @@ impl World {
         host.inbox.clear();
         host.amnesic = true;
         host.powered = !silent;
-        host.crash_after = None;
         self.checks.node_crashed(node);
         for group in 0..self.plan.groups.len() {
             self.end_supervision(node, GroupId(group as u16), silent);
@@ -121,14 +115,12 @@ impl World {
         }
     }
 
-    pub(crate) fn datagram(&mut self, to: usize, bytes: BytesMut) {
-        let waiting = |host: &Host| {
-            host.inbox.iter().filter(|input| matches!(input, Input::Datagram(_))).count()
-        };
-        if self.hosts[to].is_blocked(self.now) && waiting(&self.hosts[to]) >= SOCKET_DATAGRAMS {
-            return;
+    pub(crate) fn datagram(&mut self, to: usize, bytes: Bytes) {
+        let host = &self.hosts[to];
+        let full = host.datagrams_waiting >= host.machine.socket_datagrams;
+        if !(full && host.machine.is_blocked(self.now)) {
+            self.deliver(to, Input::Datagram(bytes));
         }
-        self.deliver(to, Input::Datagram(bytes));
     }
 
     /// Hands an input to a node, now or when it looks again.
@@ -137,7 +129,8 @@ impl World {
         if host.node.is_none() {
             return;
         }
-        if host.is_blocked(self.now) || !host.inbox.is_empty() {
+        if host.machine.is_blocked(self.now) || !host.inbox.is_empty() {
+            host.datagrams_waiting += usize::from(matches!(input, Input::Datagram(_)));
             host.inbox.push_back(input);
             return;
         }
@@ -149,9 +142,9 @@ impl World {
         self.transcript.whisper(self.now, || format!("n{node} <- {}", input.name()));
         let host = &mut self.hosts[node];
         let Some(engine) = &mut host.node else { return };
-        let now = host.clock.local(self.now);
+        let now = host.machine.clock.local(self.now);
         match input {
-            Input::Datagram(bytes) => engine.handle_datagram(now, bytes),
+            Input::Datagram(bytes) => engine.handle_datagram(now, owned(bytes)),
             Input::PeerLost(lost) => engine.handle_peer_lost(now, lost),
             Input::ClientOpened(stream, group) => {
                 let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -177,10 +170,7 @@ impl World {
             Input::Stop => engine.handle_stop(now),
         }
         self.drain(node);
-        let host = &mut self.hosts[node];
-        if host.slow_us > 0 {
-            host.busy_until = self.now + us(host.slow_us);
-        }
+        self.hosts[node].machine.worked(self.now);
     }
 
     /// A timer, or the end of a pause: look at everything that has come.
@@ -188,21 +178,20 @@ impl World {
         if self.hosts[node].boot != boot || !self.hosts[node].is_up() {
             return;
         }
-        if self.hosts[node].armed == Some(self.now) {
-            self.hosts[node].armed = None;
-        }
-        while !self.hosts[node].is_blocked(self.now) {
-            let Some(input) = self.hosts[node].inbox.pop_front() else { break };
+        self.hosts[node].machine.armed.take_if(|armed| *armed <= self.now);
+        while !self.hosts[node].machine.is_blocked(self.now) {
+            let host = &mut self.hosts[node];
+            let Some(input) = host.inbox.pop_front() else { break };
+            host.datagrams_waiting -= usize::from(matches!(input, Input::Datagram(_)));
             self.handle(node, input);
         }
         let host = &mut self.hosts[node];
-        if !host.is_blocked(self.now)
+        if !host.machine.is_blocked(self.now)
             && let Some(engine) = &mut host.node
         {
-            host.paused_until = None;
-            let now = host.clock.local(self.now);
+            let now = host.machine.clock.local(self.now);
             if engine.poll_timeout().is_some_and(|at| at <= now) {
-                host.spins += 1;
+                host.machine.woke();
                 engine.handle_timeout(now);
                 self.drain(node);
             }
@@ -214,72 +203,52 @@ impl World {
     fn arm(&mut self, node: usize) {
         let host = &mut self.hosts[node];
         let Some(engine) = &host.node else { return };
-        let mut at = engine.poll_timeout().map(|local| host.clock.global(local));
-        if !host.inbox.is_empty() {
-            at = Some(self.now);
-        }
-        let Some(at) = at else { return };
-        let free = host.paused_until.unwrap_or(Instant::ZERO).max(host.busy_until);
-        let at = at.max(self.now).max(free);
-        if at > self.now {
-            host.spins = 0;
-        } else if host.spins > SPINS_MAX {
-            let text = format!("n{node} asks to be woken at a time that has passed, for ever");
-            self.checks.violate("liveness", self.now, text);
-            return;
-        }
-        if host.armed != Some(at) {
-            host.armed = Some(at);
-            let boot = host.boot;
-            self.queue.push(at, Event::Wake { node, boot });
-        }
-    }
-
-    pub(crate) fn pause(&mut self, node: usize, time: Duration) {
-        if self.hosts[node].is_up() {
-            self.say(|| format!("n{node} stands still for {} ms", time.as_millis()));
-            let host = &mut self.hosts[node];
-            let until = self.now + time;
-            host.paused_until = Some(until);
-            host.armed = Some(until);
-            let boot = host.boot;
-            self.queue.push(until, Event::Wake { node, boot });
+        let (due, waiting) = (engine.poll_timeout(), !host.inbox.is_empty());
+        match host.machine.arm(self.now, due, waiting) {
+            Ok(None) => {}
+            Ok(Some(at)) => self.queue.push(at, Event::Wake { node, boot: host.boot }),
+            Err(()) => {
+                let text = format!("n{node} asks to be woken at a time that has passed, for ever");
+                self.checks.violate("liveness", self.now, text);
+            }
         }
     }
 
     // -- effects ----------------------------------------------------------------------------
 
     fn drain(&mut self, node: usize) {
+        // The last datagram of a batch is known as such when nothing follows.
+        let mut pending: Option<(Destination, Bytes)> = None;
         loop {
-            if self.hosts[node].crash_after == Some(0) {
+            if self.hosts[node].machine.crash_after == Some(0) {
                 self.crash(node, false);
                 self.plan_restart(node);
                 return;
             }
             let host = &mut self.hosts[node];
-            let Some(output) = host.node.as_mut().and_then(Node::poll) else { return };
-            if let Some(left) = &mut host.crash_after {
+            let output = host.node.as_mut().and_then(Node::poll);
+            if let Some((to, datagram)) = pending.take() {
+                self.transmit(node, to, &datagram, output.is_none());
+            }
+            let Some(output) = output else { return };
+            let host = &mut self.hosts[node];
+            if let Some(left) = &mut host.machine.crash_after {
                 *left -= 1;
             }
-            self.carry_out(node, output);
+            if host.machine.crash_at_view && matches!(output, Output::Event(NodeEvent::View(_))) {
+                host.machine.crash_after = Some(self.rng.below(6));
+                host.machine.crash_at_view = false;
+            }
+            match output {
+                Output::Datagram { to, datagram } => pending = Some((to, datagram.freeze())),
+                output => self.carry_out(node, output),
+            }
         }
     }
 
     fn carry_out(&mut self, node: usize, output: Output) {
         match output {
-            Output::Datagram { to, datagram } => {
-                self.transcript.mix_bytes(&datagram);
-                match to {
-                    Destination::Node(other) => {
-                        self.transmit(node, usize::from(other.index()), &datagram);
-                    }
-                    Destination::Others => {
-                        for other in (0..self.plan.nodes).filter(|other| *other != node) {
-                            self.transmit(node, other, &datagram);
-                        }
-                    }
-                }
-            }
+            Output::Datagram { .. } => unreachable!("the caller sends them"),
             Output::ClientSend { connection, bytes } => {
                 self.transcript.mix_bytes(&bytes);
                 self.send(StreamId(connection.0), Side::Callee, Segment::Bytes(bytes));
@@ -309,18 +278,28 @@ impl World {
         }
     }
 
-    fn transmit(&mut self, from: usize, to: usize, datagram: &[u8]) {
+    fn transmit(&mut self, from: usize, to: Destination, datagram: &Bytes, last: bool) {
+        self.transcript.mix_bytes(datagram);
         let (now, queue) = (self.now, &mut self.queue);
-        self.network.send(from, to, datagram, |delay, bytes| {
-            queue.push(now + delay, Event::Datagram { to, bytes });
-        });
+        let (targets, alone) = match to {
+            Destination::Node(node) => {
+                (usize::from(node.index())..=usize::from(node.index()), true)
+            }
+            Destination::Others => (0..=self.plan.nodes - 1, false),
+        };
+        let leaving = Leaving { alone, last };
+        for to in targets.filter(|to| *to != from) {
+            self.network.send(now, (from, to), leaving, datagram, |delay, bytes| {
+                queue.push(now + delay, Event::Datagram { to, bytes });
+            });
+        }
     }
 
     /// Nodes in a primary component remember again.
     pub(crate) fn note_memory(&mut self) {
         for host in &mut self.hosts {
             let Some(node) = &host.node else { continue };
-            let doomed = host.stopping || host.crash_after.is_some();
+            let doomed = host.stopping || host.machine.is_doomed();
             if host.amnesic && !doomed && node.snapshot().primary == PrimaryStatus::Primary {
                 host.amnesic = false;
             }

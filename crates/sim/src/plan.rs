@@ -98,15 +98,7 @@ impl Plan {
     pub(crate) fn draw(seed: u64) -> Self {
         let mut rng = Rng::new(seed).fork(0x91a4);
         let nodes = rng.pick(&[3, 3, 3, 3, 4, 5, 5]);
-        let corrupt = if rng.per_mille(200) { rng.between(1, 30) } else { 0 };
-        let links = LinkPlan {
-            loss: if rng.per_mille(350) { rng.between(1, 80) } else { 0 },
-            duplicate: if rng.per_mille(250) { rng.between(1, 100) } else { 0 },
-            late: if rng.per_mille(300) { rng.between(1, 60) } else { 0 },
-            late_us: rng.pick(&[500, 3_000, 20_000]),
-            corrupt,
-            delay_us: rng.pick(&[(20, 60), (20, 60), (50, 300), (500, 2_000)]),
-        };
+        let links = LinkPlan::draw(&mut rng);
         let groups = rng.pick(&[1, 1, 1, 2]);
         let groups = (0..groups).map(|_| GroupPlan::draw(&mut rng, nodes)).collect::<Vec<_>>();
         let clients = 1 + rng.index(5);
@@ -123,7 +115,9 @@ impl Plan {
             nodes,
             groups,
             // Nothing else tells forged datagrams from real ones.
-            encrypt: corrupt > 0 || faults.contains(&Fault::Forged) || rng.per_mille(250),
+            encrypt: links.corrupt > 0
+                || faults.iter().any(|f| f.needs_seal())
+                || rng.per_mille(250),
             accelerated: rng.per_mille(400),
             datagram_bytes_max: rng.pick(&[1400, 1400, 1400, 9000, 65_000]),
             safety: Duration::from_millis(rng.pick(&[2_000, 4_000, 8_000, 15_000])),
@@ -137,6 +131,19 @@ impl Plan {
             wall_skew_ms: rng.pick(&[0, 10, 60_000, 7_200_000]),
             unavailable_wait_ms: rng.pick(&[1_000, 5_000, 20_000]),
             request_ms: rng.pick(&[10_000, 30_000, 60_000]),
+        }
+    }
+}
+
+impl LinkPlan {
+    pub(crate) fn draw(rng: &mut Rng) -> Self {
+        Self {
+            corrupt: if rng.per_mille(200) { rng.between(1, 30) } else { 0 },
+            loss: if rng.per_mille(350) { rng.between(1, 80) } else { 0 },
+            duplicate: if rng.per_mille(250) { rng.between(1, 100) } else { 0 },
+            late: if rng.per_mille(300) { rng.between(1, 60) } else { 0 },
+            late_us: rng.pick(&[500, 3_000, 20_000]),
+            delay_us: rng.pick(&[(20, 60), (20, 60), (50, 300), (500, 2_000)]),
         }
     }
 }

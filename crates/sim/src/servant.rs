@@ -72,7 +72,7 @@ impl Log {
         self.end()
     }
 
-    /// Canary: forgets the last reference.
+    /// A planted bug forgets the last reference.
     pub(crate) fn forget_last(&mut self) {
         self.references.pop();
         self.digests.pop();

@@ -24,6 +24,8 @@ pub(crate) struct Work {
 pub(crate) enum Misdeed {
     /// It answers with noise.
     Garbage,
+    /// It answers another call than the one that was made.
+    WrongId,
     /// It raises an exception at `get_state` and `set_state`.
     NoState,
 }

@@ -5,7 +5,7 @@
 
 use crate::event::Event;
 use crate::host::Input;
-use crate::run::Canary;
+use crate::run::ServerBug;
 use crate::servant::{Operation, Reference, bad_param};
 use crate::server::{Misdeed, Server, Work};
 use crate::stream::{Callee, Caller, Segment, Side, StreamId};
@@ -320,6 +320,10 @@ impl World {
                 target.misdeed = None;
                 return Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n");
             }
+            Some(Misdeed::WrongId) => {
+                target.misdeed = None;
+                return bad_param(version, endian, work.request_id.wrapping_add(7));
+            }
             Some(Misdeed::NoState) if is_state => {
                 target.misdeed = None;
                 return bad_param(version, endian, work.request_id);
@@ -344,24 +348,24 @@ impl World {
 
     /// Lets the planted bug, if there is one, do its work on what was just executed.
     fn spoil(&mut self, server: usize, work: &Work, reply: Bytes) -> Bytes {
-        let Some(canary) = self.canary else { return reply };
+        let Some(bug) = self.server_bug else { return reply };
         let (version, endian) = (work.message.version(), work.message.endian());
         let target = &mut self.servers[server];
-        match (canary, &work.operation) {
-            (Canary::ForgetsInTransfer, Operation::SetState(_)) => target.log.forget_last(),
-            (canary, Operation::Append(reference)) if reference.0 % 16 == 5 => match canary {
-                Canary::ExecutesTwice => {
+        match (bug, &work.operation) {
+            (ServerBug::ForgetsInTransfer, Operation::SetState(_)) => target.log.forget_last(),
+            (bug, Operation::Append(reference)) if reference.0 % 16 == 5 => match bug {
+                ServerBug::ExecutesTwice => {
                     target.log.append(*reference);
                 }
-                Canary::SkipsOnOneNode if target.node == 0 => target.log.forget_last(),
-                Canary::Lies => {
+                ServerBug::SkipsOnOneNode if target.node == 0 => target.log.forget_last(),
+                ServerBug::Lies => {
                     let mut log = target.log.clone();
                     log.forget_last();
                     log.append(Reference(1));
                     let look = Operation::Peek;
                     return look.execute(&mut log, version, endian, work.request_id);
                 }
-                Canary::RefusesAfterExecution => {
+                ServerBug::RefusesAfterExecution => {
                     return bad_param(version, endian, work.request_id);
                 }
                 _ => {}

@@ -5,13 +5,13 @@
 
 use crate::check::Checks;
 use crate::client::Client;
-use crate::event::{Calm, Event, Queue};
+use crate::event::{Event, Queue};
 use crate::host::{Host, Supervisor};
 use crate::ledger::Ledger;
 use crate::network::Network;
 use crate::plan::Plan;
 use crate::rng::Rng;
-use crate::run::Canary;
+use crate::run::ServerBug;
 use crate::server::Server;
 use crate::stream::{Stream, StreamId};
 use crate::transcript::Transcript;
@@ -21,7 +21,10 @@ use std::collections::BTreeMap;
 /// How often nodes are compared with each other.
 const INSPECT_EVERY: Duration = Duration::from_millis(10);
 /// When the run begins; not zero, so that "earlier" exists.
-const BEGIN: Instant = Instant::from_nanos(1_000_000_000);
+pub(crate) const BEGIN: Instant = Instant::from_nanos(1_000_000_000);
+
+/// The gap between the incarnations of two boots.
+pub(crate) const INCARNATION_STEP: u64 = 1_000_000;
 
 pub(crate) fn us(us: u64) -> Duration {
     Duration::from_micros(us)
@@ -40,7 +43,7 @@ pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) now: Instant,
     pub(crate) rng: Rng,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Queue<Event>,
     pub(crate) network: Network,
     pub(crate) hosts: Vec<Host>,
     pub(crate) servers: Vec<Server>,
@@ -55,7 +58,7 @@ pub(crate) struct World {
     /// No more faults, and no more calls than are open.
     pub(crate) peace: bool,
     pub(crate) events: u64,
-    pub(crate) canary: Option<Canary>,
+    pub(crate) server_bug: Option<ServerBug>,
 }
 
 impl World {
@@ -87,7 +90,7 @@ impl World {
             transcript,
             peace: false,
             events: 0,
-            canary: None,
+            server_bug: None,
             plan,
         };
         world.begin();
@@ -128,6 +131,7 @@ impl World {
             Event::Segment { id, to, segment } => self.segment(id, to, segment),
             Event::Resume { id } => self.resumed(id),
             Event::Boot { node, boot } => self.boot(node, boot),
+            Event::Roll { node, boot, left } => self.roll(node, boot, left),
             Event::Stopping { node, boot, tries } => self.stopping(node, boot, tries),
             Event::PeerLost { node, boot, lost } => self.peer_lost(node, boot, lost),
             Event::ServerStart { node, boot, group, serial } => {
@@ -139,7 +143,6 @@ impl World {
             Event::ServerDone { server, serial } => self.server_done(server, serial),
             Event::Client { client, serial } => self.client_woken(client, serial),
             Event::Nemesis => self.nemesis(),
-            Event::Calm(calm) => self.calm(calm),
             Event::Inspect => {
                 self.inspect();
                 self.queue.push(self.now + INSPECT_EVERY, Event::Inspect);
@@ -147,17 +150,9 @@ impl World {
         }
     }
 
-    fn calm(&mut self, calm: Calm) {
-        match calm {
-            Calm::LossBurst => self.network.burst = 0,
-            Calm::SlowNode(node) => self.hosts[node].slow_us = 0,
-            Calm::Stall(node) => self.stalled_until[node] = Instant::ZERO,
-        }
-    }
-
     /// Plants a known bug.
-    pub(crate) fn set_canary(&mut self, canary: Option<Canary>) {
-        self.canary = canary;
+    pub(crate) fn set_server_bug(&mut self, server_bug: Option<ServerBug>) {
+        self.server_bug = server_bug;
     }
 
     /// A line of the transcript.

@@ -1,7 +1,7 @@
 //! Seeds that once broke a promise, by name; a fixed budget of others; and the proof that a run
 //! is a function of its seed.
 
-use quorba_sim::{Canary, Options, run};
+use quorba_sim::{Options, ServerBug, run};
 use std::fmt::Write as _;
 
 /// Seeds of the budget: some 20 s on one core in the dev profile.
@@ -54,9 +54,9 @@ fn different_seeds_are_different_runs() {
 
 #[test]
 fn planted_bugs_are_found() {
-    for canary in Canary::ALL {
-        let options = Options { canary: Some(*canary), ..Options::default() };
+    for bug in ServerBug::ALL {
+        let options = Options { server_bug: Some(*bug), ..Options::default() };
         let found = (1..=40).any(|seed| !run(seed, options).is_good());
-        assert!(found, "{canary:?} was not found within 40 seeds");
+        assert!(found, "{bug:?} was not found within 40 seeds");
     }
 }

@@ -16,6 +16,7 @@ mod replies;
 
 use crate::ledger::{Call, Outcome};
 use crate::plan::Plan;
+use crate::report::Violation;
 use crate::servant::{Log, Mark, Reference};
 use crate::server::Server;
 use crate::world::World;
@@ -26,17 +27,6 @@ use quorba_engine::{Event as EngineEvent, NodeSnapshot};
 
 /// More are not collected.
 const VIOLATIONS_MAX: usize = 10;
-
-/// A promise that was broken.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
-    /// Which one, by the name of its checker.
-    pub invariant: &'static str,
-    /// Virtual nanoseconds.
-    pub at_ns: u64,
-    /// How.
-    pub text: String,
-}
 
 /// What is remembered per group.
 #[derive(Clone, Default)]

@@ -1,0 +1,34 @@
+//! Looks for every planted bug, or those that are named:
+//! `cargo run --release -p quorba-sim --features canaries --example canaries -- [NAME ...]`
+//! prints the lines of `tests/canaries.txt`.
+
+use quorba_sim::Scope;
+use quorba_sim::canaries::{Canary, hunt};
+use std::panic;
+
+/// The simulator must find each within so many seeds.
+const SEEDS: u64 = 2_000;
+
+fn main() {
+    let names: Vec<String> = std::env::args().skip(1).collect();
+    // A room that panics is a finding, not an accident.
+    panic::set_hook(Box::new(|_| {}));
+    for canary in Canary::ALL {
+        let name = format!("{canary:?}");
+        if !names.is_empty() && !names.contains(&name) {
+            continue;
+        }
+        // Rings are quicker than domains, and know nothing of replicas.
+        let found =
+            [Scope::Ring, Scope::Domain].into_iter().find_map(|scope| hunt(*canary, scope, SEEDS));
+        match found {
+            Some(report) => println!(
+                "{name} {} {} {}",
+                report.scope.name(),
+                report.seed,
+                report.violations[0].invariant
+            ),
+            None => println!("# {name} was not found in {SEEDS} seeds"),
+        }
+    }
+}

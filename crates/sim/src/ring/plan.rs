@@ -1,0 +1,66 @@
+//! What a seed stands for when only rings are simulated.
+//!
+//! Invariant: a plan is a function of the seed and nothing else.
+
+use crate::fault::{Fault, Place};
+use crate::plan::LinkPlan;
+use crate::rng::Rng;
+use crate::world::ms;
+use quorba_base::Duration;
+
+/// See the module's text. Times are in microseconds unless the name says otherwise; chances are
+/// per thousand.
+#[derive(Clone, Debug)]
+pub(crate) struct RingPlan {
+    pub(crate) nodes: usize,
+    pub(crate) encrypt: bool,
+    pub(crate) accelerated: bool,
+    pub(crate) datagram_bytes_max: usize,
+    /// How long faults go on.
+    pub(crate) safety: Duration,
+    pub(crate) links: LinkPlan,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) fault_every_us: u64,
+    pub(crate) drift_ppm: u64,
+    /// Mean time between two submissions of one node, and how many messages each is.
+    pub(crate) submit_every_us: u64,
+    pub(crate) burst: u64,
+    pub(crate) bytes_max: u64,
+    /// Chances of safe delivery, and of a message of many packets.
+    pub(crate) safe: u64,
+    pub(crate) big: u64,
+    /// Nobody submits more than this.
+    pub(crate) messages_max: usize,
+}
+
+impl RingPlan {
+    /// The plan of a seed.
+    pub(crate) fn draw(seed: u64) -> Self {
+        let mut rng = Rng::new(seed).fork(0x4149);
+        let nodes = rng.pick(&[1, 2, 3, 3, 3, 4, 4, 5, 5, 5, 6, 7]);
+        let kept = rng.pick(&[0, 1, 1, 2, 2, 3, 5, 8, 100]);
+        let mut faults: Vec<Fault> = Fault::ALL.to_vec();
+        faults.retain(|fault| matches!(fault.place(), Place::Network | Place::Nodes));
+        rng.shuffle(&mut faults);
+        faults.truncate(kept);
+        let links = LinkPlan::draw(&mut rng);
+        let sealed = links.corrupt > 0 || faults.iter().any(|fault| fault.needs_seal());
+        Self {
+            nodes,
+            encrypt: sealed || rng.per_mille(100),
+            accelerated: rng.per_mille(400),
+            datagram_bytes_max: rng.pick(&[1400, 1400, 1400, 9000, 65_000]),
+            safety: ms(rng.pick(&[500, 1_000, 2_000, 4_000])),
+            links,
+            faults,
+            fault_every_us: rng.pick(&[5_000, 20_000, 100_000, 400_000]),
+            drift_ppm: rng.pick(&[0, 0, 100, 20_000]),
+            submit_every_us: rng.pick(&[500, 2_000, 10_000, 50_000]),
+            burst: rng.pick(&[1, 1, 3, 20, 100]),
+            bytes_max: rng.pick(&[30, 300, 600, 3_000]),
+            safe: rng.pick(&[0, 100, 500, 1000]),
+            big: rng.pick(&[0, 0, 20, 100]),
+            messages_max: rng.pick(&[100, 400, 400, 1_500]),
+        }
+    }
+}

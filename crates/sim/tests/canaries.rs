@@ -1,0 +1,38 @@
+//! Every planted bug is found by the seed that is known to find it, by the checker that should.
+//!
+//! `examples/canaries.rs` finds the seeds anew when plans change.
+
+use quorba_sim::Scope;
+use quorba_sim::canaries::{Canary, run_with};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// The name of the bug, the scope, the first seed that finds it, and the checker that does.
+const KNOWN: &str = include_str!("canaries.txt");
+
+// One test: only one bug can be planted at a time.
+#[test]
+fn every_planted_bug_is_found_by_its_seed() {
+    let mut missed = String::new();
+    let mut names = BTreeSet::new();
+    for line in KNOWN.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.splitn(4, ' ');
+        let mut word = || words.next().expect("NAME SCOPE SEED CHECKER");
+        let (name, scope, seed, checker) = (word(), word(), word(), word());
+        let canary = Canary::ALL.iter().find(|canary| format!("{canary:?}") == name);
+        let scope = Scope::ALL.iter().find(|known| known.name() == scope);
+        let (canary, scope) = (canary.expect("a known name"), scope.expect("a known scope"));
+        let seed: u64 = seed.parse().expect("a seed is a number");
+        assert!(seed <= 2_000, "{name} is found too late");
+        names.insert(name);
+        let report = run_with(*canary, *scope, seed);
+        let by = report.violations.first().map(|violation| violation.invariant);
+        if by != Some(checker) {
+            let _ = writeln!(missed, "{name}: {by:?} instead of {checker}: {report}");
+        }
+    }
+    assert!(missed.is_empty(), "{missed}");
+    assert!(names.len() >= 20);
+    let all: BTreeSet<String> = Canary::ALL.iter().map(|canary| format!("{canary:?}")).collect();
+    assert!(all.iter().map(String::as_str).eq(names), "every bug has its line");
+}
