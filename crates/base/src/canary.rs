@@ -89,6 +89,8 @@ bugs! {
     HalfIsMajority,
     /// The oldest primary component that somebody remembers decides, not the last one.
     OldestComponentDecides,
+    /// What disks know of a component that nobody present remembers is ignored.
+    ForgetsLaterComponents,
     /// A restarted node is believed to remember.
     BelievesTheReborn,
     /// A hello of any view counts for this one.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use quorba_base::Duration;
-use quorba_replica::GroupConfig;
+use quorba_replica::{GroupConfig, ViewId};
 
 /// One group as the engine sees it.
 #[derive(Clone, Debug)]
@@ -65,8 +65,8 @@ pub struct NodeConfig {
     pub order: quorba_order::Config,
     /// This boot.
     pub boot: quorba_order::Boot,
-    /// Whether the disk says that this node was part of a primary component before.
-    pub bootstrapped: bool,
+    /// The last primary component that this node was part of, in any boot, as its disk says.
+    pub recorded: Option<ViewId>,
     /// Groups in the order of the domain file.
     pub groups: Vec<GroupSettings>,
     /// What clients may cost.

@@ -37,7 +37,7 @@ impl Node {
             me: config.order.me,
             incarnation: config.boot.incarnation,
             nodes: config.order.nodes,
-            bootstrapped: config.bootstrapped,
+            recorded: config.recorded,
             groups: config.groups.iter().map(|group| group.replica.clone()).collect(),
         };
         let guarantees = config
@@ -266,7 +266,9 @@ impl Node {
             }
             ReplicaOutput::Dropped { group, number } => self.gateway.dropped(now, group, number),
             ReplicaOutput::Resubmit { group } => self.gateway.resubmit(group),
-            ReplicaOutput::Bootstrapped => self.out.push_back(Output::PersistBootstrapped),
+            ReplicaOutput::Record { primary } => {
+                self.out.push_back(Output::PersistPrimary { primary });
+            }
             ReplicaOutput::Event(event) => {
                 self.out.push_back(Output::Event(Event::Replica(event)));
             }

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use quorba_base::NodeId;
 use quorba_order::{Destination, View};
-use quorba_replica::{GroupId, ServerCommand};
+use quorba_replica::{GroupId, ServerCommand, ViewId};
 
 /// A client's connection to the gateway; the driver counts them up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -93,8 +93,11 @@ pub enum Output {
         /// The highest ring sequence number used.
         ring_seq: u64,
     },
-    /// Store that this node was part of a primary component, before any datagram that follows.
-    PersistBootstrapped,
+    /// Store that this node is part of a primary component, before any datagram that follows.
+    PersistPrimary {
+        /// The view in which it was decided; to be given back at the next boot.
+        primary: ViewId,
+    },
     /// Something that people want to know.
     Event(Event),
 }

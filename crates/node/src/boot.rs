@@ -4,6 +4,8 @@
 //! the old numbers or the new ones. They only grow.
 
 use crate::NodeError;
+use quorba_base::NodeId;
+use quorba_engine::replica::ViewId;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +16,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 struct Memory {
     incarnation: u64,
     ring_seq: u64,
-    bootstrapped: bool,
+    /// The last primary component that this node was part of.
+    primary: Option<ViewId>,
 }
 
 /// The file and what it holds.
@@ -59,8 +62,8 @@ impl BootFile {
         self.memory.ring_seq
     }
 
-    pub(crate) fn bootstrapped(&self) -> bool {
-        self.memory.bootstrapped
+    pub(crate) fn primary(&self) -> Option<ViewId> {
+        self.memory.primary
     }
 
     /// Stores the highest ring number used.
@@ -72,17 +75,17 @@ impl BootFile {
         self.write()
     }
 
-    pub(crate) fn set_bootstrapped(&mut self) -> std::io::Result<()> {
-        self.memory.bootstrapped = true;
+    pub(crate) fn set_primary(&mut self, primary: ViewId) -> std::io::Result<()> {
+        self.memory.primary = self.memory.primary.max(Some(primary));
         self.write()
     }
 
     fn write(&self) -> std::io::Result<()> {
-        let Memory { incarnation, ring_seq, bootstrapped } = self.memory;
-        let text = format!(
-            "quorba-node 1\nincarnation {incarnation}\nring_seq {ring_seq}\n\
-             bootstrapped {bootstrapped}\n"
-        );
+        let Memory { incarnation, ring_seq, primary } = self.memory;
+        let mut text = format!("quorba-node 1\nincarnation {incarnation}\nring_seq {ring_seq}\n");
+        if let Some(ViewId { seq, representative }) = primary {
+            text += &format!("primary {seq} {}\n", representative.index());
+        }
         let next = self.path.with_extension("next");
         let mut file = File::create(&next)?;
         file.write_all(text.as_bytes())?;
@@ -101,7 +104,11 @@ fn parse(text: &str) -> Option<Memory> {
         match line.split_once(' ')? {
             ("incarnation", value) => memory.incarnation = value.parse().ok()?,
             ("ring_seq", value) => memory.ring_seq = value.parse().ok()?,
-            ("bootstrapped", value) => memory.bootstrapped = value.parse().ok()?,
+            ("primary", value) => {
+                let (seq, representative) = value.split_once(' ')?;
+                let representative = NodeId::new(representative.parse().ok()?)?;
+                memory.primary = Some(ViewId { seq: seq.parse().ok()?, representative });
+            }
             _ => return None,
         }
     }
@@ -116,14 +123,16 @@ mod tests {
     fn numbers_survive_and_boots_only_grow() {
         let dir = std::env::temp_dir().join(format!("quorba-boot-{}", std::process::id()));
         let mut first = BootFile::begin(&dir).unwrap();
-        assert!(!first.bootstrapped());
+        assert_eq!(first.primary(), None);
         first.set_ring_seq(40).unwrap();
         first.set_ring_seq(12).unwrap();
-        first.set_bootstrapped().unwrap();
+        let view = |seq| ViewId { seq, representative: NodeId::new(3).unwrap() };
+        first.set_primary(view(65)).unwrap();
+        first.set_primary(view(9)).unwrap();
         let second = BootFile::begin(&dir).unwrap();
         assert!(second.incarnation() > first.incarnation());
         assert_eq!(second.ring_seq(), 40);
-        assert!(second.bootstrapped());
+        assert_eq!(second.primary(), Some(view(65)));
         fs::write(dir.join("node.state"), "something else").unwrap();
         assert!(matches!(BootFile::begin(&dir), Err(NodeError::StateFile { .. })));
         fs::remove_dir_all(&dir).unwrap();

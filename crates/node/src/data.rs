@@ -393,8 +393,8 @@ impl DataPlane {
             Output::PersistRing { ring_seq } => {
                 self.boot.set_ring_seq(ring_seq).map_err(|e| self.reporter.disk_failed(e))?;
             }
-            Output::PersistBootstrapped => {
-                self.boot.set_bootstrapped().map_err(|e| self.reporter.disk_failed(e))?;
+            Output::PersistPrimary { primary } => {
+                self.boot.set_primary(primary).map_err(|e| self.reporter.disk_failed(e))?;
             }
             Output::Event(event) => events::log(&event, &mut self.reporter),
         }

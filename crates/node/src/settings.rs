@@ -27,7 +27,7 @@ pub(crate) fn node_config(
     NodeConfig {
         order: order_config(domain, me),
         boot: Boot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
-        bootstrapped: boot.bootstrapped(),
+        recorded: boot.primary(),
         groups: domain.groups.iter().map(|group| group_settings(domain, group)).collect(),
         limits: limits(domain),
         wall_clock_origin: wall_clock(),

@@ -1,5 +1,6 @@
 //! What a replica is told about the domain and its groups; equal on every node.
 
+use crate::ids::ViewId;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, NodeId, NodeSet};
@@ -70,8 +71,8 @@ pub struct ReplicaConfig {
     pub incarnation: u64,
     /// Every node of the domain.
     pub nodes: NodeSet,
-    /// Whether this node's disk says that it was part of a primary component before.
-    pub bootstrapped: bool,
+    /// The last primary component that this node was part of, in any boot, as its disk says.
+    pub recorded: Option<ViewId>,
     /// The groups, in the order of the domain file; the position is the group's id.
     pub groups: Vec<GroupConfig>,
 }

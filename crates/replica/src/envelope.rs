@@ -364,7 +364,7 @@ mod tests {
             Envelope::Open { group },
             Envelope::Hello(Hello {
                 view,
-                bootstrapped: true,
+                recorded: Some(view),
                 lineage: Some(Lineage { view, members: vec![(node, 4)] }),
                 prefix: 3,
                 branch: 2,

@@ -22,8 +22,8 @@ pub struct Lineage {
 pub struct Hello {
     /// The view that this is about; others are ignored.
     pub view: ViewId,
-    /// The disk knows of an earlier primary component (of this boot or a former one).
-    pub bootstrapped: bool,
+    /// The last primary component that the disk knows of (of this boot or a former one).
+    pub recorded: Option<ViewId>,
     /// The last primary component whose state this node has in memory; `None` after a restart.
     pub lineage: Option<Lineage>,
     /// Messages that it has applied in that component, without those of the transitional view.
@@ -35,7 +35,10 @@ pub struct Hello {
 impl Hello {
     pub(crate) fn encode(&self, writer: &mut Writer) {
         put_view(writer, self.view);
-        writer.u8(u8::from(self.bootstrapped));
+        writer.u8(u8::from(self.recorded.is_some()));
+        if let Some(recorded) = self.recorded {
+            put_view(writer, recorded);
+        }
         writer.u64(self.prefix);
         writer.u64(self.branch);
         writer.u8(u8::from(self.lineage.is_some()));
@@ -51,7 +54,7 @@ impl Hello {
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let view = take_view(reader)?;
-        let bootstrapped = reader.bool("bootstrapped")?;
+        let recorded = if reader.bool("recorded flag")? { Some(take_view(reader)?) } else { None };
         let prefix = reader.u64("prefix")?;
         let branch = reader.u64("branch")?;
         let lineage = if reader.bool("lineage flag")? {
@@ -64,7 +67,7 @@ impl Hello {
         } else {
             None
         };
-        Ok(Self { view, bootstrapped, lineage, prefix, branch })
+        Ok(Self { view, recorded, lineage, prefix, branch })
     }
 }
 

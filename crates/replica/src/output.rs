@@ -41,8 +41,11 @@ pub enum Output {
         /// Of this group, or of all.
         group: Option<GroupId>,
     },
-    /// Write to disk that this node was part of a primary component, before what follows.
-    Bootstrapped,
+    /// Write to disk that this node is part of a primary component, before what follows.
+    Record {
+        /// The view in which it was decided.
+        primary: ViewId,
+    },
     /// Something that people want to know.
     Event(Event),
 }

@@ -9,14 +9,20 @@
 //! histories that are far enough, the one that most nodes share is taken, so that the fewest
 //! nodes must be brought up to date.
 //!
+//! A later component than `P` may have been, of nodes that are away and of nodes that came back
+//! without their memory. It acknowledged something only if a majority took part; none of those who
+//! remember a component did, or they would remember that one. So there was none if those who
+//! remember are more than a minority. Else the disks tell: every node writes down each component
+//! that it takes part in before it acknowledges anything in it, and two majorities share a node.
+//!
 //! Without any memory in the view: if a majority never saw a primary component, there was none
-//! (each member of one writes that to its disk before it acknowledges anything). If every node
+//! (or its disk would know). If every node
 //! of the domain is present, no more memory can come, and the best there is goes on.
 //!
 //! Invariant: [`decide`] is a pure function of what was delivered, so that all nodes of a view
 //! come to the same decision.
 
-use crate::hello::Hello;
+use crate::hello::{Hello, Lineage};
 use crate::ids::ViewId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -100,7 +106,7 @@ pub fn decide(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>) -> Decis
         remembered.max_by_key(|lineage| lineage.view)
     };
     let Some(last) = last else {
-        let virgin = statements.values().filter(|s| !s.hello.bootstrapped).count();
+        let virgin = statements.values().filter(|s| s.hello.recorded.is_none()).count();
         return if virgin >= majority {
             Decision::Primary { current: view, basis: Basis::FirstStart }
         } else if all_here {
@@ -120,7 +126,11 @@ pub fn decide(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>) -> Decis
         })
         .collect();
     remembering.sort_unstable_by(|a, b| b.cmp(a));
-    let holders_min = (remembering.len() + majority).saturating_sub(last.members.len());
+    let holders_min = if is_followed(nodes, statements, last) {
+        0
+    } else {
+        (remembering.len() + majority).saturating_sub(last.members.len())
+    };
     let (threshold, basis) = match holders_min.checked_sub(1).and_then(|i| remembering.get(i)) {
         Some(progress) => (*progress, Basis::Continues),
         None if all_here => {
@@ -130,6 +140,16 @@ pub fn decide(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>) -> Decis
         None => return Decision::NotPrimary(Blocked::MemoryAway),
     };
     Decision::Primary { current: most_shared(statements, threshold), basis }
+}
+
+/// Whether a component after `last` may have acknowledged something that nobody here remembers.
+fn is_followed(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>, last: &Lineage) -> bool {
+    let remembering = statements.values().filter(|s| s.hello.lineage.is_some()).count();
+    let others = nodes.len() - remembering;
+    let recorded = statements.values().filter_map(|s| s.hello.recorded).max();
+    others > nodes.len() / 2
+        && recorded.is_some_and(|recorded| recorded > last.view)
+        && !canary!(ForgetsLaterComponents)
 }
 
 /// How far a node's history reaches: later components first, then messages applied in them.

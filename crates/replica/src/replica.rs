@@ -88,7 +88,8 @@ pub struct Replica {
     here: Here,
     phase: Phase,
     groups: Vec<Group>,
-    bootstrapped: bool,
+    /// The last primary component that is on disk.
+    recorded: Option<ViewId>,
     lineage: Option<Lineage>,
     /// Messages applied since `lineage` was decided.
     prefix: u64,
@@ -110,11 +111,12 @@ impl Replica {
             .iter()
             .enumerate()
             .map(|(index, group)| {
-                Group::new(GroupId(index as u16), group.clone(), here, config.bootstrapped)
+                let bootstrapped = config.recorded.is_some();
+                Group::new(GroupId(index as u16), group.clone(), here, bootstrapped)
             })
             .collect();
         Self {
-            bootstrapped: config.bootstrapped,
+            recorded: config.recorded,
             config,
             here,
             phase: Phase::Forming,
@@ -202,7 +204,7 @@ impl Replica {
         let branch = stash.iter().fold(self.history, extend).digest;
         let hello = Hello {
             view: view.id,
-            bootstrapped: self.bootstrapped,
+            recorded: self.recorded,
             lineage: self.lineage.clone(),
             prefix: self.prefix,
             branch,
@@ -360,9 +362,8 @@ impl Replica {
         held_back: Vec<Delivered>,
     ) {
         let members = view.nodes();
-        if !core::mem::replace(&mut self.bootstrapped, true) {
-            self.out.push_back(Output::Bootstrapped);
-        }
+        self.recorded = Some(view.id);
+        self.out.push_back(Output::Record { primary: view.id });
         let event = Event::Primary { view: view.id, members, current, basis };
         self.out.push_back(Output::Event(event));
         for group in &mut self.groups {

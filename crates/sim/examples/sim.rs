@@ -1,7 +1,18 @@
-//! `cargo run -p quorba-sim --example sim -- --seed 7`
+//! `cargo run --release -p quorba-sim --example sim -- [FROM [SEEDS]]`: the seeds of
+//! `quorba sim`, without the rest of the command.
 
+use quorba_sim::{Scope, Sweep, sweep};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    quorba_sim::main(std::env::args().skip(1))
+    let mut numbers = std::env::args().skip(1).map(|word| word.parse().expect("a number"));
+    let (from, seeds) = (numbers.next().unwrap_or(1), numbers.next().unwrap_or(100));
+    let scopes = Scope::ALL.to_vec();
+    let options = Sweep { scopes, from, seeds, until: None, keep_going: true };
+    let summary = sweep(&options, |so_far, broken| match broken {
+        Some(report) => println!("{report}"),
+        None => eprintln!("{}", so_far.line()),
+    });
+    println!("{}", summary.line());
+    if summary.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -8,7 +8,7 @@ use crate::stream::StreamId;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 use quorba_engine::Node;
-use quorba_engine::replica::{ChannelId, DownReason, GroupId};
+use quorba_engine::replica::{ChannelId, DownReason, GroupId, ViewId};
 use std::collections::VecDeque;
 
 /// Something that happens to a node process.
@@ -50,7 +50,7 @@ impl Input {
 pub(crate) struct Disk {
     pub(crate) incarnation: u64,
     pub(crate) ring_seq: u64,
-    pub(crate) bootstrapped: bool,
+    pub(crate) recorded: Option<ViewId>,
 }
 
 /// Starts a server again and again.

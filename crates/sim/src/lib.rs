@@ -13,12 +13,12 @@
 pub mod canaries;
 mod check;
 mod client;
-mod command;
 mod event;
 mod fault;
 mod host;
 mod ledger;
 mod machine;
+pub mod measure;
 mod nemesis;
 mod network;
 mod nodes;
@@ -31,10 +31,11 @@ mod servant;
 mod server;
 mod servers;
 mod stream;
+mod sweep;
 mod tcp;
 mod transcript;
 mod world;
 
-pub use command::main;
 pub use report::{Report, Scope, Violation};
 pub use run::{Options, ServerBug, run};
+pub use sweep::{Summary, Sweep, sweep};

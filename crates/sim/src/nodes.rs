@@ -74,7 +74,7 @@ impl World {
                 timing: Timing::default(),
             },
             boot: Boot { incarnation: disk.incarnation, salt, ring_seq_min: disk.ring_seq },
-            bootstrapped: disk.bootstrapped,
+            recorded: disk.recorded,
             groups: plan.groups.iter().map(|g| settings(g, plan.unavailable_wait_ms)).collect(),
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
             wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
@@ -273,7 +273,7 @@ impl World {
                 let disk = &mut self.hosts[node].disk;
                 disk.ring_seq = disk.ring_seq.max(ring_seq);
             }
-            Output::PersistBootstrapped => self.hosts[node].disk.bootstrapped = true,
+            Output::PersistPrimary { primary } => self.hosts[node].disk.recorded = Some(primary),
             Output::Event(event) => self.note_event(node, &event),
         }
     }

@@ -135,6 +135,36 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// No faults, and as many busy clients as nodes: a measure of speed.
+    pub(crate) fn loaded(nodes: usize) -> Self {
+        let mut plan = Self::draw(1);
+        let client = ClientPlan {
+            group: 0,
+            window: 1,
+            think_us: 2_000,
+            padding_max: 500,
+            patience_ms: 40_000,
+            ..plan.clients[0].clone()
+        };
+        let group = GroupPlan {
+            members: (1 << nodes) - 1,
+            ack: AckPlan::Majority,
+            state_object: true,
+            foreign: false,
+            execute_us: (50, 200),
+            ..plan.groups[0].clone()
+        };
+        plan.nodes = nodes;
+        plan.groups = vec![group];
+        plan.clients = vec![client; nodes];
+        plan.faults.clear();
+        plan.links = LinkPlan { delay_us: (20, 60), ..LinkPlan::default() };
+        plan.safety = Duration::from_secs(10);
+        plan
+    }
+}
+
 impl LinkPlan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         Self {

@@ -55,13 +55,13 @@ impl ServerBug {
 #[must_use]
 pub fn run(seed: u64, options: Options) -> Report {
     match options.scope {
-        Scope::Domain => run_domain(seed, options),
+        Scope::Domain => run_plan(seed, Plan::draw(seed), options),
         Scope::Ring => ring::run(seed, options),
     }
 }
 
-fn run_domain(seed: u64, options: Options) -> Report {
-    let plan = Plan::draw(seed);
+/// Runs a domain by any plan.
+pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
     let line = format!("{plan:?}");
     let transcript = Transcript::new(options.transcript, options.verbose);
     let mut world = World::new(seed, plan, transcript);

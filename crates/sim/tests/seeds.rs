@@ -1,16 +1,18 @@
 //! Seeds that once broke a promise, by name; a fixed budget of others; and the proof that a run
 //! is a function of its seed.
 
-use quorba_sim::{Options, ServerBug, run};
+use quorba_sim::{Options, Report, Scope, ServerBug, run};
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 
-/// Seeds of the budget: some 20 s on one core in the dev profile.
-const BUDGET: std::ops::RangeInclusive<u64> = 1..=150;
+fn seed_of(scope: Scope, seed: u64) -> Report {
+    run(seed, Options { scope, ..Options::default() })
+}
 
-fn run_all(seeds: impl IntoIterator<Item = u64>) {
+fn run_all(seeds: impl IntoIterator<Item = (Scope, u64)>) {
     let mut broken = String::new();
-    for seed in seeds {
-        let report = run(seed, Options::default());
+    for (scope, seed) in seeds {
+        let report = seed_of(scope, seed);
         if !report.is_good() {
             let _ = writeln!(broken, "{report}");
         }
@@ -18,42 +20,64 @@ fn run_all(seeds: impl IntoIterator<Item = u64>) {
     assert!(broken.is_empty(), "broken promises\n{broken}");
 }
 
+fn budget(scope: Scope, seeds: RangeInclusive<u64>) {
+    run_all(seeds.map(|seed| (scope, seed)));
+}
+
+// Together half a minute on two cores; tests of one file run at the same time.
+
 #[test]
-fn promises_hold_in_a_fixed_budget_of_seeds() {
-    run_all(BUDGET);
+fn domains_keep_their_promises_in_seeds_1_to_150() {
+    budget(Scope::Domain, 1..=150);
+}
+
+#[test]
+fn domains_keep_their_promises_in_seeds_151_to_300() {
+    budget(Scope::Domain, 151..=300);
+}
+
+#[test]
+fn rings_keep_their_promises_in_seeds_1_to_1000() {
+    budget(Scope::Ring, 1..=1000);
 }
 
 #[test]
 fn named_seeds_stay_good() {
     let file = include_str!("regressions.txt");
-    let seeds = file.lines().filter(|line| !line.starts_with('#')).filter_map(|line| {
-        let (seed, name) = line.split_once(' ')?;
-        assert!(!name.trim().is_empty(), "seed {seed} needs a name");
-        Some(seed.parse().expect("a seed is a number"))
-    });
-    run_all(seeds);
+    run_all(file.lines().filter(|line| !line.starts_with('#')).map(|line| {
+        let mut words = line.splitn(3, ' ');
+        let scope = words.next().and_then(|name| Scope::ALL.iter().find(|s| s.name() == name));
+        let seed = words.next().and_then(|seed| seed.parse().ok());
+        let name = words.next().filter(|name| !name.is_empty());
+        assert!(name.is_some(), "SCOPE SEED WHAT IT WAS: {line}");
+        (*scope.expect("a scope"), seed.expect("a seed is a number"))
+    }));
 }
 
 #[test]
 fn a_run_is_a_function_of_its_seed() {
-    for seed in [3, 8, 40, 41] {
-        let plain = run(seed, Options::default());
-        let told = Options { transcript: true, ..Options::default() };
-        let (first, second) = (run(seed, told), run(seed, told));
-        assert_eq!(first.digest, second.digest, "seed {seed}");
-        assert_eq!(first.transcript, second.transcript, "seed {seed}");
-        assert_eq!(first.digest, plain.digest, "writing the transcript changed seed {seed}");
+    for scope in Scope::ALL {
+        for seed in [3, 8, 40, 41] {
+            let plain = seed_of(*scope, seed);
+            let told = Options { scope: *scope, transcript: true, ..Options::default() };
+            let (first, second) = (run(seed, told), run(seed, told));
+            assert_eq!(first.digest, second.digest, "seed {seed}");
+            assert_eq!(first.transcript, second.transcript, "seed {seed}");
+            assert_eq!(first.digest, plain.digest, "writing the transcript changed seed {seed}");
+        }
     }
 }
 
 #[test]
 fn different_seeds_are_different_runs() {
-    let digests = [1, 2, 3].map(|seed| run(seed, Options::default()).digest);
-    assert!(digests[0] != digests[1] && digests[1] != digests[2]);
+    for scope in Scope::ALL {
+        let digests = [1, 2, 3].map(|seed| seed_of(*scope, seed).digest);
+        assert!(digests[0] != digests[1] && digests[1] != digests[2]);
+    }
 }
 
 #[test]
-fn planted_bugs_are_found() {
+fn bugs_of_servers_are_found() {
     for bug in ServerBug::ALL {
         let options = Options { server_bug: Some(*bug), ..Options::default() };
         let found = (1..=40).any(|seed| !run(seed, options).is_good());

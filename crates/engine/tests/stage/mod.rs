@@ -202,7 +202,7 @@ impl Stage {
                 }
                 ServerCommand::Close(_) | ServerCommand::Restart(_) => {}
             },
-            Output::PersistRing { .. } | Output::PersistBootstrapped | Output::Event(_) => {}
+            Output::PersistRing { .. } | Output::PersistPrimary { .. } | Output::Event(_) => {}
         }
     }
 }
@@ -233,7 +233,7 @@ fn config(index: usize, count: usize, limits: GatewayLimits) -> NodeConfig {
             timing: Timing::default(),
         },
         boot: Boot { incarnation: 1, salt: [index as u8; 16], ring_seq_min: 0 },
-        bootstrapped: false,
+        recorded: None,
         groups: vec![GroupSettings { replica: group, unavailable_wait: UNAVAILABLE_WAIT }],
         limits,
         wall_clock_origin: 0,

@@ -31,14 +31,20 @@ impl World {
     fn says(mut self, n: u8, boot: u64, last: Option<u64>, prefix: u64, branch: u64) -> Self {
         let lineage =
             last.map(|seq| Lineage { view: view(seq), members: self.components[&seq].clone() });
-        let hello = Hello { view: view(99), bootstrapped: last.is_some(), lineage, prefix, branch };
+        let recorded = last.map(view);
+        let hello = Hello { view: view(99), recorded, lineage, prefix, branch };
         self.statements.insert(node(n), Statement { incarnation: boot, hello });
         self
     }
 
-    fn restarted(mut self, n: u8, boot: u64) -> Self {
+    fn restarted(self, n: u8, boot: u64) -> Self {
+        self.restarted_after(n, boot, 1)
+    }
+
+    /// Back without its memory, but its disk knows of a component.
+    fn restarted_after(mut self, n: u8, boot: u64, seq: u64) -> Self {
         self = self.says(n, boot, None, 0, 0);
-        self.statements.get_mut(&node(n)).unwrap().hello.bootstrapped = true;
+        self.statements.get_mut(&node(n)).unwrap().hello.recorded = Some(view(seq));
         self
     }
 
@@ -82,6 +88,29 @@ fn one_survivor_of_a_two_node_component_holds_everything() {
     let world =
         World::new().component(2, &[(0, 1), (1, 1)]).says(0, 1, Some(2), 9, 7).restarted(1, 8);
     assert_eq!(world.decide(3), primary(&[0], Basis::Continues));
+}
+
+#[test]
+fn a_component_that_only_a_disk_knows_of_is_waited_for() {
+    // Nodes 0 and 2 went on without 1, which stood still; then 0 restarted, and 2 is away.
+    let world = World::new()
+        .component(2, &[(0, 1), (1, 1)])
+        .says(1, 1, Some(2), 9, 7)
+        .restarted_after(0, 8, 3);
+    assert_eq!(world.decide(3), Decision::NotPrimary(Blocked::MemoryAway));
+    let world = world.component(3, &[(0, 1), (2, 5)]).says(2, 5, Some(3), 2, 6);
+    assert_eq!(world.decide(3), primary(&[2], Basis::Continues));
+}
+
+#[test]
+fn a_component_that_was_too_small_without_those_who_remember_acknowledged_nothing() {
+    // Node 0 decided on component 3, whose other member remembers only 2: it never began.
+    let world = World::new()
+        .component(2, &[(0, 1), (1, 1), (2, 5)])
+        .says(1, 1, Some(2), 9, 7)
+        .says(2, 5, Some(2), 9, 7)
+        .restarted_after(0, 8, 3);
+    assert_eq!(world.decide(3), primary(&[1, 2], Basis::Continues));
 }
 
 #[test]

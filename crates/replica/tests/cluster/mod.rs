@@ -30,6 +30,8 @@ pub struct Server {
 
 pub struct Node {
     pub replica: Replica,
+    /// What the disk knows.
+    pub recorded: Option<ViewId>,
     pub server: Option<Server>,
     pub replies: Vec<(u64, String)>,
     pub dropped: Vec<u64>,
@@ -75,7 +77,7 @@ impl Cluster {
     }
 
     pub fn planned(count: usize, plan: Plan) -> Self {
-        let nodes = (0..count).map(|index| Node::new(index, count, 1, plan, false));
+        let nodes = (0..count).map(|index| Node::new(index, count, 1, plan, None));
         Self {
             nodes: nodes.collect(),
             order: VecDeque::new(),
@@ -173,7 +175,8 @@ impl Cluster {
     pub fn restart(&mut self, index: usize) {
         let incarnation = self.nodes[index].incarnation + 1000;
         let count = self.nodes.len();
-        self.nodes[index] = Node::new(index, count, incarnation, self.plan, true);
+        let recorded = self.nodes[index].recorded;
+        self.nodes[index] = Node::new(index, count, incarnation, self.plan, recorded);
     }
 
     pub fn pass(&mut self, duration: Duration) {
@@ -246,7 +249,7 @@ impl Cluster {
                 }
                 Output::Dropped { number, .. } => self.nodes[index].dropped.push(number.0),
                 Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
-                Output::Bootstrapped => {}
+                Output::Record { primary } => self.nodes[index].recorded = Some(primary),
                 Output::Event(event) => self.nodes[index].events.push(event),
             }
         }
@@ -316,7 +319,13 @@ impl Cluster {
 }
 
 impl Node {
-    fn new(index: usize, count: usize, incarnation: u64, plan: Plan, bootstrapped: bool) -> Self {
+    fn new(
+        index: usize,
+        count: usize,
+        incarnation: u64,
+        plan: Plan,
+        recorded: Option<ViewId>,
+    ) -> Self {
         let nodes = NodeSet::first(count);
         let group = GroupConfig {
             members: nodes,
@@ -333,9 +342,10 @@ impl Node {
         };
         let me = id(index);
         let groups = vec![group];
-        let config = ReplicaConfig { me, incarnation, nodes, bootstrapped, groups };
+        let config = ReplicaConfig { me, incarnation, nodes, recorded, groups };
         Self {
             replica: Replica::new(config),
+            recorded,
             server: None,
             replies: Vec::new(),
             dropped: Vec::new(),

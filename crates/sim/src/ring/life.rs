@@ -41,10 +41,19 @@ pub(crate) struct Got {
 /// A claim that a majority has all messages of a life up to a ticket.
 pub(crate) struct Claim {
     pub(super) ticket: u64,
-    /// Of every life that ran: the ring that it was in, what it had of it, and how much it had
-    /// been delivered.
-    pub(super) states: Vec<(usize, Option<(RingId, u64)>, usize)>,
+    /// Of every life that ran.
+    pub(super) states: Vec<State>,
     pub(super) at: Instant,
+}
+
+/// How a life stood.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State {
+    pub(super) life: usize,
+    /// The ring that it had installed, and the packet up to which it had everything of that.
+    pub(super) received: Option<(RingId, u64)>,
+    /// How many messages it had been delivered.
+    pub(super) delivered: usize,
 }
 
 /// See the module's text.

@@ -26,6 +26,8 @@ pub(crate) struct RingPlan {
     pub(crate) submit_every_us: u64,
     pub(crate) burst: u64,
     pub(crate) bytes_max: u64,
+    /// Bytes that every message has besides.
+    pub(crate) bytes_more: usize,
     /// Chances of safe delivery, and of a message of many packets.
     pub(crate) safe: u64,
     pub(crate) big: u64,
@@ -58,6 +60,7 @@ impl RingPlan {
             submit_every_us: rng.pick(&[500, 2_000, 10_000, 50_000]),
             burst: rng.pick(&[1, 1, 3, 20, 100]),
             bytes_max: rng.pick(&[30, 300, 600, 3_000]),
+            bytes_more: 0,
             safe: rng.pick(&[0, 100, 500, 1000]),
             big: rng.pick(&[0, 0, 20, 100]),
             messages_max: rng.pick(&[100, 400, 400, 1_500]),

@@ -3,7 +3,7 @@
 //! Invariant: everything that happens is an [`Event`] from the one queue.
 
 use super::check;
-use super::life::{Claim, Got, HEAD_BYTES, Life, Submission};
+use super::life::{Claim, Got, HEAD_BYTES, Life, State, Submission};
 use super::plan::RingPlan;
 use crate::event::Queue;
 use crate::machine::Machine;
@@ -314,7 +314,7 @@ impl RingWorld {
         };
         let most =
             if self.rng.per_mille(self.plan.big) { BIG_BYTES_MAX } else { self.plan.bytes_max };
-        let bytes = HEAD_BYTES + self.rng.below(most) as usize;
+        let bytes = HEAD_BYTES + self.plan.bytes_more + self.rng.below(most) as usize;
         let safe = self.rng.per_mille(self.plan.safe);
         let guarantee = if safe { Guarantee::Safe } else { Guarantee::Agreed };
         let life = &mut self.lives[host.life];
@@ -451,8 +451,9 @@ impl RingWorld {
         }
         let states = self.hosts.iter().filter_map(|host| {
             let snapshot = host.ring.as_ref()?.snapshot();
-            let state = snapshot.ring.map(|ring| (ring, snapshot.packets[1]));
-            Some((host.life, state, self.lives[host.life].got.len()))
+            let received = snapshot.ring.map(|ring| (ring, snapshot.packets[1]));
+            let delivered = self.lives[host.life].got.len();
+            Some(State { life: host.life, received, delivered })
         });
         let claim = Claim { ticket, states: states.collect(), at: self.now };
         self.lives[life].held = ticket;

@@ -48,21 +48,23 @@ fn all_are_held(life: &Life) -> Result<(), String> {
 fn who_has(history: &History<'_>, me: usize, claim: &Claim, position: Position) -> NodeSet {
     let mut have = NodeSet::EMPTY;
     let packet = position.seq >> 16;
-    let mine = claim.states.iter().find(|(life, _, _)| *life == me);
+    let mine = claim.states.iter().find(|state| state.life == me);
     // Said at a change of view, of the old ring: those who come along hold it, maybe behind a gap
     // that no one can fill, and are delivered it when they install; or end before.
-    let of_old_ring = mine.and_then(|(_, state, _)| *state).is_none_or(|(r, _)| r != position.ring);
+    let installed = mine.and_then(|state| state.received);
+    let of_old_ring = installed.is_none_or(|(ring, _)| ring != position.ring);
     let came_along = |node| {
         let change = history.lives[me].regular_views().find(|v| v.previous == Some(position.ring));
         change.is_some_and(|view| view.transitional.contains(node))
     };
-    for (index, state, delivered) in &claim.states {
-        let life = &history.lives[*index];
-        let received = state.is_some_and(|(ring, aru)| ring == position.ring && aru >= packet);
+    for state in &claim.states {
+        let life = &history.lives[state.life];
+        let received =
+            state.received.is_some_and(|(ring, aru)| ring == position.ring && aru >= packet);
         let recovers = of_old_ring
             && came_along(life.node)
             && (life.has(position, life.got.len()) || life.ended.is_some());
-        if received || recovers || life.has(position, *delivered) {
+        if received || recovers || life.has(position, state.delivered) {
             have.insert(life.node);
         }
     }
