@@ -24,6 +24,7 @@ mod deliver;
 mod gather;
 mod ids;
 mod install;
+mod keys;
 mod limits;
 mod log;
 mod operational;
@@ -46,6 +47,6 @@ pub use output::{
     ViewKind,
 };
 pub use ring::Ring;
-pub use seal::SEAL_BYTES;
+pub use seal::{InvalidKeys, KEYS_MAX, KeyId, SEAL_BYTES};
 pub use snapshot::{Counters, Progress, Protection, Snapshot, StateName};
 pub use wire::InvalidDatagram;

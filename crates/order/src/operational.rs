@@ -97,6 +97,7 @@ impl Operational {
             circuit.rest_owner = me;
         }
         circuit.report(core, &mut token);
+        core.show_keys(&mut token);
         token.wanted = token.wanted.union(circuit.heard_wanted).intersection(circuit.members);
         circuit.heard_wanted = NodeSet::EMPTY;
         token.wanted.remove(me);

@@ -69,6 +69,8 @@ pub(crate) struct Core {
     persisted: u64,
     pub(crate) memories: Vec<Memory>,
     refused: BTreeMap<(NodeId, u8), Instant>,
+    /// Nodes that were known to have this node's newest domain key when the token was here last.
+    pub(crate) keyed: NodeSet,
     /// Doublings of timeouts while rings keep failing.
     pub(crate) patience: u32,
     pub(crate) now: Instant,
@@ -94,6 +96,7 @@ impl Core {
             persisted: boot.ring_seq_min,
             memories: vec![Memory::default(); NODES_MAX],
             refused: BTreeMap::new(),
+            keyed: NodeSet::EMPTY,
             patience: 0,
             now,
             config,

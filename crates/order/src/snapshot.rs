@@ -4,6 +4,7 @@
 
 use crate::ids::{RingId, Ticket};
 use crate::output::GatherReason;
+use crate::seal::KeyId;
 use quorba_base::{Duration, NodeId, NodeSet};
 
 /// What has been counted since the boot.
@@ -83,6 +84,11 @@ pub struct Snapshot {
     pub reason: GatherReason,
     /// Whether datagrams are protected.
     pub protection: Protection,
+    /// The domain key that this node seals with; nothing if nothing is protected.
+    pub sealing_key: Option<KeyId>,
+    /// Its newest domain key, and the nodes that are known to have it as their newest. It is used
+    /// when all nodes of the domain have it.
+    pub newest_key: Option<(KeyId, NodeSet)>,
     /// The ring installed last.
     pub ring: Option<RingId>,
     /// Its members.

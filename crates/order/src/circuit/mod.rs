@@ -13,6 +13,7 @@ use crate::ids::RingId;
 use crate::log::{Held, Inserted, Log};
 use crate::partial::Partials;
 use crate::promise::Promises;
+use crate::seal::KeyId;
 use crate::shared::Core;
 use crate::wire::{CommitToken, Data, GapRange, Token};
 use alloc::boxed::Box;
@@ -148,6 +149,8 @@ impl Circuit {
             hops_to_go: 0,
             rest_budget_us: 0,
             rotation_us: self.rotation_us,
+            key: KeyId::NONE,
+            keyed: NodeSet::EMPTY,
         };
         token.hops_to_go = self.members.len() as u8;
         token

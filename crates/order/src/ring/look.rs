@@ -39,6 +39,8 @@ impl Ring {
             } else {
                 Protection::NoneAtAll
             },
+            sealing_key: core.config.encrypt.then(|| core.sealer.key_id()),
+            newest_key: core.newest_key(),
             ring: circuit.map(|c| c.ring),
             members: circuit.map_or(NodeSet::EMPTY, |c| c.members),
             has_token: operational && circuit.is_some_and(|c| resting(&c.place)),

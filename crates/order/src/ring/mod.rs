@@ -11,7 +11,7 @@ mod look;
 
 use crate::circuit::Circuit;
 use crate::commit::Commit;
-use crate::config::{Boot, Config};
+use crate::config::{Boot, Config, DomainKey};
 use crate::gather::{Attempt, Gather, Gathered};
 use crate::ids::{Guarantee, RingId, Ticket};
 use crate::install::install;
@@ -20,10 +20,11 @@ use crate::output::{
     Destination, Full, GatherReason, LeaveReason, Output, RefusedReason, TimerKind,
 };
 use crate::recovery::Recovery;
-use crate::seal::Dropped;
+use crate::seal::{Dropped, InvalidKeys, KeyId};
 use crate::shared::Core;
 use crate::wire::{CommitToken, Dead, Join, Packet, Token};
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 
@@ -99,6 +100,9 @@ impl Ring {
             Err(Dropped::Refused(node, reason)) => return self.core.refuse(node, reason),
         };
         self.core.counters.datagrams_received += 1;
+        if accepted.key != self.core.sealer.key_id() {
+            self.follow_key(accepted.key);
+        }
         match Packet::decode(&accepted.packet) {
             Ok(packet) => self.dispatch(&accepted, packet),
             Err(_) => self.core.refuse(accepted.from, RefusedReason::Malformed),
@@ -121,8 +125,31 @@ impl Ring {
         }
     }
 
+    /// The domain keys have changed, oldest first: the ring accepts these and no others, and seals
+    /// with the newest as soon as every node of the domain is known to have it.
+    ///
+    /// # Errors
+    /// [`InvalidKeys`]: the keys are what they were.
+    pub fn set_domain_keys(
+        &mut self,
+        now: Instant,
+        keys: Vec<DomainKey>,
+    ) -> Result<(), InvalidKeys> {
+        self.advance(now);
+        self.core.replace_keys(keys)
+    }
+
+    /// A node of the domain seals with `key`, and this one with another. It has missed the switch
+    /// if `key` is the newer one; who is alone has nobody to ask, and nobody who could be lost.
+    fn follow_key(&mut self, key: KeyId) {
+        if self.installed_circuit().is_none_or(Circuit::is_alone) {
+            self.core.turn_to_key(key);
+        }
+    }
+
     /// This node leaves for good: tells the others, so that they need not wait for its silence.
-    /// What is queued and not yet delivered is lost. Afterwards the ring only hands out the outputs
+    /// What is queued and not yet delivered is lost. (A boot that has sent 2^62 datagrams leaves
+    /// by itself, for no nonce is used twice.) Afterwards the ring only hands out the outputs
     /// that are left and ignores everything.
     pub fn leave(&mut self, now: Instant) {
         self.core.now = self.core.now.max(now);
@@ -200,8 +227,11 @@ impl Ring {
         }
     }
 
-    /// Moves the time on, and notices if this process has stood still.
+    /// Moves the time on, and notices if this process has stood still, or has used up its nonces.
     fn advance(&mut self, now: Instant) {
+        if self.core.sealer.is_exhausted() {
+            self.leave(now);
+        }
         let due = self.poll_timeout().map(|(at, _)| at);
         self.core.now = self.core.now.max(now);
         let now = self.core.now;
@@ -375,3 +405,6 @@ impl Ring {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

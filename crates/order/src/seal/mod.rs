@@ -3,8 +3,9 @@
 //! What it is not: a parser of what is inside. Nothing behind the header is looked at before the
 //! tag has been verified.
 //!
-//! Invariants: a (key, nonce) pair is used once: the key belongs to one boot of one node, the
-//! nonce is that boot's packet counter, which only grows. Lengths are checked before any
+//! Invariants: a (key, nonce) pair is used once: the key belongs to one boot of one node and one
+//! domain key, the nonce is that boot's packet counter, which only grows, whatever the domain key.
+//! Lengths are checked before any
 //! cryptography. A boot is believed ("proven") only when it has echoed my own fresh salt, so that
 //! recordings of earlier boots prove nothing. At most one proven and one candidate boot are kept
 //! per node.
@@ -14,19 +15,22 @@
 //! | offset | bytes | what |
 //! |---|---|---|
 //! | 0 | 2 | `QR` |
-//! | 2 | 1 | version, 1 |
+//! | 2 | 1 | version, 2 |
 //! | 3 | 1 | protection: 0 none, 1 AES-256-GCM |
 //! | 4 | 1 | sender node |
-//! | 5 | 3 | zero |
+//! | 5 | 3 | id of the domain key; zero if nothing is protected |
 //! | 8 | 8 | incarnation of the sender |
 //! | 16 | 8 | packet counter of that incarnation, from 1 |
 //! | 24 | 12 | first 12 bytes of the boot salt: with the incarnation they name the session |
 //!
 //! Key: HKDF-SHA256, salt = node, incarnation and session, input = domain key.
 
+mod keyring;
 mod session;
 mod window;
 
+pub(crate) use keyring::KeyRing;
+pub use keyring::{InvalidKeys, KEYS_MAX};
 pub(crate) use session::{Accepted, Dropped, Sessions};
 
 use crate::config::DomainKey;
@@ -42,13 +46,39 @@ pub(crate) const TAG_BYTES: usize = 16;
 pub const SEAL_BYTES: usize = HEADER_BYTES + TAG_BYTES;
 
 const MAGIC: [u8; 2] = *b"QR";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const SESSION_BYTES: usize = 12;
 /// More datagrams than this are not sealed with one key (2^62: never reached).
-const COUNTER_MAX: u64 = 1 << 62;
+pub(crate) const COUNTER_MAX: u64 = 1 << 62;
+/// Counters that are left for saying farewell.
+const COUNTER_RESERVE: u64 = 1 << 10;
 
 /// The part of the boot salt that travels in each header.
 pub(crate) type SessionId = [u8; SESSION_BYTES];
+
+const KEY_ID_BYTES: usize = 3;
+
+/// Names a domain key, without giving it away.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct KeyId(pub(crate) [u8; KEY_ID_BYTES]);
+
+impl KeyId {
+    /// No key: nothing is protected, or none has been named.
+    pub(crate) const NONE: Self = Self([0; KEY_ID_BYTES]);
+}
+
+impl core::fmt::Display for KeyId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let [a, b, c] = self.0;
+        write!(f, "{a:02x}{b:02x}{c:02x}")
+    }
+}
+
+impl core::fmt::Debug for KeyId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(self, f)
+    }
+}
 
 /// Names one boot of one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +92,7 @@ pub(crate) struct BootId {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Header {
     pub(crate) protection: u8,
+    pub(crate) key: KeyId,
     pub(crate) boot: BootId,
     pub(crate) counter: u64,
 }
@@ -91,7 +122,8 @@ impl Header {
         }
         let node = NodeId::new(head[4]).ok_or(BadHeader::Node)?;
         let protection = head[3];
-        if protection > 1 || head[5..8] != [0; 3] {
+        let key = KeyId([head[5], head[6], head[7]]);
+        if protection > 1 || protection == 0 && key != KeyId::NONE {
             return Err(BadHeader::Foreign);
         }
         if protection == 1 && datagram.len() < SEAL_BYTES {
@@ -102,11 +134,11 @@ impl Header {
         let counter = rest.get_u64();
         let mut session = [0; SESSION_BYTES];
         session.copy_from_slice(rest);
-        Ok(Self { protection, boot: BootId { node, incarnation, session }, counter })
+        Ok(Self { protection, key, boot: BootId { node, incarnation, session }, counter })
     }
 }
 
-/// The key of one boot of one node.
+/// The key of one boot of one node, from one domain key.
 pub(crate) struct BootKey(aead::LessSafeKey);
 
 impl BootKey {
@@ -143,7 +175,9 @@ impl BootKey {
 /// Seals what this boot sends.
 pub(crate) struct Sealer {
     key: Option<BootKey>,
+    id: KeyId,
     boot: BootId,
+    /// Goes on when the key changes: see the invariants.
     counter: u64,
 }
 
@@ -151,7 +185,32 @@ impl Sealer {
     /// A sealer for this boot; without a key nothing is protected.
     pub(crate) fn new(domain: &DomainKey, boot: BootId, encrypt: bool) -> Self {
         let key = encrypt.then(|| BootKey::derive(domain, &boot));
-        Self { key, boot, counter: 0 }
+        let id = if encrypt { KeyId::of(domain) } else { KeyId::NONE };
+        Self { key, id, boot, counter: 0 }
+    }
+
+    /// Seals with another domain key from the next datagram on.
+    pub(crate) fn turn_to(&mut self, domain: &DomainKey) {
+        if self.key.is_some() {
+            self.key = Some(BootKey::derive(domain, &self.boot));
+            self.id = KeyId::of(domain);
+        }
+    }
+
+    /// Whether this boot has sent all that it may: it must leave, and come back as a new boot.
+    pub(crate) const fn is_exhausted(&self) -> bool {
+        self.counter + COUNTER_RESERVE >= COUNTER_MAX
+    }
+
+    /// The domain key that datagrams are sealed with.
+    pub(crate) const fn key_id(&self) -> KeyId {
+        self.id
+    }
+
+    /// As if so many datagrams had been sent.
+    #[cfg(test)]
+    pub(crate) const fn skip_to(&mut self, counter: u64) {
+        self.counter = counter;
     }
 
     /// An empty datagram with room for the header and `packet_bytes`, to be filled and sealed.
@@ -170,7 +229,7 @@ impl Sealer {
         head[2] = VERSION;
         head[3] = u8::from(self.key.is_some());
         head[4] = self.boot.node.index();
-        head[5..8].fill(0);
+        head[5..8].copy_from_slice(&self.id.0);
         head[8..16].copy_from_slice(&self.boot.incarnation.to_be_bytes());
         head[16..24].copy_from_slice(&self.counter.to_be_bytes());
         head[24..].copy_from_slice(&self.boot.session);

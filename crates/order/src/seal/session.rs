@@ -5,7 +5,7 @@
 //! recording of an old boot never becomes proven.
 
 use super::window::ReplayWindow;
-use super::{BadHeader, BootId, BootKey, Header, SessionId};
+use super::{BadHeader, BootId, BootKey, Header, InvalidKeys, KeyId, KeyRing, SessionId};
 use crate::config::DomainKey;
 use crate::output::RefusedReason;
 use alloc::boxed::Box;
@@ -20,7 +20,9 @@ const SLOT_NS: u64 = 10_000_000;
 
 struct Session {
     boot: BootId,
-    key: Option<BootKey>,
+    /// One for each domain key under which this boot has sent; none if nothing is protected.
+    keys: Vec<(KeyId, BootKey)>,
+    /// One for all keys, for the boot has one counter.
     window: ReplayWindow,
 }
 
@@ -37,6 +39,8 @@ pub(crate) struct Accepted {
     pub(crate) from: NodeId,
     pub(crate) boot: BootId,
     pub(crate) counter: u64,
+    /// The domain key that it is sealed with.
+    pub(crate) key: KeyId,
     /// The sender's boot is known to be live. If not, only greetings count.
     pub(crate) proven: bool,
     pub(crate) packet: Bytes,
@@ -55,7 +59,7 @@ pub(crate) struct Sessions {
     me: NodeId,
     nodes: NodeSet,
     encrypt: bool,
-    domain_key: DomainKey,
+    keyring: KeyRing,
     peers: Vec<Peer>,
     slot: u64,
     derivations: u32,
@@ -64,7 +68,28 @@ pub(crate) struct Sessions {
 impl Sessions {
     pub(crate) fn new(me: NodeId, nodes: NodeSet, domain_key: DomainKey, encrypt: bool) -> Self {
         let peers = (0..NODES_MAX).map(|_| Peer::default()).collect();
-        Self { me, nodes, encrypt, domain_key, peers, slot: 0, derivations: 0 }
+        let keyring = KeyRing::new(domain_key);
+        Self { me, nodes, encrypt, keyring, peers, slot: 0, derivations: 0 }
+    }
+
+    /// The domain keys.
+    pub(crate) const fn keyring(&self) -> &KeyRing {
+        &self.keyring
+    }
+
+    pub(crate) const fn keyring_mut(&mut self) -> &mut KeyRing {
+        &mut self.keyring
+    }
+
+    /// Accepts `keys` and no others from now on.
+    pub(crate) fn replace_keys(&mut self, keys: Vec<DomainKey>) -> Result<(), InvalidKeys> {
+        self.keyring.replace(keys)?;
+        for peer in &mut self.peers {
+            for session in [&mut peer.proven, &mut peer.candidate].into_iter().flatten() {
+                session.keys.retain(|(id, _)| self.keyring.get(*id).is_some());
+            }
+        }
+        Ok(())
     }
 
     /// Checks, verifies and decrypts a datagram.
@@ -81,12 +106,15 @@ impl Sessions {
         if (header.protection == 1) != self.encrypt {
             return Err(Dropped::Refused(node, RefusedReason::Protection));
         }
+        if self.encrypt && self.keyring.get(header.key).is_none() {
+            return Err(Dropped::Refused(node, RefusedReason::Seal));
+        }
         let peer = &mut self.peers[usize::from(node.index())];
         for (slot, proven) in [(&mut peer.proven, true), (&mut peer.candidate, false)] {
             if let Some(session) = slot
                 && session.boot == header.boot
             {
-                return session.receive(&header, proven, datagram);
+                return session.receive(&self.keyring, &header, proven, datagram);
             }
         }
         if let Some(known) = &peer.proven
@@ -120,9 +148,9 @@ impl Sessions {
             }
             self.derivations += 1;
         }
-        let key = self.encrypt.then(|| BootKey::derive(&self.domain_key, &header.boot));
-        let mut session = Session { boot: header.boot, key, window: ReplayWindow::above(0) };
-        let accepted = session.receive(header, false, datagram)?;
+        let (keys, window) = (Vec::new(), ReplayWindow::above(0));
+        let mut session = Session { boot: header.boot, keys, window };
+        let accepted = session.receive(&self.keyring, header, false, datagram)?;
         self.peers[usize::from(header.boot.node.index())].candidate = Some(Box::new(session));
         Ok(accepted)
     }
@@ -154,8 +182,18 @@ impl Sessions {
 }
 
 impl Session {
+    /// The key of `id`; derived when it is first used, so at most once per session and domain key.
+    fn key(&mut self, keyring: &KeyRing, id: KeyId) -> Option<&BootKey> {
+        if let Some(place) = self.keys.iter().position(|(known, _)| *known == id) {
+            return Some(&self.keys[place].1);
+        }
+        self.keys.push((id, BootKey::derive(keyring.get(id)?, &self.boot)));
+        self.keys.last().map(|(_, key)| key)
+    }
+
     fn receive(
         &mut self,
+        keyring: &KeyRing,
         header: &Header,
         proven: bool,
         mut datagram: BytesMut,
@@ -164,16 +202,15 @@ impl Session {
         if !self.window.is_fresh(counter) {
             return Err(Dropped::Silently);
         }
-        let packet = match &self.key {
-            Some(key) => key
-                .open(header, datagram)
-                .ok_or(Dropped::Refused(boot.node, RefusedReason::Seal))?,
-            None => {
-                datagram.advance(super::HEADER_BYTES);
-                datagram.freeze()
-            }
+        let packet = if header.protection == 1 {
+            self.key(keyring, header.key)
+                .and_then(|key| key.open(header, datagram))
+                .ok_or(Dropped::Refused(boot.node, RefusedReason::Seal))?
+        } else {
+            datagram.advance(super::HEADER_BYTES);
+            datagram.freeze()
         };
         self.window.accept(counter);
-        Ok(Accepted { from: boot.node, boot, counter, proven, packet })
+        Ok(Accepted { from: boot.node, boot, counter, key: header.key, proven, packet })
     }
 }

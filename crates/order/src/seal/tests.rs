@@ -97,7 +97,7 @@ fn strangers_are_refused_with_the_cause() {
         assert_eq!(refused(result), Some(reason));
     }
     let mut version = sealed(&mut Sealer::new(&key(1), boot(1, 5), true), b"text");
-    version[2] = 2;
+    version[2] = 1;
     let result = sessions().open(Instant::ZERO, version);
     assert_eq!(refused(result), Some(RefusedReason::Version));
 }
@@ -158,12 +158,51 @@ fn junk_costs_a_bounded_number_of_keys_and_disturbs_no_one() {
     for salt in 0..5000_u64 {
         let mut junk = sealed(&mut Sealer::new(&key(2), boot(1, 9), false), &[0; 100]);
         junk[3] = 1;
+        junk[5..8].copy_from_slice(&KeyId::of(&key(1)).0);
         junk[24..32].copy_from_slice(&salt.to_be_bytes());
         let reason = refused(sessions.open(Instant::ZERO, junk));
         derived += usize::from(reason == Some(RefusedReason::Seal));
     }
     assert_eq!(derived, 49, "and one for the honest boot, in this slot of time");
     assert!(sessions.open(Instant::ZERO, sealed(&mut honest, b"hi")).is_ok());
+}
+
+#[test]
+fn one_counter_runs_through_all_keys_and_one_window_sees_all() {
+    let mut sealer = Sealer::new(&key(1), boot(1, 5), true);
+    let mut sessions = sessions();
+    assert!(sessions.replace_keys([key(1), key(2)].into()).is_ok());
+    let first = sealed(&mut sealer, &[0; 64]);
+    sealer.turn_to(&key(2));
+    let second = sealed(&mut sealer, &[0; 64]);
+    sealer.turn_to(&key(1));
+    let third = sealed(&mut sealer, &[0; 64]);
+    let counter = |datagram: &BytesMut| datagram[16..24].to_vec();
+    let counters = [&first, &second, &third].map(counter);
+    assert!(counters.is_sorted_by(|a, b| a < b), "even back under the first key, a new nonce");
+    for datagram in [&third, &first, &second] {
+        assert!(sessions.open(Instant::ZERO, datagram.clone()).is_ok());
+    }
+    // Under another key's name the same counter is a replay, and the seal would not open.
+    let mut forged = second.clone();
+    forged[5..8].copy_from_slice(&first[5..8]);
+    for datagram in [first, second, third, forged] {
+        assert!(sessions.open(Instant::ZERO, datagram).is_err());
+    }
+}
+
+#[test]
+fn a_key_that_was_taken_away_opens_nothing_more() {
+    let mut sealer = Sealer::new(&key(1), boot(1, 5), true);
+    let mut sessions = sessions();
+    assert!(sessions.replace_keys([key(1), key(2)].into()).is_ok());
+    let recorded = sealed(&mut sealer, b"never arrived");
+    assert!(sessions.open(Instant::ZERO, sealed(&mut sealer, b"hi")).is_ok());
+    assert!(sessions.replace_keys([key(2)].into()).is_ok());
+    let result = sessions.open(Instant::ZERO, recorded);
+    assert_eq!(refused(result), Some(RefusedReason::Seal));
+    sealer.turn_to(&key(2));
+    assert!(sessions.open(Instant::ZERO, sealed(&mut sealer, b"hi")).is_ok());
 }
 
 #[test]

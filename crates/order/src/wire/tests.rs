@@ -60,6 +60,8 @@ fn token() -> Token {
         hops_to_go: 3,
         rest_budget_us: 25_000,
         rotation_us: 90,
+        key: crate::seal::KeyId([1, 2, 3]),
+        keyed: NodeSet::first(2),
     }
 }
 

@@ -7,13 +7,14 @@
 //! Layout: ring (9), hop (8), seq (8), member set (8), per member the varint `seq - aru`; count of
 //! requests (1), per request varint `seq - first` and varint length - 1; sent, backlog (4 each);
 //! wanted, recovering, pending sets (8 each); flags (1); rest owner (1); hops to go (1);
-//! rest budget, rotation estimate in µs (4 each).
+//! rest budget, rotation estimate in µs (4 each); id of a domain key (3), who has it (8).
 //!
 //! Invariants: `hop` grows with every pass, so a repeated token is recognised and changes nothing;
 //! no aru is above `seq`.
 
 use super::{InvalidDatagram, Reader, back_from, put_ring, put_varint};
 use crate::ids::RingId;
+use crate::seal::KeyId;
 use alloc::vec::Vec;
 use bytes::{BufMut, BytesMut};
 use quorba_base::{NodeId, NodeSet};
@@ -63,6 +64,10 @@ pub(crate) struct Token {
     pub(crate) rest_budget_us: u32,
     /// Smoothed time of a rotation.
     pub(crate) rotation_us: u32,
+    /// The newest domain key that a member has ...
+    pub(crate) key: KeyId,
+    /// ... and the members that have it as their newest, too.
+    pub(crate) keyed: NodeSet,
 }
 
 impl Token {
@@ -106,6 +111,8 @@ impl Token {
             hops_to_go: reader.u8()?,
             rest_budget_us: reader.u32()?,
             rotation_us: reader.u32()?,
+            key: KeyId(reader.take()?),
+            keyed: reader.set()?,
         })
     }
 
@@ -151,5 +158,7 @@ impl Token {
         out.put_u8(self.hops_to_go);
         out.put_u32(self.rest_budget_us);
         out.put_u32(self.rotation_us);
+        out.put_slice(&self.key.0);
+        out.put_u64(self.keyed.bits());
     }
 }
