@@ -177,6 +177,32 @@ fn a_node_that_dies_is_told_and_the_others_go_on() {
 }
 
 #[test]
+fn the_domain_key_changes_while_the_domain_runs() {
+    let domain = Domain::start();
+    let health = domain.wait_healthy();
+    let nodes = pids(&health);
+    let ring = |health: &Value, index: usize, field: &str| {
+        health["nodes"][index]["status"]["ring"][field].clone()
+    };
+    let old = ring(&health, 0, "sealing_key");
+    for step in ["rotate", "prune"] {
+        assert!(domain.quorba(&["key", step, "domain.key"]).status.success());
+        // Every second one is a server.
+        for (_, node) in nodes.iter().step_by(2) {
+            kill_process(*node, Signal::HUP).expect("it runs");
+        }
+        wait_until("all nodes seal with the new key", || {
+            let health = domain.wait_healthy();
+            (0..3).all(|index| ring(&health, index, "sealing_key") != old)
+        });
+    }
+    let after = domain.wait_healthy();
+    for index in 0..3 {
+        assert_eq!(ring(&after, index, "view_changes"), ring(&health, index, "view_changes"));
+    }
+}
+
+#[test]
 fn nodes_end_with_a_parent_that_is_killed() {
     let domain = Domain::start();
     let pids = pids(&domain.wait_healthy());

@@ -22,8 +22,10 @@ use crate::template::Template;
 pub struct Domain {
     /// What the domain is called; nodes of different ids never talk to each other.
     pub id: String,
-    /// The secret that admits a node to the ring.
-    pub key: DomainKey,
+    /// The secrets that admit a node to the ring, the oldest first; one, but while it is changed.
+    pub keys: Vec<DomainKey>,
+    /// Where they were read from, and can be read again.
+    pub key_file: PathBuf,
     /// How the ring orders and protects messages.
     pub ring: Ring,
     /// What a gateway lets clients use.

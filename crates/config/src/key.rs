@@ -1,4 +1,5 @@
-//! The domain key: 32 secret bytes, kept in a file as 64 hexadecimal digits and a newline.
+//! The domain key: 32 secret bytes, kept in a file as 64 hexadecimal digits and a newline. While
+//! the key is being changed, the file has several, one a line, the oldest first.
 //!
 //! What it is not: a key that anything is encrypted with. Ring keys are derived from it.
 //!
@@ -15,8 +16,11 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// Length of the key in bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// A key file is 64 digits and a newline; more than this is read of none.
-const FILE_BYTES_MAX: u64 = 256;
+/// The most keys that a file may have.
+pub const KEYS_MAX: usize = 4;
+
+/// A key file is a few lines of 64 digits; more than this is read of none.
+const FILE_BYTES_MAX: u64 = 1024;
 
 /// Permission bits that a key file must not have: write for the group, anything for others.
 /// Reading by the group is left to the operator (a service account in a group of its own).
@@ -39,7 +43,7 @@ impl DomainKey {
         &self.0
     }
 
-    /// Reads a key from the text of a key file.
+    /// Reads a key from a line of a key file.
     ///
     /// # Errors
     /// [`KeyError::Malformed`] if the text is not 64 hexadecimal digits and white space.
@@ -61,7 +65,7 @@ impl DomainKey {
         Ok(Self(bytes))
     }
 
-    /// The text of a key file: 64 hexadecimal digits and a newline.
+    /// A line of a key file: 64 hexadecimal digits and a newline.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::with_capacity(2 * KEY_BYTES + 1);
@@ -73,11 +77,12 @@ impl DomainKey {
         text
     }
 
-    /// Reads the key file at `path`.
+    /// Reads the keys in the file at `path`: at least one, the oldest first.
     ///
     /// # Errors
-    /// [`KeyError`] if it cannot be read, is open to other users, or does not hold a key.
-    pub fn read(path: &Path) -> Result<Self, KeyError> {
+    /// [`KeyError`] if it cannot be read, is open to other users, or does not hold 1 to
+    /// [`KEYS_MAX`] different keys.
+    pub fn read_file(path: &Path) -> Result<Vec<Self>, KeyError> {
         let unreadable = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => KeyError::Missing,
             _ => KeyError::Unreadable { reason: plain(&error) },
@@ -93,9 +98,24 @@ impl DomainKey {
                 _ => KeyError::Unreadable { reason: plain(&error) },
             }
         })?;
-        let key = Self::from_text(&text);
+        let keys = Self::from_lines(&text);
         text.zeroize();
-        key
+        keys
+    }
+
+    fn from_lines(text: &str) -> Result<Vec<Self>, KeyError> {
+        let mut keys: Vec<Self> = Vec::new();
+        for line in text.trim_ascii().split('\n') {
+            let key = Self::from_text(line)?;
+            if keys.contains(&key) {
+                return Err(KeyError::Malformed { found: "one of them twice".to_owned() });
+            }
+            keys.push(key);
+        }
+        match keys.len() {
+            1..=KEYS_MAX => Ok(keys),
+            count => Err(KeyError::Malformed { found: format!("{count} of them") }),
+        }
     }
 }
 

@@ -29,7 +29,7 @@ pub use domain::{
     Ack, Backend, Domain, Endpoint, Group, Host, Limits, Multicast, Node, OnTotalLoss,
     RESTART_BACKOFF_MAX, Reply, Ring, ServerCommand, Style,
 };
-pub use key::{DomainKey, KEY_BYTES, KeyError};
+pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};
 pub use problem::{Problem, Report};
 pub use read::{Checked, GROUPS_MAX, check_text};
 pub use template::{PLACEHOLDERS, Placeholder, Template, TemplateError, Values};
@@ -53,7 +53,7 @@ impl Domain {
 #[must_use]
 pub fn check(path: &Path) -> Checked {
     match read_text(path) {
-        Ok(text) => check_text(path, &text, DomainKey::read),
+        Ok(text) => check_text(path, &text, DomainKey::read_file),
         Err(reason) => {
             let message = format!("{} cannot be read: {reason}", path.display());
             let problem = Problem::of_file(Code::FileUnreadable, message);

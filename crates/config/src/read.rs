@@ -7,7 +7,7 @@ mod group;
 mod node;
 mod place;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quorba_base::NODES_MAX;
 use toml::de::DeTable;
@@ -32,11 +32,11 @@ pub struct Checked {
 }
 
 /// Reads `text`, the content of the domain file at `path`. Paths in it are relative to the
-/// file's directory. `read_key` is asked for the key of the file that it names.
+/// file's directory. `read_key` is asked for the keys in the file that it names.
 pub fn check_text(
     path: &Path,
     text: &str,
-    read_key: impl FnOnce(&Path) -> Result<DomainKey, KeyError>,
+    read_key: impl FnOnce(&Path) -> Result<Vec<DomainKey>, KeyError>,
 ) -> Checked {
     let problems = Problems::default();
     let (table, syntax) = DeTable::parse_recoverable(text);
@@ -71,7 +71,7 @@ pub fn check_text(
 fn read_domain(
     path: &Path,
     root: &Section<'_>,
-    read_key: impl FnOnce(&Path) -> Result<DomainKey, KeyError>,
+    read_key: impl FnOnce(&Path) -> Result<Vec<DomainKey>, KeyError>,
 ) -> Option<Domain> {
     let base = path.parent().unwrap_or(Path::new(""));
     if root.value("domain").is_none() {
@@ -88,9 +88,11 @@ fn read_domain(
     let groups = group::read_all(root, &drafts);
     place::check(root.problems, &drafts, &groups);
     check_counts(root, &drafts, groups.len());
+    let (key_file, keys) = key?;
     Some(Domain {
         id: id?,
-        key: key?,
+        keys,
+        key_file,
         ring,
         limits,
         nodes: drafts.into_iter().map(|draft| draft.node).collect(),
@@ -102,8 +104,8 @@ fn read_domain(
 fn read_identity(
     base: &Path,
     section: &Section<'_>,
-    read_key: impl FnOnce(&Path) -> Result<DomainKey, KeyError>,
-) -> (Option<String>, Option<DomainKey>) {
+    read_key: impl FnOnce(&Path) -> Result<Vec<DomainKey>, KeyError>,
+) -> (Option<String>, Option<(PathBuf, Vec<DomainKey>)>) {
     let id = section.required_text("id", "a name for the domain, such as id = \"plant-a\"");
     if let Some(id) = &id {
         section.check_name("domain", id);
@@ -112,7 +114,7 @@ fn read_identity(
     let key = section.required_text("key_file", hint).and_then(|at| {
         let file = base.join(at.value);
         let error = match read_key(&file) {
-            Ok(key) => return Some(key),
+            Ok(keys) => return Some((file, keys)),
             Err(error) => error,
         };
         section.problems.add(key_problem(&file, at.span, &error));

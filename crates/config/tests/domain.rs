@@ -72,7 +72,7 @@ connect = { mid = "127.0.0.1:6000", alpha = "127.0.0.1:6000" }
 
 fn domain(text: &str) -> Domain {
     let path = Path::new("/etc/quorba/quorba.toml");
-    let checked = check_text(path, text, |_| Ok(DomainKey::from_bytes([7; 32])));
+    let checked = check_text(path, text, |_| Ok(vec![DomainKey::from_bytes([7; 32])]));
     checked.domain.unwrap_or_else(|| panic!("{}", checked.report))
 }
 
@@ -246,22 +246,27 @@ fn key_files_are_read_with_care() {
         fs::write(&file, text).expect("written");
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("allowed");
     };
-    assert_eq!(DomainKey::read(&file), Err(KeyError::Missing));
+    assert_eq!(DomainKey::read_file(&file), Err(KeyError::Missing));
     let key = DomainKey::from_bytes(std::array::from_fn(|index| index as u8 * 7));
     write(key.to_text().as_bytes(), 0o600);
-    assert_eq!(DomainKey::read(&file), Ok(key.clone()));
+    assert_eq!(DomainKey::read_file(&file), Ok(vec![key.clone()]));
     write(key.to_text().to_uppercase().as_bytes(), 0o440);
-    assert_eq!(DomainKey::read(&file), Ok(key.clone()));
+    assert_eq!(DomainKey::read_file(&file), Ok(vec![key.clone()]));
     for mode in [0o644, 0o604, 0o660, 0o601] {
         write(key.to_text().as_bytes(), mode);
-        assert_eq!(DomainKey::read(&file), Err(KeyError::TooOpen { mode }));
+        assert_eq!(DomainKey::read_file(&file), Err(KeyError::TooOpen { mode }));
     }
     for text in [&b""[..], b"12", &[b'f'; 63], &[b'f'; 65], &[b'g'; 64], &[0xff; 64], &[b'0'; 999]]
     {
         write(text, 0o600);
-        let read = DomainKey::read(&file);
+        let read = DomainKey::read_file(&file);
         assert!(matches!(read, Err(KeyError::Malformed { .. })), "{read:?}");
     }
+    let next = DomainKey::from_bytes([3; 32]);
+    write([key.to_text(), next.to_text()].concat().as_bytes(), 0o600);
+    assert_eq!(DomainKey::read_file(&file), Ok(vec![key.clone(), next]), "oldest first");
+    write(key.to_text().repeat(2).as_bytes(), 0o600);
+    assert!(matches!(DomainKey::read_file(&file), Err(KeyError::Malformed { .. })), "twice");
     assert_eq!(format!("{key:?}"), "DomainKey(secret)");
 }
 
@@ -277,7 +282,7 @@ fn load_reads_both_files() {
     fs::write(&key, DomainKey::from_bytes([9; 32]).to_text()).expect("written");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("allowed");
     let domain = Domain::load(&file).expect("both are right");
-    assert_eq!(domain.key.as_bytes(), &[9; 32]);
+    assert_eq!(domain.keys[0].as_bytes(), &[9; 32]);
 }
 
 #[test]

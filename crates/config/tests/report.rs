@@ -23,7 +23,7 @@ state_object = "bank"
 "#;
 
 fn check(text: &str) -> Checked {
-    check_text(Path::new("quorba.toml"), text, |_| Ok(DomainKey::from_bytes([7; 32])))
+    check_text(Path::new("quorba.toml"), text, |_| Ok(vec![DomainKey::from_bytes([7; 32])]))
 }
 
 /// The report on the good file in which `from` was replaced by `to`.

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use core::net::IpAddr;
 use quorba_base::{Instant, NodeId};
-use quorba_order::{Guarantee, Output as RingOutput, Ring, ViewKind};
+use quorba_order::{DomainKey, Guarantee, InvalidKeys, Output as RingOutput, Ring, ViewKind};
 use quorba_replica::{
     Ack, ChannelId, Delivered, DownReason, GroupId, Output as ReplicaOutput, Replica,
     ReplicaConfig, ReplicaView, ViewId,
@@ -176,6 +176,20 @@ impl Node {
     pub fn handle_stop(&mut self, now: Instant) {
         self.gateway.stop();
         self.pump(now);
+    }
+
+    /// The domain keys have changed, oldest first; see [`Ring::set_domain_keys`].
+    ///
+    /// # Errors
+    /// [`InvalidKeys`]: the keys are what they were.
+    pub fn set_domain_keys(
+        &mut self,
+        now: Instant,
+        keys: Vec<DomainKey>,
+    ) -> Result<(), InvalidKeys> {
+        let result = self.ring.set_domain_keys(now, keys);
+        self.pump(now);
+        result
     }
 
     /// The node goes now: the others need not wait for its silence.

@@ -20,13 +20,14 @@ use quorba_engine::replica::{GroupId, ServerCommand};
 use quorba_engine::{ConnectionId, Node, Output};
 use quorba_net::{Interest, Links, Poller, ReadOutcome, Ready, RingSocket};
 use rustix::process::setpriority_process;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant as Clock};
 
 const BELL: u64 = 0;
 const SIGNALS: u64 = 1;
 const RING: u64 = 2;
+const RELOADS: u64 = 3;
 const LISTENERS: u64 = 16;
 /// Links to other nodes begin here.
 const LINKS: u64 = 1 << 20;
@@ -63,6 +64,7 @@ pub(crate) struct DataPlane {
     supervisors: Vec<Option<Supervisor>>,
     mailbox: Mailbox<Letter>,
     signals: UnixStream,
+    reloads: UnixStream,
     // Dropping it ends the admin thread.
     _admin: AdminServer,
     started: Clock,
@@ -91,7 +93,9 @@ impl DataPlane {
         let clients = Clients::listen(&domain, &node, LISTENERS, &poller)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
-        let signals = signals().map_err(NodeError::Resources)?;
+        let signals = pipe_of(&[SIGTERM, SIGINT]).map_err(NodeError::Resources)?;
+        let reloads = pipe_of(&[SIGHUP]).map_err(NodeError::Resources)?;
+        poller.add(&reloads, RELOADS, Interest::READ).map_err(NodeError::Resources)?;
         poller.add(&signals, SIGNALS, Interest::READ).map_err(NodeError::Resources)?;
         let questions = mailer.clone();
         let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
@@ -108,8 +112,12 @@ impl DataPlane {
             });
         }
         let started = Clock::now();
-        let engine =
+        let mut engine =
             Node::new(settings::node_config(&domain, me, &boot, Instant::ZERO), Instant::ZERO);
+        let keys = settings::domain_keys(&domain.keys);
+        if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
+            tracing::error!(%error, "only the first of the domain keys is used");
+        }
         Ok(Self {
             reporter: Reporter::new(domain, me),
             boot,
@@ -122,6 +130,7 @@ impl DataPlane {
             supervisors,
             mailbox,
             signals,
+            reloads,
             _admin: admin,
             started,
             next_token: CONNECTIONS,
@@ -200,6 +209,7 @@ impl DataPlane {
         match event.token {
             BELL => self.read_letters(),
             SIGNALS => self.stop(),
+            RELOADS => self.reload_keys(),
             RING => self.read_ring()?,
             LISTENERS..LINKS => self.accept(event.token),
             LINKS..CONNECTIONS => {
@@ -355,6 +365,26 @@ impl DataPlane {
         self.engine.handle_stop(now);
     }
 
+    /// Reads the key file again. What is wrong with it is said, and changes nothing.
+    fn reload_keys(&mut self) {
+        let mut byte = [0; 16];
+        let _ = std::io::Read::read(&mut self.reloads, &mut byte);
+        let now = self.now();
+        let file = self.reporter.key_file();
+        let set = match quorba_config::DomainKey::read_file(file) {
+            Ok(keys) => self
+                .engine
+                .set_domain_keys(now, settings::domain_keys(&keys))
+                .map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let file = file.display();
+        match set {
+            Ok(()) => tracing::info!(%file, "the domain keys were read again"),
+            Err(error) => tracing::error!(%file, error, "the domain keys stay what they were"),
+        }
+    }
+
     /// Carries out everything that the engine wants.
     fn drain(&mut self) -> Result<(), NodeError> {
         while let Some(output) = self.engine.poll() {
@@ -434,11 +464,12 @@ impl DataPlane {
     }
 }
 
-/// A socket that becomes readable when the process is asked to end.
-fn signals() -> std::io::Result<UnixStream> {
+/// A socket that becomes readable when one of `signals` comes.
+fn pipe_of(signals: &[i32]) -> std::io::Result<UnixStream> {
     let (write, read) = UnixStream::pair()?;
     read.set_nonblocking(true)?;
-    signal_hook::low_level::pipe::register(SIGTERM, write.try_clone()?)?;
-    signal_hook::low_level::pipe::register(SIGINT, write)?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, write.try_clone()?)?;
+    }
     Ok(read)
 }

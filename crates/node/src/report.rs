@@ -14,6 +14,7 @@ use quorba_engine::replica::{GroupId, GroupSnapshot, MemberState, PrimaryStatus}
 use quorba_engine::{GatewayCounters, NodeSnapshot};
 use std::collections::HashMap;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 /// Linux counts process times in these units for every architecture that it runs on today.
@@ -122,8 +123,13 @@ impl Reporter {
             retransmits: order.counters.repeated,
             view_changes: order.counters.rings,
             encrypt: order.protection == Protection::Sealed,
+            sealing_key: order.sealing_key.map(|key| key.to_string()),
             engine: "ring".into(),
         }
+    }
+
+    pub(crate) fn key_file(&self) -> &Path {
+        &self.domain.key_file
     }
 
     fn primary_reason(&self, primary: PrimaryStatus) -> String {
@@ -226,6 +232,15 @@ impl Reporter {
                  (ring.encrypt = false)"
                     .into(),
             );
+        }
+        if let Some((newest, keyed)) = order.newest_key
+            && order.sealing_key != Some(newest)
+        {
+            let lacking = self.names(self.domain.node_set().difference(keyed)).join(", ");
+            warnings.push(format!(
+                "the domain key {newest} is used when every node has it; not known to have it: \
+                 {lacking}"
+            ));
         }
         warnings
     }

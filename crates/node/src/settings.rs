@@ -46,13 +46,18 @@ fn order_config(domain: &Domain, me: NodeId) -> OrderConfig {
     OrderConfig {
         me,
         nodes: domain.node_set(),
-        domain_key: DomainKey::new(*domain.key.as_bytes()),
+        domain_key: DomainKey::new(*domain.keys[0].as_bytes()),
         domain_digest: domain.digest(),
         datagram_bytes_max: usize::from(domain.ring.datagram_bytes_max),
         encrypt: domain.ring.encrypt,
         accelerated: domain.ring.accelerated,
         timing,
     }
+}
+
+/// The domain keys as the ring wants them.
+pub(crate) fn domain_keys(keys: &[quorba_config::DomainKey]) -> Vec<DomainKey> {
+    keys.iter().map(|key| DomainKey::new(*key.as_bytes())).collect()
 }
 
 fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {

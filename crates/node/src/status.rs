@@ -63,6 +63,8 @@ pub struct RingStatus {
     pub view_changes: u64,
     /// Whether datagrams are encrypted (they are authenticated always).
     pub encrypt: bool,
+    /// Id of the domain key that this node seals with; nothing if nothing is protected.
+    pub sealing_key: Option<String>,
     /// The ordering engine, such as `ring`.
     pub engine: String,
 }

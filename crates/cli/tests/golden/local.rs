@@ -12,15 +12,36 @@ fn a_new_key_is_private_and_never_overwritten() {
     let mut transcript = bench.run(&["key", "new", "domain.key"]);
     let path = bench.path("domain.key");
     assert!(has_mode(&path, 0o600));
-    let first = DomainKey::read(&path).expect("a key that nodes accept");
+    let first = DomainKey::read_file(&path).expect("a key that nodes accept");
     transcript += &bench.run(&["key", "new", "domain.key"]);
-    assert_eq!(DomainKey::read(&path).as_ref(), Ok(&first), "untouched");
+    assert_eq!(DomainKey::read_file(&path).as_ref(), Ok(&first), "untouched");
     transcript += &bench.run(&["key", "new", "missing/domain.key"]);
     transcript += &bench.run(&["-o", "json", "key", "new", "second.key"]);
     transcript += &bench.run(&["-o", "json", "key", "new", "second.key"]);
-    let second = DomainKey::read(&bench.path("second.key")).expect("a key");
+    let second = DomainKey::read_file(&bench.path("second.key")).expect("a key");
     assert!(first != second, "keys are drawn at random");
     insta::assert_snapshot!("key_new", transcript);
+}
+
+#[test]
+fn a_key_is_changed_in_two_steps_in_one_file() {
+    let bench = Bench::new();
+    bench.run(&["key", "new", "domain.key"]);
+    let path = bench.path("domain.key");
+    let old = DomainKey::read_file(&path).expect("a key");
+    let mut transcript = bench.run(&["key", "prune", "domain.key"]);
+    transcript += &bench.run(&["key", "rotate", "domain.key"]);
+    let both = DomainKey::read_file(&path).expect("two keys");
+    assert!(has_mode(&path, 0o600));
+    assert_eq!((both.len(), &both[0]), (2, &old[0]), "the new one is the last");
+    transcript += &bench.run(&["-o", "json", "key", "prune", "domain.key"]);
+    assert_eq!(DomainKey::read_file(&path).as_deref(), Ok(&both[1..]));
+    transcript += &bench.run(&["key", "rotate", "missing.key"]);
+    for _ in 0..3 {
+        bench.run(&["key", "rotate", "domain.key"]);
+    }
+    transcript += &bench.run(&["key", "rotate", "domain.key"]);
+    insta::assert_snapshot!("key_rotate", transcript);
 }
 
 #[test]

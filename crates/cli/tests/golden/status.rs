@@ -33,6 +33,7 @@ fn status(node: &str, up: &[&str]) -> Status {
             retransmits: 12,
             view_changes: 3,
             encrypt: true,
+            sealing_key: Some("a1b2c3".into()),
             engine: "ring".to_owned(),
         },
         nodes: NODES
