@@ -88,7 +88,10 @@ impl Operational {
         token.backlog = token.backlog.saturating_sub(circuit.my_backlog);
         let batch = Self::number_batch(circuit, core, &mut token, repeated);
         let backlog = core.queue.packets(core.limits.body_bytes);
-        let sent = repeated + batch.len() as u32;
+        let mut sent = repeated + batch.len() as u32;
+        if core.throttled {
+            sent = sent.max(core.limits.window_packets.saturating_sub(token.sent));
+        }
         token.sent = token.sent.saturating_add(sent);
         token.backlog = token.backlog.saturating_add(backlog);
         (circuit.my_sent, circuit.my_backlog) = (sent, backlog);
@@ -131,6 +134,7 @@ impl Operational {
         } else {
             circuit.allowance(core, token, backlog, repeated)
         };
+        let allowed = if core.throttled { allowed.min(1) } else { allowed };
         while batch.len() < allowed as usize {
             let Some(packed) = core.queue.pack(body_bytes) else { break };
             let held = Held {

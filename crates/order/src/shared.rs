@@ -73,6 +73,8 @@ pub(crate) struct Core {
     pub(crate) keyed: NodeSet,
     /// Doublings of timeouts while rings keep failing.
     pub(crate) patience: u32,
+    /// This node's application cannot keep up: nobody shall send much.
+    pub(crate) throttled: bool,
     pub(crate) now: Instant,
 }
 
@@ -98,6 +100,7 @@ impl Core {
             refused: BTreeMap::new(),
             keyed: NodeSet::EMPTY,
             patience: 0,
+            throttled: false,
             now,
             config,
         };

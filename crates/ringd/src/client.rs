@@ -1,18 +1,19 @@
 //! A program's connection to the daemon on its machine.
 //!
-//! What it is not: a thread. Sending gathers; [`Client::flush`] writes, and waits if the daemon
-//! does not take it: that is how a sender is slowed down to what the ring can order.
+//! What it is not: a thread. Sending gathers; [`Client::push`] writes what the daemon takes, and
+//! says so if it takes no more: that is how a sender is slowed down to what the ring can order.
 //!
-//! Invariants: notices come in the order of the daemon's; while a flush waits, what comes in is
-//! kept, so that two sides that send much never wait for each other.
+//! Invariant: notices come in the order of the daemon's. A program that sends must look at them,
+//! too: the daemon does not read from one that does not.
 
-use crate::protocol::{Notice, next_frame, put_join, put_leave, put_send};
+use crate::protocol::{Notice, frame_bytes, put_join, put_leave, put_send};
 use bytes::BytesMut;
 use quorba_groups::{GroupName, GroupNumber, ProcessId};
 use quorba_order::Guarantee;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -29,8 +30,11 @@ pub struct Client {
     /// `None` before the welcome.
     process: Option<ProcessId>,
     out: BytesMut,
-    buffer: BytesMut,
-    scratch: Vec<u8>,
+    /// How much of `out` the daemon has taken.
+    written: usize,
+    buffer: Vec<u8>,
+    /// What of the buffer was read and not yet handed out.
+    unread: Range<usize>,
 }
 
 impl Client {
@@ -42,13 +46,13 @@ impl Client {
         let socket = UnixStream::connect(path)?;
         socket.set_nonblocking(true)?;
         crate::enlarge(&socket);
-        let (out, buffer) = (BytesMut::new(), BytesMut::new());
-        let scratch = vec![0; READ_BYTES];
-        let mut client = Self { socket, process: None, out, buffer, scratch };
-        match client.next(None)? {
-            Some(Notice::Welcome(process)) => client.process = Some(process),
-            _ => return Err(io::Error::other("the daemon does not say welcome")),
-        }
+        let (out, buffer) = (BytesMut::new(), vec![0; READ_BYTES]);
+        let mut client = Self { socket, process: None, out, written: 0, buffer, unread: 0..0 };
+        client.await_notice(None)?;
+        let Some(Notice::Welcome(process)) = client.notice()? else {
+            return Err(io::Error::other("the daemon does not say welcome"));
+        };
+        client.process = Some(process);
         Ok(client)
     }
 
@@ -79,7 +83,8 @@ impl Client {
         self.flush()
     }
 
-    /// Sends to a group, at the latest with the next [`Self::flush`].
+    /// Sends to a group, at the latest with the next [`Self::flush`]. `false`: it was not taken,
+    /// because the daemon does not take what was sent before; look at notices, then try again.
     ///
     /// # Errors
     /// The daemon is gone.
@@ -91,30 +96,48 @@ impl Client {
         group: GroupNumber,
         guarantee: Guarantee,
         message: &[u8],
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
+        if self.out.len() - self.written >= GATHER_BYTES && !self.push()? {
+            return Ok(false);
+        }
         put_send(&mut self.out, group, guarantee, message);
-        if self.out.len() >= GATHER_BYTES { self.flush() } else { Ok(()) }
+        Ok(true)
     }
 
-    /// Writes what was gathered, and takes in what comes meanwhile.
+    /// Writes what was gathered, as far as the daemon takes it at once; whether that was all.
     ///
     /// # Errors
     /// The daemon is gone.
-    pub fn flush(&mut self) -> io::Result<()> {
-        let mut written = 0;
-        while written < self.out.len() {
-            match rustix::io::write(&self.socket, &self.out[written..]) {
-                Ok(count) => written += count,
+    pub fn push(&mut self) -> io::Result<bool> {
+        while self.written < self.out.len() {
+            match rustix::io::write(&self.socket, &self.out[self.written..]) {
+                Ok(count) => self.written += count,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => {
-                    if self.wait(PollFlags::IN | PollFlags::OUT, None)?.contains(PollFlags::IN) {
-                        self.read()?;
-                    }
-                }
+                Err(Errno::AGAIN) => return Ok(false),
                 Err(error) => return Err(error.into()),
             }
         }
         self.out.clear();
+        self.written = 0;
+        Ok(true)
+    }
+
+    /// Whether something waits to be taken by the daemon.
+    #[must_use]
+    pub fn has_unsent(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// Writes what was gathered, and keeps what comes in meanwhile, however much.
+    ///
+    /// # Errors
+    /// The daemon is gone.
+    pub fn flush(&mut self) -> io::Result<()> {
+        while !self.push()? {
+            if self.wait(PollFlags::IN | PollFlags::OUT, None)?.contains(PollFlags::IN) {
+                self.read()?;
+            }
+        }
         Ok(())
     }
 
@@ -122,26 +145,28 @@ impl Client {
     ///
     /// # Errors
     /// The daemon speaks another language.
-    pub fn notice(&mut self) -> io::Result<Option<Notice>> {
-        let frame = next_frame(&mut self.buffer).map_err(io::Error::other)?;
-        frame.map(|frame| Notice::decode(frame).map_err(io::Error::other)).transpose()
+    pub fn notice(&mut self) -> io::Result<Option<Notice<'_>>> {
+        let unread = &self.buffer[self.unread.clone()];
+        let Some(bytes) = frame_bytes(unread).map_err(io::Error::other)? else { return Ok(None) };
+        let start = self.unread.start;
+        self.unread.start += bytes;
+        let frame = &self.buffer[start..start + bytes];
+        Notice::decode(frame).map(Some).map_err(io::Error::other)
     }
 
-    /// Flushes, then waits for the next notice, at most `timeout`.
+    /// Flushes, then waits until there is a notice, at most `timeout`; whether there is one.
     ///
     /// # Errors
     /// The daemon is gone, or speaks another language.
-    pub fn next(&mut self, timeout: Option<Duration>) -> io::Result<Option<Notice>> {
+    pub fn await_notice(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         self.flush()?;
         loop {
-            if let Some(notice) = self.notice()? {
-                return Ok(Some(notice));
+            let unread = &self.buffer[self.unread.clone()];
+            if frame_bytes(unread).map_err(io::Error::other)?.is_some() {
+                return Ok(true);
             }
-            if self.read()? {
-                continue;
-            }
-            if self.wait(PollFlags::IN, timeout)?.is_empty() {
-                return Ok(None);
+            if !self.read()? && self.wait(PollFlags::IN, timeout)?.is_empty() {
+                return Ok(false);
             }
         }
     }
@@ -160,14 +185,29 @@ impl Client {
     /// # Errors
     /// The daemon is gone.
     pub fn read(&mut self) -> io::Result<bool> {
-        match rustix::io::read(&self.socket, &mut *self.scratch) {
+        if self.unread.is_empty() {
+            self.unread = 0..0;
+        } else if self.unread.end == self.buffer.len() {
+            self.make_room();
+        }
+        match rustix::io::read(&self.socket, &mut self.buffer[self.unread.end..]) {
             Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the daemon is gone")),
             Ok(count) => {
-                self.buffer.extend_from_slice(&self.scratch[..count]);
+                self.unread.end += count;
                 Ok(true)
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.unread.start == 0 {
+            // One frame, longer than all that was thought of.
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        } else {
+            self.buffer.copy_within(self.unread.clone(), 0);
+            self.unread = 0..self.unread.len();
         }
     }
 }

@@ -4,8 +4,8 @@
 //! in it, so a message passes from a program to the ring without a hand-over.
 //!
 //! Invariants: what a program sends is never dropped: when the ring or the groups cannot take it,
-//! the program is not read from until they can; a program that does not read what it is told is
-//! not read from either, and is cut off when too much waits for it.
+//! the program is not read from until they can. A program that does not keep up with what it is
+//! told slows the whole ring down, as a slow node would; it is cut off only if that does not help.
 
 use crate::driver::{Driver, Event, OWN_TOKENS};
 use crate::programs::Programs;
@@ -93,13 +93,18 @@ impl Daemon {
                             return self.driver.leave();
                         }
                     }
-                    token => self.program_ready(token, ready),
+                    token => {
+                        if let Some(process) = self.programs.process(token) {
+                            self.program_ready(process, ready);
+                        }
+                    }
                 }
             }
             self.driver.pump()?;
             self.take_in();
             self.driver.pump()?;
             self.programs.flush(self.driver.poller());
+            self.driver.throttle(self.programs.is_any_slow());
             self.bury();
         }
     }
@@ -178,59 +183,56 @@ impl Daemon {
         if self.submit_waiting() == Flow::Shut {
             return;
         }
-        for token in self.programs.stopped() {
-            if self.take_wishes(token) == Flow::Shut {
+        for process in self.programs.stopped() {
+            if self.take_wishes(process) == Flow::Shut {
                 return;
             }
-            self.programs.go_on(token, self.driver.poller());
+            self.programs.go_on(process, self.driver.poller());
         }
     }
 
     fn welcome(&mut self) {
-        while let Some(token) = self.programs.accept(self.driver.poller()) {
-            let Ok(process) = self.groups.add_process() else {
-                self.programs.end(token);
-                continue;
-            };
+        while let Some(socket) = self.programs.accept() {
+            let Ok(number) = self.groups.add_process() else { continue };
             let (node, incarnation) = self.driver.identity();
-            self.programs.name(token, process);
-            if let Some(out) = self.programs.out(process) {
-                put_welcome(out, ProcessId { node, incarnation, number: process });
+            self.programs.admit(number, socket, self.driver.poller());
+            if let Some(out) = self.programs.out(number) {
+                put_welcome(out, ProcessId { node, incarnation, number });
             }
         }
     }
 
-    fn program_ready(&mut self, token: u64, ready: Ready) {
-        let Some(program) = self.programs.get(token) else { return };
+    fn program_ready(&mut self, process: ProcessNumber, ready: Ready) {
+        let Some(program) = self.programs.get(process) else { return };
         if ready.writable && program.stream.flush(self.driver.poller()).is_err() {
-            return self.programs.end(token);
+            return self.programs.end(process);
         }
         if ready.readable {
             match program.stream.read(&mut self.scratch) {
                 ReadOutcome::Bytes(count) => {
                     program.buffer.extend_from_slice(&self.scratch[..count]);
-                    if self.take_wishes(token) == Flow::Shut {
-                        self.programs.stop(token, self.driver.poller());
+                    if self.take_wishes(process) == Flow::Shut {
+                        self.programs.stop(process, self.driver.poller());
                     }
                     return;
                 }
                 ReadOutcome::Nothing => {}
-                ReadOutcome::Closed => return self.programs.end(token),
+                ReadOutcome::Closed => return self.programs.end(process),
             }
         }
         if ready.hung_up {
-            self.programs.end(token);
+            self.programs.end(process);
         }
     }
 
     /// Grants the wishes that have come in whole.
-    fn take_wishes(&mut self, token: u64) -> Flow {
+    fn take_wishes(&mut self, process: ProcessNumber) -> Flow {
         loop {
             if !self.waiting.is_empty() && self.submit_waiting() == Flow::Shut {
                 return Flow::Shut;
             }
             let settled = self.groups.is_settled();
-            let Some(program) = self.programs.get(token) else { return Flow::Open };
+            let Some(program) = self.programs.get(process) else { return Flow::Open };
             // A message must not be taken out of the buffer that could not be sent.
             if !settled && !program.buffer.is_empty() {
                 return Flow::Shut;
@@ -240,12 +242,11 @@ impl Daemon {
                 Ok(Some(frame)) => Wish::decode(frame),
                 Err(bad) => Err(bad),
             };
-            let Some(process) = program.process else { return Flow::Open };
             match wish {
                 Ok(wish) => self.grant(process, wish),
                 Err(bad) => {
                     eprintln!("a program is cut off: {bad}");
-                    self.programs.end(token);
+                    self.programs.end(process);
                     return Flow::Open;
                 }
             }

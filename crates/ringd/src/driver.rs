@@ -139,6 +139,11 @@ impl Driver {
         self.ring.submit(now, payload, guarantee)
     }
 
+    /// Slows the whole ring down, or lets it go: see [`Ring::throttle`].
+    pub const fn throttle(&mut self, throttled: bool) {
+        self.ring.throttle(throttled);
+    }
+
     /// Carries out what the ring wants.
     ///
     /// # Errors
@@ -224,8 +229,9 @@ impl Driver {
     fn read_ring(&mut self) -> io::Result<()> {
         let mut datagrams = std::mem::take(&mut self.datagrams);
         self.socket.receive(&mut datagrams);
+        // One look at the clock for all of them: they came together.
+        let now = self.now();
         for datagram in datagrams.drain(..) {
-            let now = self.now();
             self.ring.handle_datagram(now, datagram);
             self.pump()?;
         }

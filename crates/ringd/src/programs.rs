@@ -1,24 +1,25 @@
 //! The programs that are connected to the daemon, as sockets.
 //!
-//! Invariant: a token is used once; a program that is gone is reported once, by
-//! [`Programs::bury`].
+//! Invariants: a program's token is its process number, behind a base, so it is used once; a
+//! program that is gone is reported once, by [`Programs::bury`].
 
 use crate::enlarge;
 use bytes::BytesMut;
 use quorba_groups::ProcessNumber;
 use quorba_net::{Poller, Stream};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-/// What may wait for a program before it is not read from.
+/// What may wait for a program before it is not read from, and everyone is slowed down.
 const UNSENT_BYTES_SHUT: usize = 4 << 20;
+/// When it is down to this, all is well again.
+const UNSENT_BYTES_OPEN: usize = 1 << 20;
 
 /// One program.
 pub(crate) struct Program {
     pub(crate) stream: Stream,
-    pub(crate) process: Option<ProcessNumber>,
     /// Read, and not a whole frame yet, or not yet taken.
     pub(crate) buffer: BytesMut,
     /// To be written at the end of the turn.
@@ -29,19 +30,21 @@ pub(crate) struct Program {
 /// See the module's text.
 pub(crate) struct Programs {
     listener: UnixListener,
-    next_token: u64,
-    by_token: HashMap<u64, Program>,
-    tokens: HashMap<ProcessNumber, u64>,
+    /// Tokens begin here.
+    base: u64,
+    programs: BTreeMap<ProcessNumber, Program>,
     /// Not read from.
-    stopped: BTreeSet<u64>,
+    stopped: BTreeSet<ProcessNumber>,
+    /// With too much to be read by them.
+    slow: BTreeSet<ProcessNumber>,
     /// With something to be written at the end of the turn.
-    dirty: Vec<u64>,
+    dirty: Vec<ProcessNumber>,
     gone: Vec<ProcessNumber>,
 }
 
 impl Programs {
     /// Listens at `path`; a socket of an earlier life is replaced.
-    pub(crate) fn listen(path: &Path, first_token: u64) -> io::Result<Self> {
+    pub(crate) fn listen(path: &Path, base: u64) -> io::Result<Self> {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -50,10 +53,10 @@ impl Programs {
         listener.set_nonblocking(true)?;
         Ok(Self {
             listener,
-            next_token: first_token,
-            by_token: HashMap::new(),
-            tokens: HashMap::new(),
+            base,
+            programs: BTreeMap::new(),
             stopped: BTreeSet::new(),
+            slow: BTreeSet::new(),
             dirty: Vec::new(),
             gone: Vec::new(),
         })
@@ -63,38 +66,39 @@ impl Programs {
         &self.listener
     }
 
-    /// Takes in a program that waits at the door.
-    pub(crate) fn accept(&mut self, poller: &Poller) -> Option<u64> {
-        let (socket, _) = self.listener.accept().ok()?;
-        enlarge(&socket);
-        let token = self.next_token;
-        self.next_token += 1;
-        let stream = Stream::local(socket, token, poller).ok()?;
-        let (buffer, out) = (BytesMut::new(), BytesMut::new());
-        let program = Program { stream, process: None, buffer, out, is_dirty: false };
-        self.by_token.insert(token, program);
-        Some(token)
+    /// A program that waits at the door.
+    pub(crate) fn accept(&self) -> Option<UnixStream> {
+        self.listener.accept().ok().map(|(socket, _)| socket)
     }
 
-    /// The program at `token` is `process` from now on.
-    pub(crate) fn name(&mut self, token: u64, process: ProcessNumber) {
-        self.tokens.insert(process, token);
-        if let Some(program) = self.by_token.get_mut(&token) {
-            program.process = Some(process);
+    /// Takes it in as `process`.
+    pub(crate) fn admit(&mut self, process: ProcessNumber, socket: UnixStream, poller: &Poller) {
+        enlarge(&socket);
+        match Stream::local(socket, self.base + u64::from(process.0), poller) {
+            Ok(stream) => {
+                let (buffer, out) = (BytesMut::new(), BytesMut::new());
+                let program = Program { stream, buffer, out, is_dirty: false };
+                self.programs.insert(process, program);
+            }
+            Err(_) => self.gone.push(process),
         }
     }
 
-    pub(crate) fn get(&mut self, token: u64) -> Option<&mut Program> {
-        self.by_token.get_mut(&token)
+    /// Whose token it is.
+    pub(crate) fn process(&self, token: u64) -> Option<ProcessNumber> {
+        u32::try_from(token.checked_sub(self.base)?).ok().map(ProcessNumber)
+    }
+
+    pub(crate) fn get(&mut self, process: ProcessNumber) -> Option<&mut Program> {
+        self.programs.get_mut(&process)
     }
 
     /// What `process` is told goes in here; it is written at the end of the turn.
     pub(crate) fn out(&mut self, process: ProcessNumber) -> Option<&mut BytesMut> {
-        let token = *self.tokens.get(&process)?;
-        let program = self.by_token.get_mut(&token)?;
+        let program = self.programs.get_mut(&process)?;
         if !program.is_dirty {
             program.is_dirty = true;
-            self.dirty.push(token);
+            self.dirty.push(process);
         }
         Some(&mut program.out)
     }
@@ -102,24 +106,35 @@ impl Programs {
     /// Writes what the turn has brought.
     pub(crate) fn flush(&mut self, poller: &Poller) {
         let mut dirty = std::mem::take(&mut self.dirty);
-        for token in dirty.drain(..) {
-            let Some(program) = self.by_token.get_mut(&token) else { continue };
+        for process in dirty.drain(..) {
+            let Some(program) = self.programs.get_mut(&process) else { continue };
             program.is_dirty = false;
             if program.stream.send_buffer(&mut program.out, poller).is_err() {
-                self.end(token);
+                self.end(process);
             } else if program.stream.unsent_bytes() > UNSENT_BYTES_SHUT {
-                self.stop(token, poller);
+                self.slow.insert(process);
+                self.stop(process, poller);
             }
         }
         self.dirty = dirty;
     }
 
+    /// Whether a program does not keep up with what it is told.
+    pub(crate) fn is_any_slow(&mut self) -> bool {
+        let programs = &self.programs;
+        self.slow.retain(|process| {
+            let program = programs.get(process);
+            program.is_some_and(|program| program.stream.unsent_bytes() > UNSENT_BYTES_OPEN)
+        });
+        !self.slow.is_empty()
+    }
+
     /// Reads no more from a program, until [`Self::go_on`].
-    pub(crate) fn stop(&mut self, token: u64, poller: &Poller) {
-        let Some(program) = self.by_token.get_mut(&token) else { return };
-        self.stopped.insert(token);
+    pub(crate) fn stop(&mut self, process: ProcessNumber, poller: &Poller) {
+        let Some(program) = self.programs.get_mut(&process) else { return };
+        self.stopped.insert(process);
         if program.stream.set_reading(false, poller).is_err() {
-            self.end(token);
+            self.end(process);
         }
     }
 
@@ -128,28 +143,27 @@ impl Programs {
     }
 
     /// Programs that were stopped and read what they are told.
-    pub(crate) fn stopped(&self) -> Vec<u64> {
-        let reads = |token: &&u64| {
-            let program = self.by_token.get(token);
-            program.is_none_or(|program| program.stream.unsent_bytes() <= UNSENT_BYTES_SHUT)
+    pub(crate) fn stopped(&self) -> Vec<ProcessNumber> {
+        let reads = |process: &&ProcessNumber| {
+            let program = self.programs.get(process);
+            program.is_none_or(|program| program.stream.unsent_bytes() <= UNSENT_BYTES_OPEN)
         };
         self.stopped.iter().filter(reads).copied().collect()
     }
 
     /// Reads from a program again.
-    pub(crate) fn go_on(&mut self, token: u64, poller: &Poller) {
-        self.stopped.remove(&token);
-        let Some(program) = self.by_token.get_mut(&token) else { return };
+    pub(crate) fn go_on(&mut self, process: ProcessNumber, poller: &Poller) {
+        self.stopped.remove(&process);
+        let Some(program) = self.programs.get_mut(&process) else { return };
         if program.stream.set_reading(true, poller).is_err() {
-            self.end(token);
+            self.end(process);
         }
     }
 
     /// A program is gone, or has to go.
-    pub(crate) fn end(&mut self, token: u64) {
-        self.stopped.remove(&token);
-        if let Some(process) = self.by_token.remove(&token).and_then(|program| program.process) {
-            self.tokens.remove(&process);
+    pub(crate) fn end(&mut self, process: ProcessNumber) {
+        self.stopped.remove(&process);
+        if self.programs.remove(&process).is_some() {
             self.gone.push(process);
         }
     }

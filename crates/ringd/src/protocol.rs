@@ -13,16 +13,17 @@
 //! | welcome | 16 | process |
 //! | joining | 17 | group `u32`, name |
 //! | refused | 18 | kind of what was refused `u8`, group `u32` (0 for a join), text |
-//! | view | 19 | transitional `u8`, group `u32`, ring number `u64`, representative `u8`, change `u64`, counts of members, joined and left `u32` each, then these: process; process and reason `u8`; the same |
+//! | view | 19 | transitional `u8`, group `u32`, ring number `u64`, representative `u8`, change `u64`, … |
 //! | message | 20 | group `u32`, process, message |
 //!
-//! A process: node `u8`, incarnation `u64`, number `u32`. A group's number is the daemon's.
+//! A view goes on with the counts of members, joined and left (`u32` each), and these: members as
+//! processes, the others as process and reason `u8`. A process: node `u8`, incarnation `u64`, number `u32`. A group's number is the daemon's.
 //!
 //! What it is not: authentication; who may open the socket may use the ring.
 //!
 //! Invariant: a frame is taken only when it is there whole, and at most [`FRAME_BYTES_MAX`] long.
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use quorba_base::NodeId;
 use quorba_groups::{
     GroupName, GroupNumber, GroupView, GroupViewId, JoinReason, MESSAGE_HEADER_BYTES, ProcessId,
@@ -92,9 +93,9 @@ pub enum Wish {
     },
 }
 
-/// What a program is told.
+/// What a program is told; messages and texts stand in the program's own buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
+pub enum Notice<'a> {
     /// The connection stands; this is who the program is.
     Welcome(ProcessId),
     /// The daemon's number for a group that the program joins. It is a member at its first view.
@@ -106,7 +107,7 @@ pub enum Notice {
         /// Which group; 0 for a join.
         group: GroupNumber,
         /// Why.
-        text: String,
+        text: &'a str,
     },
     /// A view of a group.
     View(ViewNotice),
@@ -117,7 +118,7 @@ pub enum Notice {
         /// Who sent it.
         from: ProcessId,
         /// What.
-        message: Bytes,
+        message: &'a [u8],
     },
 }
 
@@ -139,18 +140,27 @@ pub struct ViewNotice {
     pub left: Vec<(ProcessId, u8)>,
 }
 
-/// The next whole frame of `buffer` with its length field; `None` if more must be read first.
+/// Length of the frame at the head of `bytes`, its length field included; `None` if more must be
+/// read first.
 ///
 /// # Errors
 /// [`BadFrame`]: it is too long, or empty.
-pub fn next_frame(buffer: &mut BytesMut) -> Result<Option<BytesMut>, BadFrame> {
-    let Some(head) = buffer.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
+pub fn frame_bytes(bytes: &[u8]) -> Result<Option<usize>, BadFrame> {
+    let Some(head) = bytes.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
     let length = u32::from_be_bytes(*head) as usize;
     if length == 0 || length > FRAME_BYTES_MAX {
         return Err(BadFrame("its length is out of range"));
     }
     let whole = LENGTH_BYTES + length;
-    Ok((buffer.len() >= whole).then(|| buffer.split_to(whole)))
+    Ok((bytes.len() >= whole).then_some(whole))
+}
+
+/// The next whole frame of `buffer` with its length field; `None` if more must be read first.
+///
+/// # Errors
+/// As [`frame_bytes`].
+pub fn next_frame(buffer: &mut BytesMut) -> Result<Option<BytesMut>, BadFrame> {
+    Ok(frame_bytes(buffer)?.map(|bytes| buffer.split_to(bytes)))
 }
 
 impl Wish {
@@ -283,9 +293,9 @@ pub fn put_view(out: &mut BytesMut, group: GroupNumber, view: &GroupView) {
     out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
 }
 
-struct Reader(Bytes);
+struct Reader<'a>(&'a [u8]);
 
-impl Reader {
+impl Reader<'_> {
     fn need(&self, bytes: usize) -> Result<(), BadFrame> {
         if self.0.len() >= bytes { Ok(()) } else { Err(BadFrame("its fields are cut short")) }
     }
@@ -320,18 +330,17 @@ impl Reader {
     }
 
     fn name(self) -> Result<GroupName, BadFrame> {
-        GroupName::new(&self.0).ok_or(BadFrame("a name of 1 to 128 bytes is wanted"))
+        GroupName::new(self.0).ok_or(BadFrame("a name of 1 to 128 bytes is wanted"))
     }
 }
 
-impl Notice {
-    /// Reads a frame from [`next_frame`].
+impl<'a> Notice<'a> {
+    /// Reads a whole frame, see [`frame_bytes`].
     ///
     /// # Errors
     /// [`BadFrame`].
-    pub fn decode(frame: BytesMut) -> Result<Self, BadFrame> {
-        let mut reader = Reader(frame.freeze());
-        reader.0.advance(LENGTH_BYTES);
+    pub fn decode(frame: &'a [u8]) -> Result<Self, BadFrame> {
+        let mut reader = Reader(frame.get(LENGTH_BYTES..).unwrap_or_default());
         match reader.u8()? {
             WELCOME => reader.process().map(Self::Welcome),
             JOINING => Ok(Self::Joining(reader.group()?, reader.name()?)),
@@ -343,7 +352,8 @@ impl Notice {
                     _ => return Err(BadFrame("no such kind of wish")),
                 };
                 let group = reader.group()?;
-                let text = String::from_utf8_lossy(&reader.0).into_owned();
+                let text = std::str::from_utf8(reader.0);
+                let text = text.map_err(|_| BadFrame("its text is no UTF-8"))?;
                 Ok(Self::Refused { what, group, text })
             }
             VIEW => view(&mut reader).map(Self::View),
@@ -356,7 +366,7 @@ impl Notice {
     }
 }
 
-fn view(reader: &mut Reader) -> Result<ViewNotice, BadFrame> {
+fn view(reader: &mut Reader<'_>) -> Result<ViewNotice, BadFrame> {
     let kind = if reader.u8()? == 1 { ViewKind::Transitional } else { ViewKind::Regular };
     let group = reader.group()?;
     let ring = RingId { seq: reader.u64()?, representative: reader.node()? };

@@ -202,6 +202,13 @@ impl Ring {
         self.core.queue.submit(payload, guarantee)
     }
 
+    /// This node's application does not keep up with what is delivered, or does again. As long
+    /// as it does not, this node takes up what is left of the ring's window at each visit of the
+    /// token, so that next to nothing new is ordered (Amir95, flow control).
+    pub const fn throttle(&mut self, throttled: bool) {
+        self.core.throttled = throttled;
+    }
+
     /// The next thing to do. Packs and sends what was submitted when there is nothing else.
     pub fn poll(&mut self) -> Option<Output> {
         if self.core.outputs.is_empty()

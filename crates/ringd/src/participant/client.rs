@@ -3,7 +3,6 @@
 use super::command::Command;
 use super::director::tell;
 use super::{Director, Experiment, Port, monotonic_ns, offer, pause};
-use bytes::Bytes;
 use quorba_groups::{GroupName, GroupNumber};
 use quorba_order::{Guarantee, ViewKind};
 use quorba_ringd::client::Client;
@@ -21,13 +20,13 @@ struct Seat {
 }
 
 impl Port for Seat {
-    fn send(&mut self, message: Bytes, safe: bool) -> io::Result<bool> {
+    fn send(&mut self, message: &[u8], safe: bool) -> io::Result<bool> {
         let guarantee = if safe { Guarantee::Safe } else { Guarantee::Agreed };
-        self.client.send(self.group, guarantee, &message).map(|()| true)
+        self.client.send(self.group, guarantee, message)
     }
 
     fn push(&mut self) -> io::Result<()> {
-        self.client.flush()
+        self.client.push().map(|_| ())
     }
 }
 
@@ -54,13 +53,15 @@ pub(crate) fn client(socket: &Path, me: u32, nodes: u32) -> io::Result<()> {
             tv_nsec: i64::from(wait.subsec_nanos()),
         });
         let stdin = io::stdin();
-        let mut fds =
-            [PollFd::new(&seat.client, PollFlags::IN), PollFd::new(&stdin, PollFlags::IN)];
+        let blocked = seat.client.has_unsent();
+        let wanted = if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let timeout = if blocked { None } else { timeout };
+        let mut fds = [PollFd::new(&seat.client, wanted), PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let [news, orders] = fds.map(|fd| !fd.revents().is_empty());
+        let [news, orders] = fds.map(|fd| fd.revents().contains(PollFlags::IN));
         if news {
             seat.client.read()?;
         }
@@ -88,7 +89,7 @@ fn take_in(
         match notice {
             Notice::Message { message, .. } => {
                 if let Some(experiment) = &mut experiment {
-                    experiment.delivered(monotonic_ns(), &message);
+                    experiment.delivered(monotonic_ns(), message);
                 }
             }
             Notice::View(view) if view.kind == ViewKind::Regular => {

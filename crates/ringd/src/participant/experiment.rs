@@ -6,7 +6,6 @@
 //! message of every sender, in the order of delivery.
 
 use super::command::{HEADER_BYTES, Kind, Plan};
-use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,6 +55,7 @@ pub(crate) struct Experiment {
     gap: (u64, u64),
     views: Vec<Value>,
     stopped: bool,
+    message: Vec<u8>,
 }
 
 impl Experiment {
@@ -80,6 +80,7 @@ impl Experiment {
             gap: (0, 0),
             views: Vec::new(),
             stopped: false,
+            message: vec![0x5a; plan.size_bytes.max(HEADER_BYTES)],
             plan,
         }
     }
@@ -133,15 +134,14 @@ impl Experiment {
         }
     }
 
-    /// The message to be sent; `now_ns` is right before the call that sends it.
-    pub(crate) fn message(&self) -> Bytes {
+    /// The message to be sent.
+    pub(crate) fn message(&mut self) -> &[u8] {
         let number = if self.stage == Stage::Ending { END } else { self.sent };
-        let mut message = BytesMut::with_capacity(self.plan.size_bytes);
-        message.put_u32_le(self.plan.id);
-        message.put_u32_le(self.me);
-        message.put_u64_le(number);
-        message.resize(self.plan.size_bytes.max(HEADER_BYTES), 0x5a);
-        message.freeze()
+        let (id, me) = (self.plan.id.to_le_bytes(), self.me.to_le_bytes());
+        self.message[..4].copy_from_slice(&id);
+        self.message[4..8].copy_from_slice(&me);
+        self.message[8..HEADER_BYTES].copy_from_slice(&number.to_le_bytes());
+        &self.message
     }
 
     /// The message was taken; `now_ns` is from before it was offered.

@@ -13,9 +13,9 @@ use std::io;
 const STDIN: u64 = OWN_TOKENS;
 
 impl Port for Driver {
-    fn send(&mut self, message: Bytes, safe: bool) -> io::Result<bool> {
+    fn send(&mut self, message: &[u8], safe: bool) -> io::Result<bool> {
         let guarantee = if safe { Guarantee::Safe } else { Guarantee::Agreed };
-        Ok(self.submit(message, guarantee).is_ok())
+        Ok(self.submit(Bytes::copy_from_slice(message), guarantee).is_ok())
     }
 
     fn push(&mut self) -> io::Result<()> {

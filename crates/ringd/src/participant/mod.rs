@@ -22,7 +22,7 @@ use std::time::Duration;
 /// What a participant does with the order's interface, whichever it is.
 trait Port {
     /// Sends a message; `false`: full, try again when something was delivered.
-    fn send(&mut self, message: bytes::Bytes, safe: bool) -> io::Result<bool>;
+    fn send(&mut self, message: &[u8], safe: bool) -> io::Result<bool>;
     /// Makes sure that what was sent is under way.
     fn push(&mut self) -> io::Result<()>;
 }
@@ -43,9 +43,8 @@ fn offer(experiment: &mut Experiment, port: &mut impl Port) -> io::Result<()> {
         if experiment.next(monotonic_ns()) != Next::Send {
             break;
         }
-        let message = experiment.message();
         let before = monotonic_ns();
-        if !port.send(message, safe)? {
+        if !port.send(experiment.message(), safe)? {
             break;
         }
         experiment.sent(before);
