@@ -10,7 +10,8 @@ use quorba_base::{Instant, NodeId};
 use quorba_net::{Interest, Links, Poller, Ready, RingSocket};
 use quorba_node::boot::BootFile;
 use quorba_order::{
-    Boot, Config, Delivery, Full, Guarantee, Output, RefusedReason, Ring, Snapshot, Ticket, View,
+    Boot, Config, Delivery, DomainKey, Full, Guarantee, InvalidKeys, Output, RefusedReason, Ring,
+    Snapshot, Ticket, View,
 };
 use rustix::fd::AsFd;
 use std::collections::VecDeque;
@@ -51,6 +52,9 @@ pub enum DriverError {
     /// The boot file cannot be used.
     #[error(transparent)]
     Boot(#[from] quorba_node::NodeError),
+    /// Too many keys, or the same one twice.
+    #[error("the domain keys: {0}")]
+    Keys(#[from] InvalidKeys),
     /// Something that every process needs.
     #[error("the system refused a resource: {0}")]
     Resources(#[from] io::Error),
@@ -72,11 +76,17 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Opens everything; `peers` are the ring addresses of all nodes, in their order.
+    /// Opens everything; `peers` are the ring addresses of all nodes, in their order, and `keys`
+    /// all domain keys, the oldest first.
     ///
     /// # Errors
     /// [`DriverError`]; a retry helps if an address was in use.
-    pub fn open(config: Config, state: &Path, peers: Vec<SocketAddr>) -> Result<Self, DriverError> {
+    pub fn open(
+        config: Config,
+        keys: Vec<DomainKey>,
+        state: &Path,
+        peers: Vec<SocketAddr>,
+    ) -> Result<Self, DriverError> {
         let me = config.me;
         let address = peers[usize::from(me.index())];
         let boot = BootFile::begin(state)?;
@@ -88,7 +98,8 @@ impl Driver {
         let mut salt = [0; 16];
         getrandom::fill(&mut salt).map_err(|error| io::Error::other(error.to_string()))?;
         let life = Boot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() };
-        let ring = Ring::new(config, life, Instant::ZERO);
+        let mut ring = Ring::new(config, life, Instant::ZERO);
+        ring.set_domain_keys(Instant::ZERO, keys)?;
         // Only this thread; not allowed to everybody, and then things are as they are.
         let _ = rustix::process::setpriority_process(None, NICE);
         Ok(Self {

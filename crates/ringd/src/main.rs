@@ -6,8 +6,7 @@ mod participant;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quorba_base::{NODES_MAX, NodeId, NodeSet};
-use quorba_config::DomainKey;
-use quorba_order::{Config, Timing};
+use quorba_order::{Config, DomainKey, Timing};
 use quorba_ringd::daemon::Daemon;
 use quorba_ringd::driver::Driver;
 use serde_json::json;
@@ -117,24 +116,25 @@ impl RingArguments {
         if self.peers.len() != nodes {
             return Err(format!("--peers has {} addresses for {nodes} nodes", self.peers.len()));
         }
-        let key = match (&self.key, self.encryption) {
-            (Some(path), Switch::On) => {
-                let key = DomainKey::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
-                *key.as_bytes()
-            }
-            _ => [0; 32],
+        let keys: Vec<DomainKey> = match (&self.key, self.encryption) {
+            (Some(path), Switch::On) => quorba_config::DomainKey::read_file(path)
+                .map_err(|e| format!("{}: {e}", path.display()))?
+                .iter()
+                .map(|key| DomainKey::new(*key.as_bytes()))
+                .collect(),
+            _ => vec![DomainKey::new([0; 32])],
         };
         let config = Config {
             me,
             nodes: NodeSet::first(nodes),
-            domain_key: key.into(),
+            domain_key: keys[0].clone(),
             domain_digest: u64::from(self.nodes),
             datagram_bytes_max: self.datagram_bytes,
             encrypt: self.encryption == Switch::On,
             accelerated: self.ring == Kind::Accelerated,
             timing: Timing::default(),
         };
-        Driver::open(config, &self.dir, self.peers.clone()).map_err(|error| error.to_string())
+        Driver::open(config, keys, &self.dir, self.peers.clone()).map_err(|error| error.to_string())
     }
 }
 
