@@ -1,14 +1,16 @@
 // Measures how long a call takes: one thread, one call at a time.
 //
-// usage: echo_client --ref IOR-or-corbaloc [--calls N] [--warm-up N] [--longs N] [--think-us N]
-//   [--samples FILE] [ORB options]
+// usage: echo_client --ref IOR-or-corbaloc [--calls N] [--warm-up N] [--longs N]
+//   [--think-us N] [--think-spread-us N] [--samples FILE] [ORB options]
 //
+// --think-us sleeps before each call, --think-spread-us up to so much longer, at random.
 // --samples writes the time of every measured call, in nanoseconds, one per line, in order.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <time.h>
@@ -25,6 +27,7 @@ struct Options {
   std::uint64_t warm_up = 2000;  // calls before the first that counts
   CORBA::ULong longs = 256;      // 1 KiB
   std::int64_t think_us = 0;     // sleep before each call; not part of its time
+  std::int64_t think_spread_us = 0;  // at most so much longer, at random
 };
 
 std::int64_t now_ns() {
@@ -39,7 +42,12 @@ std::int64_t own_cpu_ns() {
   return static_cast<std::int64_t>(used.tv_sec) * 1000000000 + used.tv_nsec;
 }
 
-void think(std::int64_t think_us) {
+// The same pauses in every run, so that two runs differ in nothing else.
+void think(const Options& options) {
+  static std::minstd_rand random;
+  std::int64_t think_us = options.think_us;
+  if (options.think_spread_us > 0)
+    think_us += std::uniform_int_distribution<std::int64_t>(0, options.think_spread_us)(random);
   if (think_us <= 0) return;
   timespec pause = {static_cast<time_t>(think_us / 1000000),
                     static_cast<long>(think_us % 1000000 * 1000)};
@@ -58,6 +66,7 @@ Options parse(int argc, char** argv) {
     else if (name == "--warm-up") options.warm_up = std::stoull(value);
     else if (name == "--longs") options.longs = std::stoul(value);
     else if (name == "--think-us") options.think_us = std::stoll(value);
+    else if (name == "--think-spread-us") options.think_spread_us = std::stoll(value);
     else throw std::invalid_argument("unknown option " + name);
   }
   if (options.ref.empty()) throw std::invalid_argument("--ref is missing");
@@ -110,7 +119,7 @@ int run(int argc, char** argv) {
   values.length(options.longs);
   for (CORBA::ULong at = 0; at < options.longs; ++at) values[at] = static_cast<CORBA::Long>(at);
   for (std::uint64_t call = 0; call < options.warm_up; ++call) {
-    think(options.think_us);
+    think(options);
     timed_call(echo, values);
   }
   std::vector<std::int64_t> samples_ns;
@@ -118,7 +127,7 @@ int run(int argc, char** argv) {
   std::int64_t start_ns = now_ns();
   std::int64_t start_cpu_ns = own_cpu_ns();
   for (std::uint64_t call = 0; call < options.calls; ++call) {
-    think(options.think_us);
+    think(options);
     samples_ns.push_back(timed_call(echo, values));
   }
   std::int64_t cpu_ns = own_cpu_ns() - start_cpu_ns;

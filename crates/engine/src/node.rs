@@ -12,7 +12,9 @@ use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use core::net::IpAddr;
 use quorba_base::{Instant, NodeId};
-use quorba_order::{DomainKey, Guarantee, InvalidKeys, Output as RingOutput, Ring, ViewKind};
+use quorba_order::{
+    DomainKey, Guarantee, InvalidKeys, Output as RingOutput, Progress, Ring, ViewKind,
+};
 use quorba_replica::{
     Ack, ChannelId, Delivered, DownReason, GroupId, Output as ReplicaOutput, Replica,
     ReplicaConfig, ReplicaView, ViewId,
@@ -71,6 +73,12 @@ impl Node {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let ring = self.ring.poll_timeout().map(|(at, _)| at);
         [ring, self.replica.poll_timeout(), self.gateway.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// How far the ring has come, for whoever measures it.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.ring.progress()
     }
 
     /// Figures for status.

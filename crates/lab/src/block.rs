@@ -12,6 +12,7 @@ use std::process::{self, Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use quorba_net::free_ports;
 use quorba_node::status::Status;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -23,10 +24,10 @@ use crate::error::LabError;
 use crate::peer::Peer;
 use crate::placement::{Placement, Setting};
 use crate::plan::{Chain, Configuration, Plan};
-use crate::ports;
 use crate::record::{Block, ProcessShare, RingShare};
 use crate::stats::Percentiles;
 use crate::usage::{self, MachineUsage, Usage};
+use crate::zhao::Trace;
 
 /// What a block takes at the longest, beside its calls.
 const BLOCK_WITHIN: Duration = Duration::from_secs(30);
@@ -39,6 +40,16 @@ const GIOP_OVERHEAD_LEN: usize = 72;
 /// The omniORB programs that every configuration with an ORB uses.
 const ECHO_CLIENT: &str = "echo_client";
 const ECHO_SERVER: &str = "echo_server";
+
+/// What a block has measured.
+pub(crate) struct Measured {
+    /// Its figures.
+    pub(crate) block: Block,
+    /// The time of every call in nanoseconds, in the order of the calls.
+    pub(crate) samples_ns: Vec<u64>,
+    /// What the nodes recorded, if they were asked to.
+    pub(crate) trace: Option<Trace>,
+}
 
 /// What all blocks of a run share.
 pub(crate) struct Bench<'a> {
@@ -72,16 +83,16 @@ struct Reading {
 }
 
 impl Bench<'_> {
-    /// Runs a block; its figures, and its samples in nanoseconds, in the order of the calls.
+    /// Runs a block.
     pub(crate) fn run(
         &self,
         configuration: &Configuration,
         setting: Setting,
         round: u32,
-    ) -> Result<(Block, Vec<u64>), String> {
+    ) -> Result<Measured, String> {
         let placement =
             Placement::enter(setting, &self.program).map_err(|error| error.to_string())?;
-        let mut stand = self.stand(&configuration.chain)?;
+        let mut stand = self.stand(configuration)?;
         let rings_before = stand.statuses()?;
         let before = stand.read(&placement)?;
         let (figures, client) = self.run_client(&mut stand)?;
@@ -110,24 +121,42 @@ impl Bench<'_> {
         block.cpu_us = block.processes.iter().map(|one| one.user_us + one.system_us).sum();
         block.sleeps = block.processes.iter().map(|one| one.sleeps).sum();
         note_others(&mut block, &before, &after, client);
-        Ok((block, samples_ns))
+        let trace = match &configuration.repeats {
+            Some(_) => Some(self.trace(configuration, stand)?),
+            None => None,
+        };
+        Ok(Measured { block, samples_ns, trace })
     }
 
-    fn stand(&self, chain: &Chain) -> Result<Stand, String> {
+    /// Ends the nodes, and takes what they have recorded.
+    fn trace(&self, configuration: &Configuration, stand: Stand) -> Result<Trace, String> {
+        let Chain::Domain(shape) = &configuration.chain else {
+            unreachable!("a plan lets domains record only");
+        };
+        let domain = stand.domain.ok_or("there was no domain")?;
+        let recorded = domain.end(stand.folder.path())?;
+        let names = domain::names_from(shape.client - 1);
+        Trace::cut(&recorded, &names, self.plan.warm_up as usize, self.plan.calls as usize)
+    }
+
+    fn stand(&self, configuration: &Configuration) -> Result<Stand, String> {
         let folder = tempfile::Builder::new().prefix("quorba-lab-").tempdir();
         let folder = folder.map_err(|error| format!("no temporary folder: {error}"))?;
-        let stand = match chain {
+        let stand = match &configuration.chain {
             Chain::Tcp { relays } => self.stand_tcp(*relays, folder),
             Chain::Udp { processes } => self.stand_udp(*processes, folder),
             Chain::Direct => self.stand_direct(folder),
             Chain::Domain(shape) => {
                 let server = self.echo_dir.join(ECHO_SERVER);
-                let domain = Domain::start(shape, &self.program, &server, folder.path())?;
+                let records = configuration.repeats.is_some();
+                let domain = Domain::start(shape, &self.program, &server, folder.path(), records)?;
                 let mut watched: Vec<_> =
                     domain.nodes().map(|(name, pid)| (name.to_owned(), pid)).collect();
                 let servers = domain::servers(&domain.statuses()?);
                 watched.extend(servers.into_iter().map(|server| (server.name, server.pid)));
-                let client = self.echo_client(domain.gateway(), folder.path());
+                let mut client = self.echo_client(domain.gateway(), folder.path());
+                client.args(["--think-us", &configuration.think_us.to_string()]);
+                client.args(["--think-spread-us", &configuration.think_spread_us.to_string()]);
                 return Ok(Stand::new(client, Vec::new(), folder).with(watched, domain));
             }
         };
@@ -347,7 +376,7 @@ fn read_samples(path: &Path) -> Result<Vec<u64>, String> {
 }
 
 fn find_ports(count: usize) -> Result<Vec<u16>, LabError> {
-    ports::find(count).map_err(LabError::system("find free ports"))
+    free_ports(count).map_err(LabError::system("find free ports"))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "no run has 2^52 of anything")]

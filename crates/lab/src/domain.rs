@@ -14,13 +14,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quorba_config::DomainKey;
+use quorba_net::free_ports;
+use quorba_node::Recorded;
 use quorba_node::admin::Client;
 use quorba_node::status::{MemberState, Status};
 
 use crate::error::LabError;
 use crate::peer::Peer;
 use crate::plan::DomainShape;
-use crate::ports;
 
 /// How long the nodes have to become one group.
 const WHOLE_WITHIN: Duration = Duration::from_secs(30);
@@ -53,17 +54,22 @@ impl Domain {
         program: &Path,
         echo_server: &Path,
         folder: &Path,
+        records: bool,
     ) -> Result<Self, String> {
         let doing = "prepare the domain's files and ports";
         let stage = Stage::make(shape, echo_server, folder)
             .map_err(|error| LabError::system(doing)(error).to_string())?;
-        let mut domain = Self { nodes: Vec::new(), gateway: stage.gateways[0] };
-        for (index, admin) in stage.admins.iter().enumerate() {
+        let gateway = stage.ports.gateways[shape.client - 1];
+        let mut domain = Self { nodes: Vec::new(), gateway };
+        for (index, admin) in stage.ports.admins.iter().enumerate() {
             let name = node_name(index);
             let mut command = Command::new(program);
             command.args(["node", &name, "--log", "warn", "--config"]).arg(&stage.file);
             // The node ends when this process does.
             command.arg("--parent").arg(std::process::id().to_string());
+            if records {
+                command.arg("--record").arg(record_of(folder, index));
+            }
             let log = folder.join(format!("{name}.log"));
             let peer =
                 Peer::start_logged(&name, &mut command, log).map_err(|error| error.to_string())?;
@@ -75,7 +81,22 @@ impl Domain {
         Ok(domain)
     }
 
-    /// The gateway's port at the first node.
+    /// Ends the nodes, and reads what they have recorded.
+    pub(crate) fn end(self, folder: &Path) -> Result<Vec<Recorded>, String> {
+        let count = self.nodes.len();
+        drop(self);
+        let mut recorded = Vec::new();
+        for path in (0..count).map(|index| record_of(folder, index)) {
+            let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+            let text = fs::read_to_string(&path).map_err(|error| failed(&error))?;
+            for line in text.lines() {
+                recorded.push(serde_json::from_str(line).map_err(|error| failed(&error))?);
+            }
+        }
+        Ok(recorded)
+    }
+
+    /// The gateway's port at the client's node.
     pub(crate) fn gateway(&self) -> u16 {
         self.gateway
     }
@@ -166,70 +187,99 @@ fn lack(status: &Status, shape: &DomainShape) -> Option<String> {
     })
 }
 
+/// The names of the nodes of a ring, from the one at `first` along the ring.
+pub(crate) fn names_from<const NODES: usize>(first: usize) -> [String; NODES] {
+    std::array::from_fn(|step| node_name((first + step) % NODES))
+}
+
 fn node_name(index: usize) -> String {
     format!("n{}", index + 1)
+}
+
+/// Where a node records its time stamps.
+fn record_of(folder: &Path, index: usize) -> PathBuf {
+    folder.join(format!("{}.ndjson", node_name(index)))
 }
 
 fn local(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// The files and ports of a domain.
-struct Stage {
-    folder: PathBuf,
-    file: PathBuf,
+/// What keeps a shape from being a domain, if anything; without any file or port.
+pub(crate) fn refusal(shape: &DomainShape) -> Option<String> {
+    let ports = Ports::of((10_000..).take(shape.nodes * 3).collect());
+    let text = domain_text(shape, Path::new("server"), &ports);
+    let key = |_: &Path| Ok(DomainKey::from_bytes([0; 32]));
+    let checked = quorba_config::check_text(Path::new("its domain file"), &text, key);
+    checked.domain.is_none().then(|| checked.report.render(false))
+}
+
+/// Ports of a domain, one of each kind per node.
+struct Ports {
+    rings: Vec<u16>,
     admins: Vec<u16>,
     gateways: Vec<u16>,
 }
 
+impl Ports {
+    /// Three for each node.
+    fn of(mut ports: Vec<u16>) -> Self {
+        let nodes = ports.len() / 3;
+        let gateways = ports.split_off(nodes * 2);
+        let admins = ports.split_off(nodes);
+        Self { rings: ports, admins, gateways }
+    }
+}
+
+/// The files and ports of a domain.
+struct Stage {
+    folder: PathBuf,
+    file: PathBuf,
+    ports: Ports,
+}
+
 impl Stage {
     fn make(shape: &DomainShape, echo_server: &Path, folder: &Path) -> io::Result<Self> {
-        let mut found = ports::find(shape.nodes * 3)?;
-        let gateways = found.split_off(shape.nodes * 2);
-        let admins = found.split_off(shape.nodes);
+        let ports = Ports::of(free_ports(shape.nodes * 3)?);
         let file = folder.join("quorba.toml");
-        let stage = Self { folder: folder.to_owned(), file, admins, gateways };
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(io::Error::other)?;
-        write_private(&stage.folder.join("domain.key"), &DomainKey::from_bytes(secret).to_text())?;
-        fs::write(&stage.file, stage.text(shape, echo_server, &found))?;
-        Ok(stage)
+        write_private(&folder.join("domain.key"), &DomainKey::from_bytes(secret).to_text())?;
+        fs::write(&file, domain_text(shape, echo_server, &ports))?;
+        Ok(Self { folder: folder.to_owned(), file, ports })
     }
 
     fn state_dir(&self, index: usize) -> PathBuf {
         self.folder.join(node_name(index))
     }
+}
 
-    fn text(&self, shape: &DomainShape, echo_server: &Path, rings: &[u16]) -> String {
-        let listen = self.gateways.iter().min().expect("a domain has nodes");
-        let mut text = format!(
-            "[domain]\nid = \"lab\"\nkey_file = \"domain.key\"\n\n[ring]\nencrypt = {}\n\n",
-            shape.encrypt
-        );
-        for (index, ring) in rings.iter().enumerate() {
-            text.push_str(&format!(
-                "[node.{name}]\nhost = \"127.0.0.1\"\nring_port = {ring}\n\
-                 admin = \"127.0.0.1:{admin}\"\nstate_dir = \"{name}\"\n\
-                 gateway_port_offset = {offset}\n\n",
-                name = node_name(index),
-                admin = self.admins[index],
-                offset = self.gateways[index] - listen,
-            ));
-        }
-        let members: Vec<String> =
-            (0..shape.members).map(|index| format!("\"{}\"", node_name(index))).collect();
-        // JSON's quotes are TOML's, and braces are doubled in templates.
-        let server = echo_server.to_string_lossy().replace('{', "{{").replace('}', "}}");
-        let server = serde_json::Value::from(server);
+fn domain_text(shape: &DomainShape, echo_server: &Path, ports: &Ports) -> String {
+    let listen = ports.gateways.iter().min().expect("a domain has nodes");
+    let mut text =
+        format!("[domain]\nid = \"lab\"\nkey_file = \"domain.key\"\n\n[ring]\n{}\n", shape.ring);
+    for (index, ring) in ports.rings.iter().enumerate() {
         text.push_str(&format!(
-            "[group.echo]\nstyle = \"active\"\nlisten = {listen}\nmembers = [{members}]\n\
-             ack = \"{ack}\"\nserver = [{server}, \"-ORBendPoint\", \
-             \"giop:tcp:127.0.0.1:{{port}}\"]\n",
-            members = members.join(", "),
-            ack = shape.ack.as_str(),
+            "[node.{name}]\nhost = \"127.0.0.1\"\nring_port = {ring}\n\
+             admin = \"127.0.0.1:{admin}\"\nstate_dir = \"{name}\"\n\
+             gateway_port_offset = {offset}\n\n",
+            name = node_name(index),
+            admin = ports.admins[index],
+            offset = ports.gateways[index] - listen,
         ));
-        text
     }
+    let members: Vec<String> =
+        (0..shape.members).map(|index| format!("\"{}\"", node_name(index))).collect();
+    // JSON's quotes are TOML's, and braces are doubled in templates.
+    let server = echo_server.to_string_lossy().replace('{', "{{").replace('}', "}}");
+    let server = serde_json::Value::from(server);
+    text.push_str(&format!(
+        "[group.echo]\nstyle = \"active\"\nlisten = {listen}\nmembers = [{members}]\n{group}\
+         server = [{server}, \"-ORBendPoint\", \"giop:tcp:127.0.0.1:{{port}}\"]\n",
+        members = members.join(", "),
+        group = shape.group,
+    ));
+    text
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
@@ -241,22 +291,26 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Ack;
 
     #[test]
     fn the_domain_file_is_accepted() {
         for (nodes, members) in [(1, 1), (3, 1), (3, 3)] {
-            let shape = DomainShape { nodes, members, ack: Ack::Agreed, encrypt: nodes > 1 };
+            let encrypt = nodes > 1;
+            let ring = toml::Table::from_iter([("encrypt".to_owned(), encrypt.into())]);
+            let group = toml::Table::from_iter([("ack".to_owned(), "agreed".into())]);
+            let shape = DomainShape { nodes, members, client: nodes, ring, group };
+            assert_eq!(refusal(&shape), None);
             let folder = tempfile::tempdir().expect("a folder");
             let server = Path::new("/opt/a \"quoted\" {path}/echo_server");
             let stage = Stage::make(&shape, server, folder.path()).expect("a stage");
             let domain = quorba_config::Domain::load(&stage.file)
                 .unwrap_or_else(|report| panic!("{}", report.render(false)));
             assert_eq!((domain.nodes.len(), domain.groups[0].members.len()), (nodes, members));
-            assert_eq!(domain.ring.encrypt, nodes > 1);
+            assert_eq!(domain.ring.encrypt, encrypt);
+            assert_eq!(domain.groups[0].ack, quorba_config::Ack::Agreed);
             for (index, node) in domain.nodes.iter().enumerate() {
                 let gateway = domain.groups[0].gateway(node);
-                assert_eq!(gateway.port, stage.gateways[index]);
+                assert_eq!(gateway.port, stage.ports.gateways[index]);
                 assert_eq!(node.admin_token_file(), stage.state_dir(index).join("admin.token"));
             }
         }

@@ -22,21 +22,20 @@ mod histogram;
 mod peer;
 mod placement;
 mod plan;
-mod ports;
 mod record;
 mod report;
 mod run;
 mod stats;
 pub mod usage;
+mod zhao;
 
 pub use bare::peer_main;
 pub use environment::Environment;
 pub use error::LabError;
 pub use placement::Setting;
-pub use plan::{
-    Ack, CALLS_MAX, Chain, Changes, Configuration, DomainShape, Plan, ROUNDS_MAX, Step,
-};
+pub use plan::{CALLS_MAX, Chain, Changes, Configuration, DomainShape, Plan, ROUNDS_MAX, Step};
 pub use record::{Block, FORMAT, ProcessShare, RingShare, Row, Run, StepRow};
 pub use report::table;
 pub use run::{LabOptions, Outcome, run};
 pub use stats::{Percentiles, Spread};
+pub use zhao::{Repeats, RingKind, Scenario};

@@ -13,12 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::placement::Setting;
+use crate::zhao::{self, Repeats};
 
 /// The plans that are part of the program.
-const BUILT_IN: &[(&str, &str)] = &[("baseline", include_str!("../plans/baseline.toml"))];
+const BUILT_IN: &[(&str, &str)] = &[
+    ("baseline", include_str!("../plans/baseline.toml")),
+    ("zhao2002", include_str!("../plans/zhao2002.toml")),
+];
 
 /// Most calls of a block: their samples are held in memory.
 pub const CALLS_MAX: u32 = 10_000_000;
+/// Most calls of a block whose nodes record time stamps: nodes have room for not many more.
+const RECORDED_CALLS_MAX: u32 = 100_000;
 /// Most rounds.
 pub const ROUNDS_MAX: u32 = 1_000;
 /// Most longs of a call: 1 MiB.
@@ -31,7 +37,7 @@ const NODES_MAX: usize = 16;
 const NAME_LEN_MAX: usize = 32;
 
 /// A plan.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// What it is called on the command line.
@@ -59,7 +65,7 @@ pub struct Plan {
 }
 
 /// Something that is measured.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
     /// Its name in records.
@@ -71,10 +77,19 @@ pub struct Configuration {
     pub headline: bool,
     /// The processes between the caller and the answer.
     pub chain: Chain,
+    /// How long the client sleeps before each call; that is not part of the call's time.
+    #[serde(default)]
+    pub think_us: u32,
+    /// It sleeps up to so much longer, at random.
+    #[serde(default)]
+    pub think_spread_us: u32,
+    /// What it repeats of Zhao02. Its nodes then record their time stamps.
+    #[serde(default)]
+    pub repeats: Option<Repeats>,
 }
 
 /// The processes between the caller and the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Chain {
     /// A bare TCP client, so many relays, and a bare TCP server that echoes.
@@ -89,53 +104,31 @@ pub enum Chain {
     },
     /// The echo client and the echo server.
     Direct,
-    /// The echo client at the gateway of the domain's first node.
+    /// The echo client at a gateway of a domain.
     Domain(DomainShape),
 }
 
 /// A domain with one group.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DomainShape {
     /// Nodes, all on the loopback interface.
     pub nodes: usize,
     /// Members of the group: so many of the first nodes.
     pub members: usize,
-    /// What a reply waits for.
+    /// The node at whose gateway the client calls, from 1.
+    #[serde(default = "first")]
+    pub client: usize,
+    /// What stands in the domain file's `[ring]`.
     #[serde(default)]
-    pub ack: Ack,
-    /// Whether datagrams are encrypted and authenticated.
-    #[serde(default = "yes")]
-    pub encrypt: bool,
+    pub ring: toml::Table,
+    /// What stands in the domain file's `[group.echo]`, besides members and server.
+    #[serde(default)]
+    pub group: toml::Table,
 }
 
-fn yes() -> bool {
-    true
-}
-
-/// What a reply waits for; the words of the domain file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ack {
-    /// A majority of the nodes holds the request.
-    #[default]
-    Majority,
-    /// Every node holds it.
-    Safe,
-    /// Nothing.
-    Agreed,
-}
-
-impl Ack {
-    /// The word in the domain file.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Majority => "majority",
-            Self::Safe => "safe",
-            Self::Agreed => "agreed",
-        }
-    }
+fn first() -> usize {
+    1
 }
 
 /// A part of a call's time: the difference of two configurations.
@@ -251,6 +244,17 @@ impl Plan {
             if self.configurations[..index].iter().any(|other| other.name == one.name) {
                 return fault(format!("two configurations are called {}", one.name));
             }
+            if one.repeats.is_some() && self.calls > RECORDED_CALLS_MAX {
+                return fault(format!(
+                    "calls is {}; at most {RECORDED_CALLS_MAX} are recorded",
+                    self.calls
+                ));
+            }
+            let like_the_paper = |shape: &DomainShape| shape.nodes == zhao::NODES;
+            let fits = matches!(&one.chain, Chain::Domain(shape) if like_the_paper(shape));
+            if one.repeats.is_some() && !fits {
+                return fault(format!("configuration {} is no domain of four nodes", one.name));
+            }
             if let Some(what) = one.chain.fault() {
                 return fault(format!("configuration {}: {what}", one.name));
             }
@@ -278,22 +282,33 @@ impl Step {
     }
 }
 
+impl DomainShape {
+    fn fault(&self) -> Option<String> {
+        let of_nodes = 1..=self.nodes;
+        if !(1..=NODES_MAX).contains(&self.nodes) {
+            Some("needs 1 to 16 nodes".to_owned())
+        } else if !of_nodes.contains(&self.members) {
+            Some("needs at least one member, and no more than nodes".to_owned())
+        } else if !of_nodes.contains(&self.client) {
+            Some("has no node for its client".to_owned())
+        } else {
+            crate::domain::refusal(self)
+        }
+    }
+}
+
 impl Chain {
     /// What keeps it from being run, if anything.
-    fn fault(&self) -> Option<&'static str> {
-        match self {
-            Self::Tcp { relays } if *relays > PROCESSES_MAX => Some("has too many relays"),
+    fn fault(&self) -> Option<String> {
+        let text = match self {
+            Self::Tcp { relays } if *relays > PROCESSES_MAX => "has too many relays",
             Self::Udp { processes } if !(2..=PROCESSES_MAX).contains(processes) => {
-                Some("needs 2 to 16 processes")
+                "needs 2 to 16 processes"
             }
-            Self::Domain(shape) if !(1..=NODES_MAX).contains(&shape.nodes) => {
-                Some("needs 1 to 16 nodes")
-            }
-            Self::Domain(shape) if !(1..=shape.nodes).contains(&shape.members) => {
-                Some("needs at least one member, and no more than nodes")
-            }
-            Self::Tcp { .. } | Self::Udp { .. } | Self::Direct | Self::Domain(_) => None,
-        }
+            Self::Domain(shape) => return shape.fault(),
+            Self::Tcp { .. } | Self::Udp { .. } | Self::Direct => return None,
+        };
+        Some(text.to_owned())
     }
 
     /// Whether it needs the echo programs.
@@ -318,7 +333,8 @@ mod tests {
         for (name, _) in BUILT_IN {
             let plan = Plan::find(name).expect("a plan");
             assert_eq!(plan.name, *name);
-            assert!(plan.rounds >= 5, "medians of fewer rounds say little");
+            let recorded = plan.configurations.iter().all(|one| one.repeats.is_some());
+            assert!(plan.rounds >= 5 || recorded, "medians of fewer rounds say little");
         }
     }
 
@@ -354,6 +370,9 @@ mod tests {
             ("members = 3 }", "members = 4 }", "member"),
             ("name = \"udp-2\"", "name = \"udp-3\"", "two configurations"),
             ("name = \"udp-2\"", "name = \"udp/2\"", "udp/2"),
+            ("nodes = 3, members = 1", "nodes = 3, client = 4, members = 1", "client"),
+            ("ack = \"agreed\"", "ack = \"agred\"", "agreed"),
+            ("encrypt = false", "encryt = false", "encrypt"),
             ("against = \"direct\"", "against = \"absent\"", "absent"),
             ("to = \"tcp\"", "to = \"tpc\"", "tpc"),
             ("rounds = 5 ", "round = 5 ", "round"),

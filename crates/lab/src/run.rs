@@ -17,9 +17,10 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{SigId, flag, low_level};
 
-use crate::block::Bench;
+use crate::block::{Bench, Measured};
 use crate::environment::Environment;
 use crate::error::LabError;
+use crate::placement::Setting;
 use crate::plan::{Changes, Plan};
 use crate::record::{Block, Run};
 use crate::report::Plots;
@@ -61,6 +62,18 @@ struct SampleLine<'a> {
     #[serde(flatten)]
     block: &'a Block,
     /// Every measured call, in order.
+    samples_ns: &'a [u64],
+}
+
+/// Another line of `samples.ndjson`: what a node has recorded.
+#[derive(Serialize)]
+struct TraceLine<'a> {
+    configuration: &'a str,
+    setting: Setting,
+    round: u32,
+    /// From 0, the client's node, along the ring.
+    node: usize,
+    series: &'static str,
     samples_ns: &'a [u64],
 }
 
@@ -132,16 +145,17 @@ impl Record {
                     if bench.interrupted.load(Ordering::Relaxed) {
                         return Err(LabError::Interrupted { folder: self.folder });
                     }
-                    let (block, samples_ns) = result.map_err(|reason| LabError::Block {
+                    let measured = result.map_err(|reason| LabError::Block {
                         configuration: configuration.name.clone(),
                         setting: setting.as_str(),
                         round,
                         reason,
                     })?;
-                    tell(&block_line(&block, plan.rounds));
-                    plots.add(&block, &samples_ns);
-                    self.keep(&block, &samples_ns).map_err(LabError::system("keep the samples"))?;
-                    blocks.push(block);
+                    let block = &measured.block;
+                    tell(&block_line(block, plan.rounds));
+                    plots.add(block, &measured.samples_ns);
+                    self.keep(&measured).map_err(LabError::system("keep the samples"))?;
+                    blocks.push(measured.block);
                 }
             }
         }
@@ -151,9 +165,26 @@ impl Record {
         Ok(Outcome { run, folder: self.folder })
     }
 
-    fn keep(&mut self, block: &Block, samples_ns: &[u64]) -> io::Result<()> {
+    fn keep(&mut self, measured: &Measured) -> io::Result<()> {
+        let Measured { block, samples_ns, trace } = measured;
         serde_json::to_writer(&mut self.samples, &SampleLine { block, samples_ns })?;
         self.samples.write_all(b"\n")?;
+        let nodes = trace.iter().flat_map(|trace| &trace.nodes).enumerate();
+        for (node, (series, samples_ns)) in
+            nodes.flat_map(|(node, one)| one.series().into_iter().map(move |series| (node, series)))
+        {
+            let Block { configuration, setting, round, .. } = block;
+            let line = TraceLine {
+                configuration,
+                setting: *setting,
+                round: *round,
+                node,
+                series,
+                samples_ns,
+            };
+            serde_json::to_writer(&mut self.samples, &line)?;
+            self.samples.write_all(b"\n")?;
+        }
         self.samples.flush()
     }
 

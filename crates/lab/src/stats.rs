@@ -10,6 +10,8 @@ use serde::Serialize;
 pub struct Percentiles {
     /// The fastest call.
     pub min_us: f64,
+    /// A tenth of the calls took at most this.
+    pub p10_us: f64,
     /// Half of the calls took at most this.
     pub p50_us: f64,
     /// 90 % took at most this.
@@ -32,6 +34,7 @@ impl Percentiles {
         let at = |per_mille| micros(nearest_rank(&sorted, per_mille));
         Some(Self {
             min_us: micros(sorted[0]),
+            p10_us: at(100),
             p50_us: at(500),
             p90_us: at(900),
             p99_us: at(990),
@@ -84,7 +87,7 @@ mod tests {
         let samples: Vec<u64> = (1..=1000).rev().map(|n| n * 1000).collect();
         let all = Percentiles::of(&samples).expect("samples");
         assert_eq!((all.min_us, all.max_us), (1.0, 1000.0));
-        assert_eq!((all.p50_us, all.p90_us), (500.0, 900.0));
+        assert_eq!((all.p10_us, all.p50_us, all.p90_us), (100.0, 500.0, 900.0));
         assert_eq!((all.p99_us, all.p999_us), (990.0, 999.0));
     }
 

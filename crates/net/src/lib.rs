@@ -10,10 +10,12 @@
 mod links;
 mod outbox;
 mod poller;
+mod ports;
 mod ring_socket;
 mod stream;
 
 pub use links::Links;
 pub use poller::{Interest, Poller, Ready};
+pub use ports::free_ports;
 pub use ring_socket::RingSocket;
 pub use stream::{ReadOutcome, Stream};

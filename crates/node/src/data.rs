@@ -8,6 +8,7 @@
 use crate::admin::{self, AdminServer};
 use crate::boot::BootFile;
 use crate::clients::Clients;
+use crate::recorder::Recorder;
 use crate::report::Reporter;
 use crate::servers::Servers;
 use crate::supervise::{Launcher, ServerNews, Supervisor};
@@ -75,6 +76,8 @@ pub(crate) struct DataPlane {
     /// Always empty between events; kept for its room.
     datagrams: Vec<BytesMut>,
     raise_priority: bool,
+    /// Only if somebody wants it.
+    recorder: Option<Recorder>,
 }
 
 impl DataPlane {
@@ -86,6 +89,7 @@ impl DataPlane {
     ) -> Result<Self, NodeError> {
         let node = domain.node(me).ok_or(NodeError::NoSuchNode)?.clone();
         let boot = BootFile::begin(&node.state_dir)?;
+        let recorder = options.record.as_ref().map(|_| Recorder::new(domain.groups.len()));
         let poller = Poller::new().map_err(NodeError::Resources)?;
         let ring = ring::open(&domain, me)?;
         poller.add(ring.socket(), RING, Interest::READ).map_err(NodeError::Resources)?;
@@ -139,11 +143,12 @@ impl DataPlane {
             buffer: vec![0; READ_BYTES],
             datagrams: Vec::new(),
             raise_priority: options.raise_priority,
+            recorder,
         })
     }
 
-    /// Runs until told to stop.
-    pub(crate) fn run(mut self) -> Result<(), NodeError> {
+    /// Runs until told to stop; gives back what was recorded.
+    pub(crate) fn run(mut self) -> Result<Option<Recorder>, NodeError> {
         if self.raise_priority {
             // Only this thread; not allowed to everybody, and then things are as they are.
             let _ = setpriority_process(None, NICE);
@@ -168,7 +173,7 @@ impl DataPlane {
         self.drain()?;
         Supervisor::stop_all(&mut self.supervisors);
         tracing::info!(node = self.reporter.node_name(), "node stopped");
-        Ok(())
+        Ok(self.recorder)
     }
 
     fn now(&self) -> Instant {
@@ -261,6 +266,9 @@ impl DataPlane {
                 // It was told that the connection ends.
                 ReadOutcome::Bytes(_) if stream.is_closing() => return,
                 ReadOutcome::Bytes(count) => {
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.client_spoke(id);
+                    }
                     let now = self.now();
                     self.engine.handle_client_bytes(now, id, &self.buffer[..count]);
                     return;
@@ -303,6 +311,9 @@ impl DataPlane {
         if event.readable {
             match channel.stream.read(&mut self.buffer) {
                 ReadOutcome::Bytes(count) => {
+                    if let Some(recorder) = &mut self.recorder {
+                        recorder.server_spoke(group);
+                    }
                     let bytes = &self.buffer[..count];
                     self.engine.handle_server_bytes(now, group, id, bytes);
                     return;
@@ -387,6 +398,9 @@ impl DataPlane {
 
     /// Carries out everything that the engine wants.
     fn drain(&mut self) -> Result<(), NodeError> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.progress(self.engine.progress());
+        }
         while let Some(output) = self.engine.poll() {
             self.carry_out(output)?;
         }
@@ -404,6 +418,9 @@ impl DataPlane {
         match output {
             Output::Datagram { .. } => unreachable!("sent above"),
             Output::ClientSend { connection, bytes } => {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.client_answered(connection);
+                }
                 if !self.clients.send(connection, bytes, &self.poller) {
                     let now = self.now();
                     self.engine.handle_client_closed(now, connection);
@@ -443,6 +460,9 @@ impl DataPlane {
             }
             ServerCommand::Send(channel, bytes) => {
                 let Some(found) = self.servers.by_id(group, channel) else { return };
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.server_asked(group);
+                }
                 if found.stream.send(bytes, &self.poller).is_err() {
                     self.servers.close(group, channel);
                     self.engine.handle_server_closed(now, group, channel);

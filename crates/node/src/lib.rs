@@ -16,6 +16,7 @@ mod data;
 mod events;
 mod process;
 mod ready;
+mod recorder;
 mod report;
 mod ring;
 mod servers;
@@ -26,10 +27,13 @@ mod wake;
 
 use quorba_base::NodeId;
 use quorba_config::Domain;
+use std::fs::File;
+use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use process::exec_server;
+pub use recorder::{Recorded, SeriesName};
 
 /// How a node is to run, beside what the domain file says.
 #[derive(Clone, Debug)]
@@ -39,13 +43,16 @@ pub struct RunOptions {
     pub launcher: Vec<String>,
     /// The thread of the ring asks for a better place in the scheduler's queue.
     pub raise_priority: bool,
+    /// Keep time stamps of the token, messages and calls in memory, and write them to this file
+    /// when the node ends; see [`Recorded`].
+    pub record: Option<PathBuf>,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
         let exe = std::env::current_exe().unwrap_or_else(|_| "quorba".into());
         let launcher = vec![exe.display().to_string(), "exec-server".into()];
-        Self { launcher, raise_priority: true }
+        Self { launcher, raise_priority: true, record: None }
     }
 }
 
@@ -58,7 +65,7 @@ pub enum NodeError {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The state file is not one of ours.
     #[error(
@@ -77,7 +84,7 @@ pub enum NodeError {
         /// Where.
         address: SocketAddr,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A host of the domain file cannot be resolved.
     #[error("node {node}: host {host}: {source}")]
@@ -87,14 +94,28 @@ pub enum NodeError {
         /// Which host.
         host: String,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The kernel refused a descriptor or a thread.
     #[error("the system refused a resource: {0}")]
-    Resources(#[source] std::io::Error),
+    Resources(#[source] io::Error),
+    /// The recorded time stamps cannot be written.
+    #[error("cannot record to {}: {source}", path.display())]
+    Record {
+        /// Where to.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// The node is not in the domain file.
     #[error("the domain file has no such node")]
     NoSuchNode,
+}
+
+impl NodeError {
+    fn record(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::Record { path: path.to_path_buf(), source }
+    }
 }
 
 /// Runs node `me` of `domain` until it is told to stop (SIGTERM, SIGINT).
@@ -102,5 +123,17 @@ pub enum NodeError {
 /// # Errors
 /// If the node cannot start, or loses a resource without which it cannot go on.
 pub fn run(domain: Domain, me: NodeId, options: &RunOptions) -> Result<(), NodeError> {
-    data::DataPlane::start(domain, me, options)?.run()
+    let name = domain.node(me).ok_or(NodeError::NoSuchNode)?.name.clone();
+    // Made at once, so that a wrong path is told before anything is measured.
+    let record = match &options.record {
+        Some(path) => Some((File::create(path).map_err(NodeError::record(path))?, path)),
+        None => None,
+    };
+    let recorder = data::DataPlane::start(domain, me, options)?.run()?;
+    match (recorder, record) {
+        (Some(recorder), Some((file, path))) => {
+            recorder.write(&name, file).map_err(NodeError::record(path))
+        }
+        _ => Ok(()),
+    }
 }

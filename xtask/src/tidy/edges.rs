@@ -39,8 +39,8 @@ const ROOMS: &[Room] = &[
     room("node", &["base", "config", "engine", "giop", "net"], &["demo", "orb"]),
     room("ringd", &["base", "config", "groups", "net", "node", "order"], &[]),
     room("sim", &["base", "engine", "giop", "order", "replica"], &[]),
-    room("demo", &["base", "config", "giop", "node", "orb"], &[]),
-    room("lab", &["base", "config", "demo", "giop", "node", "orb"], &[]),
+    room("demo", &["base", "config", "giop", "net", "node", "orb"], &[]),
+    room("lab", &["base", "config", "demo", "giop", "net", "node", "orb"], &[]),
     room("cli", &["base", "config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
     room("xtask", &["config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
 ];

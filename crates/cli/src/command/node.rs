@@ -1,6 +1,7 @@
 //! `quorba node`: one node of a domain, in the foreground.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use quorba_config::Domain;
@@ -28,6 +29,11 @@ pub struct Node {
     #[arg(long, value_enum, default_value_t = Level::Info, env = "QUORBA_LOG")]
     #[arg(hide_env_values = true)]
     log: Level,
+
+    /// Keep time stamps of token visits, messages and calls in memory, and write them to this file
+    /// when the node ends (one JSON object a line)
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 
     /// The process without which this one shall not go on
     #[arg(long, value_name = "PID", hide = true)]
@@ -57,8 +63,8 @@ impl Node {
         for warning in &domain.warnings {
             tracing::warn!("{}: {warning}", self.domain.config.display());
         }
-        quorba_node::run(domain, me, &RunOptions::default())
-            .map_err(|error| node_failed(&self.name, &error))?;
+        let options = RunOptions { record: self.record.clone(), ..RunOptions::default() };
+        quorba_node::run(domain, me, &options).map_err(|error| node_failed(&self.name, &error))?;
         Ok(Exit::Ok)
     }
 
@@ -123,6 +129,7 @@ fn node_failed(name: &str, error: &NodeError) -> Failure {
         NodeError::Resources(_) => {
             (codes::NODE_RESOURCES, "raise the limits of the process (ulimit -n, ulimit -u)")
         }
+        NodeError::Record { .. } => (codes::FILE, "give --record a file that can be written"),
         NodeError::NoSuchNode => (codes::NOT_IN_DOMAIN, "look for [node.NAME] in the domain file"),
     };
     Failure::new(code, Exit::Failed, format!("node {name} cannot run: {error}"), next)

@@ -13,7 +13,6 @@ mod lines;
 mod model;
 mod picture;
 mod play;
-mod ports;
 mod screen;
 pub(crate) mod stage;
 mod watch;

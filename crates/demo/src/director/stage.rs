@@ -12,9 +12,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use quorba_config::DomainKey;
+use quorba_net::free_ports;
 use tempfile::TempDir;
-
-use super::ports::{self, Ports};
 
 /// Object key of the bank, and name of its group.
 pub(crate) const BANK_KEY: &str = "bank";
@@ -37,12 +36,29 @@ pub(super) struct StageNode {
     pub(super) state_dir: PathBuf,
 }
 
+/// Ports of one run, one of each kind per node.
+struct Ports {
+    ring: Vec<u16>,
+    admin: Vec<u16>,
+    /// Of the bank's group.
+    gateway: Vec<u16>,
+}
+
+impl Ports {
+    fn find(nodes: usize) -> io::Result<Self> {
+        let mut ring = free_ports(nodes * 3)?;
+        let gateway = ring.split_off(nodes * 2);
+        let admin = ring.split_off(nodes);
+        Ok(Self { ring, admin, gateway })
+    }
+}
+
 impl Stage {
     /// Makes a folder for a domain of `nodes` nodes, whose servers are `program servant bank`.
     pub(super) fn make(nodes: usize, program: &Path) -> io::Result<Self> {
         // In names of 14 digits and letters no two runs meet.
         let folder = tempfile::Builder::new().prefix("quorba-demo-").rand_bytes(14).tempdir()?;
-        let ports = ports::find(nodes)?;
+        let ports = Ports::find(nodes)?;
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(io::Error::other)?;
         write_private(&folder.path().join("domain.key"), &DomainKey::from_bytes(secret).to_text())?;

@@ -18,6 +18,7 @@ pub(crate) fn plan() -> Plan {
 pub(crate) fn block(configuration: &str, round: u32, p50_us: f64) -> Block {
     let latency = Percentiles {
         min_us: p50_us / 2.0,
+        p10_us: p50_us * 0.75,
         p50_us,
         p90_us: p50_us * 1.5,
         p99_us: p50_us * 2.0,

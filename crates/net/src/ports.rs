@@ -1,27 +1,34 @@
-//! Free ports on the loopback interface, found by binding them.
+//! Free ports on the loopback interface, found by binding them; for demonstrations, measurements
+//! and tests, whose nodes all run on one machine.
 //!
 //! What it is not: a reservation. The ports are let go before other processes bind them.
 //!
 //! Invariant: no port is in the range from which the system takes the local ports of outgoing
-//! connections, else a client of the run could sit on the port of a node.
+//! connections, else a client could sit on the port of a node that is down for a moment.
 
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::process;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Ports are looked for from here on, up to the system's own range.
 const PORT_FIRST: u16 = 10_240;
 /// Where the system's own range begins if it does not say (the default of Linux).
 const OUTGOING_FIRST_DEFAULT: u16 = 32_768;
-/// Two runs at once begin their search this far apart, by their process ids.
+/// Searches of two processes begin this far apart, by their ids; those of one process, too.
 const STRIDE: u32 = 97;
 
 /// So many different ports, free over TCP and UDP at this moment.
-pub(crate) fn find(count: usize) -> io::Result<Vec<u16>> {
+///
+/// # Errors
+/// If there are not so many.
+pub fn free_ports(count: usize) -> io::Result<Vec<u16>> {
+    static SEARCHES: AtomicU32 = AtomicU32::new(0);
     let end = outgoing_first().clamp(PORT_FIRST + 2_000, u16::MAX);
     let width = u32::from(end - PORT_FIRST);
-    let offset = process::id().wrapping_mul(STRIDE) % width;
+    let search = SEARCHES.fetch_add(1, Ordering::Relaxed);
+    let offset = process::id().wrapping_add(search).wrapping_mul(STRIDE) % width;
     let mut held = Vec::new();
     for step in 0..width {
         if held.len() == count {
@@ -54,7 +61,7 @@ mod tests {
 
     #[test]
     fn ports_differ_and_can_be_bound_again() {
-        let mut ports = find(9).expect("free ports");
+        let mut ports = free_ports(9).expect("free ports");
         ports.sort_unstable();
         ports.dedup();
         assert_eq!(ports.len(), 9);
