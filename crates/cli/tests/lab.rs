@@ -119,6 +119,62 @@ fn domains_are_measured() {
 }
 
 #[test]
+fn the_paper_of_2002_is_repeated() {
+    let Some(echo_dir) = echo_dir() else {
+        println!("skipped: the_paper_of_2002_is_repeated: cargo xtask examples builds the echo");
+        return;
+    };
+    let folder = TempDir::new().expect("a folder");
+    let echo_dir = echo_dir.to_string_lossy();
+    let few = ["zhao2002", "--calls", "100", "--settings", "free", "--echo-dir", &echo_dir];
+    let only = ["--only", "a-paper,c-paper,d-paper,e-paper,a-shipped"];
+    let run = measured(&quorba(folder.path(), &[&few[..], &only[..]].concat()));
+    let outcome = &run["zhao2002"];
+    let figures = outcome["figures"].as_array().expect("figures");
+    assert_eq!(figures.len(), 6, "b-paper is what the others are compared with");
+    for one in figures {
+        assert_eq!(one["latency"]["count"], 100, "{one}");
+        assert_eq!(one["nodes"].as_array().map(Vec::len), Some(4), "{one}");
+    }
+    assert!(outcome["claims"].as_array().expect("claims").len() >= 10, "{outcome}");
+    let of = run_folder(&folder);
+    let lines = lines_of_samples(&of);
+    let samples = |configuration: &str, node: u64, series: &str| {
+        let line = lines.iter().find(|line| {
+            line["configuration"] == configuration
+                && line["node"] == node
+                && line["series"] == series
+        });
+        line.and_then(|line| line["samples_ns"].as_array()).map(Vec::len).expect("a series")
+    };
+    // Each request is ordered once, executed everywhere, and answered by those who shall.
+    for configuration in ["a-paper", "b-paper", "c-paper", "d-paper", "e-paper", "a-shipped"] {
+        assert_eq!(samples(configuration, 0, "send_delay"), 100);
+        for node in 0..4 {
+            assert!(samples(configuration, node, "token_rotation") > 0, "{configuration}");
+            let executed = samples(configuration, node, "server");
+            assert_eq!(executed, if node == 0 { 0 } else { 100 }, "{configuration}, node {node}");
+        }
+        assert!((98..=100).contains(&samples(configuration, 0, "client")));
+    }
+    // A hundred replies, or nearly none.
+    for (configuration, replies) in
+        [("a-paper", [1, 0, 0]), ("c-paper", [0, 0, 1]), ("d-paper", [1; 3])]
+    {
+        for (node, sends) in (1..).zip(replies) {
+            let count = samples(configuration, node, "send_delay");
+            // Whose server is behind sends its last replies when nobody measures any more; and a
+            // node has other messages, too.
+            assert_eq!(count > 20, sends == 1, "{configuration}, node {node}: {count}");
+        }
+    }
+    let page = fs::read_to_string(of.join("report.html")).expect("a page");
+    for part in ["Figure 2", "Figure 3", "Figure 4", "Figure 5", "Figure 6", "<svg", "differs"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused() {
     let folder = TempDir::new().expect("a folder");
     for (arguments, exit, words) in [

@@ -38,4 +38,6 @@ pub use record::{Block, FORMAT, ProcessShare, RingShare, Row, Run, StepRow};
 pub use report::table;
 pub use run::{LabOptions, Outcome, run};
 pub use stats::{Percentiles, Spread};
-pub use zhao::{Repeats, RingKind, Scenario};
+pub use zhao::{
+    Claim, Figures, NodeFigures, Outcome as ZhaoOutcome, Peak, Repeats, RingKind, Scenario, Shape,
+};

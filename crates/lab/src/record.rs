@@ -12,6 +12,7 @@ use crate::environment::Environment;
 use crate::placement::Setting;
 use crate::plan::Plan;
 use crate::stats::{Percentiles, Spread};
+use crate::zhao::Outcome;
 
 /// Number of the form of these records.
 pub const FORMAT: u32 = 1;
@@ -151,6 +152,9 @@ pub struct Run {
     pub steps: Vec<StepRow>,
     /// Every block.
     pub blocks: Vec<Block>,
+    /// What was found of Zhao02, if the plan repeats it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zhao2002: Option<Outcome>,
 }
 
 /// Time that others may use during a block before it is a fault, in percent of all cores.
@@ -179,6 +183,7 @@ impl Run {
             rows: rows(plan, &blocks),
             steps: steps(plan, &blocks),
             blocks,
+            zhao2002: None,
         }
     }
 }

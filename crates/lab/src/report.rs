@@ -5,9 +5,11 @@
 //! Invariants: no figure without its range over the rounds; what is known against the figures
 //! stands before them.
 
+mod density;
 mod html;
 mod svg;
 mod table;
+mod zhao;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +20,7 @@ use crate::stats::Spread;
 
 pub(crate) use html::html;
 pub use table::table;
+pub(crate) use zhao::page as zhao_page;
 
 /// The latencies of all rounds, for the plots.
 #[derive(Clone, Debug, Default)]

@@ -23,7 +23,8 @@ use crate::error::LabError;
 use crate::placement::Setting;
 use crate::plan::{Changes, Plan};
 use crate::record::{Block, Run};
-use crate::report::Plots;
+use crate::report::{self, Plots};
+use crate::zhao::Samples;
 
 /// Where the echo programs are below the workspace's folder, once they are built.
 const ECHO_BELOW_WORKSPACE: &str = "target/examples/omniorb-echo";
@@ -138,6 +139,7 @@ impl Record {
     ) -> Result<Outcome, LabError> {
         let plan = bench.plan;
         let (mut blocks, mut plots) = (Vec::new(), Plots::default());
+        let mut repeated = Samples::default();
         for round in 1..=plan.rounds {
             for setting in &plan.settings {
                 for configuration in &plan.configurations {
@@ -155,13 +157,17 @@ impl Record {
                     tell(&block_line(block, plan.rounds));
                     plots.add(block, &measured.samples_ns);
                     self.keep(&measured).map_err(LabError::system("keep the samples"))?;
+                    if let (Some(repeats), Some(trace)) = (configuration.repeats, measured.trace) {
+                        repeated.add(*setting, repeats, &measured.samples_ns, trace);
+                    }
                     blocks.push(measured.block);
                 }
             }
         }
-        let run = Run::of(plan, self.began.clone(), environment, blocks);
+        let mut run = Run::of(plan, self.began.clone(), environment, blocks);
+        run.zhao2002 = repeated.outcome();
         let doing = format!("write to {}", self.folder.display());
-        self.finish(&run, &plots).map_err(LabError::system(doing))?;
+        self.finish(&run, &plots, &repeated).map_err(LabError::system(doing))?;
         Ok(Outcome { run, folder: self.folder })
     }
 
@@ -188,11 +194,15 @@ impl Record {
         self.samples.flush()
     }
 
-    fn finish(&self, run: &Run, plots: &Plots) -> io::Result<()> {
+    fn finish(&self, run: &Run, plots: &Plots, repeated: &Samples) -> io::Result<()> {
         let mut json = serde_json::to_vec_pretty(run)?;
         json.push(b'\n');
         fs::write(self.folder.join("run.json"), json)?;
-        fs::write(self.folder.join("report.html"), crate::report::html(run, plots))
+        let page = match &run.zhao2002 {
+            Some(outcome) => report::zhao_page(run, outcome, repeated),
+            None => report::html(run, plots),
+        };
+        fs::write(self.folder.join("report.html"), page)
     }
 }
 

@@ -6,29 +6,27 @@
 //! Invariant: no port is in the range from which the system takes the local ports of outgoing
 //! connections, else a client could sit on the port of a node that is down for a moment.
 
+use std::collections::hash_map::RandomState;
 use std::fs;
+use std::hash::BuildHasher;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
-use std::process;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Ports are looked for from here on, up to the system's own range.
 const PORT_FIRST: u16 = 10_240;
 /// Where the system's own range begins if it does not say (the default of Linux).
 const OUTGOING_FIRST_DEFAULT: u16 = 32_768;
-/// Searches of two processes begin this far apart, by their ids; those of one process, too.
-const STRIDE: u32 = 97;
 
 /// So many different ports, free over TCP and UDP at this moment.
 ///
 /// # Errors
 /// If there are not so many.
 pub fn free_ports(count: usize) -> io::Result<Vec<u16>> {
-    static SEARCHES: AtomicU32 = AtomicU32::new(0);
     let end = outgoing_first().clamp(PORT_FIRST + 2_000, u16::MAX);
     let width = u32::from(end - PORT_FIRST);
-    let search = SEARCHES.fetch_add(1, Ordering::Relaxed);
-    let offset = process::id().wrapping_add(search).wrapping_mul(STRIDE) % width;
+    // Anywhere, so that searches at the same time, in whatever processes, rarely meet.
+    let anywhere = RandomState::new().hash_one(count);
+    let offset = u32::try_from(anywhere % u64::from(width)).expect("below a width");
     let mut held = Vec::new();
     for step in 0..width {
         if held.len() == count {

@@ -91,10 +91,10 @@ impl Recorder {
 
     fn progress_at(&mut self, at_ns: u64, now: Progress) {
         let Some(before) = self.seen.replace(now) else { return };
-        if now.token_visits != before.token_visits {
-            if let Some(last_ns) = self.last_visit_ns.replace(at_ns) {
-                self.rotations.add(last_ns, at_ns);
-            }
+        if now.token_visits != before.token_visits
+            && let Some(last_ns) = self.last_visit_ns.replace(at_ns)
+        {
+            self.rotations.add(last_ns, at_ns);
         }
         for ticket in before.submitted.0 + 1..=now.submitted.0 {
             if self.waiting.len() < WAITING_MAX {

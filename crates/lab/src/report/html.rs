@@ -10,18 +10,7 @@ use crate::record::{Row, Run};
 
 /// The page.
 pub(crate) fn html(run: &Run, plots: &Plots) -> String {
-    let mut page = String::new();
-    let title = escape(&run.title);
-    let _ = writeln!(
-        page,
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-         <style>\n{}</style>\n<h1>{title}</h1>",
-        include_str!("page.css")
-    );
-    for fault in &run.faults {
-        let _ = writeln!(page, "<p class=\"fault\">Not to be relied on: {}</p>", escape(fault));
-    }
+    let mut page = open_page(run);
     let _ = writeln!(
         page,
         "<p>One client, one call at a time, a sequence of {} longs each way. {} measured calls \
@@ -39,6 +28,23 @@ pub(crate) fn html(run: &Run, plots: &Plots) -> String {
     page
 }
 
+/// The head of a page: its title, and what is known against its figures.
+pub(super) fn open_page(run: &Run) -> String {
+    let mut page = String::new();
+    let title = escape(&run.title);
+    let _ = writeln!(
+        page,
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+         <style>\n{}</style>\n<h1>{title}</h1>",
+        include_str!("page.css")
+    );
+    for fault in &run.faults {
+        let _ = writeln!(page, "<p class=\"fault\">Not to be relied on: {}</p>", escape(fault));
+    }
+    page
+}
+
 fn section(page: &mut String, run: &Run, plots: &Plots, setting: Setting) {
     let _ = writeln!(page, "<h2>{}: {}</h2>", setting.as_str(), escape(setting.text()));
     let rows: Vec<&Row> = run.rows.iter().filter(|row| row.setting == setting).collect();
@@ -51,7 +57,7 @@ fn section(page: &mut String, run: &Run, plots: &Plots, setting: Setting) {
     processes(page, &rows);
 }
 
-fn table_of_rows(page: &mut String, run: &Run, rows: &[&Row]) {
+pub(super) fn table_of_rows(page: &mut String, run: &Run, rows: &[&Row]) {
     open_table(page, &["configuration"], &heads(run));
     for row in rows {
         let class = if row.headline { " class=\"headline\"" } else { "" };
@@ -129,7 +135,7 @@ fn processes(page: &mut String, rows: &[&Row]) {
     page.push_str("</table></div>\n");
 }
 
-fn environment(page: &mut String, run: &Run) {
+pub(super) fn environment(page: &mut String, run: &Run) {
     let facts = &run.environment;
     let unknown = || "unknown".to_owned();
     let load = facts.load_average.map(|[one, five, fifteen]| format!("{one} {five} {fifteen}"));
@@ -154,7 +160,7 @@ fn environment(page: &mut String, run: &Run) {
     page.push_str("</table>\n");
 }
 
-fn open_table(page: &mut String, words: &[&str], figures: &[String]) {
+pub(super) fn open_table(page: &mut String, words: &[&str], figures: &[String]) {
     page.push_str("<div class=\"wide\"><table><thead><tr>");
     for word in words {
         let _ = write!(page, "<th class=\"text\">{word}</th>");

@@ -27,6 +27,13 @@ pub fn table(run: &Run) -> String {
             let _ = writeln!(text, "\n{}", steps(run, setting));
         }
     }
+    for claim in run.zhao2002.iter().flat_map(|outcome| &outcome.claims) {
+        let verdict = if claim.agrees { "agrees " } else { "differs" };
+        let setting = claim.setting.as_str();
+        let _ = writeln!(text, "\n{verdict} ({setting}) {}: {}", claim.place, claim.paper);
+        let _ = writeln!(text, "        here: {}", claim.ours);
+        let _ = writeln!(text, "        {}", claim.why);
+    }
     text
 }
 

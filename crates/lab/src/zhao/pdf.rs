@@ -75,7 +75,7 @@ pub(crate) struct Pdf {
 const PEAK_LEAST: f64 = 0.15;
 /// Between two peaks the density falls below this part of the lower one.
 const VALLEY_MOST: f64 = 0.75;
-/// Bins of either side that a smoothed value is the mean of, as a part of where it is.
+/// A smoothed value is a mean over this part of where it is, on either side.
 const SMOOTH_PART: usize = 40;
 
 impl Pdf {
@@ -94,15 +94,18 @@ impl Pdf {
         Self { per_us }
     }
 
-    /// The same with each value replaced by the mean of those around it: over 1 µs on either side,
-    /// and more where a microsecond is a small part of the time.
+    /// The same with each value replaced by a mean of those around it, nearer ones weighing more:
+    /// over 1 µs on either side, and more where a microsecond is a small part of the time.
     #[expect(clippy::cast_precision_loss, reason = "there are few bins")]
     pub(crate) fn smooth(&self) -> Self {
         let mean = |us: usize| {
             let reach = 1 + us / SMOOTH_PART;
-            let around = us.saturating_sub(reach)..=us + reach;
-            let sum: f64 = around.clone().filter_map(|at| self.per_us.get(at)).sum();
-            sum / (2 * reach + 1) as f64
+            let weigh = |at: usize| {
+                let weight = reach + 1 - at.abs_diff(us);
+                self.per_us.get(at).map_or(0.0, |share| share * weight as f64)
+            };
+            let sum: f64 = (us.saturating_sub(reach)..=us + reach).map(weigh).sum();
+            sum / ((reach + 1) * (reach + 1)) as f64
         };
         // The last values spread beyond the end.
         let end = self.per_us.len() + self.per_us.len() / SMOOTH_PART + 2;

@@ -77,7 +77,9 @@ impl Trace {
             node.idle_rotations = between(rotations, first_ns.saturating_sub(IDLE_NS), first_ns);
             node.rotations = between(rotations, from_ns, last_ns);
             node.send_delays = between(find(name, SeriesName::SendDelay)?, from_ns, u64::MAX);
-            node.servers = between(find(name, SeriesName::Server)?, from_ns, u64::MAX);
+            let servers = &find(name, SeriesName::Server)?.took_ns;
+            // Every member executes every request, and some are behind when the calls begin.
+            node.servers = servers[servers.len().saturating_sub(calls)..].to_vec();
             node.clients = between(find(name, SeriesName::Client)?, from_ns, last_ns);
         }
         Ok(trace)
