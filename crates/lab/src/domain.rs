@@ -209,7 +209,7 @@ fn local(port: u16) -> SocketAddr {
 pub(crate) fn refusal(shape: &DomainShape) -> Option<String> {
     let ports = Ports::of((10_000..).take(shape.nodes * 3).collect());
     let text = domain_text(shape, Path::new("server"), &ports);
-    let key = |_: &Path| Ok(DomainKey::from_bytes([0; 32]));
+    let key = |_: &Path| Ok(vec![DomainKey::from_bytes([0; 32])]);
     let checked = quorba_config::check_text(Path::new("its domain file"), &text, key);
     checked.domain.is_none().then(|| checked.report.render(false))
 }
