@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod corosync;
 mod deps;
 mod examples;
 mod interop;

@@ -130,6 +130,14 @@ const NODE: &[CodeText] = &[
         text: "A descriptor, a thread or memory was refused. Raise the limits of the process \
                (`ulimit -n`, LimitNOFILE= and TasksMax= with systemd).",
     },
+    CodeText {
+        code: "QB-NODE-006",
+        title: "Corosync cannot be used",
+        text: "The domain file says engine = \"corosync\": the node is a client of the Corosync of \
+               its own host, ends with it, and is started again with it (After=corosync.service and \
+               Restart= with systemd). Corosync lets in root, and users that /etc/corosync/uidgid.d \
+               names. `corosync-cfgtool -s` shows whether it runs.",
+    },
 ];
 
 /// A code with its explanation, whichever room prints it.
@@ -298,6 +306,7 @@ mod tests {
             codes::NODE_LISTEN,
             codes::NODE_RESOLVE,
             codes::NODE_RESOURCES,
+            codes::NODE_COROSYNC,
             codes::DEMO,
             codes::OUTPUT,
             codes::LAB,

@@ -26,6 +26,7 @@ pub mod codes {
     pub const NODE_LISTEN: &str = "QB-NODE-003";
     pub const NODE_RESOLVE: &str = "QB-NODE-004";
     pub const NODE_RESOURCES: &str = "QB-NODE-005";
+    pub const NODE_COROSYNC: &str = "QB-NODE-006";
 }
 
 /// Why a command failed.

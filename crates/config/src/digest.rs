@@ -36,8 +36,9 @@ impl Domain {
         line(
             &mut text,
             format_args!(
-                "ring encrypt={} accelerated={} rests={} token_loss_ms={:?} datagram={} \
+                "ring engine={} encrypt={} accelerated={} rests={} token_loss_ms={:?} datagram={} \
                  multicast={}",
+                ring.engine.as_str(),
                 ring.encrypt,
                 ring.accelerated,
                 ring.token_rests,

@@ -68,6 +68,8 @@ impl Domain {
 /// `[ring]`: how messages are ordered and protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
+    /// Who makes the order. Default: our own ring.
+    pub engine: Engine,
     /// Whether datagrams are encrypted; they are authenticated always. Default: yes.
     pub encrypt: bool,
     /// Whether the token is passed on before the multicast is finished. Default: yes.
@@ -82,6 +84,26 @@ pub struct Ring {
     pub datagram_bytes_max: u16,
     /// How a message reaches all nodes.
     pub multicast: Multicast,
+}
+
+/// Who makes the order of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Our own ring, in the node's process.
+    Totem,
+    /// The Corosync cluster that the hosts run already; the rest of `[ring]` has no meaning then.
+    Corosync,
+}
+
+impl Engine {
+    /// As it stands in the domain file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Totem => "totem",
+            Self::Corosync => "corosync",
+        }
+    }
 }
 
 /// How a ring message reaches all nodes.

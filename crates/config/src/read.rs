@@ -13,7 +13,7 @@ use quorba_base::NODES_MAX;
 use toml::de::DeTable;
 
 use crate::codes::Code;
-use crate::domain::{Domain, Limits, Multicast, Ring};
+use crate::domain::{Domain, Engine, Limits, Multicast, Ring};
 use crate::key::{DomainKey, KEY_BYTES, KeyError};
 use crate::problem::{Problem, Report};
 use crate::walk::{Problems, Section, Span};
@@ -84,8 +84,8 @@ fn read_domain(
     section.finish();
     let drafts = node::read_all(root, base);
     let ring = read_ring(root.section("ring"), &drafts);
-    let limits = read_limits(root.section("limits"));
-    let groups = group::read_all(root, &drafts);
+    let limits = read_limits(root.section("limits"), ring.engine);
+    let groups = group::read_all(root, &drafts, ring.engine);
     place::check(root.problems, &drafts, &groups);
     check_counts(root, &drafts, groups.len());
     let (key_file, keys) = key?;
@@ -157,7 +157,9 @@ fn read_ring(section: Section<'_>, drafts: &[NodeDraft]) -> Ring {
     let loopback = !drafts.is_empty() && drafts.iter().all(|draft| draft.node.host.is_loopback());
     let datagram = if loopback { DATAGRAM_BYTES_LOOPBACK } else { DATAGRAM_BYTES_DEFAULT };
     let token_loss = section.number("token_loss_ms", "milliseconds", TOKEN_LOSS_MS);
+    let engines = [("totem", Engine::Totem), ("corosync", Engine::Corosync)];
     let ring = Ring {
+        engine: section.word_or("engine", &engines, &[], Engine::Totem),
         encrypt: section.boolean_or("encrypt", true),
         accelerated: section.boolean_or("accelerated", true),
         token_rests: section.boolean_or("token_rests", true),
@@ -194,15 +196,26 @@ fn read_multicast(section: &Section<'_>) -> Multicast {
 }
 
 const MIB: u64 = 1 << 20;
+/// What Corosync carries in one piece, less what a request is wrapped in.
+const MESSAGE_BYTES_COROSYNC: u32 = 900_000;
 
-fn read_limits(section: Section<'_>) -> Limits {
+fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
+    let (message_bytes, message_bytes_max) = match engine {
+        Engine::Totem => (16 << 20, 256 * MIB),
+        Engine::Corosync => (MESSAGE_BYTES_COROSYNC, u64::from(MESSAGE_BYTES_COROSYNC)),
+    };
     let idle = section.number("idle_ms", "milliseconds", 0..=86_400_000);
     let idle = idle.filter(|at| at.value > 0);
     let count = 1..=1_000_000;
     let limits = Limits {
         connections: section.number_or("connections", "", count.clone(), 1_000),
         connections_per_peer: section.number_or("connections_per_peer", "", count.clone(), 100),
-        message_bytes: section.number_or("message_bytes", "bytes", 1_024..=256 * MIB, 16 << 20),
+        message_bytes: section.number_or(
+            "message_bytes",
+            "bytes",
+            1_024..=message_bytes_max,
+            message_bytes,
+        ),
         buffered_bytes: section.number_or("buffered_bytes", "bytes", MIB..=MIB << 20, 256 * MIB),
         requests_per_second_per_peer: section.number_or(
             "requests_per_second_per_peer",

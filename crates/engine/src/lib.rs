@@ -21,7 +21,9 @@ mod connection;
 mod gateway;
 mod limits;
 mod node;
+mod ordering;
 mod output;
+mod outside;
 mod pending;
 mod snapshot;
 

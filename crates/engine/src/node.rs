@@ -5,8 +5,11 @@
 
 use crate::config::NodeConfig;
 use crate::gateway::Gateway;
+use crate::ordering::Order;
 use crate::output::{ConnectionId, Event, Output};
+use crate::outside::Outside;
 use crate::snapshot::NodeSnapshot;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
@@ -22,7 +25,7 @@ use quorba_replica::{
 
 /// One node of the domain; see the crate's text.
 pub struct Node {
-    ring: Ring,
+    order: Order,
     replica: Replica,
     gateway: Gateway,
     /// The replica's own messages that the ring had no room for yet; they go first.
@@ -35,6 +38,19 @@ impl Node {
     /// A node that begins to look for others at `now`.
     #[must_use]
     pub fn new(config: NodeConfig, now: Instant) -> Self {
+        let ring = Ring::new(config.order.clone(), config.boot, now);
+        Self::with_order(config, Order::Totem(Box::new(ring)), now)
+    }
+
+    /// A node whose order is made outside; see [`Self::handle_ordered`]. Payloads are at most
+    /// `payload_bytes_max` long. It has agreed delivery only.
+    #[must_use]
+    pub fn with_outside_order(config: NodeConfig, payload_bytes_max: usize, now: Instant) -> Self {
+        let outside = Outside::new(config.order.me, config.boot.incarnation, payload_bytes_max);
+        Self::with_order(config, Order::Outside(outside), now)
+    }
+
+    fn with_order(config: NodeConfig, order: Order, now: Instant) -> Self {
         let replica = ReplicaConfig {
             me: config.order.me,
             incarnation: config.boot.incarnation,
@@ -52,7 +68,7 @@ impl Node {
             .collect();
         let gateway = Gateway::new(config.limits, config.wall_clock_origin, config.groups);
         let mut node = Self {
-            ring: Ring::new(config.order, config.boot, now),
+            order,
             replica: Replica::new(replica),
             gateway,
             control: VecDeque::new(),
@@ -71,21 +87,23 @@ impl Node {
     /// When [`Self::handle_timeout`] is wanted at the latest.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let ring = self.ring.poll_timeout().map(|(at, _)| at);
-        [ring, self.replica.poll_timeout(), self.gateway.poll_timeout()].into_iter().flatten().min()
+        [self.order.poll_timeout(), self.replica.poll_timeout(), self.gateway.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// How far the ring has come, for whoever measures it.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        self.ring.progress()
+        self.order.progress()
     }
 
     /// Figures for status.
     #[must_use]
     pub fn snapshot(&self) -> NodeSnapshot {
         NodeSnapshot {
-            order: self.ring.snapshot(),
+            order: self.order.snapshot(),
             primary: self.replica.status(),
             groups: self.replica.group_snapshots(),
             gateway: self.gateway.snapshot(),
@@ -94,14 +112,23 @@ impl Node {
 
     /// A datagram came on the ring's socket, from anybody.
     pub fn handle_datagram(&mut self, now: Instant, datagram: BytesMut) {
-        self.ring.handle_datagram(now, datagram);
+        self.order.handle_datagram(now, datagram);
+        self.pump(now);
+    }
+
+    /// The outside order goes on; see [`Self::with_outside_order`].
+    ///
+    /// # Panics
+    /// If this node's order is its own ring's.
+    pub fn handle_ordered(&mut self, now: Instant, output: RingOutput) {
+        self.order.handle_ordered(output);
         self.pump(now);
     }
 
     /// Time passed.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.ring.poll_timeout().is_some_and(|(at, _)| at <= now) {
-            self.ring.handle_timeout(now);
+        if self.order.poll_timeout().is_some_and(|at| at <= now) {
+            self.order.handle_timeout(now);
         }
         if self.replica.poll_timeout().is_some_and(|at| at <= now) {
             self.replica.handle_timeout(now);
@@ -115,7 +142,7 @@ impl Node {
 
     /// There is evidence that the process of `node` is dead.
     pub fn handle_peer_lost(&mut self, now: Instant, node: NodeId) {
-        self.ring.handle_peer_lost(now, node);
+        self.order.handle_peer_lost(now, node);
         self.pump(now);
     }
 
@@ -195,14 +222,14 @@ impl Node {
         now: Instant,
         keys: Vec<DomainKey>,
     ) -> Result<(), InvalidKeys> {
-        let result = self.ring.set_domain_keys(now, keys);
+        let result = self.order.set_domain_keys(now, keys);
         self.pump(now);
         result
     }
 
     /// The node goes now: the others need not wait for its silence.
     pub fn handle_leave(&mut self, now: Instant) {
-        self.ring.leave(now);
+        self.order.leave(now);
         self.pump(now);
     }
 
@@ -217,7 +244,7 @@ impl Node {
     fn pump(&mut self, now: Instant) {
         loop {
             let mut quiet = true;
-            while let Some(output) = self.ring.poll() {
+            while let Some(output) = self.order.poll() {
                 quiet = false;
                 self.route_from_ring(now, output);
             }
@@ -231,6 +258,9 @@ impl Node {
             }
             if self.gateway.is_stopping() {
                 self.gateway.stop();
+            }
+            while let Some((ticket, payload)) = self.order.poll_submission() {
+                self.out.push_back(Output::Submit { ticket, payload });
             }
             self.out.append(&mut self.gateway.out);
             if quiet {
@@ -301,7 +331,7 @@ impl Node {
     fn submit(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some(payload) = self.control.front() {
-            if self.ring.submit(now, payload.clone(), Guarantee::Agreed).is_err() {
+            if self.order.submit(now, payload.clone(), Guarantee::Agreed).is_err() {
                 return any;
             }
             self.control.pop_front();
@@ -312,7 +342,7 @@ impl Node {
             let next = self.gateway.next_submission(|group| replica.availability(group));
             let Some(submission) = next else { return any };
             let guarantee = self.guarantees[usize::from(submission.group.0)];
-            match self.ring.submit(now, submission.payload.clone(), guarantee) {
+            match self.order.submit(now, submission.payload.clone(), guarantee) {
                 Ok(ticket) => {
                     self.gateway.submitted(&submission, ticket);
                     any = true;

@@ -2,7 +2,7 @@
 
 use bytes::{Bytes, BytesMut};
 use quorba_base::NodeId;
-use quorba_order::{Destination, View};
+use quorba_order::{Destination, Ticket, View};
 use quorba_replica::{GroupId, ServerCommand, ViewId};
 
 /// A client's connection to the gateway; the driver counts them up.
@@ -53,6 +53,13 @@ pub enum Output {
         to: Destination,
         /// Sealed.
         datagram: BytesMut,
+    },
+    /// Let a message be ordered outside; only if the order is made there.
+    Submit {
+        /// This node's name for it; they count up by one.
+        ticket: Ticket,
+        /// What is to be delivered to every node.
+        payload: Bytes,
     },
     /// Send bytes to a client.
     ClientSend {

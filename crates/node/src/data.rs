@@ -12,14 +12,15 @@ use crate::recorder::Recorder;
 use crate::report::Reporter;
 use crate::servers::Servers;
 use crate::supervise::{Launcher, ServerNews, Supervisor};
+use crate::transport::{Tokens, Transport};
 use crate::wake::{Mailbox, mailbox};
-use crate::{NodeError, RunOptions, events, ring, settings};
+use crate::{NodeError, RunOptions, events, settings};
 use bytes::BytesMut;
 use quorba_base::{Instant, NodeId};
 use quorba_config::Domain;
 use quorba_engine::replica::{GroupId, ServerCommand};
 use quorba_engine::{ConnectionId, Node, Output};
-use quorba_net::{Interest, Links, Poller, ReadOutcome, Ready, RingSocket};
+use quorba_net::{Interest, Poller, ReadOutcome, Ready};
 use rustix::process::setpriority_process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant as Clock};
 
 const BELL: u64 = 0;
 const SIGNALS: u64 = 1;
-const RING: u64 = 2;
+const ORDER: u64 = 2;
 const RELOADS: u64 = 3;
 const LISTENERS: u64 = 16;
 /// Links to other nodes begin here.
@@ -58,8 +59,7 @@ pub(crate) struct DataPlane {
     boot: BootFile,
     engine: Node,
     poller: Poller,
-    ring: RingSocket,
-    links: Links,
+    transport: Transport,
     clients: Clients,
     servers: Servers,
     supervisors: Vec<Option<Supervisor>>,
@@ -91,9 +91,8 @@ impl DataPlane {
         let boot = BootFile::begin(&node.state_dir)?;
         let recorder = options.record.as_ref().map(|_| Recorder::new(domain.groups.len()));
         let poller = Poller::new().map_err(NodeError::Resources)?;
-        let ring = ring::open(&domain, me)?;
-        poller.add(ring.socket(), RING, Interest::READ).map_err(NodeError::Resources)?;
-        let links = ring::open_links(&ring, LINKS, &poller)?;
+        let tokens = Tokens { order: ORDER, links: LINKS };
+        let transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
         let clients = Clients::listen(&domain, &node, LISTENERS, &poller)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
@@ -116,8 +115,7 @@ impl DataPlane {
             });
         }
         let started = Clock::now();
-        let mut engine =
-            Node::new(settings::node_config(&domain, me, &boot, Instant::ZERO), Instant::ZERO);
+        let mut engine = settings::engine(&domain, me, &boot, Instant::ZERO);
         let keys = settings::domain_keys(&domain.keys);
         if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
             tracing::error!(%error, "only the first of the domain keys is used");
@@ -127,8 +125,7 @@ impl DataPlane {
             boot,
             engine,
             poller,
-            ring,
-            links,
+            transport,
             clients,
             servers: Servers::default(),
             supervisors,
@@ -166,11 +163,12 @@ impl DataPlane {
                 self.handle(event)?;
                 self.drain()?;
             }
-            self.tick();
+            self.tick()?;
         }
         let now = self.now();
         self.engine.handle_leave(now);
         self.drain()?;
+        self.transport.leave();
         Supervisor::stop_all(&mut self.supervisors);
         tracing::info!(node = self.reporter.node_name(), "node stopped");
         Ok(self.recorder)
@@ -185,24 +183,25 @@ impl DataPlane {
         let until = |at: Clock| at.saturating_duration_since(Clock::now());
         let accept = self.accept_again.map(until);
         let stop = self.stop_by.map(until);
-        let links = self.links.retry_at().map(until);
+        let transport = self.transport.retry_at().map(until);
         let linger = self.clients.linger_until().map(until);
-        [engine, accept, stop, links, linger].into_iter().flatten().min()
+        [engine, accept, stop, transport, linger].into_iter().flatten().min()
     }
 
-    fn tick(&mut self) {
+    fn tick(&mut self) -> Result<(), NodeError> {
         let now = self.now();
         if self.engine.poll_timeout().is_some_and(|at| at <= now) {
             self.engine.handle_timeout(now);
         }
         self.clients.drop_lingering();
-        if self.links.retry_at().is_some_and(|at| at <= Clock::now()) {
-            self.links.retry(&self.poller);
+        if self.transport.retry_at().is_some_and(|at| at <= Clock::now()) {
+            self.transport.retry(&self.poller)?;
         }
         if self.accept_again.is_some_and(|at| at <= Clock::now()) {
             self.accept_again = None;
             self.clients.set_listening(true, &self.poller);
         }
+        Ok(())
     }
 
     fn is_done(&self) -> bool {
@@ -215,10 +214,10 @@ impl DataPlane {
             BELL => self.read_letters(),
             SIGNALS => self.stop(),
             RELOADS => self.reload_keys(),
-            RING => self.read_ring()?,
+            ORDER => self.read_order()?,
             LISTENERS..LINKS => self.accept(event.token),
             LINKS..CONNECTIONS => {
-                if let Some(node) = self.links.handle(event, &self.poller) {
+                if let Some(node) = self.transport.link_ready(event, &self.poller) {
                     tracing::warn!(node = self.reporter.name_of(node), "its process has ended");
                     let now = self.now();
                     self.engine.handle_peer_lost(now, node);
@@ -230,9 +229,9 @@ impl DataPlane {
         Ok(())
     }
 
-    fn read_ring(&mut self) -> Result<(), NodeError> {
+    fn read_order(&mut self) -> Result<(), NodeError> {
         let mut datagrams = std::mem::take(&mut self.datagrams);
-        self.ring.receive(&mut datagrams);
+        self.transport.receive(&mut datagrams)?;
         for datagram in datagrams.drain(..) {
             let now = self.now();
             self.engine.handle_datagram(now, datagram);
@@ -401,22 +400,28 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.progress(self.engine.progress());
         }
-        while let Some(output) = self.engine.poll() {
-            self.carry_out(output)?;
+        loop {
+            while let Some(output) = self.engine.poll() {
+                self.carry_out(output)?;
+            }
+            let Some(ordered) = self.transport.next_ordered()? else { break };
+            let now = self.now();
+            self.engine.handle_ordered(now, ordered);
         }
-        self.ring.flush();
+        self.transport.flush();
         Ok(())
     }
 
     fn carry_out(&mut self, output: Output) -> Result<(), NodeError> {
         if let Output::Datagram { to, datagram } = output {
-            self.ring.send(to, datagram);
+            self.transport.send(to, datagram);
             return Ok(());
         }
         // What comes behind datagrams in the order, comes behind them in time.
-        self.ring.flush();
+        self.transport.flush();
         match output {
             Output::Datagram { .. } => unreachable!("sent above"),
+            Output::Submit { ticket, payload } => self.transport.submit(ticket, payload),
             Output::ClientSend { connection, bytes } => {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.client_answered(connection);

@@ -12,6 +12,11 @@
 pub mod admin;
 pub mod boot;
 mod clients;
+#[cfg(feature = "corosync")]
+mod corosync;
+#[cfg(not(feature = "corosync"))]
+#[path = "no_corosync.rs"]
+mod corosync;
 mod data;
 mod events;
 mod process;
@@ -23,6 +28,7 @@ mod servers;
 mod settings;
 pub mod status;
 mod supervise;
+mod transport;
 mod wake;
 
 use quorba_base::NodeId;
@@ -107,6 +113,12 @@ pub enum NodeError {
         /// Why not.
         source: io::Error,
     },
+    /// Corosync makes the order, and cannot be used.
+    #[error("{0}")]
+    Corosync(String),
+    /// Corosync is to make the order, and this program cannot talk to it.
+    #[error("the domain's engine is \"corosync\", and this program was built without it")]
+    NoCorosync,
     /// The node is not in the domain file.
     #[error("the domain file has no such node")]
     NoSuchNode,

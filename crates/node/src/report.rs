@@ -7,7 +7,7 @@ use crate::status::{
     GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus, ServerStatus, Status,
 };
 use quorba_base::{NodeId, NodeSet};
-use quorba_config::{Domain, Group, Node};
+use quorba_config::{Domain, Engine, Group, Node};
 use quorba_engine::order::{Protection, Snapshot, StateName};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{GroupId, GroupSnapshot, MemberState, PrimaryStatus};
@@ -124,7 +124,7 @@ impl Reporter {
             view_changes: order.counters.rings,
             encrypt: order.protection == Protection::Sealed,
             sealing_key: order.sealing_key.map(|key| key.to_string()),
-            engine: "ring".into(),
+            engine: self.domain.ring.engine.as_str().into(),
         }
     }
 
@@ -226,7 +226,8 @@ impl Reporter {
     fn warnings(&self, order: &Snapshot) -> Vec<String> {
         let mut warnings: Vec<String> =
             self.domain.warnings.iter().map(|problem| problem.message.clone()).collect();
-        if order.protection == Protection::NoneAtAll {
+        let is_ours = self.domain.ring.engine == Engine::Totem;
+        if is_ours && order.protection == Protection::NoneAtAll {
             warnings.push(
                 "THE RING IS NOT PROTECTED: anyone on the network can forge and read its messages \
                  (ring.encrypt = false)"

@@ -4,23 +4,30 @@
 
 use crate::boot::BootFile;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Ack, Backend, Domain, Group, OnTotalLoss, Reply};
+use quorba_config::{Ack, Backend, Domain, Engine, Group, OnTotalLoss, Reply};
 use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Timing};
 use quorba_engine::replica::{Ack as ReplicaAck, GroupConfig, ReplyPath, TotalLoss};
-use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
+use quorba_engine::{GatewayLimits, GroupSettings, Node, NodeConfig};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What Corosync carries in one piece.
+const OUTSIDE_PAYLOAD_BYTES_MAX: usize = 1_000_000;
 
 /// "Never" for a connection's idle time.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
+/// The engine, with the order that the domain file asks for; `now` is the driver's origin of time.
+pub(crate) fn engine(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> Node {
+    let config = node_config(domain, me, boot, now);
+    match domain.ring.engine {
+        Engine::Totem => Node::new(config, now),
+        Engine::Corosync => Node::with_outside_order(config, OUTSIDE_PAYLOAD_BYTES_MAX, now),
+    }
+}
+
 /// The engine's configuration; `now` is the driver's origin of time.
-pub(crate) fn node_config(
-    domain: &Domain,
-    me: NodeId,
-    boot: &BootFile,
-    now: Instant,
-) -> NodeConfig {
+fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> NodeConfig {
     debug_assert_eq!(now, Instant::ZERO, "the wall clock is taken at the origin");
     let mut salt = [0; 16];
     getrandom::fill(&mut salt).expect("the kernel has randomness");

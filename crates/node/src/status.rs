@@ -65,7 +65,7 @@ pub struct RingStatus {
     pub encrypt: bool,
     /// Id of the domain key that this node seals with; nothing if nothing is protected.
     pub sealing_key: Option<String>,
-    /// The ordering engine, such as `ring`.
+    /// The ordering engine, such as `totem`.
     pub engine: String,
 }
 

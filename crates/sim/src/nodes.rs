@@ -269,6 +269,7 @@ impl World {
                 }
             }
             Output::Server { group, command } => self.command_server(node, group, command),
+            Output::Submit { .. } => unreachable!("the order is made by the ring"),
             Output::PersistRing { ring_seq } => {
                 let disk = &mut self.hosts[node].disk;
                 disk.ring_seq = disk.ring_seq.max(ring_seq);

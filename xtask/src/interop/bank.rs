@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use quorba_demo::accounting::{Account, Replica, account, read};
 
+use super::cluster::{self, Cluster, Ground};
 use super::domain::{self, DomainFile, GroupText};
 use super::fault::{self, Fault};
 use super::fleet::Fleet;
@@ -33,12 +34,23 @@ pub(super) fn run(
 ) -> Verdict {
     let namespaces = match network {
         Network::Loopback => None,
-        Network::Namespaces => match Namespaces::make(domain::NODES) {
+        Network::Namespaces | Network::Corosync => match Namespaces::make(domain::NODES) {
             Ok(namespaces) => Some(namespaces),
             Err(reason) => return Verdict::Skipped(format!("no network namespaces: {reason}")),
         },
     };
-    match run_in(context, client, server, fault, namespaces.as_ref()) {
+    let mut corosync = None;
+    if let (Network::Corosync, Some(namespaces)) = (network, &namespaces) {
+        if let Some(reason) = cluster::missing() {
+            return Verdict::Skipped(reason);
+        }
+        corosync = match Cluster::start(namespaces) {
+            Ok(started) => Some(started),
+            Err(reason) => return Verdict::Failed(reason),
+        };
+    }
+    let mut ground = Ground { namespaces: namespaces.as_ref(), corosync };
+    match run_in(context, client, server, fault, &mut ground) {
         Ok(Report { faults, account, figures }) if account.is_clean() => {
             Verdict::Passed(told(faults, &account, &figures))
         }
@@ -67,20 +79,21 @@ fn run_in(
     client: Orb,
     server: Orb,
     fault: Fault,
-    namespaces: Option<&Namespaces>,
+    ground: &mut Ground<'_>,
 ) -> Result<Report, String> {
+    let namespaces = ground.namespaces;
     let group = GroupText {
         name: "bank",
         server: server_command(context, server, fault)?,
         more: "state_object = \"bank\"\nobject_key = \"bank\"\n\
                type_id = \"IDL:Bank/Ledger:1.0\"\n",
     };
-    let domain = DomainFile::write(&context.quorba, &context.folder, &group, namespaces)?;
+    let domain = DomainFile::write(&context.quorba, &context.folder, &group, ground)?;
     let mut fleet = Fleet::start(&context.quorba, &context.folder, "bank", domain)?;
     fleet.wait_whole()?;
     let clients_place = namespaces.map_or(Place::Here, Namespaces::clients);
     let load = Load::start(context, client, &fleet.reference()?, &clients_place)?;
-    let faults = fault::disturb(fault, &mut fleet, &load, namespaces)?;
+    let faults = fault::disturb(fault, &mut fleet, &load, ground)?;
     let (recordings, figures) = load.finish()?;
     fleet.wait_whole()?;
     let replicas = quiet(&fleet)?;

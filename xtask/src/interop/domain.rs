@@ -11,6 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::cluster::Ground;
 use crate::namespaces::{self, Namespaces};
 use crate::place::Place;
 
@@ -52,12 +53,15 @@ impl DomainFile {
         quorba: &Path,
         folder: &Path,
         group: &GroupText<'_>,
-        namespaces: Option<&Namespaces>,
+        ground: &Ground<'_>,
     ) -> Result<Self, String> {
         let key = folder.join("domain.key");
         new_key(quorba, &key)?;
         let mut text = format!("[domain]\nid = \"interop\"\nkey_file = {:?}\n", key);
-        let (listen, nodes) = match namespaces {
+        if ground.corosync.is_some() {
+            text.push_str("\n[ring]\nengine = \"corosync\"\n");
+        }
+        let (listen, nodes) = match ground.namespaces {
             Some(namespaces) => (5000, namespace_nodes(folder, namespaces, &mut text)),
             None => loopback_nodes(folder, &mut text)?,
         };

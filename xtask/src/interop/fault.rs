@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::cluster::Ground;
 use super::fleet::{self, Fleet};
 use super::load::Load;
-use crate::namespaces::Namespaces;
 use crate::wait;
 
 /// How long a process is stopped, or a node cut off.
@@ -46,6 +46,8 @@ pub(super) enum Fault {
     Replace,
     /// A node's plug is pulled for two seconds.
     CutNode,
+    /// SIGKILL to a node's Corosync; the node ends with it, and both are started again.
+    KillCorosync,
 }
 
 impl Fault {
@@ -70,6 +72,7 @@ impl Fault {
             Self::Restart => "restart",
             Self::Replace => "replace",
             Self::CutNode => "cut-node",
+            Self::KillCorosync => "kill-corosync",
         }
     }
 }
@@ -79,13 +82,13 @@ pub(super) fn disturb(
     fault: Fault,
     fleet: &mut Fleet,
     load: &Load,
-    namespaces: Option<&Namespaces>,
+    ground: &mut Ground<'_>,
 ) -> Result<usize, String> {
     load.wait_under_way()?;
     let mut faults = 0;
     while faults == 0 || load.time_left() > LOAD_LEFT_MIN + pause_of(fault) {
         let victim = faults % fleet.nodes().len();
-        apply(fault, fleet, victim, namespaces)
+        apply(fault, fleet, victim, ground)
             .map_err(|reason| format!("{} {}: {reason}", fault.name(), victim + 1))?;
         faults += 1;
     }
@@ -96,7 +99,7 @@ const fn pause_of(fault: Fault) -> Duration {
     match fault {
         Fault::StopNode | Fault::StopServer | Fault::CutNode => PAUSE,
         Fault::KillServer | Fault::KillNode | Fault::CrashInCall => Duration::ZERO,
-        Fault::Restart | Fault::Replace => Duration::ZERO,
+        Fault::Restart | Fault::Replace | Fault::KillCorosync => Duration::ZERO,
     }
 }
 
@@ -104,7 +107,7 @@ fn apply(
     fault: Fault,
     fleet: &mut Fleet,
     victim: usize,
-    namespaces: Option<&Namespaces>,
+    ground: &mut Ground<'_>,
 ) -> Result<(), String> {
     fleet.wait_whole()?;
     match fault {
@@ -153,10 +156,19 @@ fn apply(
             start_empty(fleet, victim)?;
         }
         Fault::CutNode => {
-            let namespaces = namespaces.expect("only cases in namespaces cut nodes off");
+            let namespaces = ground.namespaces.expect("only cases in namespaces cut nodes off");
             namespaces.set_plugged(victim, false)?;
             thread::sleep(PAUSE);
             namespaces.set_plugged(victim, true)?;
+        }
+        Fault::KillCorosync => {
+            let (Some(namespaces), Some(corosync)) = (ground.namespaces, &mut ground.corosync)
+            else {
+                return Err("this case has no Corosync".into());
+            };
+            corosync.replace_daemon(victim, namespaces)?;
+            fleet.wait_node_ended(victim)?;
+            fleet.start_node(victim)?;
         }
     }
     wait::until("the group is whole again", HEAL_TIME_MAX, || {

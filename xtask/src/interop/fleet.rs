@@ -128,6 +128,19 @@ impl Fleet {
         }
     }
 
+    /// Waits until a node has ended that has nothing to go on with.
+    pub(super) fn wait_node_ended(&mut self, index: usize) -> Result<(), String> {
+        let Some(mut child) = self.processes[index].take() else { return Ok(()) };
+        let ended = wait::until("the node ends", END_TIME_MAX, || match child.try_wait() {
+            Ok(Some(_)) => Ok(()),
+            _ => Err("it still runs".into()),
+        });
+        if ended.is_err() {
+            self.processes[index] = Some(child);
+        }
+        ended
+    }
+
     pub(super) fn signal_node(&self, index: usize, with: Signal) {
         if let Some(child) = &self.processes[index] {
             signal(child.id(), with);

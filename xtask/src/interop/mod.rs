@@ -8,6 +8,7 @@
 //! servers' own final state, past every gateway.
 
 mod bank;
+mod cluster;
 mod domain;
 mod fault;
 mod fleet;
@@ -80,6 +81,8 @@ enum Network {
     Loopback,
     /// Each node in a network namespace of its own, joined by a bridge.
     Namespaces,
+    /// The same, and a Corosync cluster makes the order.
+    Corosync,
 }
 
 #[derive(Clone, Copy)]
@@ -102,9 +105,17 @@ impl Case {
             }
         }
         cases.extend((0..domain::NODES).map(|victim| Self::Names { victim }));
-        for (fault, network) in
-            [Fault::KillNode, Fault::CutNode].map(|fault| (fault, Network::Namespaces))
-        {
+        let in_namespaces =
+            [Fault::KillNode, Fault::CutNode].map(|fault| (fault, Network::Namespaces));
+        let over_corosync = [
+            Fault::KillServer,
+            Fault::KillNode,
+            Fault::CutNode,
+            Fault::Replace,
+            Fault::KillCorosync,
+        ]
+        .map(|fault| (fault, Network::Corosync));
+        for (fault, network) in in_namespaces.into_iter().chain(over_corosync) {
             let (client, server) = (Orb::Omniorb, Orb::Omniorb);
             cases.push(Self::Bank { client, server, fault, network });
         }
@@ -114,7 +125,11 @@ impl Case {
     fn name(self) -> String {
         match self {
             Self::Bank { client, server, fault, network } => {
-                let place = if network == Network::Namespaces { "-in-namespaces" } else { "" };
+                let place = match network {
+                    Network::Loopback => "",
+                    Network::Namespaces => "-in-namespaces",
+                    Network::Corosync => "-over-corosync",
+                };
                 format!("{}-to-{}-{}{place}", client.name(), server.name(), fault.name())
             }
             Self::Names { victim } => format!("nameclt-to-omninames-kill-{}", victim + 1),
@@ -231,6 +246,7 @@ fn build_quorba() -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .args(["build", "--quiet", "--package", "quorba-cli"])
+        .args(if cluster::has_libraries() { &["--features", "corosync"][..] } else { &[] })
         .current_dir(workspace::root())
         .env("CARGO_TARGET_DIR", workspace::target())
         .status()

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::cluster::Ground;
 use super::domain::{DomainFile, GroupText};
 use super::fleet::{self, Fleet};
 use super::{Context, Verdict};
@@ -45,7 +46,7 @@ fn run_in(context: &Context, victim: usize) -> Result<String, String> {
         more: "object_key = \"NameService\"\n\
                type_id = \"IDL:omg.org/CosNaming/NamingContextExt:1.0\"\n",
     };
-    let domain = DomainFile::write(&context.quorba, &context.folder, &group, None)?;
+    let domain = DomainFile::write(&context.quorba, &context.folder, &group, &Ground::default())?;
     let fleet = Fleet::start(&context.quorba, &context.folder, "names", domain)?;
     fleet.wait_whole()?;
     let gateways: Vec<String> =

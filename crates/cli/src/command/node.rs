@@ -130,6 +130,11 @@ fn node_failed(name: &str, error: &NodeError) -> Failure {
             (codes::NODE_RESOURCES, "raise the limits of the process (ulimit -n, ulimit -u)")
         }
         NodeError::Record { .. } => (codes::FILE, "give --record a file that can be written"),
+        NodeError::Corosync(_) => (codes::NODE_COROSYNC, "systemctl status corosync"),
+        NodeError::NoCorosync => (
+            codes::NODE_COROSYNC,
+            "build it with `cargo build --features corosync`, or take engine = \"totem\"",
+        ),
         NodeError::NoSuchNode => (codes::NOT_IN_DOMAIN, "look for [node.NAME] in the domain file"),
     };
     Failure::new(code, Exit::Failed, format!("node {name} cannot run: {error}"), next)

@@ -5,7 +5,9 @@ use toml::de::DeValue;
 
 use super::node::{NodeDraft, parse_host};
 use crate::codes::Code;
-use crate::domain::{Ack, Backend, Endpoint, Group, OnTotalLoss, Reply, ServerCommand, Style};
+use crate::domain::{
+    Ack, Backend, Endpoint, Engine, Group, OnTotalLoss, Reply, ServerCommand, Style,
+};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::template::{PLACEHOLDERS, Placeholder, Template, TemplateError};
@@ -25,21 +27,20 @@ pub(super) struct GroupDraft {
 }
 
 /// Every group in the order of the file.
-pub(super) fn read_all(root: &Section<'_>, nodes: &[NodeDraft]) -> Vec<GroupDraft> {
+pub(super) fn read_all(root: &Section<'_>, nodes: &[NodeDraft], engine: Engine) -> Vec<GroupDraft> {
     let mut drafts = Vec::new();
     for (name, section) in root.named("group") {
-        drafts.push(read_one(name.value, &section, nodes));
+        drafts.push(read_one(name.value, &section, nodes, engine));
         section.finish();
     }
     drafts
 }
 
-fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft]) -> GroupDraft {
+fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engine) -> GroupDraft {
     section.require("listen", "the gateway's port on every node, such as listen = 5000");
     let listen = section.port("listen");
     let members = read_members(section, nodes);
     let styles = [("active", Style::Active)];
-    let acks = [("majority", Ack::Majority), ("safe", Ack::Safe), ("agreed", Ack::Agreed)];
     let replies = [("direct", Reply::Direct), ("ordered", Reply::Ordered)];
     let losses = [("stop", OnTotalLoss::Stop), ("fresh", OnTotalLoss::Fresh)];
     let group = Group {
@@ -51,7 +52,7 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft]) -> GroupDraf
         state_object: object_key(section, "state_object"),
         object_key: object_key(section, "object_key"),
         type_id: section.text("type_id").and_then(|at| type_id(section, &at)),
-        ack: section.word_or("ack", &acks, &[], Ack::Majority),
+        ack: read_ack(section, engine),
         reply: section.word_or("reply", &replies, &[], Reply::Direct),
         replier: read_replier(section, nodes, members),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
@@ -64,6 +65,20 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft]) -> GroupDraf
     warn(section, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);
     GroupDraft { group, listen_span }
+}
+
+fn read_ack(section: &Section<'_>, engine: Engine) -> Ack {
+    let acks = [("majority", Ack::Majority), ("agreed", Ack::Agreed), ("safe", Ack::Safe)];
+    let ack = section.word_or("ack", &acks, &[], Ack::Majority);
+    if (engine, ack) != (Engine::Corosync, Ack::Safe) {
+        return ack;
+    }
+    let span = section.value("ack").map_or(section.header.clone(), |value| value.span());
+    let message = "`ack` cannot be \"safe\" with the engine \"corosync\"";
+    let problem = Problem::at(Code::UnknownValue, span, message);
+    let help = "Corosync has no safe delivery; \"majority\" keeps every acknowledged request";
+    section.problems.add(problem.help(help));
+    Ack::Majority
 }
 
 fn warn(section: &Section<'_>, group: &Group) {

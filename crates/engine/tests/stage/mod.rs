@@ -202,6 +202,7 @@ impl Stage {
                 }
                 ServerCommand::Close(_) | ServerCommand::Restart(_) => {}
             },
+            Output::Submit { .. } => unreachable!("the order is made by the ring"),
             Output::PersistRing { .. } | Output::PersistPrimary { .. } | Output::Event(_) => {}
         }
     }

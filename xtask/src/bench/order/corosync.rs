@@ -1,15 +1,11 @@
 //! Corosync as a peer: one daemon per network namespace, and a C client of libcpg beside it.
 //!
-//! Daemons of one machine would share their pid file: each has a `/run` of its own. Their IPC
-//! sockets have abstract names, which belong to the network namespace.
+//! What it is not: how a daemon is started; that is [`crate::corosync`].
 
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use super::peer::{Kind, Peer, Site};
-use crate::namespaces::host;
+use crate::corosync::{self, Setup, Timing, Transport};
 use crate::project::{Project, Tool};
 use crate::say::Outcome;
 use crate::workspace;
@@ -23,38 +19,35 @@ pub(super) const PROJECT: Project = Project {
     products: &["corosync-participant"],
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Setup {
-    transport: &'static str,
-    is_encrypted: bool,
-    /// The shortest timeouts with which it still forms a ring (reference: measured), instead of
-    /// its defaults.
-    pub(super) is_fast: bool,
-}
-
-const fn peer(
-    name: &'static str,
-    text: &'static str,
-    transport: &'static str,
-    is_encrypted: bool,
-) -> Peer {
-    let setup = Setup { transport, is_encrypted, is_fast: false };
+const fn peer(name: &'static str, text: &'static str, setup: Setup) -> Peer {
     Peer { name, text, kind: Kind::Corosync(setup) }
 }
 
+const CLEAR_UDP: Setup =
+    Setup { transport: Transport::Udp, is_encrypted: false, timing: Timing::Default };
+
 pub(super) const UDP: Peer =
-    peer("corosync-udp", "client of the daemon, UDP multicast, clear", "udp", false);
-pub(super) const UDPU: Peer =
-    peer("corosync-udpu", "client of the daemon, UDP unicast, clear", "udpu", false);
-pub(super) const KNET: Peer =
-    peer("corosync-knet", "client of the daemon, knet (its default), clear", "knet", false);
-pub(super) const KNET_CRYPTO: Peer =
-    peer("corosync-knet-crypto", "client of the daemon, knet, aes256 and sha256", "knet", true);
-pub(super) const UDP_FAST: Peer = Peer {
-    name: "corosync-udp-fast",
-    text: "as corosync-udp, with token 150 ms and consensus 180 ms",
-    kind: Kind::Corosync(Setup { transport: "udp", is_encrypted: false, is_fast: true }),
-};
+    peer("corosync-udp", "client of the daemon, UDP multicast, clear", CLEAR_UDP);
+pub(super) const UDPU: Peer = peer(
+    "corosync-udpu",
+    "client of the daemon, UDP unicast, clear",
+    Setup { transport: Transport::Udpu, ..CLEAR_UDP },
+);
+pub(super) const KNET: Peer = peer(
+    "corosync-knet",
+    "client of the daemon, knet (its default), clear",
+    Setup { transport: Transport::Knet, ..CLEAR_UDP },
+);
+pub(super) const KNET_CRYPTO: Peer = peer(
+    "corosync-knet-crypto",
+    "client of the daemon, knet, aes256 and sha256",
+    Setup { transport: Transport::Knet, is_encrypted: true, ..CLEAR_UDP },
+);
+pub(super) const UDP_FAST: Peer = peer(
+    "corosync-udp-fast",
+    "as corosync-udp, with token 150 ms and consensus 180 ms",
+    Setup { timing: Timing::Shortest, ..CLEAR_UDP },
+);
 
 /// Builds the client; the daemon must be installed.
 pub(super) fn build() -> Outcome {
@@ -64,73 +57,15 @@ pub(super) fn build() -> Outcome {
     PROJECT.build()
 }
 
-impl Setup {
-    pub(super) fn prepare(self, site: &Site<'_>) -> Result<(), String> {
-        let key = site.folder.join("authkey");
-        // A key that is no secret: nobody outside hears this network.
-        write(&key, &[0x5a; 256])?;
-        for node in 1..=site.nodes {
-            let folder = site.node_folder(node);
-            for name in ["run", "state"] {
-                let path = folder.join(name);
-                fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-            }
-            let text = self.configuration(site, node, &key);
-            write(&folder.join("corosync.conf"), text.as_bytes())?;
-        }
-        Ok(())
-    }
-
-    fn configuration(self, site: &Site<'_>, node: usize, key: &Path) -> String {
-        let transport = self.transport;
-        let mut text = format!(
-            "totem {{\n  version: 2\n  cluster_name: bench\n  transport: {transport}\n  \
-             keyfile: {}\n",
-            key.display()
-        );
-        if self.is_encrypted {
-            text.push_str("  crypto_cipher: aes256\n  crypto_hash: sha256\n");
-        }
-        if self.is_fast {
-            text.push_str("  token: 150\n  token_coefficient: 0\n  consensus: 180\n");
-        }
-        if transport == "udp" {
-            text.push_str("  interface {\n    mcastaddr: 239.255.99.1\n    mcastport: 5405\n  }\n");
-        }
-        text.push_str("}\nnodelist {\n");
-        for number in 1..=site.nodes {
-            let address = host(number - 1);
-            let _ = writeln!(
-                text,
-                "  node {{\n    ring0_addr: {address}\n    nodeid: {number}\n    \
-                 name: n{number}\n  }}"
-            );
-        }
-        let state = site.node_folder(node).join("state");
-        let _ = writeln!(
-            text,
-            "}}\nsystem {{\n  sched_rr: no\n  state_dir: {}\n}}\n\
-             logging {{\n  to_stderr: yes\n  to_syslog: no\n  timestamp: hires\n}}",
-            state.display()
-        );
-        text
-    }
+/// Writes the files of every node's daemon.
+pub(super) fn prepare(setup: Setup, site: &Site<'_>) -> Result<(), String> {
+    setup.write(site.nodes, |node| site.node_folder(node))
 }
 
 pub(super) fn daemon(site: &Site<'_>, node: usize) -> Command {
-    let folder = site.node_folder(node);
-    let mut command = site.command(node, Path::new("unshare"));
-    // Each of these replaces itself by the next: the process keeps its id.
-    command.args(["--mount", "sh", "-c"]);
-    command.arg("mount --bind \"$0/run\" /run && exec corosync -f -c \"$0/corosync.conf\"");
-    command.arg(folder);
-    command
+    corosync::daemon(&site.network.node(node - 1), &site.node_folder(node))
 }
 
 pub(super) fn participant(site: &Site<'_>, node: usize) -> Command {
     site.command(node, &PROJECT.built().join("corosync-participant"))
-}
-
-fn write(path: &Path, content: &[u8]) -> Result<(), String> {
-    fs::write(path, content).map_err(|error| format!("{}: {error}", path.display()))
 }

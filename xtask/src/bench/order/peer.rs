@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::{corosync, jgroups, quorba};
+use crate::corosync::{Setup as CorosyncSetup, Timing};
 use crate::namespaces::Namespaces;
 use crate::say::Outcome;
 
@@ -22,7 +23,7 @@ pub(super) struct Peer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Corosync(corosync::Setup),
+    Corosync(CorosyncSetup),
     Jgroups(jgroups::Stack),
     Quorba(quorba::Setup),
 }
@@ -88,7 +89,7 @@ impl Peer {
     /// Writes the files of a cluster that is about to start.
     pub(super) fn prepare(self, site: &Site<'_>) -> Result<(), String> {
         match self.kind {
-            Kind::Corosync(setup) => setup.prepare(site),
+            Kind::Corosync(setup) => corosync::prepare(setup, site),
             Kind::Jgroups(_) => Ok(()),
             Kind::Quorba(setup) => setup.prepare(site),
         }
@@ -131,13 +132,13 @@ impl Peer {
 
     /// Measured only when a node fails.
     pub(super) fn is_for_failures_only(self) -> bool {
-        matches!(self.kind, Kind::Corosync(setup) if setup.is_fast)
+        matches!(self.kind, Kind::Corosync(setup) if setup.timing != Timing::Default)
     }
 
     /// Enough time to find out that node 1 was killed, or (`is_frozen`) has fallen silent.
     pub(super) fn failure_wait(self, is_frozen: bool) -> Duration {
         let seconds = match self.kind {
-            Kind::Corosync(setup) if setup.is_fast => 3,
+            Kind::Corosync(_) if self.is_for_failures_only() => 3,
             Kind::Corosync(_) => 13,
             // FD_ALL3 gives a silent member 40 s.
             Kind::Jgroups(_) if is_frozen => 60,
