@@ -134,9 +134,9 @@ const NODE: &[CodeText] = &[
         code: "QB-NODE-006",
         title: "Corosync cannot be used",
         text: "The domain file says engine = \"corosync\": the node is a client of the Corosync of \
-               its own host, ends with it, and is started again with it (After=corosync.service and \
-               Restart= with systemd). Corosync lets in root, and users that /etc/corosync/uidgid.d \
-               names. `corosync-cfgtool -s` shows whether it runs.",
+               its own host, ends with it, and is started again with it (After=corosync.service \
+               and Restart= with systemd). Corosync lets in root, and users that \
+               /etc/corosync/uidgid.d names. `corosync-cfgtool -s` shows whether it runs.",
     },
 ];
 

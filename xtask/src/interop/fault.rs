@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::cluster::Ground;
-use super::fleet::{self, Fleet};
+use super::fleet::{self, Fleet, Server};
 use super::load::Load;
 use crate::wait;
 
@@ -114,12 +114,7 @@ fn apply(
         Fault::KillServer => {
             let killed = fleet.server(victim)?;
             fleet::signal(killed.pid, Signal::KILL);
-            return wait::until("another server is in", HEAL_TIME_MAX, || {
-                if fleet.server(victim)?.pid == killed.pid {
-                    return Err("its node still names the killed one".into());
-                }
-                fleet.is_whole()
-            });
+            return wait_for_another_server(fleet, victim, killed);
         }
         Fault::KillNode => {
             fleet.kill_node(victim);
@@ -140,12 +135,7 @@ fn apply(
         Fault::CrashInCall => {
             // It crashes by itself, again and again.
             let doomed = fleet.server(CRASHING_NODE)?;
-            return wait::until("the server has crashed, and another is in", HEAL_TIME_MAX, || {
-                if fleet.server(CRASHING_NODE)?.pid == doomed.pid {
-                    return Err("it still runs".into());
-                }
-                fleet.is_whole()
-            });
+            return wait_for_another_server(fleet, CRASHING_NODE, doomed);
         }
         Fault::Restart => {
             fleet.end_node(victim)?;
@@ -175,6 +165,15 @@ fn apply(
         // The victim itself answers, and it is the process that runs now.
         if Some(fleet.status(victim)?.pid) != fleet.node_pid(victim) {
             return Err("another process answers for the victim".into());
+        }
+        fleet.is_whole()
+    })
+}
+
+fn wait_for_another_server(fleet: &Fleet, node: usize, dead: Server) -> Result<(), String> {
+    wait::until("the server is gone, and another is in", HEAL_TIME_MAX, || {
+        if fleet.server(node)?.pid == dead.pid {
+            return Err("its node still names it".into());
         }
         fleet.is_whole()
     })
