@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use crate::domain::{Domain, Group, Node};
+use crate::domain::{Domain, Engine, Group, Node};
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
 const FORMAT: u32 = 2;
@@ -36,9 +36,8 @@ impl Domain {
         line(
             &mut text,
             format_args!(
-                "ring engine={} encrypt={} accelerated={} rests={} token_loss_ms={:?} datagram={} \
+                "ring encrypt={} accelerated={} rests={} token_loss_ms={:?} datagram={} \
                  multicast={}",
-                ring.engine.as_str(),
                 ring.encrypt,
                 ring.accelerated,
                 ring.token_rests,
@@ -47,6 +46,10 @@ impl Domain {
                 ring.multicast
             ),
         );
+        if ring.engine != Engine::Totem {
+            // Domains that are older than this key keep their digest.
+            line(&mut text, format_args!("engine {}", ring.engine.as_str()));
+        }
         for node in &self.nodes {
             node_line(&mut text, node);
         }

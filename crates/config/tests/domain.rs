@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{
-    Ack, Backend, Domain, DomainKey, Endpoint, Host, KeyError, Multicast, OnTotalLoss, Reply,
-    Style, Values, check_text,
+    Ack, Backend, Domain, DomainKey, Endpoint, Engine, Host, KeyError, Multicast, OnTotalLoss,
+    Reply, Style, Values, check_text,
 };
 
 const FULL: &str = r#"
@@ -78,6 +78,16 @@ fn domain(text: &str) -> Domain {
 
 fn id(index: u8) -> NodeId {
     NodeId::new(index).expect("below the limit")
+}
+
+#[test]
+fn corosync_carries_smaller_messages() {
+    let own = domain(&FULL.replace("message_bytes = 65_536\n", ""));
+    assert_eq!((own.ring.engine, own.limits.message_bytes), (Engine::Totem, 16 << 20));
+    let text = FULL.replace("message_bytes = 65_536\n", "").replace("\"safe\"", "\"majority\"");
+    let outside = domain(&text.replace("[ring]\n", "[ring]\nengine = \"corosync\"\n"));
+    assert_eq!((outside.ring.engine, outside.limits.message_bytes), (Engine::Corosync, 900_000));
+    assert_ne!(own.digest(), outside.digest());
 }
 
 #[test]

@@ -76,6 +76,13 @@ golden! {
     );
     style_of_another_version: with("listen = 5000", "listen = 5000\nstyle = \"warm-passive\"");
     multicast_unusable: and("[ring]\nmulticast = \"10.0.0.1:4701\"\n");
+    engine_unknown: and("[ring]\nengine = \"corosink\"\n");
+    corosync_has_no_safe_delivery: check(
+        &format!("{GOOD}ack = \"safe\"\n[ring]\nengine = \"corosync\"\n")
+    ).report.render(false);
+    corosync_has_small_messages: and(
+        "[ring]\nengine = \"corosync\"\n[limits]\nmessage_bytes = 2000000\n"
+    );
     bad_names: with("[node.n2]", "[node.\"n 2/../x\"]");
     bad_domain_id: with("plant-a", "-plant/a");
     bad_addresses: with(

@@ -47,7 +47,7 @@ impl Node {
     #[must_use]
     pub fn with_outside_order(config: NodeConfig, payload_bytes_max: usize, now: Instant) -> Self {
         let outside = Outside::new(config.order.me, config.boot.incarnation, payload_bytes_max);
-        Self::with_order(config, Order::Outside(outside), now)
+        Self::with_order(config, Order::Outside(Box::new(outside)), now)
     }
 
     fn with_order(config: NodeConfig, order: Order, now: Instant) -> Self {

@@ -13,7 +13,7 @@ use quorba_order::{
 
 pub(crate) enum Order {
     Totem(Box<Ring>),
-    Outside(Outside),
+    Outside(Box<Outside>),
 }
 
 impl Order {

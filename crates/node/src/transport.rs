@@ -21,6 +21,7 @@ pub(crate) struct Tokens {
     pub(crate) links: u64,
 }
 
+#[allow(clippy::large_enum_variant, reason = "there is one in a process")]
 pub(crate) enum Transport {
     Ring { socket: RingSocket, links: Links },
     Corosync(Corosync),

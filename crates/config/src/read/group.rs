@@ -68,7 +68,7 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
 }
 
 fn read_ack(section: &Section<'_>, engine: Engine) -> Ack {
-    let acks = [("majority", Ack::Majority), ("agreed", Ack::Agreed), ("safe", Ack::Safe)];
+    let acks = [("majority", Ack::Majority), ("safe", Ack::Safe), ("agreed", Ack::Agreed)];
     let ack = section.word_or("ack", &acks, &[], Ack::Majority);
     if (engine, ack) != (Engine::Corosync, Ack::Safe) {
         return ack;
