@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::peer::READY;
 use crate::placement::stay_on;
+use crate::wire::Wire;
 
 /// Most octets of a frame; a datagram cannot be larger.
 pub(crate) const FRAME_LEN_MAX: usize = 65_000;
@@ -73,6 +74,14 @@ enum Role {
         #[arg(long)]
         to: u16,
     },
+    /// Carries the datagrams of a ring
+    Wire {
+        #[command(flatten)]
+        wire: Wire,
+        /// The ring's port of each node
+        #[arg(long = "port")]
+        ports: Vec<u16>,
+    },
     /// Measures round trips
     TcpClient(Client),
     /// Measures rounds
@@ -107,6 +116,7 @@ pub fn peer_main(arguments: impl IntoIterator<Item = OsString>) -> io::Result<()
         Role::TcpEcho { port } => tcp_echo(port),
         Role::TcpRelay { port, to } => tcp_relay(port, to),
         Role::UdpForward { port, to } => udp_forward(port, to),
+        Role::Wire { wire, ports } => crate::wire::run(wire, &ports),
         Role::TcpClient(client) => tcp_client(&client),
         Role::UdpClient(client) => udp_client(&client),
     }
@@ -120,7 +130,7 @@ fn end_with_input() {
     });
 }
 
-fn tell_ready() -> io::Result<()> {
+pub(crate) fn tell_ready() -> io::Result<()> {
     end_with_input();
     let mut out = io::stdout().lock();
     out.write_all(READY.as_bytes())?;
@@ -316,6 +326,10 @@ mod tests {
 
     #[test]
     fn arguments_are_read() {
+        <Arguments as clap::CommandFactory>::command().debug_assert();
+        let line = "wire --hop-us 30 --mbit-s 100 --port 1 --port 2";
+        let read = Arguments::try_parse_from(line.split(' ')).expect("arguments");
+        assert!(matches!(read.role, Role::Wire { ports, .. } if ports == [1, 2]));
         let line = "tcp-client --to 1 --octets 2 --calls 3 --warm-up 4 --samples f";
         let read = Arguments::try_parse_from(line.split(' ')).expect("arguments");
         assert!(matches!(read.role, Role::TcpClient(Client { to: 1, calls: 3, .. })));

@@ -151,7 +151,7 @@ impl Bench<'_> {
                 let records = configuration.repeats.is_some();
                 let domain = Domain::start(shape, &self.program, &server, folder.path(), records)?;
                 let mut watched: Vec<_> =
-                    domain.nodes().map(|(name, pid)| (name.to_owned(), pid)).collect();
+                    domain.processes().map(|(name, pid)| (name.to_owned(), pid)).collect();
                 let servers = domain::servers(&domain.statuses()?);
                 watched.extend(servers.into_iter().map(|server| (server.name, server.pid)));
                 let mut client = self.echo_client(domain.gateway(), folder.path());

@@ -22,6 +22,7 @@ use quorba_node::status::{MemberState, Status};
 use crate::error::LabError;
 use crate::peer::Peer;
 use crate::plan::DomainShape;
+use crate::wire::{self, Wire};
 
 /// How long the nodes have to become one group.
 const WHOLE_WITHIN: Duration = Duration::from_secs(30);
@@ -34,6 +35,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) struct Domain {
     nodes: Vec<DomainNode>,
     gateway: u16,
+    wire: Option<Peer>,
 }
 
 struct DomainNode {
@@ -60,7 +62,9 @@ impl Domain {
         let stage = Stage::make(shape, echo_server, folder)
             .map_err(|error| LabError::system(doing)(error).to_string())?;
         let gateway = stage.ports.gateways[shape.client - 1];
-        let mut domain = Self { nodes: Vec::new(), gateway };
+        let wire = shape.wire.map(|wire| stage.start_wire(wire, program)).transpose();
+        let wire = wire.map_err(|error| error.to_string())?;
+        let mut domain = Self { nodes: Vec::new(), gateway, wire };
         for (index, admin) in stage.ports.admins.iter().enumerate() {
             let name = node_name(index);
             let mut command = Command::new(program);
@@ -101,9 +105,10 @@ impl Domain {
         self.gateway
     }
 
-    /// The nodes' names and process ids.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (&str, u32)> {
-        self.nodes.iter().map(|node| (node.peer.name.as_str(), node.peer.pid()))
+    /// Names and ids of the nodes' processes, and of what is between them.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = (&str, u32)> {
+        let nodes = self.nodes.iter().map(|node| &node.peer);
+        nodes.chain(&self.wire).map(|peer| (peer.name.as_str(), peer.pid()))
     }
 
     /// What each node says of itself.
@@ -249,6 +254,17 @@ impl Stage {
         Ok(Self { folder: folder.to_owned(), file, ports })
     }
 
+    fn start_wire(&self, wire: Wire, program: &Path) -> Result<Peer, LabError> {
+        let mut arguments = vec!["wire".to_owned()];
+        for (name, value) in [("--hop-us", wire.hop_us), ("--mbit-s", wire.mbit_s)] {
+            arguments.extend([name.to_owned(), value.to_string()]);
+        }
+        for port in &self.ports.rings {
+            arguments.extend(["--port".to_owned(), port.to_string()]);
+        }
+        Peer::start("wire", program, &arguments)
+    }
+
     fn state_dir(&self, index: usize) -> PathBuf {
         self.folder.join(node_name(index))
     }
@@ -260,9 +276,10 @@ fn domain_text(shape: &DomainShape, echo_server: &Path, ports: &Ports) -> String
         format!("[domain]\nid = \"lab\"\nkey_file = \"domain.key\"\n\n[ring]\n{}\n", shape.ring);
     for (index, ring) in ports.rings.iter().enumerate() {
         text.push_str(&format!(
-            "[node.{name}]\nhost = \"127.0.0.1\"\nring_port = {ring}\n\
+            "[node.{name}]\nhost = \"{host}\"\nbind = \"127.0.0.1\"\nring_port = {ring}\n\
              admin = \"127.0.0.1:{admin}\"\nstate_dir = \"{name}\"\n\
              gateway_port_offset = {offset}\n\n",
+            host = shape.wire.map_or(Ipv4Addr::LOCALHOST, |_| wire::outside(index)),
             name = node_name(index),
             admin = ports.admins[index],
             offset = ports.gateways[index] - listen,
@@ -298,7 +315,7 @@ mod tests {
             let encrypt = nodes > 1;
             let ring = toml::Table::from_iter([("encrypt".to_owned(), encrypt.into())]);
             let group = toml::Table::from_iter([("ack".to_owned(), "agreed".into())]);
-            let shape = DomainShape { nodes, members, client: nodes, ring, group };
+            let shape = DomainShape { nodes, members, client: nodes, wire: None, ring, group };
             assert_eq!(refusal(&shape), None);
             let folder = tempfile::tempdir().expect("a folder");
             let server = Path::new("/opt/a \"quoted\" {path}/echo_server");

@@ -6,7 +6,7 @@
 //! `docs/performance.md` for how to read and repeat it.
 //!
 //! What it is not: a part of what is measured. Nodes are started as a user starts them, and
-//! watched through the admin API and `/proc`; nothing is instrumented for it.
+//! watched through the admin API and `/proc`; what a plan wants recorded, any node can record.
 //!
 //! Invariants: figures are compared only within a round; raw samples are kept; what is known
 //! against the figures is said wherever they are shown.
@@ -27,6 +27,7 @@ mod report;
 mod run;
 mod stats;
 pub mod usage;
+mod wire;
 mod zhao;
 
 pub use bare::peer_main;
@@ -38,6 +39,7 @@ pub use record::{Block, FORMAT, ProcessShare, RingShare, Row, Run, StepRow};
 pub use report::table;
 pub use run::{LabOptions, Outcome, run};
 pub use stats::{Percentiles, Spread};
+pub use wire::Wire;
 pub use zhao::{
     Claim, Figures, NodeFigures, Outcome as ZhaoOutcome, Peak, Repeats, RingKind, Scenario, Shape,
 };

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::placement::Setting;
+use crate::wire::{self, Wire};
 use crate::zhao::{self, Repeats};
 
 /// The plans that are part of the program.
@@ -119,6 +120,10 @@ pub struct DomainShape {
     /// The node at whose gateway the client calls, from 1.
     #[serde(default = "first")]
     pub client: usize,
+    /// A network that the ring's datagrams go through; none: the loopback interface as it is.
+    /// Wants `multicast = "off"`.
+    #[serde(default)]
+    pub wire: Option<Wire>,
     /// What stands in the domain file's `[ring]`.
     #[serde(default)]
     pub ring: toml::Table,
@@ -291,6 +296,8 @@ impl DomainShape {
             Some("needs at least one member, and no more than nodes".to_owned())
         } else if !of_nodes.contains(&self.client) {
             Some("has no node for its client".to_owned())
+        } else if self.wire.is_some_and(|wire| wire.hop_us > wire::HOP_US_MAX || wire.mbit_s == 0) {
+            Some("has a wire that nothing comes through in time".to_owned())
         } else {
             crate::domain::refusal(self)
         }

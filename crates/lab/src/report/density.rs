@@ -17,7 +17,7 @@ const RIGHT: f64 = 10.0;
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = 34.0;
 /// Samples beyond this share do not widen the x axis.
-const SHOWN: f64 = 0.985;
+const SHOWN: f64 = 0.95;
 /// Figures on the x axis, at most.
 const TICKS_MAX: f64 = 7.0;
 /// Lines across, from 0 to the highest value.
@@ -130,7 +130,7 @@ fn axes(svg: &mut String, scale: &Scale) {
         let _ = writeln!(
             svg,
             "<path d=\"M{LEFT} {y:.1}H{:.1}\" {grid}/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{:.1}</text>",
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{:.2}</text>",
             WIDTH - RIGHT,
             LEFT - 4.0,
             y + 4.0,

@@ -24,7 +24,8 @@ pub(crate) fn page(run: &Run, outcome: &Outcome, samples: &Samples) -> String {
          CORBA Infrastructure</i>, 2002. Four nodes on one ring; an omniORB client at node 0, a \
          replica at each of the nodes 1 to 3, which come behind it on the ring; {} longs each way, \
          one call at a time, {} calls after {} others. The paper had four PCs of 1 GHz on a \
-         100 Mbit/s Ethernet; here all processes run on one machine.</p>\n\
+         100 Mbit/s Ethernet; here all processes share the cores of one machine, and the plan says \
+         what wire the ring's datagrams go through.</p>\n\
          <p><b>As in the paper</b>: the token circulates always, nothing is sealed, a reply is an \
          ordered message and waits for nothing else; semi-active replication is active with one \
          member that replies. <b>As shipped</b>: the token rests where it was used last, datagrams \

@@ -1,8 +1,7 @@
 //! What the paper says of its figures, and whether it is so here, and why: in words that are
 //! computed from the figures.
 //!
-//! What it is not: a test. Whether a claim holds here depends on the machine; that is what the
-//! report is for.
+//! What it is not: a test. Whether a claim holds depends on the machine; hence the report.
 //!
 //! Invariant: a claim is left out if the scenarios that it speaks of were not run.
 
