@@ -8,14 +8,16 @@
 #![forbid(unsafe_code)]
 
 mod links;
+mod multicast;
 mod outbox;
 mod poller;
 mod ports;
 mod ring_socket;
 mod stream;
+mod udp;
 
 pub use links::Links;
 pub use poller::{Interest, Poller, Ready};
 pub use ports::free_ports;
-pub use ring_socket::RingSocket;
+pub use ring_socket::{Fanout, Multicast, RingSocket};
 pub use stream::{ReadOutcome, Stream};

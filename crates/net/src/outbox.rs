@@ -98,6 +98,14 @@ impl Outbox {
         }
     }
 
+    /// What only `node` gets, behind what everyone gets.
+    pub(crate) fn only_for(&self, node: Destination) -> Option<Batch<'_>> {
+        let tail = self.tail.filter(|tail| tail.node == node)?;
+        let bytes = self.bytes();
+        let own = &bytes[bytes.len() - tail.bytes..];
+        Some(Batch { bytes: own, segment_bytes: own.len() })
+    }
+
     fn bytes(&self) -> &[u8] {
         if self.count == 1 { &self.single } else { &self.batch }
     }
@@ -159,6 +167,8 @@ mod tests {
         assert_eq!(outbox.for_node(node(2)).bytes.len(), 230);
         assert_eq!(&outbox.for_node(node(2)).bytes[200..], &datagram(30)[..]);
         assert_eq!(outbox.common().bytes.len(), 200);
+        assert_eq!(outbox.only_for(node(2)).map(|own| own.bytes.len()), Some(30));
+        assert_eq!(outbox.only_for(node(1)), None);
     }
 
     #[test]

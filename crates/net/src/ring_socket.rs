@@ -1,52 +1,99 @@
-//! The ring's UDP socket: datagrams to one node or to all others.
+//! The ring's UDP sockets: datagrams to one node or to all others.
 //!
 //! Invariants: a datagram that the kernel does not take is lost, as on any network; the ring
 //! repeats what matters. Nothing here waits. What was put in leaves at [`RingSocket::flush`] at
-//! the latest, in its order.
+//! the latest, in its order. What came by multicast before a datagram that came by unicast is
+//! handed out before it, so that a token does not overtake the messages that it numbers.
 
-use crate::outbox::{Batch, Outbox};
+use crate::multicast::{Prober, Reply, is_probe};
+use crate::outbox::Outbox;
+use crate::udp::{CHUNK_BYTES, CHUNKS, Udp};
 use bytes::BytesMut;
-use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use quorba_base::{NodeId, NodeSet};
 use quorba_order::Destination;
-use rustix::net::sockopt::{Ipv4PathMtuDiscovery, set_ip_mtu_discover};
-use socket2::{Domain as Family, Protocol, Socket, Type};
-use std::io::{self, IoSliceMut};
-use std::net::{SocketAddr, UdpSocket};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::time::Instant;
 
-/// Room for a burst of all nodes while this one is not scheduled.
-const BUFFER_BYTES: usize = 4 << 20;
-/// What one received buffer can hold: a datagram, or many of one sender in a row.
-const CHUNK_BYTES: usize = 1 << 16;
-/// Buffers that one system call fills.
-const CHUNKS: usize = 4;
+/// How datagrams to all nodes are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Multicast {
+    /// One by one.
+    Off,
+    /// By multicast to those nodes that it is seen to reach, one by one to the others.
+    Probed(SocketAddrV4),
+    /// By multicast only; nobody asks whether it works.
+    Always(SocketAddrV4),
+}
+
+/// How datagrams to all nodes are sent at present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fanout {
+    /// One by one, because of this.
+    Unicast(&'static str),
+    /// By multicast to this group, and one by one to nodes that it does not reach.
+    Multicast {
+        /// Address and port.
+        group: SocketAddrV4,
+        /// Nodes that it reaches.
+        reached: NodeSet,
+    },
+}
+
+struct Group {
+    address: SocketAddrV4,
+    listener: Udp,
+    /// `None`: it is used unasked.
+    prober: Option<Prober>,
+    reached: NodeSet,
+}
 
 /// See the module's text.
 pub struct RingSocket {
-    socket: UdpSocket,
-    offload: UdpSocketState,
+    udp: Udp,
+    group: Result<Group, &'static str>,
     address: SocketAddr,
-    me: usize,
+    me: NodeId,
     peers: Vec<SocketAddr>,
     outbox: Outbox,
     chunks: Vec<u8>,
+    /// Always empty between calls; kept for its room.
+    later: Vec<BytesMut>,
 }
 
 impl RingSocket {
-    /// Binds to `bind`; `peers` are the ring addresses of all nodes, this one's included.
+    /// Binds to `bind`; `peers` are the ring addresses of all nodes, this one's included; `keys`
+    /// are the domain keys, the newest last.
     ///
     /// # Errors
     /// What the system says; a retry helps if the address was in use.
-    pub fn open(bind: SocketAddr, me: NodeId, peers: Vec<SocketAddr>) -> io::Result<Self> {
-        let socket = bound(bind)?;
-        let offload = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // Few datagrams are longer than a packet of the network, and those may travel in pieces.
-        if bind.is_ipv4() {
-            set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::DONT)?;
-        }
-        let me = usize::from(me.index());
+    pub fn open<'a>(
+        bind: SocketAddr,
+        me: NodeId,
+        peers: Vec<SocketAddr>,
+        multicast: Multicast,
+        keys: impl Iterator<Item = &'a [u8; 32]>,
+    ) -> io::Result<Self> {
+        let udp = Udp::bind(bind, false)?;
+        let group = match (multicast, obstacle(bind, &peers)) {
+            (Multicast::Off, _) => Err("it is switched off"),
+            (Multicast::Probed(_), Some(why)) => Err(why),
+            (Multicast::Probed(address), None) => {
+                let prober = Prober::new(me, keys, Instant::now());
+                join(&udp, bind, address, Some(prober))
+            }
+            (Multicast::Always(address), _) => {
+                let mut group = join(&udp, bind, address, None);
+                if let Ok(group) = &mut group {
+                    group.reached = NodeSet::first(peers.len());
+                    group.reached.remove(me);
+                }
+                group
+            }
+        };
         let chunks = vec![0; CHUNKS * CHUNK_BYTES];
-        Ok(Self { socket, offload, address: bind, me, peers, outbox: Outbox::default(), chunks })
+        let (outbox, later) = (Outbox::default(), Vec::new());
+        Ok(Self { udp, group, address: bind, me, peers, outbox, chunks, later })
     }
 
     /// Where it is bound.
@@ -58,35 +105,94 @@ impl RingSocket {
     /// Every node's address, `None` for this one.
     #[must_use]
     pub fn others(&self) -> Vec<Option<SocketAddr>> {
-        let other = |(index, peer): (usize, &SocketAddr)| (index != self.me).then_some(*peer);
+        let me = usize::from(self.me.index());
+        let other = |(index, peer): (usize, &SocketAddr)| (index != me).then_some(*peer);
         self.peers.iter().enumerate().map(other).collect()
     }
 
     /// What to wait for.
+    pub fn sockets(&self) -> impl Iterator<Item = &UdpSocket> {
+        let listener = self.group.as_ref().ok().map(|group| &group.listener.socket);
+        [Some(&self.udp.socket), listener].into_iter().flatten()
+    }
+
+    /// How datagrams to all nodes are sent at present.
     #[must_use]
-    pub const fn socket(&self) -> &UdpSocket {
-        &self.socket
+    pub fn fanout(&self) -> Fanout {
+        match &self.group {
+            Err(why) => Fanout::Unicast(why),
+            Ok(group) if group.reached.is_empty() => {
+                Fanout::Unicast("no node answers what is sent by multicast")
+            }
+            Ok(group) => Fanout::Multicast { group: group.address, reached: group.reached },
+        }
+    }
+
+    /// The domain keys have changed.
+    pub fn set_keys<'a>(&mut self, keys: impl Iterator<Item = &'a [u8; 32]>) {
+        if let Ok(Group { prober: Some(prober), .. }) = &mut self.group {
+            prober.set_keys(keys);
+        }
+    }
+
+    /// When [`Self::probe`] wants to be called.
+    #[must_use]
+    pub fn probe_at(&self) -> Option<Instant> {
+        self.group.as_ref().ok()?.prober.as_ref().map(Prober::next_at)
+    }
+
+    /// Asks the network, if it is time, whether multicast reaches the other nodes.
+    pub fn probe(&mut self, now: Instant) {
+        let Ok(group) = &mut self.group else { return };
+        let Some(prober) = &mut group.prober else { return };
+        let mut nonce = [0; 16];
+        if prober.next_at() > now || getrandom::fill(&mut nonce).is_err() {
+            return;
+        }
+        let probe = prober.probe(now, nonce);
+        let _ = self.udp.socket.send_to(&probe, group.address);
+        group.reached = prober.reached();
     }
 
     /// Appends datagrams that are there to `into`. Not necessarily all: the poller says whether
     /// there are more.
     pub fn receive(&mut self, into: &mut Vec<BytesMut>) {
-        let mut metas = [RecvMeta::default(); CHUNKS];
-        let mut chunks = self.chunks.chunks_exact_mut(CHUNK_BYTES).map(IoSliceMut::new);
-        let mut buffers: [IoSliceMut<'_>; CHUNKS] =
-            std::array::from_fn(|_| chunks.next().expect("as many as there are buffers"));
-        let socket = UdpSockRef::from(&self.socket);
-        let Ok(filled) = self.offload.recv(socket, &mut buffers, &mut metas) else { return };
-        for (meta, buffer) in metas.iter().zip(&buffers).take(filled) {
-            // Of its own buffer each, for some are kept long after their neighbours are done with.
-            let datagrams = buffer[..meta.len].chunks(meta.stride.max(1));
-            into.extend(datagrams.map(BytesMut::from));
+        let Ok(group) = &mut self.group else {
+            self.udp.receive(&mut self.chunks, into);
+            return;
+        };
+        let (start, mut later) = (into.len(), std::mem::take(&mut self.later));
+        self.udp.receive(&mut self.chunks, &mut later);
+        while group.listener.receive(&mut self.chunks, into) {}
+        let by_multicast = into.len() - start;
+        into.append(&mut later);
+        self.later = later;
+        let Some(prober) = &mut group.prober else { return };
+        let mut index = 0;
+        let (udp, peers, reached) = (&self.udp, &self.peers, &mut group.reached);
+        let mut position = start;
+        while position < into.len() {
+            if !is_probe(&into[position]) {
+                (position, index) = (position + 1, index + 1);
+                continue;
+            }
+            let probe = into.remove(position);
+            match prober.handle(Instant::now(), &probe, index < by_multicast) {
+                Some(Reply::Answer(to, answer)) => {
+                    if let Some(peer) = peers.get(usize::from(to.index())) {
+                        let _ = udp.socket.send_to(&answer, peer);
+                    }
+                }
+                Some(Reply::Reached(node)) => reached.insert(node),
+                None => {}
+            }
+            index += 1;
         }
     }
 
     /// Sends, at the latest at the next [`Self::flush`].
     pub fn send(&mut self, to: Destination, datagram: BytesMut) {
-        if !self.outbox.takes(to, &datagram, self.offload.max_gso_segments()) {
+        if !self.outbox.takes(to, &datagram, self.udp.batch_max()) {
             self.flush();
         }
         self.outbox.push(to, datagram);
@@ -94,52 +200,76 @@ impl RingSocket {
 
     /// Sends all that waits.
     pub fn flush(&mut self) {
-        match self.outbox.to() {
-            None => return,
-            Some(Destination::Node(node)) => {
-                self.send_to(usize::from(node.index()), &self.outbox.common());
+        let Some(to) = self.outbox.to() else { return };
+        let others = NodeSet::first(self.peers.len()).difference(NodeSet::EMPTY.with(self.me));
+        let reached = match &self.group {
+            // For a single node, multicast is only a detour.
+            Ok(group) if to == Destination::Others && group.reached.len() > 1 => {
+                self.udp.send(group.address.into(), &self.outbox.common());
+                group.reached
             }
-            Some(Destination::Others) => {
-                for node in NodeSet::first(self.peers.len()) {
-                    let index = usize::from(node.index());
-                    if index != self.me {
-                        self.send_to(index, &self.outbox.for_node(Destination::Node(node)));
+            _ => NodeSet::EMPTY,
+        };
+        match to {
+            Destination::Node(node) => {
+                if let Some(peer) = self.peers.get(usize::from(node.index())) {
+                    self.udp.send(*peer, &self.outbox.common());
+                }
+            }
+            Destination::Others | Destination::Each => {
+                for node in others {
+                    let peer = self.peers[usize::from(node.index())];
+                    let to = Destination::Node(node);
+                    if !reached.contains(node) {
+                        self.udp.send(peer, &self.outbox.for_node(to));
+                    } else if let Some(own) = self.outbox.only_for(to) {
+                        self.udp.send(peer, &own);
                     }
                 }
             }
         }
         self.outbox.clear();
     }
+}
 
-    fn send_to(&self, index: usize, batch: &Batch<'_>) {
-        let Some(peer) = self.peers.get(index) else { return };
-        if batch.bytes.len() <= batch.segment_bytes {
-            let _ = self.socket.send_to(batch.bytes, peer);
-            return;
-        }
-        let transmit = Transmit {
-            destination: *peer,
-            ecn: None,
-            contents: batch.bytes,
-            segment_size: Some(batch.segment_bytes),
-            src_ip: None,
-        };
-        let sent = self.offload.try_send(UdpSockRef::from(&self.socket), &transmit);
-        if sent.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
-            // This interface takes no batches.
-            for datagram in batch.bytes.chunks(batch.segment_bytes) {
-                let _ = self.socket.send_to(datagram, peer);
-            }
-        }
+/// Why multicast cannot be used among these addresses.
+fn obstacle(bind: SocketAddr, peers: &[SocketAddr]) -> Option<&'static str> {
+    let hosts: std::collections::BTreeSet<IpAddr> = peers.iter().map(SocketAddr::ip).collect();
+    if peers.len() < 3 {
+        Some("there are fewer than three nodes")
+    } else if !bind.is_ipv4() || peers.iter().any(|peer| !peer.is_ipv4()) {
+        Some("the ring's addresses are not all of IPv4")
+    } else if hosts.len() < peers.len() {
+        Some("nodes share an address")
+    } else if peers.iter().any(|peer| peer.ip().is_loopback()) {
+        Some("nodes are on the loopback interface")
+    } else {
+        None
     }
 }
 
-fn bound(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = Socket::new(Family::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_nonblocking(true)?;
-    // The kernel gives what its limits allow; less only means more repetitions under load.
-    let _ = socket.set_recv_buffer_size(BUFFER_BYTES);
-    let _ = socket.set_send_buffer_size(BUFFER_BYTES);
-    socket.bind(&address.into())?;
-    Ok(socket.into())
+/// Listens to the group, and lets `udp` send to it.
+fn join(
+    udp: &Udp,
+    bind: SocketAddr,
+    address: SocketAddrV4,
+    prober: Option<Prober>,
+) -> Result<Group, &'static str> {
+    let interface = match bind.ip() {
+        IpAddr::V4(interface) => interface,
+        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+    };
+    let prepare = || -> io::Result<Udp> {
+        let listener = Udp::bind(address.into(), true)?;
+        listener.socket.join_multicast_v4(address.ip(), &interface)?;
+        let sender = socket2::SockRef::from(&udp.socket);
+        sender.set_multicast_if_v4(&interface)?;
+        sender.set_multicast_loop_v4(false)?;
+        sender.set_multicast_ttl_v4(1)?;
+        Ok(listener)
+    };
+    match prepare() {
+        Ok(listener) => Ok(Group { address, listener, prober, reached: NodeSet::EMPTY }),
+        Err(_) => Err("the system refuses to join the multicast group"),
+    }
 }

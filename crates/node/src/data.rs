@@ -353,7 +353,12 @@ impl DataPlane {
                         .map(|supervisor| supervisor.as_ref().map(Supervisor::status))
                         .collect();
                     let uptime = self.started.elapsed();
-                    let status = self.reporter.status(&self.engine.snapshot(), servers, uptime);
+                    let status = self.reporter.status(
+                        &self.engine.snapshot(),
+                        &self.transport.fanout(),
+                        servers,
+                        uptime,
+                    );
                     question.answer(status);
                 }
             }
@@ -382,10 +387,12 @@ impl DataPlane {
         let now = self.now();
         let file = self.reporter.key_file();
         let set = match quorba_config::DomainKey::read_file(file) {
-            Ok(keys) => self
-                .engine
-                .set_domain_keys(now, settings::domain_keys(&keys))
-                .map_err(|error| error.to_string()),
+            Ok(keys) => {
+                self.transport.set_keys(keys.iter().map(quorba_config::DomainKey::as_bytes));
+                self.engine
+                    .set_domain_keys(now, settings::domain_keys(&keys))
+                    .map_err(|error| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         let file = file.display();

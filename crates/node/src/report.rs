@@ -12,6 +12,7 @@ use quorba_engine::order::{Protection, Snapshot, StateName};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{GroupId, GroupSnapshot, MemberState, PrimaryStatus};
 use quorba_engine::{GatewayCounters, NodeSnapshot};
+use quorba_net::Fanout;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -70,6 +71,7 @@ impl Reporter {
     pub(crate) fn status(
         &self,
         snapshot: &NodeSnapshot,
+        fanout: &Fanout,
         servers: Vec<Option<ServerStatus>>,
         uptime: Duration,
     ) -> Status {
@@ -93,7 +95,7 @@ impl Reporter {
             node: self.node_name().into(),
             pid: std::process::id(),
             uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
-            ring: self.ring(&snapshot.order, snapshot.primary),
+            ring: self.ring(&snapshot.order, fanout, snapshot.primary),
             nodes: self.nodes(&snapshot.order, snapshot.primary),
             groups,
             cpu_ms,
@@ -102,7 +104,17 @@ impl Reporter {
         }
     }
 
-    fn ring(&self, order: &Snapshot, primary: PrimaryStatus) -> RingStatus {
+    fn fanout(&self, fanout: &Fanout) -> String {
+        match fanout {
+            Fanout::Unicast(why) => format!("unicast: {why}"),
+            Fanout::Multicast { group, reached } => {
+                let names = self.names(*reached).join(", ");
+                format!("multicast {group}, which reaches {names}")
+            }
+        }
+    }
+
+    fn ring(&self, order: &Snapshot, fanout: &Fanout, primary: PrimaryStatus) -> RingStatus {
         let state = match order.state {
             StateName::Gather => "gather",
             StateName::Commit => "commit",
@@ -124,6 +136,7 @@ impl Reporter {
             view_changes: order.counters.rings,
             encrypt: order.protection == Protection::Sealed,
             sealing_key: order.sealing_key.map(|key| key.to_string()),
+            fanout: self.fanout(fanout),
             engine: self.domain.ring.engine.as_str().into(),
         }
     }

@@ -65,6 +65,10 @@ pub struct RingStatus {
     pub encrypt: bool,
     /// Id of the domain key that this node seals with; nothing if nothing is protected.
     pub sealing_key: Option<String>,
+    /// How messages to all nodes are sent: by multicast, and whom it reaches, or one by one, and
+    /// why.
+    #[serde(default)]
+    pub fanout: String,
     /// The ordering engine, such as `totem`.
     pub engine: String,
 }

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use quorba_base::NodeId;
 use quorba_config::{Domain, Engine};
 use quorba_engine::order::{Destination, Output as Ordered, Ticket};
-use quorba_net::{Interest, Links, Poller, Ready, RingSocket};
+use quorba_net::{Fanout, Interest, Links, Poller, Ready, RingSocket};
 use std::time::Instant as Clock;
 
 /// What [`Transport::open`] registers with the poller.
@@ -40,7 +40,9 @@ impl Transport {
             Engine::Totem => {
                 let socket = ring::open(domain, me)?;
                 let read = Interest::READ;
-                poller.add(socket.socket(), tokens.order, read).map_err(NodeError::Resources)?;
+                for socket in socket.sockets() {
+                    poller.add(socket, tokens.order, read).map_err(NodeError::Resources)?;
+                }
                 let links = ring::open_links(&socket, tokens.links, poller)?;
                 Ok(Self::Ring { socket, links })
             }
@@ -94,7 +96,9 @@ impl Transport {
     /// When [`Self::retry`] is wanted.
     pub(crate) fn retry_at(&self) -> Option<Clock> {
         match self {
-            Self::Ring { links, .. } => links.retry_at(),
+            Self::Ring { socket, links } => {
+                [socket.probe_at(), links.retry_at()].into_iter().flatten().min()
+            }
             Self::Corosync(corosync) => corosync.retry_at(),
         }
     }
@@ -102,10 +106,32 @@ impl Transport {
     /// Tries again what did not work.
     pub(crate) fn retry(&mut self, poller: &Poller) -> Result<(), NodeError> {
         match self {
-            Self::Ring { links, .. } => links.retry(poller),
+            Self::Ring { socket, links } => {
+                let now = Clock::now();
+                socket.probe(now);
+                if links.retry_at().is_some_and(|at| at <= now) {
+                    links.retry(poller);
+                }
+            }
             Self::Corosync(corosync) => corosync.offer()?,
         }
         Ok(())
+    }
+
+    /// The domain keys have changed.
+    pub(crate) fn set_keys<'a>(&mut self, keys: impl Iterator<Item = &'a [u8; 32]>) {
+        match self {
+            Self::Ring { socket, .. } => socket.set_keys(keys),
+            Self::Corosync(_) => {}
+        }
+    }
+
+    /// How messages to all nodes are sent.
+    pub(crate) fn fanout(&self) -> Fanout {
+        match self {
+            Self::Ring { socket, .. } => socket.fanout(),
+            Self::Corosync(_) => Fanout::Unicast("the cluster sends by its own means"),
+        }
     }
 
     /// One of the links has news; the node whose process has ended, if so.

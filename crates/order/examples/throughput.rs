@@ -63,7 +63,7 @@ impl Bench {
                         Destination::Node(node) => {
                             self.inboxes[usize::from(node.index())].push_back(datagram);
                         }
-                        Destination::Others => {
+                        Destination::Others | Destination::Each => {
                             for other in (0..NODES).filter(|other| *other != index) {
                                 self.inboxes[other].push_back(datagram.clone());
                             }

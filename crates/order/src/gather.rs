@@ -326,7 +326,7 @@ impl Gather {
             ring_seq: core.ring_seq,
             dead: self.attempt.dead.clone(),
         };
-        core.transmit(Destination::Others, &Packet::Join(join));
+        core.transmit(Destination::Each, &Packet::Join(join));
         self.joined_at = Some(core.now);
         self.join_at = core.now + core.patient(core.config.timing.join_interval);
     }

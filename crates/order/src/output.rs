@@ -51,6 +51,9 @@ pub enum Destination {
     Node(NodeId),
     /// Every node of the domain but this one, by multicast or one by one.
     Others,
+    /// Every node of the domain but this one, one by one: what was missed once, or must not
+    /// depend on what a network does with multicast.
+    Each,
 }
 
 /// A message in its place.

@@ -154,18 +154,22 @@ impl Client {
         Notice::decode(frame).map(Some).map_err(io::Error::other)
     }
 
-    /// Flushes, then waits until there is a notice, at most `timeout`; whether there is one.
+    /// Waits until there is a notice, at most `timeout`; whether there is one. Writes meanwhile
+    /// what was gathered, as far as the daemon takes it.
     ///
     /// # Errors
     /// The daemon is gone, or speaks another language.
     pub fn await_notice(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        self.flush()?;
         loop {
+            let wanted = match self.push()? {
+                true => PollFlags::IN,
+                false => PollFlags::IN | PollFlags::OUT,
+            };
             let unread = &self.buffer[self.unread.clone()];
             if frame_bytes(unread).map_err(io::Error::other)?.is_some() {
                 return Ok(true);
             }
-            if !self.read()? && self.wait(PollFlags::IN, timeout)?.is_empty() {
+            if !self.read()? && self.wait(wanted, timeout)?.is_empty() {
                 return Ok(false);
             }
         }

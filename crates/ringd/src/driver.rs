@@ -7,11 +7,12 @@
 
 use bytes::{Bytes, BytesMut};
 use quorba_base::{Instant, NodeId};
-use quorba_net::{Interest, Links, Poller, Ready, RingSocket};
+use quorba_config::DomainKey;
+use quorba_net::{Fanout, Interest, Links, Multicast, Poller, Ready, RingSocket};
 use quorba_node::boot::BootFile;
 use quorba_order::{
-    Boot, Config, Delivery, DomainKey, Full, Guarantee, InvalidKeys, Output, RefusedReason, Ring,
-    Snapshot, Ticket, View,
+    Boot, Config, Delivery, DomainKey as RingKey, Full, Guarantee, InvalidKeys, Output,
+    RefusedReason, Ring, Snapshot, Ticket, View,
 };
 use rustix::fd::AsFd;
 use std::collections::VecDeque;
@@ -83,22 +84,27 @@ impl Driver {
     /// [`DriverError`]; a retry helps if an address was in use.
     pub fn open(
         config: Config,
-        keys: Vec<DomainKey>,
+        keys: &[DomainKey],
         state: &Path,
         peers: Vec<SocketAddr>,
+        multicast: Multicast,
     ) -> Result<Self, DriverError> {
         let me = config.me;
         let address = peers[usize::from(me.index())];
         let boot = BootFile::begin(state)?;
         let poller = Poller::new()?;
+        let raw = keys.iter().map(DomainKey::as_bytes);
         let failed = |source| DriverError::Socket(address, source);
-        let socket = RingSocket::open(address, me, peers).map_err(failed)?;
-        poller.add(socket.socket(), RING, Interest::READ)?;
+        let socket = RingSocket::open(address, me, peers, multicast, raw).map_err(failed)?;
+        for socket in socket.sockets() {
+            poller.add(socket, RING, Interest::READ)?;
+        }
         let links = Links::open(address, socket.others(), LINKS, &poller).map_err(failed)?;
         let mut salt = [0; 16];
         getrandom::fill(&mut salt).map_err(|error| io::Error::other(error.to_string()))?;
         let life = Boot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() };
         let mut ring = Ring::new(config, life, Instant::ZERO);
+        let keys = keys.iter().map(|key| RingKey::new(*key.as_bytes())).collect();
         ring.set_domain_keys(Instant::ZERO, keys)?;
         // Only this thread; not allowed to everybody, and then things are as they are.
         let _ = rustix::process::setpriority_process(None, NICE);
@@ -203,7 +209,8 @@ impl Driver {
         let now = self.now();
         let ring = self.ring.poll_timeout().map(|(at, _)| at.since(now));
         let links = self.links.retry_at().map(|at| at.saturating_duration_since(Clock::now()));
-        let mut wait = [ring, links, timeout].into_iter().flatten().min();
+        let probe = self.socket.probe_at().map(|at| at.saturating_duration_since(Clock::now()));
+        let mut wait = [ring, links, probe, timeout].into_iter().flatten().min();
         if !self.events.is_empty() {
             wait = Some(Duration::ZERO);
         }
@@ -231,6 +238,7 @@ impl Driver {
             self.ring.handle_timeout(now);
             self.pump()?;
         }
+        self.socket.probe(Clock::now());
         if self.links.retry_at().is_some_and(|at| at <= Clock::now()) {
             self.links.retry(&self.poller);
         }
@@ -254,6 +262,12 @@ impl Driver {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         self.ring.snapshot()
+    }
+
+    /// How datagrams to all nodes are sent at present.
+    #[must_use]
+    pub fn fanout(&self) -> Fanout {
+        self.socket.fanout()
     }
 
     /// Says farewell to the others, so that they need not wait for this node's silence.

@@ -6,11 +6,13 @@ mod participant;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quorba_base::{NODES_MAX, NodeId, NodeSet};
-use quorba_order::{Config, DomainKey, Timing};
+use quorba_config::DomainKey;
+use quorba_net::Multicast;
+use quorba_order::{Config, Timing};
 use quorba_ringd::daemon::Daemon;
 use quorba_ringd::driver::Driver;
 use serde_json::json;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -85,6 +87,12 @@ struct RingArguments {
     /// When the token is passed on
     #[arg(long, value_enum, default_value_t = Kind::Original)]
     ring: Kind,
+    /// How datagrams to all nodes are sent
+    #[arg(long, value_enum, default_value_t = Transport::Auto)]
+    transport: Transport,
+    /// The multicast group
+    #[arg(long, default_value = "239.192.81.82:5511")]
+    group: SocketAddrV4,
     /// The longest datagram, in bytes
     #[arg(long, default_value_t = 1400)]
     datagram_bytes: usize,
@@ -97,6 +105,16 @@ struct RingArguments {
 enum Switch {
     On,
     Off,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Transport {
+    /// By multicast where probes show that it works
+    Auto,
+    /// By multicast only
+    Multicast,
+    /// One by one
+    Unicast,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -116,25 +134,29 @@ impl RingArguments {
         if self.peers.len() != nodes {
             return Err(format!("--peers has {} addresses for {nodes} nodes", self.peers.len()));
         }
-        let keys: Vec<DomainKey> = match (&self.key, self.encryption) {
-            (Some(path), Switch::On) => quorba_config::DomainKey::read_file(path)
-                .map_err(|e| format!("{}: {e}", path.display()))?
-                .iter()
-                .map(|key| DomainKey::new(*key.as_bytes()))
-                .collect(),
-            _ => vec![DomainKey::new([0; 32])],
+        let keys = match (&self.key, self.encryption) {
+            (Some(path), Switch::On) => {
+                DomainKey::read_file(path).map_err(|e| format!("{}: {e}", path.display()))?
+            }
+            _ => vec![DomainKey::from_bytes([0; 32])],
         };
         let config = Config {
             me,
             nodes: NodeSet::first(nodes),
-            domain_key: keys[0].clone(),
+            domain_key: (*keys[0].as_bytes()).into(),
             domain_digest: u64::from(self.nodes),
             datagram_bytes_max: self.datagram_bytes,
             encrypt: self.encryption == Switch::On,
             accelerated: self.ring == Kind::Accelerated,
             timing: Timing::default(),
         };
-        Driver::open(config, keys, &self.dir, self.peers.clone()).map_err(|error| error.to_string())
+        let multicast = match self.transport {
+            Transport::Auto => Multicast::Probed(self.group),
+            Transport::Multicast => Multicast::Always(self.group),
+            Transport::Unicast => Multicast::Off,
+        };
+        Driver::open(config, &keys, &self.dir, self.peers.clone(), multicast)
+            .map_err(|error| error.to_string())
     }
 }
 

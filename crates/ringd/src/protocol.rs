@@ -13,11 +13,13 @@
 //! | welcome | 16 | process |
 //! | joining | 17 | group `u32`, name |
 //! | refused | 18 | kind of what was refused `u8`, group `u32` (0 for a join), text |
-//! | view | 19 | transitional `u8`, group `u32`, ring number `u64`, representative `u8`, change `u64`, … |
+//! | view | 19 | transitional `u8`, group `u32`, view and members: see below |
 //! | message | 20 | group `u32`, process, message |
 //!
-//! A view goes on with the counts of members, joined and left (`u32` each), and these: members as
-//! processes, the others as process and reason `u8`. A process: node `u8`, incarnation `u64`, number `u32`. A group's number is the daemon's.
+//! A process: node `u8`, incarnation `u64`, number `u32`. A group's number is the daemon's. A view
+//! goes on with its name (ring number `u64`, representative `u8`, change `u64`), the counts of
+//! members, joined and left (`u32` each), and these: members as processes, the others as process
+//! and reason `u8`.
 //!
 //! What it is not: authentication; who may open the socket may use the ring.
 //!

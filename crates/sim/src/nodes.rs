@@ -286,7 +286,7 @@ impl World {
             Destination::Node(node) => {
                 (usize::from(node.index())..=usize::from(node.index()), true)
             }
-            Destination::Others => (0..=self.plan.nodes - 1, false),
+            Destination::Others | Destination::Each => (0..=self.plan.nodes - 1, false),
         };
         let leaving = Leaving { alone, last };
         for to in targets.filter(|to| *to != from) {

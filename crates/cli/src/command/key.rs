@@ -40,8 +40,9 @@ enum Action {
     },
     /// Take all keys but the newest out of FILE
     ///
-    /// Only when `quorba status` shows no warning about the key any more: a node that seals with an
-    /// old key, or comes back with one, is locked out. Then copy the file and send SIGHUP as before.
+    /// Only when `quorba status` shows no warning about the key any more: a node that seals with
+    /// an old key, or comes back with one, is locked out. Then copy the file and send SIGHUP as
+    /// before.
     #[command(verbatim_doc_comment)]
     Prune {
         /// The domain's key file

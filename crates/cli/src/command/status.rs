@@ -166,13 +166,14 @@ fn domain_text(answers: &[Answer], best: &NodeSaid, judgement: &Judgement) -> St
     let token = ring.rotation_us.map_or("-".to_owned(), span_us);
     let protected = if ring.encrypt { "encrypted" } else { "authenticated" };
     let mut text = format!(
-        "DOMAIN {}   view {} ({} of {})   {state}   {} {}   token {token}   {protected}\n",
+        "DOMAIN {}   view {} ({} of {})   {state}   {} {}   token {token}   {protected}   {}\n",
         best.domain,
         ring.view_seq,
         ring.members.len(),
         best.nodes.len(),
         ring.engine,
         ring.state,
+        ring.fanout.split([' ', ':']).next().unwrap_or_default(),
     );
     text.push_str(&node_table(answers, best));
     if !best.groups.is_empty() {

@@ -180,7 +180,7 @@ impl Stage {
             Output::Datagram { to: Destination::Node(node), datagram } => {
                 self.datagrams.push_back((index, usize::from(node.index()), datagram.freeze()));
             }
-            Output::Datagram { to: Destination::Others, datagram } => {
+            Output::Datagram { to: Destination::Others | Destination::Each, datagram } => {
                 let datagram = datagram.freeze();
                 for to in (0..self.nodes.len()).filter(|to| *to != index) {
                     self.datagrams.push_back((index, to, datagram.clone()));

@@ -28,7 +28,7 @@ impl Circuit {
         let at = *self.request_at.get_or_insert(due);
         if at <= core.now {
             let request = crate::wire::TokenRequest { ring: self.ring };
-            core.transmit(Destination::Others, &Packet::Request(request));
+            core.transmit(Destination::Each, &Packet::Request(request));
             core.counters.token_requests += 1;
             self.request_at = Some(core.now + core.patient(self.request_pause));
             self.request_pause = (self.request_pause * 2).min(core.config.timing.rest_max);

@@ -78,7 +78,7 @@ impl Circuit {
                     && let Some(held) = self.log.packet(seq)
                 {
                     let data = self.data(seq, held.clone(), true);
-                    core.transmit(Destination::Others, &Packet::Data(data));
+                    core.transmit(Destination::Each, &Packet::Data(data));
                     append(&mut self.served, seq);
                     served += 1;
                 } else {

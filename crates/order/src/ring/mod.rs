@@ -168,7 +168,7 @@ impl Ring {
             dead: alloc::vec![Dead { node: me, incarnation, cause }],
         });
         for _ in 0..FAREWELLS {
-            self.core.transmit(Destination::Others, &farewell);
+            self.core.transmit(Destination::Each, &farewell);
         }
     }
 

@@ -382,7 +382,9 @@ impl Net {
         self.trace.push((self.now, from, to, datagram.len()));
         let targets: Vec<usize> = match to {
             Destination::Node(node) => vec![usize::from(node.index())],
-            Destination::Others => (0..self.count).filter(|other| *other != from).collect(),
+            Destination::Others | Destination::Each => {
+                (0..self.count).filter(|other| *other != from).collect()
+            }
         };
         for to in targets {
             self.transmitted += 1;

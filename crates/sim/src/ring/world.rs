@@ -393,7 +393,7 @@ impl RingWorld {
             Destination::Node(node) => {
                 (usize::from(node.index())..usize::from(node.index()) + 1, true)
             }
-            Destination::Others => (0..self.plan.nodes, false),
+            Destination::Others | Destination::Each => (0..self.plan.nodes, false),
         };
         for to in targets.filter(|to| *to != from) {
             self.network.send(
