@@ -1,11 +1,11 @@
 //! Real daemons on the loopback interface, and programs that use them.
 
 use quorba_groups::{GroupName, GroupNumber, ProcessId};
+use quorba_net::free_ports;
 use quorba_order::{Guarantee, ViewKind};
 use quorba_ringd::client::Client;
 use quorba_ringd::protocol::{Notice, ViewNotice, WishKind};
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,8 +21,11 @@ struct Fleet {
 impl Fleet {
     fn start(name: &str, nodes: usize) -> Self {
         let dir = std::env::temp_dir().join(format!("ringd-{}-{name}", std::process::id()));
-        let peers: Vec<String> =
-            free_ports(nodes).iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let peers: Vec<String> = free_ports(nodes)
+            .expect("ports")
+            .iter()
+            .map(|port| format!("127.0.0.1:{port}"))
+            .collect();
         let daemons = (1..=nodes)
             .map(|node| {
                 let own = dir.join(node.to_string());
@@ -71,19 +74,6 @@ impl Drop for Fleet {
 
 fn socket(dir: &Path, node: usize) -> PathBuf {
     dir.join(node.to_string()).join("ring.sock")
-}
-
-/// Ports that are free for datagrams and for links.
-fn free_ports(count: usize) -> Vec<u16> {
-    let mut held = Vec::new();
-    while held.len() < count {
-        let udp = UdpSocket::bind("127.0.0.1:0").expect("a port");
-        let port = udp.local_addr().expect("bound").port();
-        if let Ok(tcp) = TcpListener::bind(("127.0.0.1", port)) {
-            held.push((udp, tcp, port));
-        }
-    }
-    held.iter().map(|(_, _, port)| *port).collect()
 }
 
 fn name(text: &str) -> GroupName {
