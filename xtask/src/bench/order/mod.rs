@@ -96,8 +96,9 @@ impl Options {
         let wanted = |parts: &[String], name: &str| {
             parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()))
         };
-        let peers: Vec<Peer> =
-            Peer::ALL.iter().copied().filter(|peer| wanted(&self.only, peer.name)).collect();
+        let is_peer =
+            |peer: &Peer| wanted(&self.only, peer.name) && (!self.smoke || peer.is_in_smoke());
+        let peers: Vec<Peer> = Peer::ALL.iter().copied().filter(is_peer).collect();
         let is_wanted = |experiment: &Experiment| {
             wanted(&self.experiments, &experiment.name())
                 && (!self.smoke || experiment.is_in_smoke())
@@ -174,12 +175,16 @@ fn try_run(options: &Options) -> Result<record::Run, String> {
         None => Err("not asked for".into()),
     };
     let tools = Tools { ringd };
-    let mut skipped = Vec::new();
+    let (mut skipped, mut failed) = (Vec::new(), Vec::new());
     plan.peers.retain(|peer| match peer.build(&tools) {
         Outcome::Present | Outcome::Done => true,
-        Outcome::Skipped(reason) | Outcome::Failed(reason) => {
+        Outcome::Skipped(reason) => {
             eprintln!("skipped: {}: {reason}", peer.name);
             skipped.push(format!("{}: {reason}", peer.name));
+            false
+        }
+        Outcome::Failed(reason) => {
+            failed.push(format!("{}: {reason}", peer.name));
             false
         }
     });
@@ -189,6 +194,7 @@ fn try_run(options: &Options) -> Result<record::Run, String> {
     eprintln!("writing to {}", folder.path.display());
     let found = run::rounds(&plan, &tools, &mut folder)?;
     skipped.extend(found.skipped);
+    failed.extend(found.failed);
     let run = record::Run {
         began,
         environment,
@@ -196,7 +202,7 @@ fn try_run(options: &Options) -> Result<record::Run, String> {
         rounds: plan.rounds,
         peers: plan.peers.iter().map(|peer| (peer.name, peer.text)).collect(),
         skipped,
-        failed: found.failed,
+        failed,
         rows: record::rows(&found.records),
     };
     folder.write("run.json", &json(&run))?;

@@ -69,7 +69,6 @@ impl Peer {
         quorba::LIBRARY,
         quorba::LIBRARY_CLEAR,
         quorba::LIBRARY_PLAIN,
-        quorba::LIBRARY_UNICAST,
         jgroups::UDP,
         jgroups::TCP,
     ];
@@ -81,7 +80,7 @@ impl Peer {
             Kind::Jgroups(_) => jgroups::PROJECT.build(),
             Kind::Quorba(_) => match &tools.ringd {
                 Ok(_) => Outcome::Present,
-                Err(reason) => Outcome::Skipped(reason.clone()),
+                Err(reason) => Outcome::Failed(reason.clone()),
             },
         }
     }
@@ -118,6 +117,18 @@ impl Peer {
         command.arg("--node").arg(node.to_string()).arg("--nodes").arg(site.nodes.to_string());
         command.arg("--dir").arg(site.node_folder(node));
         command
+    }
+
+    /// One of each kind, for a look at the order alone.
+    pub(super) fn is_in_smoke(self) -> bool {
+        let some = [
+            quorba::DAEMON,
+            quorba::LIBRARY,
+            quorba::LIBRARY_CLEAR,
+            corosync::KNET_CRYPTO,
+            jgroups::TCP,
+        ];
+        some.contains(&self)
     }
 
     /// A virtual machine compiles what it has seen often.

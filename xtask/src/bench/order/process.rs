@@ -2,9 +2,9 @@
 //!
 //! Invariant: dropped, the process is gone; whatever it said on stderr is in its log.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -16,6 +16,7 @@ use super::task::Said;
 
 pub(super) struct Process {
     name: String,
+    log: PathBuf,
     child: Child,
     stdin: ChildStdin,
     said: Receiver<Said>,
@@ -40,7 +41,7 @@ impl Process {
                 }
             }
         });
-        Ok(Self { name, child, stdin, said })
+        Ok(Self { name, log: log.to_owned(), child, stdin, said })
     }
 
     pub(super) fn id(&self) -> u32 {
@@ -73,7 +74,9 @@ impl Process {
                     return Err(format!("{name} is not {what} in time"));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(format!("{name} ended before it was {what}"));
+                    let log = fs::read_to_string(&self.log).unwrap_or_default();
+                    let last = log.lines().last().unwrap_or("it said nothing");
+                    return Err(format!("{name} ended before it was {what}: {last}"));
                 }
             }
         }

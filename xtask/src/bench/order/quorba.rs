@@ -2,7 +2,9 @@
 //! participant as its client.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::File;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -20,22 +22,19 @@ pub(super) struct Setup {
     is_library: bool,
     is_encrypted: bool,
     is_accelerated: bool,
-    is_multicast: bool,
 }
 
 const fn peer(name: &'static str, text: &'static str, setup: Setup) -> Peer {
     Peer { name, text, kind: Kind::Quorba(setup) }
 }
 
-const IN_DAEMON: Setup =
-    Setup { is_library: false, is_encrypted: true, is_accelerated: true, is_multicast: true };
+const IN_DAEMON: Setup = Setup { is_library: false, is_encrypted: true, is_accelerated: true };
 const IN_PROCESS: Setup = Setup { is_library: true, ..IN_DAEMON };
 
-pub(super) const DAEMON: Peer =
-    peer("quorba-daemon", "client of the daemon, UDP multicast, encrypted", IN_DAEMON);
+pub(super) const DAEMON: Peer = peer("quorba-daemon", "client of the daemon, encrypted", IN_DAEMON);
 pub(super) const DAEMON_CLEAR: Peer = peer(
     "quorba-daemon-clear",
-    "client of the daemon, UDP multicast, clear",
+    "client of the daemon, clear",
     Setup { is_encrypted: false, ..IN_DAEMON },
 );
 pub(super) const DAEMON_PLAIN: Peer = peer(
@@ -43,32 +42,26 @@ pub(super) const DAEMON_PLAIN: Peer = peer(
     "as quorba-daemon, the ring not accelerated",
     Setup { is_accelerated: false, ..IN_DAEMON },
 );
-pub(super) const LIBRARY: Peer =
-    peer("quorba-library", "in process, UDP multicast, encrypted", IN_PROCESS);
-pub(super) const LIBRARY_CLEAR: Peer = peer(
-    "quorba-library-clear",
-    "in process, UDP multicast, clear",
-    Setup { is_encrypted: false, ..IN_PROCESS },
-);
+pub(super) const LIBRARY: Peer = peer("quorba-library", "in process, encrypted", IN_PROCESS);
+pub(super) const LIBRARY_CLEAR: Peer =
+    peer("quorba-library-clear", "in process, clear", Setup { is_encrypted: false, ..IN_PROCESS });
 pub(super) const LIBRARY_PLAIN: Peer = peer(
     "quorba-library-plain",
     "as quorba-library, the ring not accelerated",
     Setup { is_accelerated: false, ..IN_PROCESS },
 );
-pub(super) const LIBRARY_UNICAST: Peer = peer(
-    "quorba-library-unicast",
-    "as quorba-library, unicast to each node",
-    Setup { is_multicast: false, ..IN_PROCESS },
-);
 
 impl Setup {
     pub(super) fn prepare(self, site: &Site<'_>) -> Result<(), String> {
         let path = key_file(site);
+        // A key that is no secret, in a file that is treated like one.
         let key = (0..32_u8).fold(String::new(), |mut key, octet| {
-            let _ = write!(key, "{:02x}", octet.wrapping_mul(37) ^ 0x5a);
+            let _written = write!(key, "{:02x}", octet.wrapping_mul(37) ^ 0x5a);
             key
         });
-        fs::write(&path, key).map_err(|error| format!("{}: {error}", path.display()))
+        let file = File::options().create(true).write(true).truncate(true).mode(0o600).open(&path);
+        file.and_then(|mut file| writeln!(file, "{key}"))
+            .map_err(|error| format!("{}: {error}", path.display()))
     }
 
     pub(super) fn daemon(self, site: &Site<'_>, node: usize) -> Option<Command> {
@@ -101,7 +94,6 @@ impl Setup {
             command.args(["--encryption", "off"]);
         }
         command.args(["--ring", if self.is_accelerated { "accelerated" } else { "original" }]);
-        command.args(["--transport", if self.is_multicast { "multicast" } else { "unicast" }]);
     }
 }
 

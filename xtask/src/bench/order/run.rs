@@ -70,6 +70,19 @@ impl Turn<'_> {
         let mut cluster = None;
         let suits = |experiment: &&Experiment| experiment.suits(self.peer);
         for experiment in self.plan.experiments.iter().filter(suits) {
+            if !experiment.is_failure() && cluster.is_none() {
+                match self.start(folder, &experiment.name()) {
+                    Ok(started) => cluster = Some(started),
+                    // What does not start for one experiment does not start for the next.
+                    Err(reason) => {
+                        let Self { nodes, round, peer, .. } = self;
+                        let line = format!("{nodes} nodes, round {round}, {}: {reason}", peer.name);
+                        eprintln!("FAILED: {line}");
+                        findings.failed.push(line);
+                        return Ok(());
+                    }
+                }
+            }
             let (result, samples_ns) = match self.measure(*experiment, &mut cluster, folder) {
                 Ok(Ok(Outcome { figures, samples_ns })) => (Found::Figures(figures), samples_ns),
                 Ok(Err(reason)) => (Found::Unsupported(reason), Vec::new()),
@@ -96,7 +109,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Measures on the cluster of this turn, and starts one if there is none.
+    /// Measures on the cluster of this turn, or on one that is there to lose a node.
     fn measure(
         &self,
         experiment: Experiment,
@@ -108,10 +121,7 @@ impl Turn<'_> {
             let (_place, fresh) = self.start(folder, &experiment.name())?;
             return experiment.run_failure(fresh).map(Ok);
         }
-        let (_, running) = match cluster {
-            Some(running) => running,
-            None => cluster.insert(self.start(folder, &experiment.name())?),
-        };
+        let (_, running) = cluster.as_mut().expect("a cluster was started");
         experiment.run(running, &self.plan.amounts)
     }
 
