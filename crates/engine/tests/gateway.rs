@@ -25,6 +25,20 @@ fn a_reply_waits_until_a_majority_holds_the_request() {
 }
 
 #[test]
+fn of_several_ordered_replies_the_client_gets_one() {
+    let mut s = Stage::serving_ordered(3);
+    for id in [6, 7] {
+        s.call(id);
+        s.pass_until(|stage| !stage.got[0].is_empty());
+        s.pass(Duration::from_millis(100));
+        assert_eq!(s.client_got(), [Got::Results(id)]);
+    }
+    assert_eq!(s.executed, [2, 2, 2]);
+    assert!(s.got[1].is_empty() && s.got[2].is_empty());
+    assert_eq!(s.nodes[0].snapshot().gateway.groups[0].pending, 0, "nothing is left behind");
+}
+
+#[test]
 fn a_request_that_only_a_cut_off_node_holds_is_never_acknowledged() {
     let mut s = Stage::serving(3);
     s.cut = Some(0);

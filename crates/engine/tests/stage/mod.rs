@@ -56,8 +56,13 @@ fn id(index: usize) -> NodeId {
 
 impl Stage {
     pub fn new(count: usize, limits: GatewayLimits) -> Self {
+        Self::planned(count, limits, ReplyPath::Direct)
+    }
+
+    fn planned(count: usize, limits: GatewayLimits, reply: ReplyPath) -> Self {
         let now = Instant::ZERO;
-        let nodes = (0..count).map(|index| Node::new(config(index, count, limits), now)).collect();
+        let node = |index| Node::new(config(index, count, limits, reply), now);
+        let nodes = (0..count).map(node).collect();
         let mut stage = Self {
             nodes,
             now,
@@ -78,7 +83,17 @@ impl Stage {
     }
 
     pub fn serving_with(count: usize, limits: GatewayLimits) -> Self {
-        let mut stage = Self::new(count, limits);
+        Self::new(count, limits).with_servers()
+    }
+
+    /// The same with members that all reply, through the order.
+    pub fn serving_ordered(count: usize) -> Self {
+        Self::planned(count, GatewayLimits::default(), ReplyPath::Ordered).with_servers()
+    }
+
+    fn with_servers(mut self) -> Self {
+        let count = self.nodes.len();
+        let stage = &mut self;
         stage.pass_until(|stage| {
             stage.nodes.iter().all(|n| n.snapshot().primary == PrimaryStatus::Primary)
         });
@@ -88,7 +103,7 @@ impl Stage {
         stage.settle();
         stage.pass_until(|stage| stage.nodes.iter().all(|n| n.snapshot().groups[0].opened));
         stage.connect();
-        stage
+        self
     }
 
     pub fn connect(&mut self) {
@@ -208,13 +223,13 @@ impl Stage {
     }
 }
 
-fn config(index: usize, count: usize, limits: GatewayLimits) -> NodeConfig {
+fn config(index: usize, count: usize, limits: GatewayLimits, reply: ReplyPath) -> NodeConfig {
     let group = GroupConfig {
         members: NodeSet::first(count),
         state_object: Some(Bytes::from_static(STATE_OBJECT)),
         foreign: false,
         ack: Ack::Majority,
-        reply: ReplyPath::Direct,
+        reply,
         replier: None,
         on_total_loss: TotalLoss::Stop,
         open_after: Duration::from_secs(15),
