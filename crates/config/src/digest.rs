@@ -32,6 +32,9 @@ impl Domain {
     #[must_use]
     pub fn canonical(&self) -> String {
         let mut text = format!("quorba {FORMAT}\ndomain {}\n", self.id);
+        let tie_breaker = self.tie_breaker.and_then(|node| self.node(node));
+        let tie_breaker = tie_breaker.map_or("none", |node| node.name.as_str());
+        line(&mut text, format_args!("quorum {} tie_breaker={tie_breaker}", self.quorum));
         let ring = &self.ring;
         line(
             &mut text,

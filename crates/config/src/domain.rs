@@ -26,6 +26,10 @@ pub struct Domain {
     pub keys: Vec<DomainKey>,
     /// Where they were read from, and can be read again.
     pub key_file: PathBuf,
+    /// Of what a component must have the greater part to go on. Default: of the domain's nodes.
+    pub quorum: QuorumRule,
+    /// Of two equal halves, the one with this node goes on.
+    pub tie_breaker: Option<NodeId>,
     /// How the ring orders and protects messages.
     pub ring: Ring,
     /// What a gateway lets clients use.
@@ -62,6 +66,24 @@ impl Domain {
     #[must_use]
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == name)
+    }
+}
+
+/// `quorum`: what makes a primary component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuorumRule {
+    /// A majority of the domain's nodes.
+    Majority,
+    /// A majority of the last primary component.
+    DynamicLinear,
+}
+
+impl fmt::Display for QuorumRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Majority => "majority",
+            Self::DynamicLinear => "dynamic-linear",
+        })
     }
 }
 

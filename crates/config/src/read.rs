@@ -9,14 +9,14 @@ mod place;
 
 use std::path::{Path, PathBuf};
 
-use quorba_base::NODES_MAX;
+use quorba_base::{NODES_MAX, NodeId};
 use toml::de::DeTable;
 
 use crate::codes::Code;
-use crate::domain::{Domain, Engine, Limits, Multicast, Ring};
+use crate::domain::{Domain, Engine, Limits, Multicast, QuorumRule, Ring};
 use crate::key::{DomainKey, KEY_BYTES, KeyError};
 use crate::problem::{Problem, Report};
-use crate::walk::{Problems, Section, Span};
+use crate::walk::{At, Problems, Section, Span};
 use node::NodeDraft;
 
 /// The most groups that a domain can have.
@@ -81,8 +81,12 @@ fn read_domain(
     let section = root.section("domain");
     let present = root.value("domain").is_some();
     let (id, key) = if present { read_identity(base, &section, read_key) } else { (None, None) };
+    let rules = [("majority", QuorumRule::Majority), ("dynamic-linear", QuorumRule::DynamicLinear)];
+    let quorum = section.word_or("quorum", &rules, &[], QuorumRule::Majority);
+    let tie_breaker = section.text("tie_breaker");
     section.finish();
     let drafts = node::read_all(root, base);
+    let tie_breaker = tie_breaker.and_then(|name| find_node(root, &drafts, &name));
     let ring = read_ring(root.section("ring"), &drafts);
     let limits = read_limits(root.section("limits"), ring.engine);
     let groups = group::read_all(root, &drafts, ring.engine);
@@ -93,12 +97,25 @@ fn read_domain(
         id: id?,
         keys,
         key_file,
+        quorum,
+        tie_breaker,
         ring,
         limits,
         nodes: drafts.into_iter().map(|draft| draft.node).collect(),
         groups: groups.into_iter().map(|draft| draft.group).collect(),
         warnings: Vec::new(),
     })
+}
+
+fn find_node(root: &Section<'_>, drafts: &[NodeDraft], name: &At<&str>) -> Option<NodeId> {
+    let index = drafts.iter().position(|draft| draft.node.name == name.value);
+    if index.is_none() {
+        let message = format!("`tie_breaker` names no node: {:?}", name.value);
+        let names: Vec<&str> = drafts.iter().map(|draft| draft.node.name.as_str()).collect();
+        let problem = Problem::at(Code::NoSuchNode, name.span.clone(), message);
+        root.problems.add(problem.help(format!("nodes: {}", names.join(", "))));
+    }
+    NodeId::new(u8::try_from(index?).ok()?)
 }
 
 fn read_identity(

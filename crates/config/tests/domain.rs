@@ -9,6 +9,7 @@ use std::time::Duration;
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{
     Ack, Backend, Domain, DomainKey, Endpoint, Engine, Host, KeyError, Multicast, OnTotalLoss,
+    QuorumRule,
     Reply, Style, Values, check_text,
 };
 
@@ -16,6 +17,8 @@ const FULL: &str = r#"
 [domain]
 id = "plant-a"
 key_file = "domain.key"
+quorum = "dynamic-linear"
+tie_breaker = "mid"
 [ring]
 encrypt = false
 accelerated = false
@@ -94,6 +97,8 @@ fn corosync_carries_smaller_messages() {
 fn every_key_arrives() {
     let domain = domain(FULL);
     assert_eq!(domain.id, "plant-a");
+    assert_eq!(domain.quorum, QuorumRule::DynamicLinear);
+    assert_eq!(domain.tie_breaker, domain.node_id("mid"));
     let ring = &domain.ring;
     assert!(!ring.encrypt && !ring.accelerated && !ring.token_rests);
     assert_eq!(ring.token_loss, Some(Duration::from_millis(250)));

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use quorba_base::Duration;
-use quorba_replica::{GroupConfig, ViewId};
+use quorba_replica::{GroupConfig, Quorum, Record};
 
 /// One group as the engine sees it.
 #[derive(Clone, Debug)]
@@ -65,8 +65,10 @@ pub struct NodeConfig {
     pub order: quorba_order::Config,
     /// This boot.
     pub boot: quorba_order::Boot,
-    /// The last primary component that this node was part of, in any boot, as its disk says.
-    pub recorded: Option<ViewId>,
+    /// What makes a primary component.
+    pub quorum: Quorum,
+    /// What the disk says of primary components that this node was part of.
+    pub record: Record,
     /// Groups in the order of the domain file.
     pub groups: Vec<GroupSettings>,
     /// What clients may cost.

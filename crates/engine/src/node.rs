@@ -16,11 +16,11 @@ use bytes::{Bytes, BytesMut};
 use core::net::IpAddr;
 use quorba_base::{Instant, NodeId};
 use quorba_order::{
-    DomainKey, Guarantee, InvalidKeys, Output as RingOutput, Progress, Ring, ViewKind,
+    DomainKey, Guarantee, Hold, InvalidKeys, Output as RingOutput, Progress, Ring, ViewKind,
 };
 use quorba_replica::{
-    Ack, ChannelId, Delivered, DownReason, GroupId, Output as ReplicaOutput, Replica,
-    ReplicaConfig, ReplicaView, ViewId,
+    Ack, ChannelId, Delivered, DownReason, GroupId, Output as ReplicaOutput, Quorum, QuorumRule,
+    Replica, ReplicaConfig, ReplicaView, ViewId,
 };
 
 /// One node of the domain; see the crate's text.
@@ -38,6 +38,13 @@ impl Node {
     /// A node that begins to look for others at `now`.
     #[must_use]
     pub fn new(config: NodeConfig, now: Instant) -> Self {
+        let mut config = config;
+        // Promise 1 counts those whom promise 4 counts.
+        config.order.hold = match config.quorum {
+            Quorum { rule: QuorumRule::DynamicLinear, .. } => Hold::Members,
+            Quorum { tie_breaker: Some(_), .. } => Hold::DomainOrAll,
+            Quorum { .. } => Hold::Domain,
+        };
         let ring = Ring::new(config.order.clone(), config.boot, now);
         Self::with_order(config, Order::Totem(Box::new(ring)), now)
     }
@@ -55,7 +62,8 @@ impl Node {
             me: config.order.me,
             incarnation: config.boot.incarnation,
             nodes: config.order.nodes,
-            recorded: config.recorded,
+            quorum: config.quorum,
+            record: config.record,
             groups: config.groups.iter().map(|group| group.replica.clone()).collect(),
         };
         let guarantees = config
@@ -318,9 +326,7 @@ impl Node {
             }
             ReplicaOutput::Dropped { group, number } => self.gateway.dropped(now, group, number),
             ReplicaOutput::Resubmit { group } => self.gateway.resubmit(group),
-            ReplicaOutput::Record { primary } => {
-                self.out.push_back(Output::PersistPrimary { primary });
-            }
+            ReplicaOutput::Record(record) => self.out.push_back(Output::PersistPrimary(record)),
             ReplicaOutput::Event(event) => {
                 self.out.push_back(Output::Event(Event::Replica(event)));
             }

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use quorba_base::NodeId;
 use quorba_order::{Destination, Ticket, View};
-use quorba_replica::{GroupId, ServerCommand, ViewId};
+use quorba_replica::{GroupId, Record, ServerCommand};
 
 /// A client's connection to the gateway; the driver counts them up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -100,11 +100,9 @@ pub enum Output {
         /// The highest ring sequence number used.
         ring_seq: u64,
     },
-    /// Store that this node is part of a primary component, before any datagram that follows.
-    PersistPrimary {
-        /// The view in which it was decided; to be given back at the next boot.
-        primary: ViewId,
-    },
+    /// Store which primary components this node takes part in, before any datagram that follows;
+    /// to be given back at the next boot.
+    PersistPrimary(Record),
     /// Something that people want to know.
     Event(Event),
 }

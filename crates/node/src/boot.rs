@@ -5,19 +5,19 @@
 
 use crate::NodeError;
 use quorba_base::NodeId;
-use quorba_engine::replica::ViewId;
+use quorba_engine::replica::{Lineage, Record, ViewId};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Memory {
     incarnation: u64,
     ring_seq: u64,
-    /// The last primary component that this node was part of.
-    primary: Option<ViewId>,
+    /// Primary components that this node was part of, or was about to be.
+    record: Record,
 }
 
 /// The file and what it holds.
@@ -62,8 +62,8 @@ impl BootFile {
         self.memory.ring_seq
     }
 
-    pub(crate) fn primary(&self) -> Option<ViewId> {
-        self.memory.primary
+    pub(crate) fn record(&self) -> Record {
+        self.memory.record.clone()
     }
 
     /// Stores the highest ring number used.
@@ -75,16 +75,19 @@ impl BootFile {
         self.write()
     }
 
-    pub(crate) fn set_primary(&mut self, primary: ViewId) -> std::io::Result<()> {
-        self.memory.primary = self.memory.primary.max(Some(primary));
+    pub(crate) fn set_record(&mut self, record: Record) -> std::io::Result<()> {
+        self.memory.record = record;
         self.write()
     }
 
     fn write(&self) -> std::io::Result<()> {
-        let Memory { incarnation, ring_seq, primary } = self.memory;
-        let mut text = format!("quorba-node 1\nincarnation {incarnation}\nring_seq {ring_seq}\n");
-        if let Some(ViewId { seq, representative }) = primary {
-            text += &format!("primary {seq} {}\n", representative.index());
+        let Memory { incarnation, ring_seq, record } = &self.memory;
+        let mut text = format!("quorba-node 2\nincarnation {incarnation}\nring_seq {ring_seq}\n");
+        if let Some(formed) = &record.formed {
+            put_component(&mut text, "formed", formed);
+        }
+        for attempt in &record.attempts {
+            put_component(&mut text, "attempt", attempt);
         }
         let next = self.path.with_extension("next");
         let mut file = File::create(&next)?;
@@ -94,9 +97,31 @@ impl BootFile {
     }
 }
 
+/// A line such as `formed 65 0 0:1700 1:1650`: the view, its representative, nodes and boots.
+fn put_component(text: &mut String, what: &str, component: &Lineage) {
+    let ViewId { seq, representative } = component.view;
+    *text += &format!("{what} {seq} {}", representative.index());
+    for (node, incarnation) in &component.members {
+        *text += &format!(" {}:{incarnation}", node.index());
+    }
+    text.push('\n');
+}
+
+fn component(text: &str) -> Option<Lineage> {
+    let mut words = text.split(' ');
+    let seq = words.next()?.parse().ok()?;
+    let node = |word: &str| NodeId::new(word.parse().ok()?);
+    let view = ViewId { seq, representative: node(words.next()?)? };
+    let member = |word: &str| {
+        let (who, incarnation) = word.split_once(':')?;
+        Some((node(who)?, incarnation.parse().ok()?))
+    };
+    Some(Lineage { view, members: words.map(member).collect::<Option<_>>()? })
+}
+
 fn parse(text: &str) -> Option<Memory> {
     let mut lines = text.lines();
-    if lines.next()? != "quorba-node 1" {
+    if lines.next()? != "quorba-node 2" {
         return None;
     }
     let mut memory = Memory::default();
@@ -104,11 +129,8 @@ fn parse(text: &str) -> Option<Memory> {
         match line.split_once(' ')? {
             ("incarnation", value) => memory.incarnation = value.parse().ok()?,
             ("ring_seq", value) => memory.ring_seq = value.parse().ok()?,
-            ("primary", value) => {
-                let (seq, representative) = value.split_once(' ')?;
-                let representative = NodeId::new(representative.parse().ok()?)?;
-                memory.primary = Some(ViewId { seq: seq.parse().ok()?, representative });
-            }
+            ("formed", value) => memory.record.formed = Some(component(value)?),
+            ("attempt", value) => memory.record.attempts.push(component(value)?),
             _ => return None,
         }
     }
@@ -123,16 +145,21 @@ mod tests {
     fn numbers_survive_and_boots_only_grow() {
         let dir = std::env::temp_dir().join(format!("quorba-boot-{}", std::process::id()));
         let mut first = BootFile::begin(&dir).unwrap();
-        assert_eq!(first.primary(), None);
+        assert_eq!(first.record(), Record::default());
         first.set_ring_seq(40).unwrap();
         first.set_ring_seq(12).unwrap();
-        let view = |seq| ViewId { seq, representative: NodeId::new(3).unwrap() };
-        first.set_primary(view(65)).unwrap();
-        first.set_primary(view(9)).unwrap();
+        let node = |index| NodeId::new(index).unwrap();
+        let component = |seq| Lineage {
+            view: ViewId { seq, representative: node(3) },
+            members: vec![(node(3), u64::MAX), (node(5), seq)],
+        };
+        let attempts = vec![component(66), component(70)];
+        let record = Record { formed: Some(component(65)), attempts };
+        first.set_record(record.clone()).unwrap();
         let second = BootFile::begin(&dir).unwrap();
         assert!(second.incarnation() > first.incarnation());
         assert_eq!(second.ring_seq(), 40);
-        assert_eq!(second.primary(), Some(view(65)));
+        assert_eq!(second.record(), record);
         fs::write(dir.join("node.state"), "something else").unwrap();
         assert!(matches!(BootFile::begin(&dir), Err(NodeError::StateFile { .. })));
         fs::remove_dir_all(&dir).unwrap();

@@ -452,8 +452,8 @@ impl DataPlane {
             Output::PersistRing { ring_seq } => {
                 self.boot.set_ring_seq(ring_seq).map_err(|e| self.reporter.disk_failed(e))?;
             }
-            Output::PersistPrimary { primary } => {
-                self.boot.set_primary(primary).map_err(|e| self.reporter.disk_failed(e))?;
+            Output::PersistPrimary(record) => {
+                self.boot.set_record(record).map_err(|e| self.reporter.disk_failed(e))?;
             }
             Output::Event(event) => events::log(&event, &mut self.reporter),
         }

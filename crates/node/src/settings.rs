@@ -4,9 +4,11 @@
 
 use crate::boot::BootFile;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Ack, Backend, Domain, Engine, Group, OnTotalLoss, Reply};
-use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Timing};
-use quorba_engine::replica::{Ack as ReplicaAck, GroupConfig, ReplyPath, TotalLoss};
+use quorba_config::{Ack, Backend, Domain, Engine, Group, OnTotalLoss, QuorumRule, Reply};
+use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Hold, Timing};
+use quorba_engine::replica::{
+    Ack as ReplicaAck, GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule, ReplyPath, TotalLoss,
+};
 use quorba_engine::{GatewayLimits, GroupSettings, Node, NodeConfig};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -34,7 +36,8 @@ fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> No
     NodeConfig {
         order: order_config(domain, me),
         boot: Boot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
-        recorded: boot.primary(),
+        quorum: quorum(domain),
+        record: boot.record(),
         groups: domain.groups.iter().map(|group| group_settings(domain, group)).collect(),
         limits: limits(domain),
         wall_clock_origin: wall_clock(),
@@ -58,8 +61,17 @@ fn order_config(domain: &Domain, me: NodeId) -> OrderConfig {
         datagram_bytes_max: usize::from(domain.ring.datagram_bytes_max),
         encrypt: domain.ring.encrypt,
         accelerated: domain.ring.accelerated,
+        hold: Hold::default(),
         timing,
     }
+}
+
+fn quorum(domain: &Domain) -> Quorum {
+    let rule = match domain.quorum {
+        QuorumRule::Majority => ReplicaQuorumRule::Majority,
+        QuorumRule::DynamicLinear => ReplicaQuorumRule::DynamicLinear,
+    };
+    Quorum { rule, tie_breaker: domain.tie_breaker }
 }
 
 /// The domain keys as the ring wants them.

@@ -5,7 +5,7 @@
 
 use bytes::{Bytes, BytesMut};
 use quorba_base::{Instant, NodeId, NodeSet};
-use quorba_order::{Boot, Config, Destination, Guarantee, Output, Ring, Timing};
+use quorba_order::{Boot, Config, Destination, Guarantee, Hold, Output, Ring, Timing};
 use std::collections::VecDeque;
 
 const NODES: usize = 3;
@@ -34,6 +34,7 @@ impl Bench {
                 datagram_bytes_max,
                 encrypt,
                 accelerated,
+                hold: Hold::default(),
                 timing: Timing::default(),
             };
             let boot = Boot { incarnation: 1, salt: [index as u8; 16], ring_seq_min: 0 };

@@ -66,8 +66,23 @@ pub struct Config {
     pub encrypt: bool,
     /// Pass the token on before the multicast is finished (Babay 2016), instead of after.
     pub accelerated: bool,
+    /// What [`crate::Output::Held`] means.
+    pub hold: Hold,
     /// Floors and caps of the timers.
     pub timing: Timing,
+}
+
+/// How many nodes must have a message before it is held ([`crate::Output::Held`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// A majority of the domain's nodes.
+    #[default]
+    Domain,
+    /// A majority of the domain's nodes, or all members of a ring that is no larger than half of
+    /// it: for domains with a tie-breaker.
+    DomainOrAll,
+    /// A majority of the ring's members: for dynamic voting.
+    Members,
 }
 
 /// Floors and caps of the timers. The defaults suit a LAN and find their way on a WAN: the ring

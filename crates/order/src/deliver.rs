@@ -44,8 +44,9 @@ impl Circuit {
             return;
         }
         if self.promises.has_unheld()
-            && let Some(seq) =
-                self.received_by(core.majority() - usize::from(canary!(HeldWithoutMajority)))
+            && let Some(seq) = self.received_by(
+                core.holders_min(self.members) - usize::from(canary!(HeldWithoutMajority)),
+            )
             && let Some(ticket) = self.promises.majority_has(seq)
         {
             core.outputs.push_back(Output::Held(ticket));

@@ -86,7 +86,7 @@ fn settle_promises(
     transitional: NodeSet,
 ) -> Option<(Ticket, Ticket)> {
     let end = u64::MAX;
-    if transitional.len() >= core.majority()
+    if transitional.len() >= core.holders_min(old.members)
         && let Some(ticket) = old.promises.majority_has(end)
     {
         core.outputs.push_back(Output::Held(ticket));

@@ -39,7 +39,7 @@ mod shared;
 mod snapshot;
 mod wire;
 
-pub use config::{Boot, Config, DATAGRAM_BYTES_LIMIT, DATAGRAM_BYTES_MIN, DomainKey, Timing};
+pub use config::{Boot, Config, DATAGRAM_BYTES_LIMIT, DATAGRAM_BYTES_MIN, DomainKey, Hold, Timing};
 pub use ids::{Guarantee, Position, RingId, Ticket};
 pub use limits::{PAYLOAD_BYTES_MAX, QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX};
 pub use output::{

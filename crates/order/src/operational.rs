@@ -175,7 +175,10 @@ impl Operational {
             }
         }
         let unheld = self.circuit.promises.has_unheld();
-        if unheld && self.ack_wait.is_none() && self.circuit.members.len() >= core.majority() {
+        if unheld
+            && self.ack_wait.is_none()
+            && self.circuit.members.len() >= core.holders_min(self.circuit.members)
+        {
             // Nobody was asked to say so: another rotation will tell.
             let deadline = core.now + core.patient(core.config.timing.ack_wait);
             self.ack_wait = Some(AckWait { seq: self.circuit.log.high(), deadline });
@@ -188,8 +191,8 @@ impl Operational {
         let others = circuit.members.len() - 1;
         let wanted = match guarantee {
             Guarantee::Safe => others,
-            Guarantee::Agreed if others + 1 < core.majority() => 0,
-            Guarantee::Agreed => core.majority() - 1,
+            Guarantee::Agreed if others + 1 < core.holders_min(circuit.members) => 0,
+            Guarantee::Agreed => core.holders_min(circuit.members) - 1,
         };
         wanted as u8
     }
@@ -230,7 +233,7 @@ impl Operational {
         let known = if undelivered {
             circuit.all_received()
         } else {
-            circuit.received_by(core.majority()).unwrap_or(u64::MAX)
+            circuit.received_by(core.holders_min(circuit.members)).unwrap_or(u64::MAX)
         };
         if known < wait.seq {
             return;

@@ -5,7 +5,7 @@
 //! Invariants: a ring number is persisted (ahead, in blocks) before a token that carries it is
 //! transmitted; `ring_seq` only grows.
 
-use crate::config::{Boot, Config};
+use crate::config::{Boot, Config, Hold};
 use crate::ids::RingId;
 use crate::limits::Limits;
 use crate::output::{Destination, LeaveReason, Output, RefusedReason};
@@ -112,9 +112,15 @@ impl Core {
         self.config.me
     }
 
-    /// How many nodes are a majority of the domain.
-    pub(crate) const fn majority(&self) -> usize {
-        self.config.nodes.len() / 2 + 1
+    /// How many nodes must have a message of `ring` before it is held.
+    pub(crate) const fn holders_min(&self, ring: NodeSet) -> usize {
+        let majority = self.config.nodes.len() / 2 + 1;
+        match self.config.hold {
+            Hold::Domain => majority,
+            Hold::DomainOrAll if ring.len() < majority => ring.len(),
+            Hold::DomainOrAll => majority,
+            Hold::Members => ring.len() / 2 + 1,
+        }
     }
 
     /// `duration`, stretched while rings keep failing.

@@ -1,6 +1,7 @@
 //! What a replica is told about the domain and its groups; equal on every node.
 
-use crate::ids::ViewId;
+use crate::hello::Record;
+use crate::primary::Quorum;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, NodeId, NodeSet};
@@ -71,16 +72,10 @@ pub struct ReplicaConfig {
     pub incarnation: u64,
     /// Every node of the domain.
     pub nodes: NodeSet,
-    /// The last primary component that this node was part of, in any boot, as its disk says.
-    pub recorded: Option<ViewId>,
+    /// What makes a primary component.
+    pub quorum: Quorum,
+    /// Primary components that this node was part of, in any boot, as its disk says.
+    pub record: Record,
     /// The groups, in the order of the domain file; the position is the group's id.
     pub groups: Vec<GroupConfig>,
-}
-
-impl ReplicaConfig {
-    /// The least number of nodes that is more than half of the domain.
-    #[must_use]
-    pub fn majority(&self) -> usize {
-        self.nodes.len() / 2 + 1
-    }
 }

@@ -2,9 +2,9 @@
 //!
 //! Invariant: the GIOP bytes of a request or reply stand last and are never copied on the way in.
 
-use crate::hello::{Hello, Snapshot};
+use crate::hello::{Hello, Snapshot, put_view, take_view};
 use crate::history::History;
-use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber};
+use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
 use crate::table::DownReason;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
@@ -138,6 +138,11 @@ pub(crate) enum Envelope {
     Hello(Hello),
     /// What stale nodes need to take part.
     Snapshot(Snapshot),
+    /// The sender has written down that the view may become a primary component.
+    Recorded {
+        /// Which view.
+        view: ViewId,
+    },
 }
 
 const REQUEST: u8 = 1;
@@ -150,6 +155,7 @@ const STATE_FAILED: u8 = 7;
 const OPEN: u8 = 8;
 const HELLO: u8 = 9;
 const SNAPSHOT: u8 = 10;
+const RECORDED: u8 = 11;
 
 impl Envelope {
     /// The encoded message.
@@ -204,6 +210,10 @@ impl Envelope {
                 w.u8(SNAPSHOT);
                 snapshot.encode(&mut w);
             }
+            Self::Recorded { view } => {
+                w.u8(RECORDED);
+                put_view(&mut w, *view);
+            }
         }
         w.finish()
     }
@@ -233,6 +243,9 @@ impl Envelope {
         }
         if kind == SNAPSHOT {
             return Ok(Self::Snapshot(Snapshot::decode(&mut r)?));
+        }
+        if kind == RECORDED {
+            return Ok(Self::Recorded { view: take_view(&mut r)? });
         }
         let group = GroupId(r.u16("group")?);
         let envelope = match kind {
@@ -320,7 +333,7 @@ fn take_request(r: &mut Reader, group: GroupId) -> Result<RequestEnvelope, Inval
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hello::Lineage;
+    use crate::hello::{Lineage, Record};
     use crate::ids::ViewId;
     use alloc::vec;
 
@@ -364,11 +377,15 @@ mod tests {
             Envelope::Open { group },
             Envelope::Hello(Hello {
                 view,
-                recorded: Some(view),
+                record: Record {
+                    formed: Some(Lineage { view, members: vec![(node, 3)] }),
+                    attempts: vec![Lineage { view, members: vec![(node, 4)] }],
+                },
                 lineage: Some(Lineage { view, members: vec![(node, 4)] }),
                 prefix: 3,
                 branch: 2,
             }),
+            Envelope::Recorded { view },
         ]
     }
 

@@ -5,15 +5,81 @@ use crate::ids::ViewId;
 use crate::table::GroupTable;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
-use quorba_base::NodeId;
+use quorba_base::{NodeId, NodeSet};
 
 /// A primary component that a node took part in: its view and who was in it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Lineage {
     /// The view in which the component was decided.
     pub view: ViewId,
     /// Its nodes with the boot in which they took part.
     pub members: Vec<(NodeId, u64)>,
+}
+
+impl Lineage {
+    /// Its nodes.
+    #[must_use]
+    pub fn nodes(&self) -> NodeSet {
+        self.members.iter().map(|(node, _)| *node).collect()
+    }
+
+    fn encode(&self, writer: &mut Writer) {
+        put_view(writer, self.view);
+        writer.u32(self.members.len() as u32);
+        for (node, incarnation) in &self.members {
+            writer.node(*node);
+            writer.u64(*incarnation);
+        }
+    }
+
+    fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let view = take_view(reader)?;
+        let mut members = Vec::new();
+        for _ in 0..reader.count(9, "lineage members")? {
+            members.push((reader.node("lineage member")?, reader.u64("incarnation")?));
+        }
+        Ok(Self { view, members })
+    }
+}
+
+/// What a node has written to its disk about primary components, in any of its boots.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Record {
+    /// The last one that it knows to have been formed.
+    pub formed: Option<Lineage>,
+    /// Later ones that it took part in preparing, and that may have been formed (dynamic rule).
+    pub attempts: Vec<Lineage>,
+}
+
+impl Record {
+    /// The last component in it.
+    #[must_use]
+    pub fn latest(&self) -> Option<ViewId> {
+        self.formed.iter().chain(&self.attempts).map(|lineage| lineage.view).max()
+    }
+
+    fn encode(&self, writer: &mut Writer) {
+        writer.u8(u8::from(self.formed.is_some()));
+        if let Some(formed) = &self.formed {
+            formed.encode(writer);
+        }
+        writer.u32(self.attempts.len() as u32);
+        for attempt in &self.attempts {
+            attempt.encode(writer);
+        }
+    }
+
+    fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let formed = match reader.bool("formed flag")? {
+            true => Some(Lineage::decode(reader)?),
+            false => None,
+        };
+        let mut attempts = Vec::new();
+        for _ in 0..reader.count(13, "attempts")? {
+            attempts.push(Lineage::decode(reader)?);
+        }
+        Ok(Self { formed, attempts })
+    }
 }
 
 /// Sent by every node as soon as a view is installed; the last one delivered decides whether the
@@ -22,8 +88,8 @@ pub struct Lineage {
 pub struct Hello {
     /// The view that this is about; others are ignored.
     pub view: ViewId,
-    /// The last primary component that the disk knows of (of this boot or a former one).
-    pub recorded: Option<ViewId>,
+    /// What the disk knows (of this boot or a former one).
+    pub record: Record,
     /// The last primary component whose state this node has in memory; `None` after a restart.
     pub lineage: Option<Lineage>,
     /// Messages that it has applied in that component, without those of the transitional view.
@@ -35,39 +101,25 @@ pub struct Hello {
 impl Hello {
     pub(crate) fn encode(&self, writer: &mut Writer) {
         put_view(writer, self.view);
-        writer.u8(u8::from(self.recorded.is_some()));
-        if let Some(recorded) = self.recorded {
-            put_view(writer, recorded);
-        }
+        self.record.encode(writer);
         writer.u64(self.prefix);
         writer.u64(self.branch);
         writer.u8(u8::from(self.lineage.is_some()));
         if let Some(lineage) = &self.lineage {
-            put_view(writer, lineage.view);
-            writer.u32(lineage.members.len() as u32);
-            for (node, incarnation) in &lineage.members {
-                writer.node(*node);
-                writer.u64(*incarnation);
-            }
+            lineage.encode(writer);
         }
     }
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let view = take_view(reader)?;
-        let recorded = if reader.bool("recorded flag")? { Some(take_view(reader)?) } else { None };
+        let record = Record::decode(reader)?;
         let prefix = reader.u64("prefix")?;
         let branch = reader.u64("branch")?;
-        let lineage = if reader.bool("lineage flag")? {
-            let view = take_view(reader)?;
-            let mut members = Vec::new();
-            for _ in 0..reader.count(9, "lineage members")? {
-                members.push((reader.node("lineage member")?, reader.u64("incarnation")?));
-            }
-            Some(Lineage { view, members })
-        } else {
-            None
+        let lineage = match reader.bool("lineage flag")? {
+            true => Some(Lineage::decode(reader)?),
+            false => None,
         };
-        Ok(Self { view, recorded, lineage, prefix, branch })
+        Ok(Self { view, record, lineage, prefix, branch })
     }
 }
 
@@ -105,11 +157,11 @@ impl Snapshot {
     }
 }
 
-fn put_view(writer: &mut Writer, view: ViewId) {
+pub(crate) fn put_view(writer: &mut Writer, view: ViewId) {
     writer.u64(view.seq);
     writer.node(view.representative);
 }
 
-fn take_view(reader: &mut Reader) -> Result<ViewId, InvalidEnvelope> {
+pub(crate) fn take_view(reader: &mut Reader) -> Result<ViewId, InvalidEnvelope> {
     Ok(ViewId { seq: reader.u64("view")?, representative: reader.node("representative")? })
 }

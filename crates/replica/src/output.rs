@@ -1,5 +1,6 @@
 //! What a replica asks of its surroundings: a closed set of effects.
 
+use crate::hello::Record;
 use crate::ids::{ChannelId, GroupId, RequestNumber, ViewId};
 use crate::primary::{Basis, Blocked};
 use crate::table::{DownReason, MemberState};
@@ -41,11 +42,8 @@ pub enum Output {
         /// Of this group, or of all.
         group: Option<GroupId>,
     },
-    /// Write to disk that this node is part of a primary component, before what follows.
-    Record {
-        /// The view in which it was decided.
-        primary: ViewId,
-    },
+    /// Write to disk which primary components this node takes part in, before what follows.
+    Record(Record),
     /// Something that people want to know.
     Event(Event),
 }

@@ -1,11 +1,13 @@
 //! Which component may go on after a view change, and who in it is up to date: promise 4.
 //!
-//! The argument. A request is acknowledged only when a majority of the domain's nodes holds it
-//! and everything before it (promise 1). Let `P` be the last primary component that any node
+//! The argument for the static rule (that for the dynamic one is in `dynamic`). A request is acknowledged only when a majority of the domain's nodes holds it
+//! and everything before it (promise 1). Requests that count in a component are ordered behind
+//! the messages that made it one; so who holds one of them has made that step, too. Let `P` be the last primary component that any node
 //! present remembers. Of the nodes of `P`, those that are away, or that came back without their
 //! memory, may have been holders; so of the `k0` nodes of `P` that are present *with* their
 //! memory, at least `k = k0 + majority - |P|` hold every acknowledged request. If `k >= 1`, the
-//! k-th furthest of them has all of it, and so has every node that is as far. Among the
+//! k-th furthest of them has all of it, and so has every node that is as far; or, if fewer than
+//! `k` have made the step to `P`, nothing was acknowledged in it, and each that has will do. Among the
 //! histories that are far enough, the one that most nodes share is taken, so that the fewest
 //! nodes must be brought up to date.
 //!
@@ -15,12 +17,20 @@
 //! remember are more than a minority. Else the disks tell: every node writes down each component
 //! that it takes part in before it acknowledges anything in it, and two majorities share a node.
 //!
+//! With a tie-breaker a quorum may be half of the domain. Two quorums still share a node; and
+//! `majority` is then, in a component of half of the domain, all of it ([`Quorum::holders_min`]).
+//!
 //! Without any memory in the view: if a majority never saw a primary component, there was none
 //! (or its disk would know). If every node
 //! of the domain is present, no more memory can come, and the best there is goes on.
 //!
 //! Invariant: [`decide`] is a pure function of what was delivered, so that all nodes of a view
 //! come to the same decision.
+
+pub(crate) mod dynamic;
+mod quorum;
+
+pub use quorum::{Quorum, QuorumRule};
 
 use crate::hello::{Hello, Lineage};
 use crate::ids::ViewId;
@@ -61,6 +71,8 @@ pub enum Basis {
 pub enum Blocked {
     /// No majority of the domain's nodes.
     NoMajority,
+    /// No majority of the last primary component, or of one that was about to be formed.
+    NoQuorum,
     /// A majority, but too many of its nodes were restarted, and a node that is away may hold
     /// acknowledged requests.
     MemoryAway,
@@ -72,6 +84,9 @@ impl Blocked {
     pub fn text(self) -> &'static str {
         match self {
             Self::NoMajority => "no majority of the domain's nodes is connected",
+            Self::NoQuorum => {
+                "no majority of the last primary component, or of its last attempts, is connected"
+            }
             Self::MemoryAway => {
                 "too many nodes restarted at once; a node that is away may hold acknowledged \
                  requests"
@@ -89,13 +104,34 @@ pub struct Statement {
     pub hello: Hello,
 }
 
+/// How far the members of `component` are that have lived on since; the furthest first.
+fn remembering(component: &Lineage, statements: &BTreeMap<NodeId, Statement>) -> Vec<Progress> {
+    let mut here: Vec<Progress> = component
+        .members
+        .iter()
+        .filter_map(|(node, incarnation)| {
+            let is_same =
+                |s: &&Statement| s.incarnation == *incarnation || canary!(BelievesTheReborn);
+            statements.get(node).filter(is_same).map(Progress::of)
+        })
+        .collect();
+    here.sort_unstable_by(|a, b| b.cmp(a));
+    here
+}
+
 /// Decides for a view whose nodes have all spoken. `nodes` is the whole domain.
 #[must_use]
-pub fn decide(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>) -> Decision {
+pub fn decide(
+    nodes: NodeSet,
+    quorum: Quorum,
+    statements: &BTreeMap<NodeId, Statement>,
+) -> Decision {
+    if quorum.is_dynamic() {
+        return dynamic::decide(nodes, quorum, statements);
+    }
     let view: NodeSet = statements.keys().copied().collect();
-    let is_even = nodes.len().is_multiple_of(2);
-    let majority = nodes.len() / 2 + 1 - usize::from(canary!(HalfIsMajority) && is_even);
-    if view.len() < majority {
+    let half = canary!(HalfIsMajority) && 2 * view.len() == nodes.len();
+    if !quorum.of(nodes, view) && !half {
         return Decision::NotPrimary(Blocked::NoMajority);
     }
     let all_here = view == nodes;
@@ -106,8 +142,9 @@ pub fn decide(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>) -> Decis
         remembered.max_by_key(|lineage| lineage.view)
     };
     let Some(last) = last else {
-        let virgin = statements.values().filter(|s| s.hello.recorded.is_none()).count();
-        return if virgin >= majority {
+        let is_virgin = |(_, s): &(_, &Statement)| s.hello.record.latest().is_none();
+        let virgin = statements.iter().filter(is_virgin).map(|(node, _)| *node).collect();
+        return if quorum.of(nodes, virgin) || half {
             Decision::Primary { current: view, basis: Basis::FirstStart }
         } else if all_here {
             Decision::Primary { current: view, basis: Basis::ColdStart }
@@ -115,24 +152,16 @@ pub fn decide(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>) -> Decis
             Decision::NotPrimary(Blocked::MemoryAway)
         };
     };
-    let mut remembering: Vec<Progress> = last
-        .members
-        .iter()
-        .filter_map(|(node, incarnation)| {
-            let is_same =
-                |s: &&Statement| s.incarnation == *incarnation || canary!(BelievesTheReborn);
-            let statement = statements.get(node).filter(is_same)?;
-            Some(Progress::of(statement)).filter(|progress| progress.lineage.is_some())
-        })
-        .collect();
-    remembering.sort_unstable_by(|a, b| b.cmp(a));
-    let holders_min = if is_followed(nodes, statements, last) {
+    let mut remembering = remembering(last, statements);
+    remembering.retain(|progress| progress.lineage.is_some());
+    let size = last.members.len();
+    let holders_min = if is_followed(nodes, quorum, statements, last) {
         0
     } else {
-        (remembering.len() + majority).saturating_sub(last.members.len())
+        (remembering.len() + quorum.holders_min(nodes.len(), size)).saturating_sub(size)
     };
-    let (threshold, basis) = match holders_min.checked_sub(1).and_then(|i| remembering.get(i)) {
-        Some(progress) => (*progress, Basis::Continues),
+    let (threshold, basis) = match mark(last.view, &remembering, holders_min) {
+        Some(progress) => (progress, Basis::Continues),
         None if all_here => {
             let best = statements.values().map(Progress::of).max();
             (best.expect("a view has a node"), Basis::MemoryLost)
@@ -142,12 +171,26 @@ pub fn decide(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>) -> Decis
     Decision::Primary { current: most_shared(statements, threshold), basis }
 }
 
+/// What everyone has who is as far, if `holders_min` of `remembering` hold what `component`
+/// acknowledged. They have all formed it; if fewer have, nothing was acknowledged in it. Who has
+/// not may lack what was acknowledged before it.
+fn mark(component: ViewId, remembering: &[Progress], holders_min: usize) -> Option<Progress> {
+    let formed = remembering.iter().filter(|progress| progress.lineage == Some(component)).count();
+    let index = holders_min.min(formed).checked_sub(1)?;
+    remembering.get(index).copied()
+}
+
 /// Whether a component after `last` may have acknowledged something that nobody here remembers.
-fn is_followed(nodes: NodeSet, statements: &BTreeMap<NodeId, Statement>, last: &Lineage) -> bool {
-    let remembering = statements.values().filter(|s| s.hello.lineage.is_some()).count();
-    let others = nodes.len() - remembering;
-    let recorded = statements.values().filter_map(|s| s.hello.recorded).max();
-    others > nodes.len() / 2
+fn is_followed(
+    nodes: NodeSet,
+    quorum: Quorum,
+    statements: &BTreeMap<NodeId, Statement>,
+    last: &Lineage,
+) -> bool {
+    let remembering = statements.iter().filter(|(_, s)| s.hello.lineage.is_some());
+    let others = nodes.difference(remembering.map(|(node, _)| *node).collect());
+    let recorded = statements.values().filter_map(|s| s.hello.record.latest()).max();
+    quorum.of(nodes, others)
         && recorded.is_some_and(|recorded| recorded > last.view)
         && !canary!(ForgetsLaterComponents)
 }
@@ -185,3 +228,5 @@ fn most_shared(statements: &BTreeMap<NodeId, Statement>, threshold: Progress) ->
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod walk;

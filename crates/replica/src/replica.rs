@@ -7,10 +7,11 @@
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
 use crate::group::{Group, GroupSnapshot, Here};
-use crate::hello::{Hello, Lineage, Snapshot};
+use crate::hello::{Hello, Lineage, Record, Snapshot};
 use crate::history::History;
 use crate::ids::{ChannelId, GroupId, ViewId};
 use crate::output::{Availability, Event, Outbox, Output};
+use crate::primary::dynamic::Known;
 use crate::primary::{Basis, Blocked, Decision, Statement, decide};
 use crate::table::DownReason;
 use crate::transfer::Piece;
@@ -71,15 +72,34 @@ enum Phase {
     },
     Primary,
     /// The view is to be a primary component as soon as the group tables, which some of its nodes
-    /// lack, are delivered. Until then nothing counts, on any node: who holds a message that is
-    /// ordered behind the tables holds the tables too.
-    Agreed {
-        view: ReplicaView,
-        current: NodeSet,
-        basis: Basis,
-        held_back: Vec<Delivered>,
-    },
+    /// lack, and what else it waits for, are delivered.
+    Agreed(Agreed),
     Blocked(Blocked),
+}
+
+/// What stands between a decision and the primary component. Until it is delivered nothing counts,
+/// on any node: who holds a message that counts, holds everything that made it count.
+struct Agreed {
+    view: ReplicaView,
+    current: NodeSet,
+    basis: Basis,
+    held_back: Vec<Delivered>,
+    /// Nodes that have not said that they wrote the attempt down (dynamic rule).
+    unrecorded: NodeSet,
+    /// The tables, if some nodes lack them.
+    tables: Tables,
+}
+
+enum Tables {
+    NotNeeded,
+    Awaited,
+    Delivered(Snapshot),
+}
+
+impl Agreed {
+    fn is_complete(&self) -> bool {
+        self.unrecorded.is_empty() && !matches!(self.tables, Tables::Awaited)
+    }
 }
 
 /// See the crate's text.
@@ -88,8 +108,8 @@ pub struct Replica {
     here: Here,
     phase: Phase,
     groups: Vec<Group>,
-    /// The last primary component that is on disk.
-    recorded: Option<ViewId>,
+    /// What is on disk.
+    record: Record,
     lineage: Option<Lineage>,
     /// Messages applied since `lineage` was decided.
     prefix: u64,
@@ -111,12 +131,12 @@ impl Replica {
             .iter()
             .enumerate()
             .map(|(index, group)| {
-                let bootstrapped = config.recorded.is_some();
+                let bootstrapped = config.record.latest().is_some();
                 Group::new(GroupId(index as u16), group.clone(), here, bootstrapped)
             })
             .collect();
         Self {
-            recorded: config.recorded,
+            record: config.record.clone(),
             config,
             here,
             phase: Phase::Forming,
@@ -170,7 +190,7 @@ impl Replica {
         match &self.phase {
             Phase::Forming | Phase::Syncing { .. } => PrimaryStatus::Forming,
             Phase::Primary => PrimaryStatus::Primary,
-            Phase::Agreed { .. } => PrimaryStatus::CatchingUp,
+            Phase::Agreed(_) => PrimaryStatus::CatchingUp,
             Phase::Blocked(reason) => PrimaryStatus::Blocked(*reason),
         }
     }
@@ -204,7 +224,7 @@ impl Replica {
         let branch = stash.iter().fold(self.history, extend).digest;
         let hello = Hello {
             view: view.id,
-            recorded: self.recorded,
+            record: self.record.clone(),
             lineage: self.lineage.clone(),
             prefix: self.prefix,
             branch,
@@ -218,7 +238,7 @@ impl Replica {
                 self.disregard(stash);
                 self.disregard(held_back);
             }
-            Phase::Agreed { held_back, .. } => self.disregard(held_back),
+            Phase::Agreed(Agreed { held_back, .. }) => self.disregard(held_back),
             Phase::Forming | Phase::Primary | Phase::Blocked(_) => {}
         }
     }
@@ -235,14 +255,17 @@ impl Replica {
 
     /// The next message of the order.
     pub fn handle_delivery(&mut self, now: Instant, delivered: Delivered) {
-        if let Some(stash) = &mut self.transitional {
+        // What makes a component counts in a transitional view, too: a message that counts in the
+        // component may be held by nodes that deliver it only here.
+        let forming = matches!(self.phase, Phase::Syncing { .. } | Phase::Agreed(_));
+        if let Some(stash) = self.transitional.as_mut().filter(|_| !forming) {
             stash.push(delivered);
             return;
         }
         match &mut self.phase {
             Phase::Primary => self.apply(now, delivered),
             Phase::Syncing { .. } => self.sync(now, delivered),
-            Phase::Agreed { .. } => self.await_tables(now, delivered),
+            Phase::Agreed(_) => self.complete(now, delivered),
             Phase::Forming | Phase::Blocked(_) => self.disregard([delivered].into()),
         }
     }
@@ -272,7 +295,7 @@ impl Replica {
         let Phase::Syncing { view, statements, held_back, stash } = phase else {
             unreachable!("the caller matched");
         };
-        match decide(self.config.nodes, &statements) {
+        match decide(self.config.nodes, self.config.quorum, &statements) {
             Decision::NotPrimary(reason) => {
                 self.out.push_back(Output::Event(Event::Blocked { view: view.id, reason }));
                 self.disregard(stash);
@@ -280,103 +303,113 @@ impl Replica {
                 self.phase = Phase::Blocked(reason);
             }
             Decision::Primary { current, basis } => {
-                self.go_on(now, view, current, basis, stash, held_back);
+                let unrecorded = self.attempt(&view, &statements);
+                let tables =
+                    if view.nodes() == current { Tables::NotNeeded } else { Tables::Awaited };
+                let agreed = Agreed { view, current, basis, held_back, unrecorded, tables };
+                self.go_on(now, agreed, stash);
             }
         }
     }
 
-    /// The view may go on. If some of its nodes are behind, it does so at the tables' delivery.
-    fn go_on(
-        &mut self,
-        now: Instant,
-        view: ReplicaView,
-        current: NodeSet,
-        basis: Basis,
-        stash: Vec<Delivered>,
-        held_back: Vec<Delivered>,
-    ) {
-        if current.contains(self.here.node) {
+    /// With the dynamic rule, every node writes down what is about to be; gives who has to.
+    fn attempt(&mut self, view: &ReplicaView, statements: &BTreeMap<NodeId, Statement>) -> NodeSet {
+        if !self.config.quorum.is_dynamic() {
+            return NodeSet::EMPTY;
+        }
+        let known = Known::of(statements.values().map(|statement| &statement.hello));
+        let own = &statements.get(&self.here.node).expect("all nodes have spoken").hello;
+        let attempt = Lineage { view: view.id, members: view.members.clone() };
+        self.record = known.with(own, attempt);
+        self.out.push_back(Output::Record(self.record.clone()));
+        self.out.push_back(Output::Order(Envelope::Recorded { view: view.id }.encode()));
+        view.nodes()
+    }
+
+    /// The view may go on, as soon as all have what they need for it.
+    fn go_on(&mut self, now: Instant, agreed: Agreed, stash: Vec<Delivered>) {
+        if agreed.current.contains(self.here.node) {
             for delivered in stash {
                 self.apply(now, delivered);
             }
         } else {
             self.disregard(stash);
         }
-        if view.nodes() == current {
-            if matches!(basis, Basis::FirstStart | Basis::ColdStart) {
-                self.history = History::EMPTY;
-                self.groups.iter_mut().for_each(Group::begin_anew);
-            }
-            self.establish(now, view, current, basis, held_back);
-            return;
+        if agreed.is_complete() {
+            return self.establish(now, agreed);
         }
-        if current.lowest() == Some(self.here.node) {
-            let members = view.nodes();
-            let tables = self.groups.iter().map(|g| g.table().kept_only(current, members));
-            let snapshot =
-                Snapshot { view: view.id, history: self.history, tables: tables.collect() };
+        let Agreed { view, current, .. } = &agreed;
+        if *current != view.nodes() && current.lowest() == Some(self.here.node) {
+            let tables = self.groups.iter();
+            let tables = tables.map(|g| g.table().kept_only(*current, view.nodes())).collect();
+            let snapshot = Snapshot { view: view.id, history: self.history, tables };
             self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
         }
-        self.phase = Phase::Agreed { view, current, basis, held_back };
+        self.phase = Phase::Agreed(agreed);
     }
 
-    fn await_tables(&mut self, now: Instant, delivered: Delivered) {
-        let Phase::Agreed { view, held_back, .. } = &mut self.phase else {
+    /// Takes what the view waits for; all else is held back.
+    fn complete(&mut self, now: Instant, delivered: Delivered) {
+        let Phase::Agreed(agreed) = &mut self.phase else {
             unreachable!("the caller matched");
         };
-        let snapshot = match Envelope::decode(delivered.payload.clone()) {
+        let spoke = (delivered.origin, delivered.incarnation);
+        match Envelope::decode(delivered.payload.clone()) {
             Ok(Envelope::Snapshot(snapshot))
-                if snapshot.view == view.id && snapshot.tables.len() == self.groups.len() =>
+                if snapshot.view == agreed.view.id
+                    && snapshot.tables.len() == self.groups.len() =>
             {
-                snapshot
+                agreed.tables = Tables::Delivered(snapshot);
             }
-            _ => {
-                held_back.push(delivered);
-                return;
+            Ok(Envelope::Recorded { view })
+                if view == agreed.view.id && agreed.view.members.contains(&spoke) =>
+            {
+                agreed.unrecorded.remove(delivered.origin);
             }
-        };
-        held_back.push(delivered);
-        let phase = core::mem::replace(&mut self.phase, Phase::Forming);
-        let Phase::Agreed { view, current, basis, held_back } = phase else {
-            unreachable!("the caller matched");
-        };
-        if !current.contains(self.here.node) {
-            // The members start over, so what was said of them before is void.
-            self.lost.clear();
-            self.history = snapshot.history;
-            for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
-                group.fell_behind();
-                group.adopt(table);
-            }
+            _ => return agreed.held_back.push(delivered),
         }
-        self.establish(now, view, current, basis, held_back);
+        if agreed.is_complete() {
+            let phase = core::mem::replace(&mut self.phase, Phase::Forming);
+            let Phase::Agreed(agreed) = phase else { unreachable!("matched above") };
+            self.establish(now, agreed);
+        }
     }
 
     /// From here on the view is a primary component, and this node is up to date in it.
-    fn establish(
-        &mut self,
-        now: Instant,
-        view: ReplicaView,
-        current: NodeSet,
-        basis: Basis,
-        held_back: Vec<Delivered>,
-    ) {
+    fn establish(&mut self, now: Instant, agreed: Agreed) {
+        let Agreed { view, current, basis, held_back, tables, .. } = agreed;
+        match tables {
+            Tables::Delivered(snapshot) if !current.contains(self.here.node) => {
+                // The members start over, so what was said of them before is void.
+                self.lost.clear();
+                self.history = snapshot.history;
+                for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
+                    group.fell_behind();
+                    group.adopt(table);
+                }
+            }
+            Tables::NotNeeded if matches!(basis, Basis::FirstStart | Basis::ColdStart) => {
+                self.history = History::EMPTY;
+                self.groups.iter_mut().for_each(Group::begin_anew);
+            }
+            _ => {}
+        }
+        // Ordered before what made the component: nobody counts it, and who sent it says it again.
+        self.disregard(held_back);
         let members = view.nodes();
-        self.recorded = Some(view.id);
-        self.out.push_back(Output::Record { primary: view.id });
+        let lineage = Lineage { view: view.id, members: view.members };
+        self.record = Record { formed: Some(lineage.clone()), attempts: Vec::new() };
+        self.out.push_back(Output::Record(self.record.clone()));
         let event = Event::Primary { view: view.id, members, current, basis };
         self.out.push_back(Output::Event(event));
         for group in &mut self.groups {
             group.decided(now, current, members, self.here, &mut self.out);
         }
-        self.lineage = Some(Lineage { view: view.id, members: view.members });
+        self.lineage = Some(lineage);
         self.prefix = 0;
         self.phase = Phase::Primary;
         self.out.extend(core::mem::take(&mut self.lost).into_iter().map(Output::Order));
         self.out.push_back(Output::Resubmit { group: None });
-        for delivered in held_back {
-            self.apply(now, delivered);
-        }
         self.settle_all(now);
     }
 
@@ -421,7 +454,9 @@ impl Replica {
                 group.deliver_down(now, joiner, attempt, reason, here, out);
             }
             Envelope::Open { .. } => group.deliver_open(out),
-            Envelope::Hello(_) | Envelope::Snapshot(_) => unreachable!("they have no group"),
+            Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => {
+                unreachable!("they have no group")
+            }
         }
         group.settle(now, true, here, out);
     }
@@ -511,6 +546,6 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::State { group, .. }
         | Envelope::StateFailed { group, .. }
         | Envelope::Open { group } => Some(*group),
-        Envelope::Hello(_) | Envelope::Snapshot(_) => None,
+        Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => None,
     }
 }

@@ -6,9 +6,8 @@ mod participant;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quorba_base::{NODES_MAX, NodeId, NodeSet};
-use quorba_config::DomainKey;
 use quorba_net::Multicast;
-use quorba_order::{Config, Timing};
+use quorba_order::{Config, DomainKey, Hold, Timing};
 use quorba_ringd::daemon::Daemon;
 use quorba_ringd::driver::Driver;
 use serde_json::json;
@@ -148,6 +147,7 @@ impl RingArguments {
             datagram_bytes_max: self.datagram_bytes,
             encrypt: self.encryption == Switch::On,
             accelerated: self.ring == Kind::Accelerated,
+            hold: Hold::default(),
             timing: Timing::default(),
         };
         let multicast = match self.transport {

@@ -8,7 +8,7 @@ use crate::stream::StreamId;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 use quorba_engine::Node;
-use quorba_engine::replica::{ChannelId, DownReason, GroupId, ViewId};
+use quorba_engine::replica::{ChannelId, DownReason, GroupId, Record};
 use std::collections::VecDeque;
 
 /// Something that happens to a node process.
@@ -46,11 +46,11 @@ impl Input {
 }
 
 /// What survives a crash of the host.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Disk {
     pub(crate) incarnation: u64,
     pub(crate) ring_seq: u64,
-    pub(crate) recorded: Option<ViewId>,
+    pub(crate) record: Record,
 }
 
 /// Starts a server again and again.

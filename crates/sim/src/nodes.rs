@@ -12,9 +12,9 @@ use crate::stream::{Segment, Side, StreamId};
 use crate::world::{INCARNATION_STEP, World, ms, node_id, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
-use quorba_engine::order::{Boot, Config, Destination, DomainKey, Timing};
+use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack, DownReason, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
+    Ack, DownReason, GroupConfig, GroupId, PrimaryStatus, Quorum, ReplyPath, TotalLoss,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
@@ -71,10 +71,12 @@ impl World {
                 datagram_bytes_max: plan.datagram_bytes_max,
                 encrypt: plan.encrypt,
                 accelerated: plan.accelerated,
+                hold: Hold::default(),
                 timing: Timing::default(),
             },
             boot: Boot { incarnation: disk.incarnation, salt, ring_seq_min: disk.ring_seq },
-            recorded: disk.recorded,
+            quorum: Quorum::default(),
+            record: disk.record.clone(),
             groups: plan.groups.iter().map(|g| settings(g, plan.unavailable_wait_ms)).collect(),
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
             wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
@@ -274,7 +276,7 @@ impl World {
                 let disk = &mut self.hosts[node].disk;
                 disk.ring_seq = disk.ring_seq.max(ring_seq);
             }
-            Output::PersistPrimary { primary } => self.hosts[node].disk.recorded = Some(primary),
+            Output::PersistPrimary(record) => self.hosts[node].disk.record = record,
             Output::Event(event) => self.note_event(node, &event),
         }
     }

@@ -4,9 +4,10 @@
 
 use bytes::{Bytes, BytesMut};
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
-use quorba_engine::order::{Boot, Config, Destination, DomainKey, Timing};
+use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack, ChannelId, GroupConfig, GroupId, PrimaryStatus, ReplyPath, ServerCommand, TotalLoss,
+    Ack, ChannelId, GroupConfig, GroupId, PrimaryStatus, Quorum, Record, ReplyPath, ServerCommand,
+    TotalLoss,
 };
 use quorba_engine::{
     CloseReason, ConnectionId, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
@@ -218,7 +219,7 @@ impl Stage {
                 ServerCommand::Close(_) | ServerCommand::Restart(_) => {}
             },
             Output::Submit { .. } => unreachable!("the order is made by the ring"),
-            Output::PersistRing { .. } | Output::PersistPrimary { .. } | Output::Event(_) => {}
+            Output::PersistRing { .. } | Output::PersistPrimary(_) | Output::Event(_) => {}
         }
     }
 }
@@ -246,10 +247,12 @@ fn config(index: usize, count: usize, limits: GatewayLimits, reply: ReplyPath) -
             datagram_bytes_max: 1400,
             encrypt: true,
             accelerated: true,
+            hold: Hold::default(),
             timing: Timing::default(),
         },
         boot: Boot { incarnation: 1, salt: [index as u8; 16], ring_seq_min: 0 },
-        recorded: None,
+        quorum: Quorum::default(),
+        record: Record::default(),
         groups: vec![GroupSettings { replica: group, unavailable_wait: UNAVAILABLE_WAIT }],
         limits,
         wall_clock_origin: 0,

@@ -1,7 +1,7 @@
 //! What only shows with a hand on the inside.
 
 use super::*;
-use crate::config::Timing;
+use crate::config::{Hold, Timing};
 use crate::seal::COUNTER_MAX;
 
 #[test]
@@ -15,6 +15,7 @@ fn a_boot_that_runs_out_of_nonces_leaves_instead_of_using_one_twice() {
         datagram_bytes_max: 1400,
         encrypt: true,
         accelerated: false,
+        hold: Hold::default(),
         timing: Timing::default(),
     };
     let boot = Boot { incarnation: 1, salt: [3; 16], ring_seq_min: 0 };

@@ -13,8 +13,8 @@ pub mod scenario;
 use bytes::{Bytes, BytesMut};
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_order::{
-    Boot, Config, Delivery, Destination, Guarantee, Output, Position, Progress, Ring, Snapshot,
-    StateName, Ticket, Timing, View,
+    Boot, Config, Delivery, Destination, Guarantee, Hold, Output, Position, Progress, Ring,
+    Snapshot, StateName, Ticket, Timing, View,
 };
 use std::collections::BTreeMap;
 
@@ -195,6 +195,7 @@ impl Net {
             datagram_bytes_max: 1400,
             encrypt: false,
             accelerated: false,
+            hold: Hold::default(),
             timing: Timing::default(),
         };
         (self.config)(index, &mut config);

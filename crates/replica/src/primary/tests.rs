@@ -1,7 +1,7 @@
 //! Small components, one claim each.
 
 use super::*;
-use crate::hello::Lineage;
+use crate::hello::{Lineage, Record};
 
 fn node(index: u8) -> NodeId {
     NodeId::new(index).unwrap()
@@ -15,11 +15,12 @@ fn view(seq: u64) -> ViewId {
 struct World {
     components: BTreeMap<u64, Vec<(NodeId, u64)>>,
     statements: BTreeMap<NodeId, Statement>,
+    quorum: Quorum,
 }
 
 impl World {
     fn new() -> Self {
-        Self { components: BTreeMap::new(), statements: BTreeMap::new() }
+        Self { components: BTreeMap::new(), statements: BTreeMap::new(), quorum: Quorum::default() }
     }
 
     fn component(mut self, seq: u64, members: &[(u8, u64)]) -> Self {
@@ -31,8 +32,8 @@ impl World {
     fn says(mut self, n: u8, boot: u64, last: Option<u64>, prefix: u64, branch: u64) -> Self {
         let lineage =
             last.map(|seq| Lineage { view: view(seq), members: self.components[&seq].clone() });
-        let recorded = last.map(view);
-        let hello = Hello { view: view(99), recorded, lineage, prefix, branch };
+        let record = Record { formed: lineage.clone(), attempts: Vec::new() };
+        let hello = Hello { view: view(99), record, lineage, prefix, branch };
         self.statements.insert(node(n), Statement { incarnation: boot, hello });
         self
     }
@@ -44,12 +45,15 @@ impl World {
     /// Back without its memory, but its disk knows of a component.
     fn restarted_after(mut self, n: u8, boot: u64, seq: u64) -> Self {
         self = self.says(n, boot, None, 0, 0);
-        self.statements.get_mut(&node(n)).unwrap().hello.recorded = Some(view(seq));
+        self.statements.get_mut(&node(n)).unwrap().hello.record.formed = Some(Lineage {
+            view: view(seq),
+            members: self.components.get(&seq).cloned().unwrap_or_default(),
+        });
         self
     }
 
     fn decide(&self, nodes: usize) -> Decision {
-        decide(NodeSet::first(nodes), &self.statements)
+        decide(NodeSet::first(nodes), self.quorum, &self.statements)
     }
 }
 

@@ -11,8 +11,8 @@ use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 use quorba_replica::{
     Ack, ChannelId, Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, MemberState,
-    Output, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber,
-    ServerCommand, TotalLoss, ViewId,
+    Output, Quorum, Record, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope,
+    RequestNumber, ServerCommand, TotalLoss, ViewId,
 };
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ pub struct Server {
 pub struct Node {
     pub replica: Replica,
     /// What the disk knows.
-    pub recorded: Option<ViewId>,
+    pub record: Record,
     pub server: Option<Server>,
     pub replies: Vec<(u64, String)>,
     pub dropped: Vec<u64>,
@@ -59,11 +59,13 @@ pub struct Plan {
     pub state_object: bool,
     pub reply: ReplyPath,
     pub replier: Option<usize>,
+    pub quorum: Quorum,
 }
 
 impl Plan {
     pub fn plain(state_object: bool) -> Self {
-        Self { state_object, reply: ReplyPath::Direct, replier: None }
+        let quorum = Quorum::default();
+        Self { state_object, reply: ReplyPath::Direct, replier: None, quorum }
     }
 }
 
@@ -77,7 +79,7 @@ impl Cluster {
     }
 
     pub fn planned(count: usize, plan: Plan) -> Self {
-        let nodes = (0..count).map(|index| Node::new(index, count, 1, plan, None));
+        let nodes = (0..count).map(|index| Node::new(index, count, 1, plan, Record::default()));
         Self {
             nodes: nodes.collect(),
             order: VecDeque::new(),
@@ -175,8 +177,8 @@ impl Cluster {
     pub fn restart(&mut self, index: usize) {
         let incarnation = self.nodes[index].incarnation + 1000;
         let count = self.nodes.len();
-        let recorded = self.nodes[index].recorded;
-        self.nodes[index] = Node::new(index, count, incarnation, self.plan, recorded);
+        let record = self.nodes[index].record.clone();
+        self.nodes[index] = Node::new(index, count, incarnation, self.plan, record);
     }
 
     pub fn pass(&mut self, duration: Duration) {
@@ -249,7 +251,7 @@ impl Cluster {
                 }
                 Output::Dropped { number, .. } => self.nodes[index].dropped.push(number.0),
                 Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
-                Output::Record { primary } => self.nodes[index].recorded = Some(primary),
+                Output::Record(record) => self.nodes[index].record = record,
                 Output::Event(event) => self.nodes[index].events.push(event),
             }
         }
@@ -319,13 +321,7 @@ impl Cluster {
 }
 
 impl Node {
-    fn new(
-        index: usize,
-        count: usize,
-        incarnation: u64,
-        plan: Plan,
-        recorded: Option<ViewId>,
-    ) -> Self {
+    fn new(index: usize, count: usize, incarnation: u64, plan: Plan, record: Record) -> Self {
         let nodes = NodeSet::first(count);
         let group = GroupConfig {
             members: nodes,
@@ -342,10 +338,17 @@ impl Node {
         };
         let me = id(index);
         let groups = vec![group];
-        let config = ReplicaConfig { me, incarnation, nodes, recorded, groups };
+        let config = ReplicaConfig {
+            me,
+            incarnation,
+            nodes,
+            quorum: plan.quorum,
+            record: record.clone(),
+            groups,
+        };
         Self {
             replica: Replica::new(config),
-            recorded,
+            record,
             server: None,
             replies: Vec::new(),
             dropped: Vec::new(),

@@ -15,8 +15,8 @@ use crate::world::{BEGIN, INCARNATION_STEP, ms, node_id, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_engine::order::{
-    Boot, Config, Delivery, Destination, DomainKey, Guarantee, Output, Ring, Snapshot, StateName,
-    Timing, View, ViewKind,
+    Boot, Config, Delivery, Destination, DomainKey, Guarantee, Hold, Output, Ring, Snapshot,
+    StateName, Timing, View, ViewKind,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -194,6 +194,7 @@ impl RingWorld {
             datagram_bytes_max: self.plan.datagram_bytes_max,
             encrypt: self.plan.encrypt,
             accelerated: self.plan.accelerated,
+            hold: Hold::default(),
             timing: Timing::default(),
         };
         let life = self.lives.len();
