@@ -14,7 +14,7 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack, DownReason, GroupConfig, GroupId, PrimaryStatus, Quorum, ReplyPath, TotalLoss,
+    Ack, DownReason, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
@@ -75,7 +75,7 @@ impl World {
                 timing: Timing::default(),
             },
             boot: Boot { incarnation: disk.incarnation, salt, ring_seq_min: disk.ring_seq },
-            quorum: Quorum::default(),
+            quorum: plan.quorum,
             record: disk.record.clone(),
             groups: plan.groups.iter().map(|g| settings(g, plan.unavailable_wait_ms)).collect(),
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },

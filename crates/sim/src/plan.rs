@@ -5,13 +5,15 @@
 
 use crate::fault::Fault;
 use crate::rng::Rng;
-use quorba_base::Duration;
+use quorba_base::{Duration, NodeId};
+use quorba_engine::replica::{Quorum, QuorumRule};
 
 /// See the module's text. Times are in microseconds unless the name says otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) nodes: usize,
     pub(crate) groups: Vec<GroupPlan>,
+    pub(crate) quorum: Quorum,
     pub(crate) encrypt: bool,
     pub(crate) accelerated: bool,
     pub(crate) datagram_bytes_max: usize,
@@ -114,6 +116,7 @@ impl Plan {
         Self {
             nodes,
             groups,
+            quorum: draw_quorum(&mut Rng::new(seed).fork(0x9007), nodes),
             // Nothing else tells forged datagrams from real ones.
             encrypt: links.corrupt > 0
                 || faults.iter().any(|f| f.needs_seal())
@@ -159,10 +162,17 @@ impl Plan {
         plan.groups = vec![group];
         plan.clients = vec![client; nodes];
         plan.faults.clear();
+        plan.quorum = Quorum::default();
         plan.links = LinkPlan { delay_us: (20, 60), ..LinkPlan::default() };
         plan.safety = Duration::from_secs(10);
         plan
     }
+}
+
+fn draw_quorum(rng: &mut Rng, nodes: usize) -> Quorum {
+    let rule = if rng.per_mille(250) { QuorumRule::DynamicLinear } else { QuorumRule::default() };
+    let tie_breaker = NodeId::new(rng.index(nodes) as u8).filter(|_| rng.per_mille(250));
+    Quorum { rule, tie_breaker }
 }
 
 impl LinkPlan {

@@ -184,3 +184,82 @@ fn a_cold_start_of_a_used_domain_waits_for_every_node() {
     let world = world.restarted(2, 4);
     assert_eq!(world.decide(3), primary(&[0, 1, 2], Basis::ColdStart));
 }
+
+/// Found by `walk.rs`: 1 was alone up to date in component 2, and two who were behind outvoted it.
+#[test]
+fn who_was_behind_in_the_last_component_is_not_up_to_date() {
+    let all = [(0, 1), (1, 1), (2, 1)];
+    let world = World::new()
+        .component(1, &all)
+        .component(2, &all)
+        .component(3, &all)
+        .says(0, 1, Some(1), 4, 6)
+        .says(1, 1, Some(3), 0, 7)
+        .says(2, 1, Some(1), 4, 6);
+    assert_eq!(world.decide(3), primary(&[1], Basis::Continues));
+}
+
+fn dynamic(tie_breaker: Option<u8>) -> World {
+    let mut world = World::new();
+    world.quorum.rule = QuorumRule::DynamicLinear;
+    world.quorum.tie_breaker = tie_breaker.map(node);
+    world
+}
+
+#[test]
+fn the_dynamic_rule_counts_the_last_component() {
+    let world = dynamic(None).component(2, &[(0, 1), (1, 1), (2, 1)]);
+    let two = world.says(0, 1, Some(2), 9, 7).says(1, 1, Some(2), 9, 7);
+    assert_eq!(two.decide(5), primary(&[0, 1], Basis::Continues), "two of the last three");
+    let three = dynamic(None)
+        .component(1, &[(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)])
+        .component(2, &[(0, 1), (1, 1), (2, 1)])
+        .says(2, 1, Some(2), 9, 7)
+        .says(3, 1, Some(1), 9, 7)
+        .says(4, 1, Some(1), 9, 7);
+    let blocked = Decision::NotPrimary(Blocked::NoQuorum);
+    assert_eq!(three.decide(5), blocked, "a majority of the domain, but one of the last three");
+}
+
+#[test]
+fn of_two_halves_the_one_with_the_tie_breaker_goes_on() {
+    let half = |n: u8, tie_breaker| {
+        let world = dynamic(tie_breaker).component(3, &[(0, 1), (1, 1)]);
+        world.says(n, 1, Some(3), 9, 7).decide(5)
+    };
+    let blocked = Decision::NotPrimary(Blocked::NoQuorum);
+    assert_eq!(half(0, None), primary(&[0], Basis::Continues), "the lowest, if none is named");
+    assert_eq!(half(1, None), blocked);
+    assert_eq!(half(1, Some(1)), primary(&[1], Basis::Continues));
+    assert_eq!(half(0, Some(1)), blocked);
+    assert_eq!(half(0, Some(4)), primary(&[0], Basis::Continues), "it was not there");
+}
+
+#[test]
+fn a_tie_breaker_lets_half_of_an_even_domain_go_on() {
+    let half = |nodes: [u8; 2], tie_breaker| {
+        let mut world = World::new().component(1, &[(0, 1), (1, 1), (2, 1), (3, 1)]);
+        world.quorum.tie_breaker = tie_breaker;
+        let [a, b] = nodes;
+        world.says(a, 1, Some(1), 9, 7).says(b, 1, Some(1), 9, 7).decide(4)
+    };
+    let blocked = Decision::NotPrimary(Blocked::NoMajority);
+    assert_eq!(half([0, 1], None), blocked);
+    assert_eq!(half([0, 1], Some(node(1))), primary(&[0, 1], Basis::Continues));
+    assert_eq!(half([2, 3], Some(node(1))), blocked);
+}
+
+#[test]
+fn an_attempt_that_may_have_succeeded_elsewhere_is_waited_for() {
+    let all = [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)];
+    let mut world = dynamic(None)
+        .component(1, &all)
+        .component(2, &[(0, 1), (1, 1), (2, 1)])
+        .says(2, 1, Some(1), 9, 7)
+        .says(3, 1, Some(1), 9, 7)
+        .says(4, 1, Some(1), 9, 7);
+    assert_eq!(world.decide(5), primary(&[2, 3, 4], Basis::Continues));
+    let attempt = Lineage { view: view(2), members: world.components[&2].clone() };
+    world.statements.get_mut(&node(2)).unwrap().hello.record.attempts.push(attempt);
+    assert_eq!(world.decide(5), Decision::NotPrimary(Blocked::NoQuorum));
+}

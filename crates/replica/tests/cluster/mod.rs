@@ -90,6 +90,11 @@ impl Cluster {
         }
     }
 
+    /// As [`Self::whole`], under another rule for the primary component.
+    pub fn whole_under(quorum: Quorum) -> Self {
+        Self::whole_planned(Plan { quorum, ..Plan::plain(true) })
+    }
+
     /// A cluster of three whose group is whole and takes requests.
     pub fn whole(state_object: bool) -> Self {
         Self::whole_planned(Plan::plain(state_object))

@@ -154,8 +154,8 @@ impl World {
     fn note_replica_event(&mut self, node: usize, event: &ReplicaEvent) {
         match event {
             ReplicaEvent::Primary { view, members, current, basis } => {
-                let nodes = self.plan.nodes;
-                let broken = self.checks.decisions.note(nodes, *view, *members, *current, *basis);
+                let plan = (self.plan.nodes, self.plan.quorum);
+                let broken = self.checks.decisions.note(plan, *view, *members, *current, *basis);
                 if let Some(text) = broken {
                     self.checks.violate("one primary", self.now, format!("n{node}: {text}"));
                 }

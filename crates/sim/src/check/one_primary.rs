@@ -6,8 +6,8 @@
 use crate::ledger::Call;
 use crate::servant::{Mark, Reference};
 use quorba_base::NodeSet;
-use quorba_engine::replica::ViewId;
 use quorba_engine::replica::primary::Basis;
+use quorba_engine::replica::{Quorum, ViewId};
 use std::collections::BTreeMap;
 
 /// Which history was acknowledged up to each position.
@@ -33,13 +33,15 @@ pub(crate) struct Decisions(BTreeMap<ViewId, (NodeSet, NodeSet, Basis)>);
 impl Decisions {
     pub(super) fn note(
         &mut self,
-        nodes: usize,
+        (nodes, quorum): (usize, Quorum),
         view: ViewId,
         members: NodeSet,
         current: NodeSet,
         basis: Basis,
     ) -> Option<String> {
-        if members.len() <= nodes / 2 || current.is_empty() || !current.is_subset(members) {
+        // What the dynamic rule asks for depends on the past; its own tests walk all of that.
+        let enough = quorum.is_dynamic() || quorum.of(NodeSet::first(nodes), members);
+        if !enough || current.is_empty() || !current.is_subset(members) {
             return Some(format!("view {view:?} of {members:?} is primary with {current:?}"));
         }
         let decided = *self.0.entry(view).or_insert((members, current, basis));
