@@ -242,3 +242,6 @@ impl Recovery {
         self.circuit.members.contains(node)
     }
 }
+
+#[cfg(test)]
+mod tests;

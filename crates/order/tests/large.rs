@@ -1,11 +1,11 @@
-//! Rings of as many nodes as a domain can have: they form under loss, carry messages, survive
-//! failures, and every datagram of the protocol fits one Ethernet frame.
+//! The largest: rings of as many nodes as a domain can have form under loss, carry messages, survive
+//! failures, and every datagram of the protocol fits one Ethernet frame; the longest message.
 
 mod harness;
 
 use harness::{Faults, Net, check, ms};
 use quorba_base::NodeSet;
-use quorba_order::{DATAGRAM_BYTES_MIN, Guarantee};
+use quorba_order::{DATAGRAM_BYTES_MIN, Full, Guarantee, PAYLOAD_BYTES_MAX};
 
 /// Kinds of packets whose size depends on the number of members.
 const NAMES: [(u8, &str); 4] = [(2, "token"), (5, "join"), (6, "hello"), (7, "commit")];
@@ -76,4 +76,18 @@ fn sixty_four_nodes_form_a_ring_under_loss() {
 #[test]
 fn sixty_four_nodes_form_a_ring_without_loss() {
     large(64, 0);
+}
+
+#[test]
+fn a_message_of_16_mib_arrives() {
+    let mut net = Net::with_config(3, 1, |_, config| config.datagram_bytes_max = 9000);
+    assert!(net.run_till(ms(1000), Net::is_whole));
+    net.faults = Faults { loss: 5, ..Faults::default() };
+    net.send(1, PAYLOAD_BYTES_MAX, Guarantee::Agreed).expect("taken");
+    let now = net.now;
+    let longer = vec![0; PAYLOAD_BYTES_MAX + 1].into();
+    assert_eq!(net.ring(1).submit(now, longer, Guarantee::Agreed), Err(Full::TooLarge));
+    assert!(net.run_till(ms(20_000), |net| (0..3).all(|i| !net.delivered(i).is_empty())));
+    assert_eq!(net.delivered(2)[0].payload.len(), PAYLOAD_BYTES_MAX);
+    check::safety(&net);
 }

@@ -6,8 +6,9 @@ mod participant;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use quorba_base::{NODES_MAX, NodeId, NodeSet};
+use quorba_config::DomainKey;
 use quorba_net::Multicast;
-use quorba_order::{Config, DomainKey, Hold, Timing};
+use quorba_order::{Config, Hold, Timing};
 use quorba_ringd::daemon::Daemon;
 use quorba_ringd::driver::Driver;
 use serde_json::json;

@@ -9,6 +9,7 @@ use quorba_engine::replica::{MemberState, OutReason, PrimaryStatus};
 /// What is still missing, if anything is.
 pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Option<String> {
     let mut ring = None;
+    let ordered = snapshots.iter().flatten().map(|snapshot| snapshot.order.packets[0]).max();
     for (node, snapshot) in snapshots.iter().enumerate() {
         let Some(snapshot) = snapshot else { return Some(format!("n{node} does not run")) };
         if snapshot.order.state != StateName::Operational {
@@ -19,6 +20,10 @@ pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Op
         }
         if *ring.get_or_insert(snapshot.order.ring) != snapshot.order.ring {
             return Some(format!("n{node} is in another view than n0"));
+        }
+        // A message that the last datagram lost is asked for when the token comes round again.
+        if Some(snapshot.order.packets[2]) != ordered {
+            return Some(format!("n{node} has not delivered all that its ring has ordered"));
         }
         if snapshot.primary != PrimaryStatus::Primary {
             return Some(format!("n{node} is {:?}", snapshot.primary));

@@ -1,0 +1,85 @@
+//! The plan of a recovery, and who is let in: what only forged or late packets would show.
+
+use super::*;
+use crate::config::{Boot, Config, Hold, Timing};
+use crate::ids::RingId;
+use crate::seal::{BootId, Sealer};
+use crate::wire::{MemberState, OldState};
+use quorba_base::{Instant, NodeSet};
+
+fn node(index: u8) -> NodeId {
+    NodeId::new(index).expect("in range")
+}
+
+fn core() -> Core {
+    let config = Config {
+        me: node(0),
+        nodes: NodeSet::first(3),
+        domain_key: [7; 32].into(),
+        domain_digest: 1,
+        datagram_bytes_max: 1400,
+        encrypt: true,
+        accelerated: false,
+        hold: Hold::default(),
+        timing: Timing::default(),
+    };
+    let boot = Boot { incarnation: 10, salt: [3; 16], ring_seq_min: 0 };
+    Core::new(config, boot, Instant::ZERO)
+}
+
+fn old_ring() -> RingId {
+    RingId { seq: 4, representative: node(0) }
+}
+
+/// A full commit token of three members, all from one old ring; the last one in boot `boot`.
+fn commit(seq: u64, boot: u64) -> CommitToken {
+    let old = OldState { ring: old_ring(), delivered: 5, aru: 6, high: 9 };
+    let state = |incarnation| Some(MemberState { incarnation, old: Some(old) });
+    CommitToken {
+        ring: RingId { seq, representative: node(0) },
+        hop: 3,
+        rotation_us: 0,
+        members: NodeSet::first(3),
+        states: alloc::vec![state(10), state(11), state(boot)],
+    }
+}
+
+#[test]
+fn only_the_same_boot_moves_together_from_an_old_ring() {
+    let core = core();
+    let old = Circuit::new(&core, &commit(4, 12));
+    let same = Plan::new(&core, &old, &commit(5, 12));
+    assert_eq!(same.transitional, NodeSet::first(3));
+    let reborn = Plan::new(&core, &old, &commit(5, 13));
+    assert_eq!(reborn.transitional, NodeSet::first(2), "what it says it had, its old boot had");
+}
+
+#[test]
+fn a_commit_token_counts_only_if_all_boots_in_it_are_proven() {
+    let mut core = core();
+    assert!(!core.knows_boots_of(&commit(5, 12)), "nobody is proven yet");
+    for (index, incarnation) in [(1, 11), (2, 12)] {
+        let id = BootId { node: node(index), incarnation, session: [index; 12] };
+        let mut sealer = Sealer::new(&[7; 32].into(), id, true);
+        let mut datagram = Sealer::start(1);
+        sealer.seal(&mut datagram);
+        let accepted = core.sessions.open(Instant::ZERO, datagram).ok().expect("authentic");
+        core.sessions.prove(&accepted);
+    }
+    assert!(core.knows_boots_of(&commit(5, 12)));
+    assert!(!core.knows_boots_of(&commit(5, 13)), "another boot than the one that I know");
+    let mut unfilled = commit(5, 13);
+    unfilled.states[2] = None;
+    assert!(core.knows_boots_of(&unfilled), "it has not said yet which");
+}
+
+#[test]
+fn numbers_of_a_commit_token_that_no_log_can_hold_are_not_believed() {
+    let core = core();
+    let old = Circuit::new(&core, &commit(4, 12));
+    assert!(is_plausible(&core, Some(&old), &commit(5, 12)));
+    let mut wild = commit(5, 12);
+    let state = wild.states[1].as_mut().and_then(|state| state.old.as_mut()).expect("filled in");
+    state.high = 1 << 40;
+    assert!(!is_plausible(&core, Some(&old), &wild));
+}
