@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use crate::domain::{Domain, Engine, Group, Node};
+use crate::domain::{Domain, Engine, Group, Node, QuorumRule};
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
 const FORMAT: u32 = 2;
@@ -34,7 +34,10 @@ impl Domain {
         let mut text = format!("quorba {FORMAT}\ndomain {}\n", self.id);
         let tie_breaker = self.tie_breaker.and_then(|node| self.node(node));
         let tie_breaker = tie_breaker.map_or("none", |node| node.name.as_str());
-        line(&mut text, format_args!("quorum {} tie_breaker={tie_breaker}", self.quorum));
+        // Domains that leave both out have the digest that they had before there was a choice.
+        if self.quorum != QuorumRule::Majority || self.tie_breaker.is_some() {
+            line(&mut text, format_args!("quorum {} tie_breaker={tie_breaker}", self.quorum));
+        }
         let ring = &self.ring;
         line(
             &mut text,

@@ -27,8 +27,7 @@ use std::path::Path;
 pub use codes::{CODES, Code, CodeText};
 pub use domain::{
     Ack, Backend, Domain, Endpoint, Engine, Group, Host, Limits, Multicast, Node, OnTotalLoss,
-    QuorumRule,
-    RESTART_BACKOFF_MAX, Reply, Ring, ServerCommand, Style,
+    QuorumRule, RESTART_BACKOFF_MAX, Reply, Ring, ServerCommand, Style,
 };
 pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};
 pub use problem::{Problem, Report};

@@ -22,8 +22,9 @@ pub enum Output {
     View(View),
     /// The next message of the order.
     Deliver(Delivery),
-    /// Cumulative: a majority of the domain's nodes (or what [`crate::Hold`] says) has received every message of mine up to this
-    /// one; except for those that a view named in [`View::unheld`].
+    /// Cumulative: a majority of the domain's nodes (or what [`crate::Hold`] says) has received
+    /// every message of mine up to this one; except for those that a view named in
+    /// [`View::unheld`].
     Held(Ticket),
     /// Cumulative: every node of the configuration in which my messages up to this one were
     /// delivered has received them.

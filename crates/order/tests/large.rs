@@ -1,5 +1,6 @@
-//! The largest: rings of as many nodes as a domain can have form under loss, carry messages, survive
-//! failures, and every datagram of the protocol fits one Ethernet frame; the longest message.
+//! The largest: rings of as many nodes as a domain can have form under loss, carry messages,
+//! survive failures, and every datagram of the protocol fits one Ethernet frame; the longest
+//! message arrives.
 
 mod harness;
 

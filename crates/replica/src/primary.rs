@@ -1,14 +1,15 @@
 //! Which component may go on after a view change, and who in it is up to date: promise 4.
 //!
-//! The argument for the static rule (that for the dynamic one is in `dynamic`). A request is acknowledged only when a majority of the domain's nodes holds it
-//! and everything before it (promise 1). Requests that count in a component are ordered behind
-//! the messages that made it one; so who holds one of them has made that step, too. Let `P` be the last primary component that any node
-//! present remembers. Of the nodes of `P`, those that are away, or that came back without their
-//! memory, may have been holders; so of the `k0` nodes of `P` that are present *with* their
-//! memory, at least `k = k0 + majority - |P|` hold every acknowledged request. If `k >= 1`, the
-//! k-th furthest of them has all of it, and so has every node that is as far; or, if fewer than
-//! `k` have made the step to `P`, nothing was acknowledged in it, and each that has will do. Among the
-//! histories that are far enough, the one that most nodes share is taken, so that the fewest
+//! The argument for the static rule (that for the dynamic one is in `dynamic`). A request is
+//! acknowledged only when a majority of the domain's nodes holds it and everything before it
+//! (promise 1). Requests that count in a component are ordered behind the messages that made it
+//! one; so who holds one of them has made that step, too. Let `P` be the last primary component
+//! that any node present remembers. Of the nodes of `P`, those that are away, or that came back
+//! without their memory, may have been holders; so of the `k0` nodes of `P` that are present *with*
+//! their memory, at least `k = k0 + majority - |P|` hold every acknowledged request. If `k >= 1`,
+//! the k-th furthest of them has all of it, and so has every node that is as far; or, if fewer than
+//! `k` have made the step to `P`, nothing was acknowledged in it, and each that has will do. Among
+//! the histories that are far enough, the one that most nodes share is taken, so that the fewest
 //! nodes must be brought up to date.
 //!
 //! A later component than `P` may have been, of nodes that are away and of nodes that came back
@@ -20,12 +21,12 @@
 //! With a tie-breaker a quorum may be half of the domain. Two quorums still share a node; and
 //! `majority` is then, in a component of half of the domain, all of it ([`Quorum::holders_min`]).
 //!
-//! Without any memory in the view: if a majority never saw a primary component, there was none
-//! (or its disk would know). If every node
-//! of the domain is present, no more memory can come, and the best there is goes on.
+//! Without any memory in the view: if a majority never saw a primary component, there was none (or
+//! its disk would know). If every node of the domain is present, no more memory can come, and the
+//! best there is goes on.
 //!
-//! Invariant: [`decide`] is a pure function of what was delivered, so that all nodes of a view
-//! come to the same decision.
+//! Invariant: [`decide`] is a pure function of what was delivered, so that all nodes of a view come
+//! to the same decision.
 
 pub(crate) mod dynamic;
 mod quorum;
@@ -228,5 +229,3 @@ fn most_shared(statements: &BTreeMap<NodeId, Statement>, threshold: Progress) ->
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod walk;

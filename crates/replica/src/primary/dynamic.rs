@@ -11,8 +11,8 @@
 //! quorum of the one before.
 //!
 //! *Nothing is lost.* What `C` acknowledged, a majority of `C` holds, and with it everything that
-//! formed `C`, so they remember `C` as long as they live. Of the nodes of `C` that are here and have
-//! lived on, at least `k = k0 + majority(C) - |C|` are among them. If `k >= 1` for the last
+//! formed `C`, so they remember `C` as long as they live. Of the nodes of `C` that are here and
+//! have lived on, at least `k = k0 + majority(C) - |C|` are among them. If `k >= 1` for the last
 //! component that somebody here remembers, the k-th furthest has everything, as with the static
 //! rule. For a later one, which nobody here remembers, `k >= 1` says that it acknowledged nothing;
 //! `k = 0`, that it may have, and must be waited for. A node's record names them all until it has

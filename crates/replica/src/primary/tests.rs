@@ -1,5 +1,7 @@
 //! Small components, one claim each.
 
+mod walk;
+
 use super::*;
 use crate::hello::{Lineage, Record};
 

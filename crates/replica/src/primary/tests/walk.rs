@@ -5,10 +5,10 @@
 //! said to be up to date has everything that was acknowledged.
 
 extern crate std;
-use super::dynamic::Known;
-use super::*;
+use super::super::dynamic::Known;
+use super::super::*;
 use crate::hello::Record;
-use std::collections::HashSet;
+use alloc::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 #[derive(Clone, Hash)]
@@ -210,7 +210,7 @@ fn quorums() -> [Quorum; 4] {
 /// Everything that can happen in `depth` steps; gives how many different worlds there are.
 fn all_walks(quorum: Quorum, count: usize, depth: usize) -> usize {
     let mut worlds = alloc::vec![World::new(count)];
-    let mut seen = HashSet::new();
+    let mut seen = BTreeSet::new();
     for _ in 0..depth {
         let mut next = Vec::new();
         for world in worlds {
