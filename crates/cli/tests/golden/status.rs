@@ -34,6 +34,7 @@ fn status(node: &str, up: &[&str]) -> Status {
             view_changes: 3,
             encrypt: true,
             sealing_key: Some("a1b2c3".into()),
+            fanout: "multicast 239.192.1.2:4701, which reaches n2, n3".into(),
             engine: "ring".to_owned(),
         },
         nodes: NODES
