@@ -16,6 +16,7 @@ mod namespaces;
 mod place;
 mod project;
 mod say;
+mod sim;
 mod test;
 mod tidy;
 mod wait;
@@ -44,6 +45,8 @@ enum Command {
     /// Measure ours beside others
     #[command(subcommand)]
     Bench(bench::Bench),
+    /// Simulate seeds until the time is over, and list those that break a promise
+    Sim(sim::Options),
     /// Check the rules that the compiler does not: edges, sizes, heads, words, links
     Tidy,
     /// Run everything that must hold before a change lands, as CI does
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Examples => examples::run(),
         Command::Interop(options) => interop::run(&options),
         Command::Bench(bench) => bench::run(&bench),
+        Command::Sim(options) => sim::run(&options),
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(&options),
     }

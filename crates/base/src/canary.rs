@@ -48,8 +48,6 @@ bugs! {
     DeliversBehindGapFromAll,
     /// Members of other old rings count as moving together.
     MovesWithStrangers,
-    /// A restarted member counts as moving together.
-    MovesWithTheReborn,
     /// What others lack of the old ring is not sent to them.
     RecoversNothing,
     /// The new ring is installed before everyone has what was recovered.

@@ -59,6 +59,7 @@ pub enum Command {
     Key(command::key::Key),
     Config(command::config::Config),
     Lab(command::lab::Lab),
+    Sim(command::sim::Sim),
     Explain(command::explain::Explain),
     Completions(command::completions::Completions),
     Man(command::man::Man),

@@ -10,5 +10,6 @@ pub mod lab;
 pub mod man;
 pub mod node;
 pub mod ping;
+pub mod sim;
 pub mod status;
 pub mod up;

@@ -65,6 +65,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Key(key) => key.run(context),
         Command::Config(config) => config.run(context),
         Command::Lab(lab) => lab.run(context),
+        Command::Sim(sim) => sim.run(context),
         Command::Explain(explain) => explain.run(context),
         Command::Completions(completions) => completions.run(context),
         Command::Man(man) => man.run(context),

@@ -42,7 +42,6 @@ impl Plan {
             let Some(other) = state.old else { continue };
             let same_boot =
                 old.members.contains(node) && state.incarnation == old.incarnation(node);
-            let same_boot = same_boot || canary!(MovesWithTheReborn);
             if (other.ring == old.ring || canary!(MovesWithStrangers)) && same_boot {
                 plan.transitional.insert(node);
                 plan.low = plan.low.min(other.aru);

@@ -19,8 +19,9 @@ fn main() {
             continue;
         }
         // Rings are quicker than domains, and know nothing of replicas.
-        let found =
-            [Scope::Ring, Scope::Domain].into_iter().find_map(|scope| hunt(*canary, scope, SEEDS));
+        let of_ring = *canary < Canary::RetentionStaysHome;
+        let scope = if of_ring { Scope::Ring } else { Scope::Domain };
+        let found = hunt(*canary, scope, SEEDS);
         match found {
             Some(report) => println!(
                 "{name} {} {} {}",

@@ -1,12 +1,18 @@
 //! `cargo run --release -p quorba-sim --example sim -- [FROM [SEEDS]]`: the seeds of
-//! `quorba sim`, without the rest of the command.
+//! `quorba sim`, without the rest of the command; for one seed, with the transcript.
 
-use quorba_sim::{Scope, Sweep, sweep};
+use quorba_sim::{Options, Scope, Sweep, run, sweep};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut numbers = std::env::args().skip(1).map(|word| word.parse().expect("a number"));
     let (from, seeds) = (numbers.next().unwrap_or(1), numbers.next().unwrap_or(100));
+    if seeds == 1 {
+        for scope in Scope::ALL {
+            let options = Options { scope: *scope, transcript: true, ..Options::default() };
+            print!("{}", run(from, options).transcript.unwrap_or_default());
+        }
+    }
     let scopes = Scope::ALL.to_vec();
     let options = Sweep { scopes, from, seeds, until: None, keep_going: true };
     let summary = sweep(&options, |so_far, broken| match broken {

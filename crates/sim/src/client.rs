@@ -128,6 +128,8 @@ impl Client {
             Wish::Peek
         } else if dice < self.plan.peek + self.plan.note {
             Wish::Note
+        } else if dice < self.plan.peek + self.plan.note + self.plan.last {
+            Wish::Last
         } else {
             Wish::Append
         };

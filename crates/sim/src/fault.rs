@@ -3,6 +3,8 @@
 //! What it is not: what exactly happens; that is drawn when it happens, see `network` and the two
 //! `nemesis` modules. Invariant: a kind belongs to one place.
 
+use quorba_engine::order::StateName;
+
 /// What a fault hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
@@ -50,6 +52,10 @@ faults! {
         Link,
         /// A partition comes and goes many times.
         Flapping,
+        /// The network parts while nodes are agreeing on a ring.
+        CutAtCommit,
+        /// The network parts while nodes exchange what they lack of their old rings.
+        CutAtRecovery,
         /// The network is whole again.
         Heal,
         /// For a moment most datagrams are lost.
@@ -86,6 +92,8 @@ faults! {
         CrashMidway,
         /// The process ends in the middle of its next change of view.
         CrashAtView,
+        /// The process ends while it exchanges what others lack of its old ring.
+        CrashAtRecovery,
         /// The process is ended and started again at once.
         QuickRestart,
         /// One node after the other is restarted.
@@ -152,6 +160,15 @@ faults! {
 }
 
 impl Fault {
+    /// Whether it waits for a node to be in a state.
+    pub(crate) fn ambush(self) -> Option<StateName> {
+        match self {
+            Self::CutAtCommit => Some(StateName::Commit),
+            Self::CutAtRecovery | Self::CrashAtRecovery => Some(StateName::Recovery),
+            _ => None,
+        }
+    }
+
     /// Whether it takes the memory of more than a minority.
     pub(crate) fn needs_catastrophe(self) -> bool {
         matches!(self, Self::MajorityCrash | Self::Blackout)

@@ -11,6 +11,8 @@ pub(crate) enum Outcome {
     Open,
     /// A reply came.
     Acknowledged { mark: Mark, at: Instant },
+    /// A reply came, which says no more than what an object's value is.
+    Read { value: u64, at: Instant },
     /// It was surely not executed, and is not repeated.
     Refused,
     /// Nobody told the client.
@@ -48,7 +50,7 @@ impl Ledger {
 
     pub(crate) fn close(&mut self, reference: Reference, outcome: Outcome) {
         let call = self.calls.get_mut(&reference).expect("it was opened");
-        if matches!(call.outcome, Outcome::Acknowledged { .. }) {
+        if matches!(call.outcome, Outcome::Acknowledged { .. } | Outcome::Read { .. }) {
             return;
         }
         call.outcome = outcome;

@@ -31,10 +31,31 @@ impl World {
     fn inflict(&mut self, fault: Fault) {
         self.transcript.mix(fault as u64);
         match fault.place() {
+            _ if fault.ambush().is_some() => self.ambush = Some((fault, self.rng.below(24))),
             Place::Network => self.disturb_network(fault),
             Place::Nodes => self.hurt_nodes(fault),
             Place::Servers => self.hurt_servers(fault),
             Place::Clients => self.confuse_clients(fault),
+        }
+    }
+
+    /// A node has handled an input: a fault may have waited for the state that it is in.
+    pub(crate) fn spring(&mut self, node: usize) {
+        let Some((fault, wait)) = self.ambush else { return };
+        let state = self.hosts[node].node.as_ref().map(|engine| engine.snapshot().order.state);
+        if self.peace || state != fault.ambush() {
+            return;
+        }
+        if wait > 0 {
+            self.ambush = Some((fault, wait - 1));
+            return;
+        }
+        // It waits for the next one, too.
+        self.ambush = Some((fault, self.rng.below(40)));
+        match fault.place() {
+            Place::Network => self.disturb_network(fault),
+            _ if self.may_crash(node) => self.end_node(Fault::Crash, node),
+            _ => {}
         }
     }
 

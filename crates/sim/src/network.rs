@@ -285,6 +285,12 @@ impl Network {
                 self.partition(|node| sides[node]);
                 format!("FAULT partition {sides:?}")
             }
+            Fault::CutAtCommit | Fault::CutAtRecovery => {
+                // One node goes, or two sides do.
+                let side = if self.rng.per_mille(500) { 1 << one } else { self.rng.next() };
+                self.partition(|node| (side >> node) & 1);
+                format!("FAULT partition {}", self.sides(side))
+            }
             Fault::Isolate => {
                 self.partition(|node| u64::from(node == one));
                 format!("FAULT n{one} is isolated")

@@ -173,6 +173,7 @@ impl World {
         }
         self.drain(node);
         self.hosts[node].machine.worked(self.now);
+        self.spring(node);
     }
 
     /// A timer, or the end of a pause: look at everything that has come.
@@ -329,8 +330,8 @@ fn settings(group: &GroupPlan, unavailable_wait_ms: u64) -> GroupSettings {
                 AckPlan::Safe => Ack::Safe,
             },
             foreign: group.foreign,
-            reply: ReplyPath::Direct,
-            replier: None,
+            reply: if group.ordered_replies { ReplyPath::Ordered } else { ReplyPath::Direct },
+            replier: group.replier.map(node_id),
             on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),

@@ -53,6 +53,9 @@ pub(crate) struct GroupPlan {
     /// Bit per node.
     pub(crate) members: u64,
     pub(crate) ack: AckPlan,
+    /// Replies go through the order, from every member or from the one that the bit names.
+    pub(crate) ordered_replies: bool,
+    pub(crate) replier: Option<usize>,
     pub(crate) fresh_after_loss: bool,
     pub(crate) state_object: bool,
     /// Servers that somebody else starts: they outlive their node.
@@ -84,6 +87,7 @@ pub(crate) struct ClientPlan {
     /// Chances per thousand of other calls than `append`.
     pub(crate) peek: u64,
     pub(crate) note: u64,
+    pub(crate) last: u64,
     /// Bytes arrive in small pieces.
     pub(crate) chopped: bool,
     /// Repeats a call under the same reference after COMPLETED_NO.
@@ -154,6 +158,8 @@ impl Plan {
             members: (1 << nodes) - 1,
             ack: AckPlan::Majority,
             state_object: true,
+            ordered_replies: false,
+            replier: None,
             foreign: false,
             execute_us: (50, 200),
             ..plan.groups[0].clone()
@@ -203,6 +209,8 @@ impl GroupPlan {
         Self {
             members,
             ack: if rng.per_mille(150) { AckPlan::Safe } else { AckPlan::Majority },
+            ordered_replies: rng.per_mille(200),
+            replier: rng.per_mille(150).then_some(members.trailing_zeros() as usize),
             fresh_after_loss: rng.per_mille(200),
             state_object: !rng.per_mille(60),
             foreign: rng.per_mille(120),
@@ -225,6 +233,7 @@ impl ClientPlan {
             padding_max: rng.pick(&[0, 0, 100, 2_000, 20_000]),
             peek: rng.pick(&[0, 100, 400]),
             note: rng.pick(&[0, 0, 50]),
+            last: rng.pick(&[0, 50, 300]),
             chopped: rng.per_mille(150),
             repeats: rng.per_mille(600),
             patience_ms: rng.pick(&[1_000, 5_000, 40_000]),

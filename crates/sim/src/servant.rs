@@ -2,7 +2,8 @@
 //!
 //! `append` writes a reference at the end and answers with its place and the digest of the log up
 //! to it; `peek` answers with the log's length and digest; `note` is an `append` that nobody
-//! answers (a oneway). A reply thus pins the whole history that caused it, and two replies show
+//! answers (a oneway). `last` answers with no more than the last reference of one kind. A reply
+//! to the others thus pins the whole history that caused it, and two replies show
 //! whether their histories agree.
 //!
 //! Invariants: deterministic; a log's digests are the function of its references alone.
@@ -23,6 +24,16 @@ pub(crate) const STATE_KEY: &[u8] = b"log-state";
 /// Names one logical call of a client, in all its repetitions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Reference(pub(crate) u64);
+
+/// Kinds of references; the last one of each is an object.
+pub(crate) const OBJECTS: u64 = 4;
+
+impl Reference {
+    /// Its kind.
+    pub(crate) fn object(self) -> u64 {
+        self.0 % OBJECTS
+    }
+}
 
 /// A position in a log: how many references, and what they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +83,12 @@ impl Log {
         self.end()
     }
 
+    /// The last reference of an object; 0 if there is none.
+    fn last_of(&self, object: u64) -> u64 {
+        let last = self.references.iter().rev().find(|reference| reference.object() == object);
+        last.map_or(0, |reference| reference.0)
+    }
+
     /// A planted bug forgets the last reference.
     pub(crate) fn forget_last(&mut self) {
         self.references.pop();
@@ -101,6 +118,8 @@ pub(crate) enum Operation {
     Append(Reference),
     /// Look.
     Peek,
+    /// Look at the last reference of this one's object.
+    Last(Reference),
     /// `get_state`.
     GetState,
     /// `set_state`.
@@ -119,6 +138,10 @@ impl Operation {
                 Err(_) => Self::Unknown,
             },
             (Some(LOG_KEY), b"peek") => Self::Peek,
+            (Some(LOG_KEY), b"last") => match reader.read_u64("reference") {
+                Ok(reference) => Self::Last(Reference(reference)),
+                Err(_) => Self::Unknown,
+            },
             (Some(STATE_KEY), b"get_state") => Self::GetState,
             (Some(STATE_KEY), b"set_state") => match reader.read_octets(usize::MAX, "state") {
                 Ok(state) => Self::SetState(state.to_vec()),
@@ -140,6 +163,14 @@ impl Operation {
         let mark = match self {
             Self::Append(reference) => log.append(reference),
             Self::Peek => log.end(),
+            Self::Last(reference) => {
+                let value = log.last_of(reference.object());
+                return build::reply(version, endian, request_id, good, |cdr| {
+                    cdr.write_u64(value);
+                })
+                .bytes()
+                .clone();
+            }
             Self::GetState => {
                 let state = log.to_bytes();
                 return build::reply(version, endian, request_id, good, |cdr| {
@@ -180,6 +211,8 @@ pub(crate) enum Wish {
     Append,
     /// `peek`.
     Peek,
+    /// `last`.
+    Last,
     /// `note`.
     Note,
 }
@@ -203,6 +236,7 @@ pub(crate) fn request(
     let operation: &[u8] = match wish {
         Wish::Append => b"append",
         Wish::Peek => b"peek",
+        Wish::Last => b"last",
         Wish::Note => b"note",
     };
     let response_flags =

@@ -6,6 +6,7 @@
 use crate::check::Checks;
 use crate::client::Client;
 use crate::event::{Event, Queue};
+use crate::fault::Fault;
 use crate::host::{Host, Supervisor};
 use crate::ledger::Ledger;
 use crate::network::Network;
@@ -58,6 +59,8 @@ pub(crate) struct World {
     /// No more faults, and no more calls than are open.
     pub(crate) peace: bool,
     pub(crate) events: u64,
+    /// A fault that waits for a node to be in a state, and how many inputs it waits then.
+    pub(crate) ambush: Option<(Fault, u64)>,
     pub(crate) server_bug: Option<ServerBug>,
 }
 
@@ -90,6 +93,7 @@ impl World {
             transcript,
             peace: false,
             events: 0,
+            ambush: None,
             server_bug: None,
             plan,
         };

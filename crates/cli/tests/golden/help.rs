@@ -14,6 +14,7 @@ const COMMANDS: &[&[&str]] = &[
     &["ping"],
     &["lab"],
     &["lab", "run"],
+    &["sim"],
     &["key"],
     &["key", "new"],
     &["config"],

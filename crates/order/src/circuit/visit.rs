@@ -208,7 +208,9 @@ impl Circuit {
         core.transmit(Destination::Node(to), &Packet::Token((*token).clone()));
         let pause = core.patient(pause);
         self.resend = Some(Resend { at: core.now + pause, pause, to, token });
-        self.place = Place::Away;
+        if !canary!(KeepsRestingToken) {
+            self.place = Place::Away;
+        }
         self.see_token(core);
     }
 }

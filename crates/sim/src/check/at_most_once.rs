@@ -22,7 +22,7 @@ pub(super) fn check(
             Some(call) if call.outcome == Outcome::Refused => {
                 format!("{name:x} was refused with COMPLETED_NO, but n{node} executed it")
             }
-            Some(call) if call.wish == Wish::Peek || call.sent == 0 => {
+            Some(call) if matches!(call.wish, Wish::Peek | Wish::Last) || call.sent == 0 => {
                 format!("{name:x} writes nothing, but is in the history of n{node}")
             }
             Some(_) => continue,

@@ -31,6 +31,11 @@ pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Op
         if let Some(text) = members_missing(world, node, snapshot) {
             return Some(text);
         }
+        for (group, counters) in snapshot.gateway.groups.iter().enumerate() {
+            if counters.pending > 0 && !world.checks.groups[group].dead {
+                return Some(format!("n{node} g{group} keeps {} requests", counters.pending));
+            }
+        }
     }
     world
         .clients

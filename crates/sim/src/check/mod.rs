@@ -7,6 +7,7 @@ mod acknowledged;
 mod at_most_once;
 mod equality;
 mod exactly_once;
+mod linearizable;
 mod liveness;
 mod memory;
 mod one_order;
@@ -58,6 +59,8 @@ pub(crate) struct Checks {
     pub(crate) crashes: u64,
     pub(crate) server_ends: u64,
     pub(crate) losses: u64,
+    /// Objects for which the search for an order was given up.
+    pub(crate) given_up: u64,
 }
 
 impl Checks {
@@ -70,6 +73,7 @@ impl Checks {
             crashes: 0,
             server_ends: 0,
             losses: 0,
+            given_up: 0,
         }
     }
 
@@ -243,6 +247,9 @@ impl World {
         let snapshots = self.snapshots();
         let mut found = Vec::new();
         for group in 0..self.plan.groups.len() {
+            let (broken, given_up) = linearizable::check(self, group);
+            found.extend(broken.map(|text| ("linearizability", text)));
+            self.checks.given_up += given_up;
             let serving = self.serving(&snapshots, group);
             found.extend(equality::check(&serving));
             for member in &serving {

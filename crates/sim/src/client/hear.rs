@@ -4,7 +4,7 @@
 
 use super::{Link, Task};
 use crate::ledger::Outcome;
-use crate::servant::Mark;
+use crate::servant::{Mark, Wish};
 use crate::stream::{Segment, Side, StreamId};
 use crate::world::World;
 use bytes::Bytes;
@@ -74,6 +74,12 @@ impl World {
                     return;
                 };
                 match (reply.status(), reply.system_exception()) {
+                    (ReplyStatus::NoException, _) if task.wish == Wish::Last => {
+                        let value = reply.reader().read_u64("value").unwrap_or(u64::MAX);
+                        self.transcript.mix(value);
+                        let at = self.now;
+                        self.ledger.close(task.reference, Outcome::Read { value, at });
+                    }
                     (ReplyStatus::NoException, _) => {
                         let mut reader = reply.reader();
                         let length = reader.read_u64("length").unwrap_or(u64::MAX);

@@ -163,6 +163,7 @@ fn loaded(nodes: usize, loss: u64, load: u64, encrypt: bool) -> RingWorld {
         nodes,
         encrypt,
         accelerated: false,
+        circulates: false,
         datagram_bytes_max: 1400,
         safety: Duration::ZERO,
         links: LinkPlan { loss, delay_us: (20, 60), ..LinkPlan::default() },

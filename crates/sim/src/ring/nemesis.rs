@@ -16,17 +16,39 @@ impl RingWorld {
         let fault = self.rng.pick(&self.plan.faults);
         self.transcript.mix(fault as u64);
         match fault.place() {
-            Place::Network => {
-                let disturbance = self.network.disturb(self.now, fault);
-                self.say(|| disturbance.text);
-                for (to, bytes) in disturbance.arrivals {
-                    self.queue.push(self.now, Event::Datagram { to, bytes });
-                }
-            }
+            _ if fault.ambush().is_some() => self.ambush = Some((fault, self.rng.below(24))),
+            Place::Network => self.disturb(fault),
             _ => self.hurt_nodes(fault),
         }
         let wait = us(self.rng.between(1, 2 * self.plan.fault_every_us));
         self.queue.push(self.now + wait, Event::Nemesis);
+    }
+
+    fn disturb(&mut self, fault: Fault) {
+        let disturbance = self.network.disturb(self.now, fault);
+        self.say(|| disturbance.text);
+        for (to, bytes) in disturbance.arrivals {
+            self.queue.push(self.now, Event::Datagram { to, bytes });
+        }
+    }
+
+    /// A node has handled an input: a fault may have waited for the state that it is in.
+    pub(super) fn spring(&mut self, node: usize) {
+        let Some((fault, wait)) = self.ambush else { return };
+        let state = self.snapshot(node).map(|snapshot| snapshot.state);
+        if self.peace || state != fault.ambush() {
+            return;
+        }
+        if wait > 0 {
+            self.ambush = Some((fault, wait - 1));
+            return;
+        }
+        // It waits for the next one, too.
+        self.ambush = Some((fault, self.rng.below(40)));
+        match fault.place() {
+            Place::Network => self.disturb(fault),
+            _ => self.hurt_node(Fault::Crash, node),
+        }
     }
 
     fn hurt_nodes(&mut self, fault: Fault) {

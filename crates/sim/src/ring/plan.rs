@@ -15,6 +15,8 @@ pub(crate) struct RingPlan {
     pub(crate) nodes: usize,
     pub(crate) encrypt: bool,
     pub(crate) accelerated: bool,
+    /// The token never rests.
+    pub(crate) circulates: bool,
     pub(crate) datagram_bytes_max: usize,
     /// How long faults go on.
     pub(crate) safety: Duration,
@@ -45,12 +47,22 @@ impl RingPlan {
         faults.retain(|fault| matches!(fault.place(), Place::Network | Place::Nodes));
         rng.shuffle(&mut faults);
         faults.truncate(kept);
+        if rng.per_mille(300) {
+            // Few seeds would draw one, and the states that they wait for are short.
+            faults.push(rng.pick(&[
+                Fault::CutAtCommit,
+                Fault::CutAtRecovery,
+                Fault::CutAtRecovery,
+                Fault::CrashAtRecovery,
+            ]));
+        }
         let links = LinkPlan::draw(&mut rng);
         let sealed = links.corrupt > 0 || faults.iter().any(|fault| fault.needs_seal());
         Self {
             nodes,
             encrypt: sealed || rng.per_mille(100),
             accelerated: rng.per_mille(400),
+            circulates: rng.per_mille(100),
             datagram_bytes_max: rng.pick(&[1400, 1400, 1400, 9000, 65_000]),
             safety: ms(rng.pick(&[500, 1_000, 2_000, 4_000])),
             links,

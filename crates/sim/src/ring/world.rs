@@ -6,6 +6,7 @@ use super::check;
 use super::life::{Claim, Got, HEAD_BYTES, Life, State, Submission};
 use super::plan::RingPlan;
 use crate::event::Queue;
+use crate::fault::Fault;
 use crate::machine::Machine;
 use crate::network::{Leaving, Network, owned};
 use crate::report::Violation;
@@ -72,6 +73,8 @@ pub(crate) struct RingWorld {
     pub(crate) events: u64,
     pub(crate) crashes: u64,
     submitted: usize,
+    /// A fault that waits for a node to be in a state, and how many inputs it waits then.
+    pub(super) ambush: Option<(Fault, u64)>,
 }
 
 impl RingWorld {
@@ -101,6 +104,7 @@ impl RingWorld {
             events: 0,
             crashes: 0,
             submitted: 0,
+            ambush: None,
             plan,
         };
         for node in 0..world.plan.nodes {
@@ -186,6 +190,10 @@ impl RingWorld {
         salt[8..].copy_from_slice(&self.rng.next().to_be_bytes());
         let drift = self.plan.drift_ppm;
         let drift = self.rng.below(2 * drift + 1) as i64 - drift as i64;
+        let mut timing = Timing::default();
+        if self.plan.circulates {
+            timing.rest_max = Duration::ZERO;
+        }
         let config = Config {
             me: node_id(node),
             nodes: NodeSet::first(self.plan.nodes),
@@ -195,7 +203,7 @@ impl RingWorld {
             encrypt: self.plan.encrypt,
             accelerated: self.plan.accelerated,
             hold: Hold::default(),
-            timing: Timing::default(),
+            timing,
         };
         let life = self.lives.len();
         let host = &mut self.hosts[node];
@@ -249,6 +257,7 @@ impl RingWorld {
         }
         self.drain(node);
         self.hosts[node].machine.worked(self.now);
+        self.spring(node);
     }
 
     /// A timer, or the end of a pause: look at everything that has come.
@@ -484,6 +493,6 @@ impl RingWorld {
                 return Some(format!("n{node} was delivered {own} of its {all} messages"));
             }
         }
-        None
+        check::restless(self)
     }
 }

@@ -1,10 +1,11 @@
-//! Moser94, safe delivery: a safe message that one member is delivered in the regular
-//! configuration is delivered by every member, unless that one fails; and when it is delivered,
-//! every member has received it.
+//! Moser94, safe delivery: a safe message that one member of a configuration is delivered there,
+//! regular or transitional, is delivered by every member of it, unless that one fails; and when it
+//! is delivered in the regular configuration, every member has received it.
 
 use super::super::life::{Got, History};
 use super::super::world::RingWorld;
 use crate::world::INCARNATION_STEP;
+use quorba_base::NodeId;
 use quorba_engine::order::{Guarantee, Position, RingId, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,27 @@ pub(super) fn check(history: &History<'_>) -> Result<(), String> {
         let messages = stay.regular.iter().filter(|got| history.guarantee(got) == Guarantee::Safe);
         safe.entry(stay.ring).or_default().extend(messages.map(|got| got.position));
     }
+    // Of the transitional configurations: who must deliver what.
+    let mut bound: BTreeMap<(RingId, NodeId, u64), BTreeSet<Position>> = BTreeMap::new();
+    for stay in &history.stays {
+        let Some(half) = stay.half else { continue };
+        let messages =
+            || stay.transitional.iter().filter(|g| history.guarantee(g) == Guarantee::Safe);
+        for (node, boot) in half.incarnations.iter().filter(|(n, _)| half.members.contains(*n)) {
+            let bound = bound.entry((stay.ring, *node, *boot)).or_default();
+            bound.extend(messages().map(|got| got.position));
+        }
+    }
     for stay in history.stays.iter().filter(|stay| stay.next.is_some()) {
+        let life = &history.lives[stay.life];
+        let name = (stay.ring, life.node, life.incarnation);
+        if let Some(bound) = bound.remove(&name) {
+            let have: BTreeSet<Position> = stay.all().map(|got| got.position).collect();
+            if let Some(lacking) = bound.difference(&have).next() {
+                let who = history.name(stay.life);
+                return Err(format!("{who} left without {lacking:?}, safe in the transition"));
+            }
+        }
         let have: BTreeSet<Position> = stay.all().map(|got| got.position).collect();
         if let Some(lacking) = safe[&stay.ring].difference(&have).next() {
             let who = history.name(stay.life);
