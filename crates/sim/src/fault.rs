@@ -50,6 +50,9 @@ faults! {
         OneWay,
         /// One link is cut in both directions: the network is not transitive any more.
         Link,
+        /// What one node sends to all is lost for a moment, then the node is cut off: gaps remain
+        /// that nobody can fill.
+        Orphans,
         /// A partition comes and goes many times.
         Flapping,
         /// The network parts while nodes are agreeing on a ring.

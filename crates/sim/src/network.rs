@@ -60,6 +60,9 @@ struct Spells {
     corrupt: Spell,
     /// The strength is the side, one bit per node.
     flap: Spell,
+    /// The strength is a node and one. What it sends to all is lost, then it is cut off.
+    orphan: Spell,
+    gone: Spell,
 }
 
 impl Spells {
@@ -73,6 +76,8 @@ impl Spells {
         duplicate: Spell::NONE,
         corrupt: Spell::NONE,
         flap: Spell::NONE,
+        orphan: Spell::NONE,
+        gone: Spell::NONE,
     };
 
     /// The spell that a fault casts, and how strong it may be.
@@ -167,7 +172,9 @@ impl Network {
             + spells.loss.now(now)
             + if leaving.alone { &spells.unicast_loss } else { &spells.multicast_loss }.now(now)
             + if leaving.last { spells.tail_loss.now(now) } else { 0 };
-        if link.cut || self.is_flapped(now, from, to) || self.rng.per_mille(loss) {
+        let cut =
+            link.cut || self.is_flapped(now, from, to) || self.is_orphaned(now, from, to, leaving);
+        if cut || self.rng.per_mille(loss) {
             return;
         }
         if self.rng.per_mille(20) {
@@ -203,6 +210,15 @@ impl Network {
         side != 0
             && (side >> from) & 1 != (side >> to) & 1
             && (now.as_nanos() / FLAP.as_nanos() as u64).is_multiple_of(2)
+    }
+
+    fn is_orphaned(&self, now: Instant, from: usize, to: usize, leaving: Leaving) -> bool {
+        let Spells { orphan, gone, .. } = &self.spells;
+        match (orphan.now(now), gone.now(now)) {
+            (0, 0) => false,
+            (0, node) => node == from as u64 + 1 || node == to as u64 + 1,
+            (node, _) => node == from as u64 + 1 && !leaving.alone,
+        }
     }
 
     fn garbled(&mut self, bytes: &[u8]) -> Bytes {
@@ -286,10 +302,21 @@ impl Network {
                 format!("FAULT partition {sides:?}")
             }
             Fault::CutAtCommit | Fault::CutAtRecovery => {
-                // One node goes, or two sides do.
+                // One node goes, or two sides do; who is parted already stays so.
                 let side = if self.rng.per_mille(500) { 1 << one } else { self.rng.next() };
-                self.partition(|node| (side >> node) & 1);
-                format!("FAULT partition {}", self.sides(side))
+                for from in 0..self.nodes {
+                    for to in 0..self.nodes {
+                        self.link(from, to).cut |= (side >> from) & 1 != (side >> to) & 1;
+                    }
+                }
+                format!("FAULT further partition {}", self.sides(side))
+            }
+            Fault::Orphans => {
+                let (lost, gone) = (self.rng.between(1, 10), self.rng.between(20, 300));
+                let strength = one as u64 + 1;
+                self.spells.orphan = Spell { strength, until: now + ms(lost) };
+                self.spells.gone = Spell { strength, until: now + ms(lost + gone) };
+                format!("FAULT n{one} leaves gaps for {lost} ms, then is gone for {gone} ms")
             }
             Fault::Isolate => {
                 self.partition(|node| u64::from(node == one));

@@ -55,6 +55,7 @@ impl RingPlan {
                 Fault::CutAtRecovery,
                 Fault::CrashAtRecovery,
             ]));
+            faults.push(rng.pick(&[Fault::Orphans, Fault::Partition, Fault::Crash]));
         }
         let links = LinkPlan::draw(&mut rng);
         let sealed = links.corrupt > 0 || faults.iter().any(|fault| fault.needs_seal());
