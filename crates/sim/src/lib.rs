@@ -39,3 +39,7 @@ mod world;
 pub use report::{Report, Scope, Violation};
 pub use run::{Options, ServerBug, run};
 pub use sweep::{Summary, Sweep, sweep};
+
+// Without the feature no bug can be planted in anything that this crate is built from.
+#[cfg(not(feature = "canaries"))]
+const _: () = assert!(!quorba_base::canary!(SafeIsOnlyAgreed));
