@@ -56,8 +56,12 @@ pub(in super::super) fn safe_now(world: &mut RingWorld, node: usize, got: Got) {
         let Some(life) = life else { return true };
         let index = usize::from(member.index());
         let runs = world.life(index).incarnation == *incarnation;
+        // Whoever ended in the middle of installing the next ring had it, or was not bound to.
         let has = life.has(got.position, life.got.len())
-            || life.ended.as_ref().is_some_and(|(_, last)| received(last))
+            || life
+                .ended
+                .as_ref()
+                .is_some_and(|(_, last)| received(last) || last.ring > Some(ring))
             || runs && world.snapshot(index).is_some_and(|snapshot| received(&snapshot));
         !has
     });
