@@ -204,6 +204,11 @@ impl World {
             }
             return;
         }
+        if mark.length == 1 {
+            // Whoever said so may be gone already.
+            self.checks.groups[group].first = Some(mark);
+            return;
+        }
         let live = self.live_servers(GroupId(group as u16));
         let mut logs = live.into_iter().map(|server| &self.servers[server].log);
         let log = logs.find(|log| log.len() >= mark.length && log.mark(mark.length) == mark);
