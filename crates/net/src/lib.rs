@@ -17,7 +17,7 @@ mod stream;
 mod udp;
 
 pub use links::Links;
-pub use poller::{Interest, Poller, Ready};
+pub use poller::{Interest, Poller, Ready, timespec};
 pub use ports::free_ports;
 pub use ring_socket::{Fanout, Multicast, RingSocket};
 pub use stream::{ReadOutcome, Stream};

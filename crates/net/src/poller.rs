@@ -86,10 +86,7 @@ impl Poller {
     /// # Errors
     /// What the system says; a signal is no error.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
-        let timeout = timeout.map(|timeout| Timespec {
-            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        });
+        let timeout = timeout.map(timespec);
         self.events.clear();
         let spare = rustix::buffer::spare_capacity(&mut self.events);
         match epoll::wait(&self.epoll, spare, timeout.as_ref()) {
@@ -113,5 +110,14 @@ impl Poller {
             writable: flags.contains(EventFlags::OUT),
             hung_up: flags.intersects(EventFlags::HUP | EventFlags::ERR),
         }
+    }
+}
+
+/// A duration as the system's calls take it; longer than the system can say is as long as it can.
+#[must_use]
+pub fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }

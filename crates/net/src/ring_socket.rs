@@ -48,6 +48,22 @@ struct Group {
     reached: NodeSet,
 }
 
+impl Group {
+    /// A probe has come, or an answer to one.
+    fn on_probe(&mut self, udp: &Udp, peers: &[SocketAddr], bytes: &[u8], by_multicast: bool) {
+        let Some(prober) = &mut self.prober else { return };
+        match prober.handle(Instant::now(), bytes, by_multicast) {
+            Some(Reply::Answer(to, answer)) => {
+                if let Some(peer) = peers.get(usize::from(to.index())) {
+                    let _ = udp.socket.send_to(&answer, peer);
+                }
+            }
+            Some(Reply::Reached(node)) => self.reached.insert(node),
+            None => {}
+        }
+    }
+}
+
 /// See the module's text.
 pub struct RingSocket {
     udp: Udp,
@@ -161,33 +177,20 @@ impl RingSocket {
             self.udp.receive(&mut self.chunks, into);
             return;
         };
-        let (start, mut later) = (into.len(), std::mem::take(&mut self.later));
+        let mut later = std::mem::take(&mut self.later);
         self.udp.receive(&mut self.chunks, &mut later);
         while group.listener.receive(&mut self.chunks, into) {}
-        let by_multicast = into.len() - start;
+        for (datagrams, by_multicast) in [(&mut *into, true), (&mut later, false)] {
+            datagrams.retain(|datagram| {
+                let probe = group.prober.is_some() && is_probe(datagram);
+                if probe {
+                    group.on_probe(&self.udp, &self.peers, datagram, by_multicast);
+                }
+                !probe
+            });
+        }
         into.append(&mut later);
         self.later = later;
-        let Some(prober) = &mut group.prober else { return };
-        let mut index = 0;
-        let (udp, peers, reached) = (&self.udp, &self.peers, &mut group.reached);
-        let mut position = start;
-        while position < into.len() {
-            if !is_probe(&into[position]) {
-                (position, index) = (position + 1, index + 1);
-                continue;
-            }
-            let probe = into.remove(position);
-            match prober.handle(Instant::now(), &probe, index < by_multicast) {
-                Some(Reply::Answer(to, answer)) => {
-                    if let Some(peer) = peers.get(usize::from(to.index())) {
-                        let _ = udp.socket.send_to(&answer, peer);
-                    }
-                }
-                Some(Reply::Reached(node)) => reached.insert(node),
-                None => {}
-            }
-            index += 1;
-        }
     }
 
     /// Sends, at the latest at the next [`Self::flush`].

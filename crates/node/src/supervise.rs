@@ -14,10 +14,10 @@ use quorba_config::{
     Backend, Endpoint, Group, Host, Node, RESTART_BACKOFF_MAX, ServerCommand, Values,
 };
 use quorba_engine::replica::{DownReason, GroupId};
+use quorba_net::timespec;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
-use rustix::time::Timespec;
 use std::fs::{self, File, OpenOptions};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::process::CommandExt;
@@ -374,13 +374,6 @@ fn end(child: &mut Child, pid: Pid, pidfd: &OwnedFd, grace: Duration) -> String 
     }
     let _ = kill_process_group(pid, Signal::KILL);
     child.wait().map_or_else(|error| error.to_string(), |status| status.to_string())
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(duration.subsec_nanos()),
-    }
 }
 
 /// A port on which nothing listens now; taken and given back, so that the server can have it.

@@ -177,7 +177,7 @@ impl Client {
 
     fn wait(&self, what: PollFlags, timeout: Option<Duration>) -> io::Result<PollFlags> {
         let mut fds = [PollFd::new(&self.socket, what)];
-        let timeout = timeout.map(crate::timespec);
+        let timeout = timeout.map(quorba_net::timespec);
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(fds[0].revents()),
             Err(error) => Err(error.into()),

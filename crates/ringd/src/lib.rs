@@ -15,10 +15,8 @@ pub mod driver;
 mod programs;
 pub mod protocol;
 
-use rustix::time::Timespec;
 use socket2::SockRef;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 /// Room for a turn's worth of messages between a program and the daemon.
 const LOCAL_BUFFER_BYTES: usize = 1 << 20;
@@ -26,11 +24,4 @@ const LOCAL_BUFFER_BYTES: usize = 1 << 20;
 fn enlarge(socket: &UnixStream) {
     // The kernel gives what its limits allow; less only means more turns.
     let _ = SockRef::from(socket).set_send_buffer_size(LOCAL_BUFFER_BYTES);
-}
-
-fn timespec(duration: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(duration.subsec_nanos()),
-    }
 }

@@ -4,12 +4,12 @@ use super::command::Command;
 use super::director::tell;
 use super::{Director, Experiment, Port, monotonic_ns, offer, pause};
 use quorba_groups::{GroupName, GroupNumber};
+use quorba_net::timespec;
 use quorba_order::{Guarantee, ViewKind};
 use quorba_ringd::client::Client;
 use quorba_ringd::protocol::Notice;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::time::Timespec;
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
@@ -48,10 +48,7 @@ pub(crate) fn client(socket: &Path, me: u32, nodes: u32) -> io::Result<()> {
         {
             tell(&done.done(Value::Null))?;
         }
-        let timeout = experiment.as_mut().and_then(pause).map(|wait| Timespec {
-            tv_sec: wait.as_secs() as i64,
-            tv_nsec: i64::from(wait.subsec_nanos()),
-        });
+        let timeout = experiment.as_mut().and_then(pause).map(timespec);
         let stdin = io::stdin();
         let blocked = seat.client.has_unsent();
         let wanted = if blocked { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
