@@ -394,7 +394,9 @@ impl Group {
         let is_regular = matches!(self.state, State::Regular);
         self.place += 1;
         let position = Position { ring: last.ring, seq: self.place };
-        let delivery = Delivery { position, origin, incarnation, ticket, payload };
+        // Corosync does not tell whether something is missing before a message of the old ring.
+        let behind_gap = !is_regular;
+        let delivery = Delivery { position, origin, incarnation, ticket, payload, behind_gap };
         self.out.push_back(Output::Ordered(Ordered::Deliver(delivery)));
         match (origin == me, is_regular) {
             (true, true) => self.promises.delivered(me, ticket),

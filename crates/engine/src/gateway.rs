@@ -52,6 +52,10 @@ pub(crate) struct Gateway {
     /// Messages whose safety is awaited, oldest first.
     awaiting_held: VecDeque<(Ticket, GroupId, RequestNumber)>,
     awaiting_stable: VecDeque<(Ticket, GroupId, RequestNumber)>,
+    /// The last message that a majority holds, and the last one that every node of its
+    /// configuration holds; a configuration may be less than a majority.
+    held: Option<Ticket>,
+    stable: Option<Ticket>,
     deadlines: BTreeSet<(Instant, GroupId, RequestNumber)>,
     pending: usize,
     buffered_bytes: usize,
@@ -85,6 +89,8 @@ impl Gateway {
             groups,
             awaiting_held: VecDeque::new(),
             awaiting_stable: VecDeque::new(),
+            held: None,
+            stable: None,
             deadlines: BTreeSet::new(),
             pending: 0,
             buffered_bytes: 0,

@@ -288,21 +288,19 @@ impl Node {
                     incarnation: delivery.incarnation,
                     ticket: delivery.ticket.0,
                     payload: delivery.payload,
+                    behind_gap: delivery.behind_gap,
                 };
                 self.replica.handle_delivery(now, delivered);
             }
             RingOutput::Held(ticket) => self.gateway.held(ticket),
             RingOutput::Stable(ticket) => self.gateway.stable(ticket),
             RingOutput::View(view) => {
-                match view.kind {
-                    ViewKind::Transitional => self.replica.handle_transitional_view(),
-                    ViewKind::Regular => {
-                        self.gateway.view_changed();
-                        let id =
-                            ViewId { seq: view.ring.seq, representative: view.ring.representative };
-                        let members = view.incarnations.clone();
-                        self.replica.handle_view(ReplicaView { id, members });
-                    }
+                if view.kind == ViewKind::Regular {
+                    self.gateway.view_changed();
+                    let id =
+                        ViewId { seq: view.ring.seq, representative: view.ring.representative };
+                    let members = view.incarnations.clone();
+                    self.replica.handle_view(ReplicaView { id, members });
                 }
                 self.out.push_back(Output::Event(Event::View(view)));
             }

@@ -174,6 +174,7 @@ mod tests {
                 incarnation,
                 ticket: Ticket(ticket),
                 payload: Bytes::new(),
+                behind_gap: false,
             })
         };
         // A message of an earlier boot is not one of these.

@@ -30,7 +30,7 @@ impl Circuit {
                 }
                 safe = true;
             }
-            self.deliver_packet(core, seq, held);
+            self.deliver_packet(core, seq, held, false);
             self.delivered = seq;
         }
         let stable = if canary!(ForgetsUnstable) { self.log.aru() } else { all };
@@ -56,7 +56,7 @@ impl Circuit {
         }
     }
 
-    fn deliver_packet(&mut self, core: &mut Core, seq: u64, held: Held) {
+    fn deliver_packet(&mut self, core: &mut Core, seq: u64, held: Held, behind_gap: bool) {
         if held.inner.is_some() {
             return; // Recovery has taken it to the ring that it belongs to.
         }
@@ -73,7 +73,7 @@ impl Circuit {
             let Some(payload) = payload else { continue };
             let position = Position { ring: self.ring, seq: (seq << 16) + index };
             core.counters.delivered += 1;
-            let delivery = Delivery { position, origin, incarnation, ticket, payload };
+            let delivery = Delivery { position, origin, incarnation, ticket, payload, behind_gap };
             core.outputs.push_back(Output::Deliver(delivery));
         }
     }
@@ -87,7 +87,7 @@ impl Circuit {
             if held.guarantee == Guarantee::Safe && !is_known {
                 break;
             }
-            self.deliver_packet(core, seq, held);
+            self.deliver_packet(core, seq, held, false);
             self.delivered = seq;
         }
     }
@@ -95,15 +95,13 @@ impl Circuit {
     /// Part two, in the transitional configuration: delivers the rest. Behind a gap only what came
     /// from `bound`, for what others sent there may depend on what is missing.
     pub(crate) fn deliver_transitional(&mut self, core: &mut Core, bound: NodeSet) {
-        let mut gap = false;
+        let aru = self.log.aru();
         for seq in self.delivered + 1..=self.log.high() {
-            match self.log.packet(seq).cloned() {
-                None => gap = true,
-                Some(held)
-                    if gap
-                        && !bound.contains(held.origin)
-                        && !canary!(DeliversBehindGapFromAll) => {}
-                Some(held) => self.deliver_packet(core, seq, held),
+            let behind_gap = seq > aru;
+            if let Some(held) = self.log.packet(seq).cloned()
+                && (!behind_gap || bound.contains(held.origin) || canary!(DeliversBehindGapFromAll))
+            {
+                self.deliver_packet(core, seq, held, behind_gap);
             }
             self.delivered = seq;
         }

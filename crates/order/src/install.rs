@@ -79,19 +79,19 @@ fn left(
     old.members.difference(transitional).iter().map(|node| (node, reason(node))).collect()
 }
 
-/// What can be promised of the old ring's messages: all who moved together have them.
+/// What can be promised of the old ring's messages: all who moved together have them. Only up to
+/// the first gap is that the same beginning of the order for all, which is what `Held` speaks of.
 fn settle_promises(
     core: &mut Core,
     old: &mut Box<Circuit>,
     transitional: NodeSet,
 ) -> Option<(Ticket, Ticket)> {
-    let end = u64::MAX;
     if transitional.len() >= core.holders_min(old.members)
-        && let Some(ticket) = old.promises.majority_has(end)
+        && let Some(ticket) = old.promises.majority_has(old.log.aru())
     {
         core.outputs.push_back(Output::Held(ticket));
     }
-    if let Some(ticket) = old.promises.all_have(end) {
+    if let Some(ticket) = old.promises.all_have(u64::MAX) {
         core.outputs.push_back(Output::Stable(ticket));
     }
     old.promises.unheld()

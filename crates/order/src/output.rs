@@ -70,6 +70,9 @@ pub struct Delivery {
     pub ticket: Ticket,
     /// What was submitted; usually a slice of a received datagram.
     pub payload: Bytes,
+    /// The ring ended, and a packet before this one was received by none of those who moved
+    /// together; so nothing from here on is a beginning of the ring's order.
+    pub behind_gap: bool,
 }
 
 /// A configuration change.

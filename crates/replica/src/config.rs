@@ -11,7 +11,7 @@ use quorba_base::{Duration, NodeId, NodeSet};
 pub enum Ack {
     /// A majority of the domain's nodes holds the request.
     Majority,
-    /// Every node of the view holds the request.
+    /// Every node of the view holds the request, and they are a majority of the domain's nodes.
     Safe,
     /// The reply is not held back; for experiments.
     Agreed,

@@ -92,9 +92,9 @@ pub struct Hello {
     pub record: Record,
     /// The last primary component whose state this node has in memory; `None` after a restart.
     pub lineage: Option<Lineage>,
-    /// Messages that it has applied in that component, without those of the transitional view.
+    /// Messages that it has applied in that component: so many from the beginning of its order.
     pub prefix: u64,
-    /// Digest of all that it would have applied if the transitional view's messages count.
+    /// Digest of all that it has applied, in this and former components.
     pub branch: u64,
 }
 

@@ -1,8 +1,9 @@
 //! The replica of one node: views, the decision after each, and the groups.
 //!
-//! Invariants: messages are applied in a primary component only, in delivery order; those of a
-//! transitional view count only if the next view goes on from the same component; a view in which
-//! nodes are behind is a primary component from the delivery of the group tables on, for all.
+//! Invariants: messages are applied in a primary component only, in delivery order; what is applied
+//! of one is always a beginning of its order, so that "up to here" says what a node has, and a
+//! message behind a gap counts nowhere; a view in which nodes are behind is a primary component from
+//! the delivery of the group tables on, for all.
 
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
@@ -46,6 +47,8 @@ pub struct Delivered {
     pub ticket: u64,
     /// What it says.
     pub payload: Bytes,
+    /// Messages before it are missing here, at the end of a ring, and at all who move together.
+    pub behind_gap: bool,
 }
 
 /// Where the node stands, for status.
@@ -67,8 +70,6 @@ enum Phase {
         view: ReplicaView,
         statements: BTreeMap<NodeId, Statement>,
         held_back: Vec<Delivered>,
-        /// Messages of the transitional view that led here from a primary component.
-        stash: Vec<Delivered>,
     },
     Primary,
     /// The view is to be a primary component as soon as the group tables, which some of its nodes
@@ -114,7 +115,6 @@ pub struct Replica {
     /// Messages applied since `lineage` was decided.
     prefix: u64,
     history: History,
-    transitional: Option<Vec<Delivered>>,
     /// This node's own messages that were delivered where they do not count; those that concern
     /// its members are sent again when they do.
     lost: Vec<Bytes>,
@@ -144,7 +144,6 @@ impl Replica {
             lineage: None,
             prefix: 0,
             history: History::EMPTY,
-            transitional: None,
             lost: Vec::new(),
             out: Outbox::new(),
         }
@@ -207,38 +206,23 @@ impl Replica {
         self.history
     }
 
-    /// What follows belongs to a transitional view.
-    pub fn handle_transitional_view(&mut self) {
-        self.transitional = Some(Vec::new());
-    }
-
     /// A regular view: every node says what it has, and the last word decides.
     pub fn handle_view(&mut self, view: ReplicaView) {
-        let stash = self.transitional.take().unwrap_or_default();
-        let stash = if matches!(self.phase, Phase::Primary) {
-            stash
-        } else {
-            self.disregard(stash);
-            Vec::new()
-        };
-        let branch = stash.iter().fold(self.history, extend).digest;
         let hello = Hello {
             view: view.id,
             record: self.record.clone(),
             lineage: self.lineage.clone(),
             prefix: self.prefix,
-            branch,
+            branch: self.history.digest,
         };
         self.out.push_back(Output::Order(Envelope::Hello(hello).encode()));
         let statements = BTreeMap::new();
-        let syncing = Phase::Syncing { view, statements, held_back: Vec::new(), stash };
+        let syncing = Phase::Syncing { view, statements, held_back: Vec::new() };
         match core::mem::replace(&mut self.phase, syncing) {
-            Phase::Syncing { held_back, stash, .. } => {
-                // The view ended before it was decided: nobody applied any of it.
-                self.disregard(stash);
+            // The view ended before it was decided: nobody applied any of it.
+            Phase::Syncing { held_back, .. } | Phase::Agreed(Agreed { held_back, .. }) => {
                 self.disregard(held_back);
             }
-            Phase::Agreed(Agreed { held_back, .. }) => self.disregard(held_back),
             Phase::Forming | Phase::Primary | Phase::Blocked(_) => {}
         }
     }
@@ -255,15 +239,11 @@ impl Replica {
 
     /// The next message of the order.
     pub fn handle_delivery(&mut self, now: Instant, delivered: Delivered) {
-        // What makes a component counts in a transitional view, too: a message that counts in the
-        // component may be held by nodes that deliver it only here.
-        let forming = matches!(self.phase, Phase::Syncing { .. } | Phase::Agreed(_));
-        if let Some(stash) = self.transitional.as_mut().filter(|_| !forming) {
-            stash.push(delivered);
-            return;
-        }
         match &mut self.phase {
+            Phase::Primary if delivered.behind_gap => self.disregard([delivered].into()),
             Phase::Primary => self.apply(now, delivered),
+            // What makes a component counts behind a gap, too: all of it was delivered, and what is
+            // missing did not count.
             Phase::Syncing { .. } => self.sync(now, delivered),
             Phase::Agreed(_) => self.complete(now, delivered),
             Phase::Forming | Phase::Blocked(_) => self.disregard([delivered].into()),
@@ -292,13 +272,12 @@ impl Replica {
             return;
         }
         let phase = core::mem::replace(&mut self.phase, Phase::Forming);
-        let Phase::Syncing { view, statements, held_back, stash } = phase else {
+        let Phase::Syncing { view, statements, held_back } = phase else {
             unreachable!("the caller matched");
         };
         match decide(self.config.nodes, self.config.quorum, &statements) {
             Decision::NotPrimary(reason) => {
                 self.out.push_back(Output::Event(Event::Blocked { view: view.id, reason }));
-                self.disregard(stash);
                 self.disregard(held_back);
                 self.phase = Phase::Blocked(reason);
             }
@@ -307,7 +286,7 @@ impl Replica {
                 let tables =
                     if view.nodes() == current { Tables::NotNeeded } else { Tables::Awaited };
                 let agreed = Agreed { view, current, basis, held_back, unrecorded, tables };
-                self.go_on(now, agreed, stash);
+                self.go_on(now, agreed);
             }
         }
     }
@@ -327,14 +306,7 @@ impl Replica {
     }
 
     /// The view may go on, as soon as all have what they need for it.
-    fn go_on(&mut self, now: Instant, agreed: Agreed, stash: Vec<Delivered>) {
-        if agreed.current.contains(self.here.node) {
-            for delivered in stash {
-                self.apply(now, delivered);
-            }
-        } else {
-            self.disregard(stash);
-        }
+    fn go_on(&mut self, now: Instant, agreed: Agreed) {
         if agreed.is_complete() {
             return self.establish(now, agreed);
         }

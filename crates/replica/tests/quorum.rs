@@ -116,3 +116,32 @@ fn without_a_tie_breaker_halves_wait() {
         assert_eq!(status(&cluster, 0), PrimaryStatus::Blocked(Blocked::NoMajority));
     }
 }
+
+/// A majority held it, so it may have been acknowledged; the one that is left of them delivered it
+/// when the ring had ended, and was alone for a while.
+#[test]
+fn what_a_node_held_when_its_ring_ended_counts_after_a_view_without_majority() {
+    let mut cluster = Cluster::whole(true);
+    cluster.install(&[0, 2]);
+    cluster.settle();
+    cluster.request(0, 1, "last");
+    cluster.install(&[2]);
+    cluster.settle();
+    assert_eq!(status(&cluster, 2), PrimaryStatus::Blocked(Blocked::NoMajority));
+    cluster.install(&[1, 2]);
+    cluster.settle();
+    assert_eq!((cluster.executed(1), cluster.executed(2)), (vec!["last"], vec!["last"]));
+}
+
+/// Nobody can say what stood in the gap, so what stands behind it is no history that others share.
+#[test]
+fn what_stands_behind_a_gap_counts_nowhere_and_is_sent_again() {
+    let mut cluster = Cluster::whole(true);
+    cluster.request(0, 1, "behind");
+    cluster.order.back_mut().expect("just submitted").behind_gap = true;
+    let before = cluster.nodes[0].resubmits;
+    cluster.install(&[0, 1]);
+    cluster.settle();
+    assert!(cluster.executed(0).is_empty() && cluster.executed(1).is_empty());
+    assert_eq!(cluster.nodes[0].resubmits, before + 1, "its gateway knows");
+}

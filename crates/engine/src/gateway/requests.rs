@@ -168,10 +168,18 @@ impl Gateway {
         {
             self.reached(group, number, ticket);
         }
+        self.held = Some(ticket);
+        self.held_by_all();
     }
 
     /// Every node of the view holds all messages up to `ticket`.
     pub(crate) fn stable(&mut self, ticket: Ticket) {
+        self.stable = Some(ticket);
+        self.held_by_all();
+    }
+
+    fn held_by_all(&mut self) {
+        let Some(ticket) = self.held.min(self.stable) else { return };
         while let Some((_, group, number)) =
             self.awaiting_stable.pop_front_if(|(awaited, _, _)| *awaited <= ticket)
         {

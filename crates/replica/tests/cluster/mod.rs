@@ -123,9 +123,6 @@ impl Cluster {
             members: members.iter().map(incarnations).collect(),
         };
         // What the old ring had not delivered is delivered by those who move together.
-        for index in members.iter().copied() {
-            self.nodes[index].replica.handle_transitional_view();
-        }
         while let Some(delivered) = self.order.pop_front() {
             self.deliver_one(&delivered);
         }
@@ -242,6 +239,7 @@ impl Cluster {
             incarnation: node.incarnation,
             ticket: node.ticket,
             payload,
+            behind_gap: false,
         });
     }
 
