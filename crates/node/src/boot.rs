@@ -86,6 +86,9 @@ impl BootFile {
         if let Some(formed) = &record.formed {
             put_component(&mut text, "formed", formed);
         }
+        if let Some(ViewId { seq, representative }) = record.base {
+            text += &format!("base {seq} {}\n", representative.index());
+        }
         for attempt in &record.attempts {
             put_component(&mut text, "attempt", attempt);
         }
@@ -130,6 +133,7 @@ fn parse(text: &str) -> Option<Memory> {
             ("incarnation", value) => memory.incarnation = value.parse().ok()?,
             ("ring_seq", value) => memory.ring_seq = value.parse().ok()?,
             ("formed", value) => memory.record.formed = Some(component(value)?),
+            ("base", value) => memory.record.base = Some(component(value)?.view),
             ("attempt", value) => memory.record.attempts.push(component(value)?),
             _ => return None,
         }
@@ -154,7 +158,8 @@ mod tests {
             members: vec![(node(3), u64::MAX), (node(5), seq)],
         };
         let attempts = vec![component(66), component(70)];
-        let record = Record { formed: Some(component(65)), attempts };
+        let base = Some(component(64).view);
+        let record = Record { formed: Some(component(65)), base, attempts };
         first.set_record(record.clone()).unwrap();
         let second = BootFile::begin(&dir).unwrap();
         assert!(second.incarnation() > first.incarnation());

@@ -379,6 +379,7 @@ mod tests {
                 view,
                 record: Record {
                     formed: Some(Lineage { view, members: vec![(node, 3)] }),
+                    base: Some(view),
                     attempts: vec![Lineage { view, members: vec![(node, 4)] }],
                 },
                 lineage: Some(Lineage { view, members: vec![(node, 4)] }),

@@ -47,6 +47,8 @@ impl Lineage {
 pub struct Record {
     /// The last one that it knows to have been formed.
     pub formed: Option<Lineage>,
+    /// The last component that anybody remembered when `formed` was decided: what it goes on from.
+    pub base: Option<ViewId>,
     /// Later ones that it took part in preparing, and that may have been formed (dynamic rule).
     pub attempts: Vec<Lineage>,
 }
@@ -63,6 +65,10 @@ impl Record {
         if let Some(formed) = &self.formed {
             formed.encode(writer);
         }
+        writer.u8(u8::from(self.base.is_some()));
+        if let Some(base) = self.base {
+            put_view(writer, base);
+        }
         writer.u32(self.attempts.len() as u32);
         for attempt in &self.attempts {
             attempt.encode(writer);
@@ -74,11 +80,15 @@ impl Record {
             true => Some(Lineage::decode(reader)?),
             false => None,
         };
+        let base = match reader.bool("base flag")? {
+            true => Some(take_view(reader)?),
+            false => None,
+        };
         let mut attempts = Vec::new();
         for _ in 0..reader.count(13, "attempts")? {
             attempts.push(Lineage::decode(reader)?);
         }
-        Ok(Self { formed, attempts })
+        Ok(Self { formed, base, attempts })
     }
 }
 

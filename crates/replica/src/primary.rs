@@ -17,6 +17,9 @@
 //! remember a component did, or they would remember that one. So there was none if those who
 //! remember are more than a minority. Else the disks tell: every node writes down each component
 //! that it takes part in before it acknowledges anything in it, and two majorities share a node.
+//! Such a component is harmless if `k >= 1` for it: those holders would remember it. Then what went
+//! before it counts: if it was decided where nobody remembered more than is remembered here, what
+//! is in question was judged there by the same rule.
 //!
 //! With a tie-breaker a quorum may be half of the domain. Two quorums still share a node; and
 //! `majority` is then, in a component of half of the domain, all of it ([`Quorum::holders_min`]).
@@ -33,7 +36,7 @@ mod quorum;
 
 pub use quorum::{Quorum, QuorumRule};
 
-use crate::hello::{Hello, Lineage};
+use crate::hello::{Hello, Lineage, Record};
 use crate::ids::ViewId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -120,6 +123,15 @@ fn remembering(component: &Lineage, statements: &BTreeMap<NodeId, Statement>) ->
     here
 }
 
+/// The last component that somebody has in memory.
+pub(crate) fn last_remembered(statements: &BTreeMap<NodeId, Statement>) -> Option<&Lineage> {
+    let remembered = statements.values().filter_map(|s| s.hello.lineage.as_ref());
+    if canary!(OldestComponentDecides) {
+        return remembered.min_by_key(|lineage| lineage.view);
+    }
+    remembered.max_by_key(|lineage| lineage.view)
+}
+
 /// Decides for a view whose nodes have all spoken. `nodes` is the whole domain.
 #[must_use]
 pub fn decide(
@@ -136,13 +148,7 @@ pub fn decide(
         return Decision::NotPrimary(Blocked::NoMajority);
     }
     let all_here = view == nodes;
-    let remembered = statements.values().filter_map(|s| s.hello.lineage.as_ref());
-    let last = if canary!(OldestComponentDecides) {
-        remembered.min_by_key(|lineage| lineage.view)
-    } else {
-        remembered.max_by_key(|lineage| lineage.view)
-    };
-    let Some(last) = last else {
+    let Some(last) = last_remembered(statements) else {
         let is_virgin = |(_, s): &(_, &Statement)| s.hello.record.latest().is_none();
         let virgin = statements.iter().filter(is_virgin).map(|(node, _)| *node).collect();
         return if quorum.of(nodes, virgin) || half {
@@ -153,13 +159,11 @@ pub fn decide(
             Decision::NotPrimary(Blocked::MemoryAway)
         };
     };
-    let mut remembering = remembering(last, statements);
-    remembering.retain(|progress| progress.lineage.is_some());
-    let size = last.members.len();
+    let remembering = remembering(last, statements);
     let holders_min = if is_followed(nodes, quorum, statements, last) {
         0
     } else {
-        (remembering.len() + quorum.holders_min(nodes.len(), size)).saturating_sub(size)
+        holders_here(nodes, quorum, statements, last)
     };
     let (threshold, basis) = match mark(last.view, &remembering, holders_min) {
         Some(progress) => (progress, Basis::Continues),
@@ -181,6 +185,19 @@ fn mark(component: ViewId, remembering: &[Progress], holders_min: usize) -> Opti
     remembering.get(index).copied()
 }
 
+/// How many of those nodes of `component` who are here, and have lived on since, hold everything
+/// that it acknowledged: at least so many.
+fn holders_here(
+    nodes: NodeSet,
+    quorum: Quorum,
+    statements: &BTreeMap<NodeId, Statement>,
+    component: &Lineage,
+) -> usize {
+    let size = component.members.len();
+    let here = remembering(component, statements).len();
+    (here + quorum.holders_min(nodes.len(), size)).saturating_sub(size)
+}
+
 /// Whether a component after `last` may have acknowledged something that nobody here remembers.
 fn is_followed(
     nodes: NodeSet,
@@ -190,9 +207,15 @@ fn is_followed(
 ) -> bool {
     let remembering = statements.iter().filter(|(_, s)| s.hello.lineage.is_some());
     let others = nodes.difference(remembering.map(|(node, _)| *node).collect());
-    let recorded = statements.values().filter_map(|s| s.hello.record.latest()).max();
+    let may_follow = |record: &Record| {
+        record.formed.as_ref().is_some_and(|formed| {
+            formed.view > last.view
+                && (record.base > Some(last.view)
+                    || holders_here(nodes, quorum, statements, formed) == 0)
+        })
+    };
     quorum.of(nodes, others)
-        && recorded.is_some_and(|recorded| recorded > last.view)
+        && statements.values().any(|s| may_follow(&s.hello.record))
         && !canary!(ForgetsLaterComponents)
 }
 

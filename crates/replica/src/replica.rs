@@ -13,7 +13,7 @@ use crate::history::History;
 use crate::ids::{ChannelId, GroupId, ViewId};
 use crate::output::{Availability, Event, Outbox, Output};
 use crate::primary::dynamic::Known;
-use crate::primary::{Basis, Blocked, Decision, Statement, decide};
+use crate::primary::{Basis, Blocked, Decision, Statement, decide, last_remembered};
 use crate::table::DownReason;
 use crate::transfer::Piece;
 use alloc::collections::BTreeMap;
@@ -84,6 +84,8 @@ struct Agreed {
     view: ReplicaView,
     current: NodeSet,
     basis: Basis,
+    /// The last component that one of its nodes remembers.
+    base: Option<ViewId>,
     held_back: Vec<Delivered>,
     /// Nodes that have not said that they wrote the attempt down (dynamic rule).
     unrecorded: NodeSet,
@@ -285,7 +287,8 @@ impl Replica {
                 let unrecorded = self.attempt(&view, &statements);
                 let tables =
                     if view.nodes() == current { Tables::NotNeeded } else { Tables::Awaited };
-                let agreed = Agreed { view, current, basis, held_back, unrecorded, tables };
+                let base = last_remembered(&statements).map(|last| last.view);
+                let agreed = Agreed { view, current, basis, base, held_back, unrecorded, tables };
                 self.go_on(now, agreed);
             }
         }
@@ -349,7 +352,7 @@ impl Replica {
 
     /// From here on the view is a primary component, and this node is up to date in it.
     fn establish(&mut self, now: Instant, agreed: Agreed) {
-        let Agreed { view, current, basis, held_back, tables, .. } = agreed;
+        let Agreed { view, current, basis, base, held_back, tables, .. } = agreed;
         match tables {
             Tables::Delivered(snapshot) if !current.contains(self.here.node) => {
                 // The members start over, so what was said of them before is void.
@@ -370,7 +373,7 @@ impl Replica {
         self.disregard(held_back);
         let members = view.nodes();
         let lineage = Lineage { view: view.id, members: view.members };
-        self.record = Record { formed: Some(lineage.clone()), attempts: Vec::new() };
+        self.record = Record { formed: Some(lineage.clone()), base, attempts: Vec::new() };
         self.out.push_back(Output::Record(self.record.clone()));
         let event = Event::Primary { view: view.id, members, current, basis };
         self.out.push_back(Output::Event(event));

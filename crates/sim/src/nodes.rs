@@ -277,7 +277,10 @@ impl World {
                 let disk = &mut self.hosts[node].disk;
                 disk.ring_seq = disk.ring_seq.max(ring_seq);
             }
-            Output::PersistPrimary(record) => self.hosts[node].disk.record = record,
+            Output::PersistPrimary(record) => {
+                self.checks.memories.note_record(&record);
+                self.hosts[node].disk.record = record;
+            }
             Output::Event(event) => self.note_event(node, &event),
         }
     }

@@ -106,8 +106,17 @@ fn play(world: &mut World, options: Options) -> Duration {
     world.run_until(peace_at);
     world.make_peace();
     let limit = world.now + SETTLE_WITHIN;
+    let mut settled = world.now.since(peace_at);
     while world.checks.violations.is_empty() {
-        let Some(missing) = world.unsettled() else { break };
+        let Some(missing) = world.unsettled() else {
+            settled = world.now.since(peace_at);
+            // What is still on its way arrives; a group that was dead may come back with it.
+            world.run_until(world.now + ms(500));
+            if world.unsettled().is_none() {
+                break;
+            }
+            continue;
+        };
         if world.now >= limit {
             let text = format!("not well after {} s: {missing}", SETTLE_WITHIN.as_secs());
             world.checks.violate("liveness", world.now, text);
@@ -115,9 +124,6 @@ fn play(world: &mut World, options: Options) -> Duration {
         }
         world.run_until(world.now + ms(20));
     }
-    let settled = world.now.since(peace_at);
-    // What is still on its way arrives; then nothing may move any more.
-    world.run_until(world.now + ms(500));
     if world.checks.violations.is_empty() {
         world.conclude();
     }

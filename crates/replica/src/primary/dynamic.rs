@@ -21,7 +21,7 @@
 //! Invariant: pure.
 
 use super::{
-    Basis, Blocked, Decision, Progress, Quorum, Statement, mark, most_shared, remembering,
+    Basis, Blocked, Decision, Quorum, Statement, holders_here, mark, most_shared, remembering,
 };
 use crate::hello::{Hello, Lineage, Record};
 use crate::ids::ViewId;
@@ -74,7 +74,7 @@ impl Known {
         if let Some(formed) = &formed {
             all.remove(&formed.view);
         }
-        Record { formed, attempts: all.into_values().chain([attempt]).collect() }
+        Record { formed, base: None, attempts: all.into_values().chain([attempt]).collect() }
     }
 }
 
@@ -88,12 +88,8 @@ pub(super) fn decide(
     if !known.has_quorum(nodes, quorum, view) {
         return Decision::NotPrimary(Blocked::NoQuorum);
     }
-    let holders_min = |component: &Lineage, here: &[Progress]| {
-        let size = component.members.len();
-        (here.len() + quorum.holders_min(nodes.len(), size)).saturating_sub(size)
-    };
-    let acknowledged_nothing =
-        |component: &Lineage| holders_min(component, &remembering(component, statements)) > 0;
+    let holders_min = |component: &Lineage| holders_here(nodes, quorum, statements, component);
+    let acknowledged_nothing = |component: &Lineage| holders_min(component) > 0;
     let is_sure = known.later.values().all(acknowledged_nothing);
     let Some(last) = &known.remembered else {
         return match (is_sure, view == nodes) {
@@ -103,7 +99,7 @@ pub(super) fn decide(
         };
     };
     let here = remembering(last, statements);
-    let threshold = mark(last.view, &here, holders_min(last, &here)).filter(|_| is_sure);
+    let threshold = mark(last.view, &here, holders_min(last)).filter(|_| is_sure);
     let (threshold, basis) = match threshold {
         Some(threshold) => (threshold, Basis::Continues),
         None if view == nodes => (here[0], Basis::MemoryLost),

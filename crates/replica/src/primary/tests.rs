@@ -34,7 +34,7 @@ impl World {
     fn says(mut self, n: u8, boot: u64, last: Option<u64>, prefix: u64, branch: u64) -> Self {
         let lineage =
             last.map(|seq| Lineage { view: view(seq), members: self.components[&seq].clone() });
-        let record = Record { formed: lineage.clone(), attempts: Vec::new() };
+        let record = Record { formed: lineage.clone(), base: None, attempts: Vec::new() };
         let hello = Hello { view: view(99), record, lineage, prefix, branch };
         self.statements.insert(node(n), Statement { incarnation: boot, hello });
         self
@@ -101,11 +101,31 @@ fn a_component_that_only_a_disk_knows_of_is_waited_for() {
     // Nodes 0 and 2 went on without 1, which stood still; then 0 restarted, and 2 is away.
     let world = World::new()
         .component(2, &[(0, 1), (1, 1)])
+        .component(3, &[(0, 1), (2, 5)])
         .says(1, 1, Some(2), 9, 7)
         .restarted_after(0, 8, 3);
     assert_eq!(world.decide(3), Decision::NotPrimary(Blocked::MemoryAway));
-    let world = world.component(3, &[(0, 1), (2, 5)]).says(2, 5, Some(3), 2, 6);
+    let world = world.says(2, 5, Some(3), 2, 6);
     assert_eq!(world.decide(3), primary(&[2], Basis::Continues));
+}
+
+/// Domain seed 12088: it was formed by the node that ended at that moment, not by the other.
+#[test]
+fn a_component_that_one_of_two_never_formed_acknowledged_nothing_and_is_not_waited_for() {
+    let mut world = World::new()
+        .component(2, &[(0, 1), (1, 1)])
+        .component(4, &[(0, 1), (1, 1)])
+        .says(0, 1, Some(2), 9, 7)
+        .restarted_after(1, 8, 4);
+    let record = |world: &mut World, base| {
+        let statement = world.statements.get_mut(&node(1)).unwrap();
+        statement.hello.record.base = Some(view(base));
+    };
+    record(&mut world, 2);
+    assert_eq!(world.decide(3), primary(&[0], Basis::Continues));
+    // It went on from one that nobody here remembers, and that may have acknowledged something.
+    record(&mut world, 3);
+    assert_eq!(world.decide(3), Decision::NotPrimary(Blocked::MemoryAway));
 }
 
 #[test]

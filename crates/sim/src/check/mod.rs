@@ -10,6 +10,7 @@ mod exactly_once;
 mod linearizable;
 mod liveness;
 mod memory;
+mod memory_lost;
 mod one_order;
 mod one_primary;
 mod real_time;
@@ -20,10 +21,10 @@ use crate::plan::Plan;
 use crate::report::Violation;
 use crate::servant::{Log, Mark, Reference};
 use crate::server::Server;
-use crate::world::World;
+use crate::world::{World, node_id};
 use quorba_base::Instant;
 use quorba_engine::replica::primary::Basis;
-use quorba_engine::replica::{Event as ReplicaEvent, GroupId, MemberState, OutReason};
+use quorba_engine::replica::{Event as ReplicaEvent, GroupId, MemberState, OutReason, ViewId};
 use quorba_engine::{Event as EngineEvent, NodeSnapshot};
 
 /// More are not collected.
@@ -54,6 +55,7 @@ pub(crate) struct Checks {
     pub(crate) violations: Vec<Violation>,
     pub(crate) groups: Vec<GroupFacts>,
     decisions: one_primary::Decisions,
+    pub(crate) memories: memory_lost::Memories,
     /// A majority may lose its memory in this run.
     pub(crate) catastrophe: bool,
     pub(crate) crashes: u64,
@@ -69,6 +71,7 @@ impl Checks {
             violations: Vec::new(),
             groups: vec![GroupFacts::default(); plan.groups.len()],
             decisions: one_primary::Decisions::default(),
+            memories: memory_lost::Memories::default(),
             catastrophe: plan.catastrophe,
             crashes: 0,
             server_ends: 0,
@@ -164,8 +167,10 @@ impl World {
                     self.checks.violate("one primary", self.now, format!("n{node}: {text}"));
                 }
                 if matches!(basis, Basis::MemoryLost | Basis::ColdStart) {
-                    self.memory_lost(node, *basis);
+                    self.memory_lost(node, *view, *basis);
                 }
+                let (who, boot) = (node_id(node), self.hosts[node].disk.incarnation);
+                self.checks.memories.note_formed(who, boot, *view);
             }
             ReplicaEvent::Member {
                 group,
@@ -185,9 +190,14 @@ impl World {
         }
     }
 
-    fn memory_lost(&mut self, node: usize, basis: Basis) {
-        if !self.checks.catastrophe {
-            let text = format!("n{node} decided {basis:?}, but no majority ever crashed at once");
+    fn memory_lost(&mut self, node: usize, view: ViewId, basis: Basis) {
+        let up = self.hosts.iter().enumerate().filter(|(_, host)| host.is_up());
+        let up: Vec<_> = up.map(|(index, host)| (node_id(index), host.disk.incarnation)).collect();
+        let Plan { nodes, quorum, .. } = self.plan;
+        let may_be = self.checks.catastrophe
+            || quorum.is_dynamic() && self.checks.memories.is_lost(nodes, quorum, view, &up);
+        if !may_be {
+            let text = format!("n{node} decided {basis:?}, but enough nodes kept their memory");
             self.checks.violate("one primary", self.now, text);
         }
         for group in 0..self.plan.groups.len() {

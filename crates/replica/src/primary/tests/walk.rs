@@ -176,6 +176,7 @@ impl World {
             assert_eq!(members, self.nodes(), "loss is admitted only if no more can come");
             self.acknowledged.retain(|request| log.contains(request));
         }
+        let base = last_remembered(&statements).map(|last| last.view);
         let boots = statements.iter().map(|(node, statement)| (*node, statement.incarnation));
         let lineage = Lineage { view: id, members: boots.collect() };
         if quorum.is_dynamic() {
@@ -191,7 +192,7 @@ impl World {
         for node in formed {
             self.formed = seq;
             let host = self.host(node);
-            host.record = Record { formed: Some(lineage.clone()), attempts: Vec::new() };
+            host.record = Record { formed: Some(lineage.clone()), base, attempts: Vec::new() };
             host.lineage = Some(lineage.clone());
             host.log.clone_from(&log);
             host.prefix = 0;
