@@ -1,9 +1,9 @@
 //! The replica of one node: views, the decision after each, and the groups.
 //!
-//! Invariants: messages are applied in a primary component only, in delivery order; what is applied
-//! of one is always a beginning of its order, so that "up to here" says what a node has, and a
-//! message behind a gap counts nowhere; a view in which nodes are behind is a primary component from
-//! the delivery of the group tables on, for all.
+//! Invariants: messages are applied in a primary component only, in delivery order; what is
+//! applied of one is always a beginning of its order, so that "up to here" says what a node has,
+//! and a message behind a gap counts nowhere; a view in which nodes are behind is a primary
+//! component from the delivery of the group tables on, for all.
 
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
