@@ -26,6 +26,8 @@ const ANSWER_PAUSE: Duration = Duration::from_millis(20);
 const QUICK_PROBES: u32 = 5;
 const QUICK_PAUSE: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_secs(2);
+/// While nothing is multicast, so that nodes at rest are let sleep.
+const IDLE_PAUSE: Duration = Duration::from_secs(10);
 /// A node that has not answered so many probes in a row is not reached by multicast.
 const MISSES_MAX: u32 = 3;
 
@@ -38,7 +40,8 @@ pub(crate) struct Prober {
     /// Of my latest probes, the newest last.
     nonces: Vec<Nonce>,
     probes: u32,
-    next_at: Instant,
+    /// When the last probe was sent, or the first is to be.
+    probed_at: Instant,
     /// The number of the probe that each node answered last; 0: none.
     answered: [u32; NODES_MAX],
     answered_to: [Option<Instant>; NODES_MAX],
@@ -70,7 +73,7 @@ impl Prober {
             keys: Vec::new(),
             nonces: Vec::new(),
             probes: 0,
-            next_at: now,
+            probed_at: now,
             answered: [0; NODES_MAX],
             answered_to: [None; NODES_MAX],
         };
@@ -88,15 +91,21 @@ impl Prober {
         self.keys = keys.map(derive).collect();
     }
 
-    pub(crate) const fn next_at(&self) -> Instant {
-        self.next_at
+    /// When the next probe is due; `in_use`: something was multicast since the last one.
+    pub(crate) fn next_at(&self, in_use: bool) -> Instant {
+        self.probed_at
+            + match self.probes {
+                0 => Duration::ZERO,
+                1..QUICK_PROBES => QUICK_PAUSE,
+                _ if in_use => PAUSE,
+                _ => IDLE_PAUSE,
+            }
     }
 
     /// The next probe, to be multicast; `nonce` is fresh and random.
     pub(crate) fn probe(&mut self, now: Instant, nonce: Nonce) -> Vec<u8> {
         self.probes += 1;
-        let quick = self.probes < QUICK_PROBES;
-        self.next_at = now + if quick { QUICK_PAUSE } else { PAUSE };
+        self.probed_at = now;
         if self.nonces.len() == MISSES_MAX as usize {
             self.nonces.remove(0);
         }
@@ -195,7 +204,7 @@ mod tests {
         assert_eq!(a.handle(now, &answer, false), Some(Reply::Reached(node(1))));
         for nonce in 2..2 + MISSES_MAX as u8 {
             assert!(a.reached().contains(node(1)));
-            now = a.next_at();
+            now = a.next_at(true);
             a.probe(now, [nonce; 16]);
         }
         assert!(a.reached().is_empty());
@@ -230,7 +239,7 @@ mod tests {
         bent[7] ^= 1;
         assert_eq!(a.handle(now, &bent, false), None);
         for nonce in 2..2 + MISSES_MAX as u8 {
-            now = a.next_at();
+            now = a.next_at(true);
             a.probe(now, [nonce; 16]);
         }
         assert_eq!(a.handle(now, &old, false), None, "an answer to a probe of long ago");

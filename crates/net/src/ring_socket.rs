@@ -46,6 +46,8 @@ struct Group {
     /// `None`: it is used unasked.
     prober: Option<Prober>,
     reached: NodeSet,
+    /// Something was sent to the group since it was last probed.
+    in_use: bool,
 }
 
 impl Group {
@@ -154,7 +156,8 @@ impl RingSocket {
     /// When [`Self::probe`] wants to be called.
     #[must_use]
     pub fn probe_at(&self) -> Option<Instant> {
-        self.group.as_ref().ok()?.prober.as_ref().map(Prober::next_at)
+        let group = self.group.as_ref().ok()?;
+        group.prober.as_ref().map(|prober| prober.next_at(group.in_use))
     }
 
     /// Asks the network, if it is time, whether multicast reaches the other nodes.
@@ -162,12 +165,13 @@ impl RingSocket {
         let Ok(group) = &mut self.group else { return };
         let Some(prober) = &mut group.prober else { return };
         let mut nonce = [0; 16];
-        if prober.next_at() > now || getrandom::fill(&mut nonce).is_err() {
+        if prober.next_at(group.in_use) > now || getrandom::fill(&mut nonce).is_err() {
             return;
         }
         let probe = prober.probe(now, nonce);
         let _ = self.udp.socket.send_to(&probe, group.address);
         group.reached = prober.reached();
+        group.in_use = false;
     }
 
     /// Appends datagrams that are there to `into`. Not necessarily all: the poller says whether
@@ -205,10 +209,11 @@ impl RingSocket {
     pub fn flush(&mut self) {
         let Some(to) = self.outbox.to() else { return };
         let others = NodeSet::first(self.peers.len()).difference(NodeSet::EMPTY.with(self.me));
-        let reached = match &self.group {
+        let reached = match &mut self.group {
             // For a single node, multicast is only a detour.
             Ok(group) if to == Destination::Others && group.reached.len() > 1 => {
                 self.udp.send(group.address.into(), &self.outbox.common());
+                group.in_use = true;
                 group.reached
             }
             _ => NodeSet::EMPTY,
@@ -272,7 +277,9 @@ fn join(
         Ok(listener)
     };
     match prepare() {
-        Ok(listener) => Ok(Group { address, listener, prober, reached: NodeSet::EMPTY }),
+        Ok(listener) => {
+            Ok(Group { address, listener, prober, reached: NodeSet::EMPTY, in_use: false })
+        }
         Err(_) => Err("the system refuses to join the multicast group"),
     }
 }

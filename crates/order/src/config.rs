@@ -97,7 +97,8 @@ pub struct Timing {
     pub consensus: Duration,
     /// Time between repeated Joins.
     pub join_interval: Duration,
-    /// Longest rest of the token before it goes round to collect what everyone has received.
+    /// Longest rest of the token before it goes round to collect what everyone has received; by two
+    /// fifths of `token_loss_min` longer if nothing was sent since it went round last.
     /// Zero: it never rests but circulates all the time, as Amir95's does, whatever that costs.
     pub rest_max: Duration,
     /// How long the resting holder waits for asked acknowledgements before it rotates the token.
@@ -112,6 +113,14 @@ pub struct Timing {
     pub presence_max: Duration,
     /// A node whose timers are this late was paused: it drops what queued up and gathers anew.
     pub pause: Duration,
+}
+
+impl Timing {
+    /// By how much an idle ring's token rests longer than a busy one's. Its loss is noticed so
+    /// much sooner when it does go round.
+    pub(crate) fn idle_stretch(&self) -> Duration {
+        if self.rest_max.is_zero() { Duration::ZERO } else { self.token_loss_min * 2 / 5 }
+    }
 }
 
 impl Default for Timing {

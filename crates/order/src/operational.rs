@@ -161,7 +161,10 @@ impl Operational {
     }
 
     fn rest(&mut self, core: &mut Core, token: Box<Token>, mut batch: Vec<Data>) {
-        let budget = Duration::from_micros(u64::from(token.rest_budget_us));
+        let mut budget = Duration::from_micros(u64::from(token.rest_budget_us));
+        if !batch.is_empty() {
+            budget = budget.min(core.config.timing.rest_max);
+        }
         if !self.circuit.is_alone() {
             if let Some(last) = batch.last_mut() {
                 last.acks_wanted = Self::acks_wanted(core, &self.circuit, last.guarantee);
@@ -285,7 +288,7 @@ impl Operational {
 
     /// `from` asks for the token.
     pub(crate) fn on_request(&mut self, core: &mut Core, from: NodeId) {
-        self.circuit.heard_wanted.insert(from);
+        self.circuit.hear_request(core, from);
         if let Some(token) = self.lift(core) {
             self.visit(core, token);
         }

@@ -39,7 +39,7 @@ fn behind_a_gap(seed: u64) -> Option<Net> {
 #[test]
 fn an_obliged_member_delivers_with_those_who_installed_without_it() {
     let (mut tried, mut obliged) = (0, 0);
-    for seed in 0..40 {
+    for seed in 0..80 {
         let Some(mut net) = behind_a_gap(seed) else { continue };
         tried += 1;
         let three = NodeSet::first(3);

@@ -85,6 +85,8 @@ pub(crate) struct Circuit {
     request_pause: Duration,
     rotation_us: u32,
     rotation_started: Option<(u64, Instant)>,
+    /// The token's packet number when this node last sent it round.
+    rotation_seq: Option<u64>,
     /// When the rotation time was last measured here.
     rotation_at: Instant,
 }
@@ -124,6 +126,7 @@ impl Circuit {
             request_pause: core.config.timing.request_retry,
             rotation_us: commit.rotation_us,
             rotation_started: None,
+            rotation_seq: None,
             rotation_at: core.now,
         };
         circuit.see_token(core);
@@ -175,9 +178,31 @@ impl Circuit {
         core.patient(floor).min(timing.token_loss_max)
     }
 
+    /// A token on its way round an idle ring is lost sooner than a busy one, for it has rested for
+    /// longer before: silence is noticed as soon in either.
+    fn token_loss_idle(&self, core: &Core) -> Duration {
+        self.token_loss(core) - core.config.timing.idle_stretch()
+    }
+
+    /// How long the token may rest now that it goes round. Where rotations are slow it does not
+    /// rest for longer when the ring is idle: there, time is needed to tell slow from dead.
+    fn rest(&mut self, core: &Core, seq: u64) -> Duration {
+        let timing = &core.config.timing;
+        let is_idle = self.rotation_seq.replace(seq) == Some(seq);
+        let is_quick = self.rotation().saturating_mul(LOSS_ROTATIONS)
+            <= timing.token_loss_min - timing.idle_stretch();
+        let stretch = if is_idle && is_quick { timing.idle_stretch() } else { Duration::ZERO };
+        timing.rest_max + stretch
+    }
+
     /// A sign that the token is alive.
     fn see_token(&mut self, core: &Core) {
-        self.loss_at = core.now + self.token_loss(core);
+        self.expect_token(core.now + self.token_loss(core));
+    }
+
+    /// The token is lost if there is no sign of it until then.
+    fn expect_token(&mut self, loss_at: Instant) {
+        self.loss_at = loss_at;
         self.loss_graced = false;
     }
 

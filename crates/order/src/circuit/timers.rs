@@ -2,11 +2,11 @@
 //!
 //! Invariant: a token is not lost before what queued up while this process did not run was read.
 
-use super::{Circuit, LATE, LATE_GRACE, Place};
+use super::{Circuit, LATE, LATE_GRACE, Place, RESEND_MIN};
 use crate::output::{Destination, TimerKind};
 use crate::shared::Core;
-use crate::wire::Packet;
-use quorba_base::Instant;
+use crate::wire::{Packet, Token};
+use quorba_base::{Instant, NodeId};
 
 impl Circuit {
     /// Asks for the token if it is away and needed: to send, or to have a gap repeated.
@@ -32,6 +32,30 @@ impl Circuit {
             core.counters.token_requests += 1;
             self.request_at = Some(core.now + core.patient(self.request_pause));
             self.request_pause = (self.request_pause * 2).min(core.config.timing.rest_max);
+        }
+    }
+
+    /// A token that was here has come again: whoever sends it waits in vain.
+    pub(crate) fn hear_repeated(&mut self, core: &mut Core, token: &Token) {
+        if self.resend.as_ref().is_some_and(|resend| resend.token.hop == token.hop + 1) {
+            self.resend_soon(core);
+        }
+    }
+
+    /// A member asks for the token. If it was passed to just this one, it waits in vain.
+    pub(crate) fn hear_request(&mut self, core: &mut Core, from: NodeId) {
+        self.heard_wanted.insert(from);
+        if self.resend.as_ref().is_some_and(|resend| resend.to == from) {
+            self.resend_soon(core);
+        }
+    }
+
+    /// The passed token may be lost: that is not found out by waiting for as long as it may rest.
+    fn resend_soon(&mut self, core: &mut Core) {
+        let Some(resend) = &mut self.resend else { return };
+        if resend.at.since(core.now) + RESEND_MIN <= resend.pause {
+            resend.at = core.now;
+            self.resend_if_due(core);
         }
     }
 

@@ -21,7 +21,11 @@ impl Circuit {
     pub(crate) fn take_token(&mut self, core: &mut Core, token: &Token) -> bool {
         let newest = self.last_hop - u64::from(canary!(TakesOldTokens) && self.last_hop > 1) * 2;
         let is_old = token.hop <= newest;
-        if token.ring != self.ring || token.members != self.members || is_old {
+        if token.ring != self.ring || token.members != self.members {
+            return false;
+        }
+        if is_old {
+            self.hear_repeated(core, token);
             return false;
         }
         self.last_hop = token.hop;
@@ -157,8 +161,8 @@ impl Circuit {
     /// The token must go once round before it may rest.
     pub(crate) fn start_rotation(&mut self, core: &Core, token: &mut Token) {
         token.hops_to_go = self.members.len() as u8;
-        let rest = core.config.timing.rest_max.as_micros();
-        token.rest_budget_us = u32::try_from(rest).unwrap_or(u32::MAX);
+        let rest = self.rest(core, token.seq);
+        token.rest_budget_us = u32::try_from(rest.as_micros()).unwrap_or(u32::MAX);
         self.rotation_started = Some((token.hop, core.now));
     }
 
@@ -199,8 +203,11 @@ impl Circuit {
         let busy = token.backlog > 0 || !token.requests.is_empty() || !token.recovering.is_empty();
         let never_rests = core.config.timing.rest_max.is_zero();
         let stays = !(circulates && (returns || busy || never_rests));
+        let rest = Duration::from_micros(u64::from(token.rest_budget_us));
+        let is_idle = rest > core.config.timing.rest_max;
         let pause = if stays {
-            core.config.timing.rest_max + core.config.timing.rest_max / 2
+            let rest = rest.max(core.config.timing.rest_max);
+            rest + rest / 2
         } else {
             RESEND_MIN.max(rotation.saturating_mul(RESEND_ROTATIONS))
         };
@@ -211,7 +218,12 @@ impl Circuit {
         if !canary!(KeepsRestingToken) {
             self.place = Place::Away;
         }
-        self.see_token(core);
+        if is_idle {
+            let rest = if stays { rest } else { Duration::ZERO };
+            self.expect_token(core.now + rest + self.token_loss_idle(core));
+        } else {
+            self.see_token(core);
+        }
     }
 }
 
