@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io;
+use std::time::Duration;
 
 /// What one process has used since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +53,23 @@ pub fn of_process(pid: u32) -> io::Result<Usage> {
         }
     }
     Ok(Usage { user_us, system_us, sleeps })
+}
+
+/// How long the threads of the process `pid` that still live have run, to the nanosecond: for
+/// differences that clock ticks are too coarse for.
+///
+/// # Errors
+/// As [`of_process`].
+pub fn run_time_of_process(pid: u32) -> io::Result<Duration> {
+    let mut ran_ns = 0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread may end while we look.
+        if let Ok(stat) = fs::read_to_string(task?.path().join("schedstat")) {
+            let ran = stat.split_whitespace().next().and_then(|ran| ran.parse::<u64>().ok());
+            ran_ns += ran.ok_or_else(|| unread("schedstat"))?;
+        }
+    }
+    Ok(Duration::from_nanos(ran_ns))
 }
 
 /// What the machine has used.

@@ -7,7 +7,7 @@
 //! the program is not read from until they can. A program that does not keep up with what it is
 //! told slows the whole ring down, as a slow node would; it is cut off only if that does not help.
 
-use crate::driver::{Driver, Event, OWN_TOKENS};
+use crate::driver::{Driver, Event, OWN_TOKENS, log_view};
 use crate::programs::Programs;
 use crate::protocol::{
     Wish, WishKind, next_frame, put_joining, put_message, put_refused, put_view, put_welcome,
@@ -15,7 +15,7 @@ use crate::protocol::{
 use bytes::Bytes;
 use quorba_groups::{GroupNumber, Groups, Output, ProcessId, ProcessNumber};
 use quorba_net::{Interest, ReadOutcome, Ready};
-use quorba_order::{Full, Guarantee, ViewKind};
+use quorba_order::{Full, Guarantee};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::collections::VecDeque;
 use std::io;
@@ -118,12 +118,7 @@ impl Daemon {
                     self.groups.handle_delivery(origin, incarnation, &delivery.payload);
                 }
                 Event::View(view) => {
-                    if view.kind == ViewKind::Regular {
-                        eprintln!(
-                            "view {}: nodes {:?}, because of {:?}",
-                            view.ring, view.members, view.reason
-                        );
-                    }
+                    log_view(&view);
                     self.groups.handle_view(&view);
                 }
                 Event::Refused(node, reason) => {

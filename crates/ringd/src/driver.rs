@@ -12,7 +12,7 @@ use quorba_net::{Fanout, Interest, Links, Multicast, Poller, Ready, RingSocket};
 use quorba_node::boot::BootFile;
 use quorba_order::{
     Boot, Config, Delivery, DomainKey as RingKey, Full, Guarantee, InvalidKeys, Output,
-    RefusedReason, Ring, Snapshot, Ticket, View,
+    RefusedReason, Ring, Snapshot, Ticket, View, ViewKind,
 };
 use rustix::fd::AsFd;
 use std::collections::VecDeque;
@@ -42,6 +42,13 @@ pub enum Event {
     Stable(Ticket),
     /// Datagrams in the name of a node are not accepted.
     Refused(NodeId, RefusedReason),
+}
+
+/// Says on standard error who is in a regular view, and why it came about.
+pub fn log_view(view: &View) {
+    if view.kind == ViewKind::Regular {
+        eprintln!("view {}: nodes {:?}, because of {:?}", view.ring, view.members, view.reason);
+    }
 }
 
 /// Why a driver cannot start.

@@ -54,8 +54,8 @@ impl Circuit {
     fn resend_soon(&mut self, core: &mut Core) {
         let Some(resend) = &mut self.resend else { return };
         if resend.at.since(core.now) + RESEND_MIN <= resend.pause {
-            resend.at = core.now;
-            self.resend_if_due(core);
+            resend.at = core.now + resend.pause;
+            self.send_again(core);
         }
     }
 
@@ -67,6 +67,11 @@ impl Circuit {
         }
         resend.pause *= 2;
         resend.at = core.now + resend.pause;
+        self.send_again(core);
+    }
+
+    fn send_again(&self, core: &mut Core) {
+        let Some(resend) = &self.resend else { return };
         let (to, token) = (resend.to, (*resend.token).clone());
         core.transmit(Destination::Node(to), &Packet::Token(token));
         core.counters.token_resent += 1;

@@ -225,8 +225,7 @@ impl Experiment {
             Kind::Latency => {
                 fields.insert("samples_ns", json!(self.samples_ns));
             }
-            Kind::Stream => {}
-            Kind::Steady => {
+            Kind::Stream | Kind::Steady => {
                 fields.insert("gap_begin_ns", json!(self.gap.0));
                 fields.insert("gap_end_ns", json!(self.gap.1));
                 fields.insert("views", json!(self.views));

@@ -6,7 +6,7 @@ use super::{Director, Experiment, Port, monotonic_ns, offer, pause, ring_figures
 use bytes::Bytes;
 use quorba_net::Interest;
 use quorba_order::{Counters, Guarantee, ViewKind};
-use quorba_ringd::driver::{Driver, Event, OWN_TOKENS};
+use quorba_ringd::driver::{Driver, Event, OWN_TOKENS, log_view};
 use serde_json::json;
 use std::io;
 
@@ -82,6 +82,7 @@ fn take_in(
                 }
             }
             Event::View(view) if view.kind == ViewKind::Regular => {
+                log_view(&view);
                 let members: Vec<u32> =
                     view.members.iter().map(|node| u32::from(node.index()) + 1).collect();
                 if let Some(experiment) = &mut experiment {

@@ -111,6 +111,27 @@ impl Cluster {
         })
     }
 
+    /// CPU time of all processes so far, to the nanosecond, of threads that still run.
+    pub(super) fn run_time(&self) -> Result<Duration, String> {
+        self.daemons.iter().chain(&self.participants).try_fold(Duration::ZERO, |sum, process| {
+            let ran =
+                usage::run_time_of_process(process.id()).map_err(|error| error.to_string())?;
+            Ok(sum + ran)
+        })
+    }
+
+    /// Why there were views, as far as the logs of the nodes say so: of every node, in order. Only
+    /// ours do.
+    pub(super) fn reasons(&self) -> Result<Vec<Vec<String>>, String> {
+        let nodes = if self.daemons.is_empty() { &self.participants } else { &self.daemons };
+        let reasons = |process: &Process| {
+            let log = process.log()?;
+            let told = log.lines().filter_map(|line| line.split_once(", because of "));
+            Ok(told.map(|(_, reason)| reason.to_owned()).collect())
+        };
+        nodes.iter().map(reasons).collect()
+    }
+
     /// Runs a task of which every node knows the end.
     pub(super) fn run(&mut self, task: &Task) -> Result<Verdict, String> {
         if let Some(reason) = self.prepare(task)? {
@@ -217,7 +238,7 @@ fn view_after(done: &[Done], at_ns: u64) -> Option<Duration> {
         .max()
 }
 
-fn longest_gap(done: &[Done]) -> Duration {
+pub(super) fn longest_gap(done: &[Done]) -> Duration {
     let gaps = done.iter().map(|one| one.gap_end_ns.saturating_sub(one.gap_begin_ns));
     Duration::from_nanos(gaps.max().unwrap_or(0))
 }

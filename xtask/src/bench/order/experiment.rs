@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 use quorba_lab::Percentiles;
 use rustix::process::Signal;
 
-use super::cluster::{Cluster, Failure, Measured, Verdict};
+use super::cluster::{Cluster, Failure, Measured, Verdict, longest_gap};
 use super::peer::Peer;
 use super::task::Task;
 
 /// Silence before each message of [`Experiment::Silence`].
 const SILENCE_US: u64 = 50_000;
+/// [`Experiment::Soak`] is told, and its order compared, so often.
+const MINUTE_MS: u64 = 60_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Experiment {
@@ -32,6 +34,8 @@ pub(super) enum Experiment {
     Idle,
     /// All nodes send messages of this size as fast as they can offer them.
     Flood { size_bytes: usize },
+    /// All nodes send with a window for minutes, and no node may be suspected.
+    Soak,
     /// A node is killed.
     Kill,
     /// A node falls silent.
@@ -45,6 +49,14 @@ pub(super) type Figures = BTreeMap<&'static str, f64>;
 pub(super) struct Outcome {
     pub(super) figures: Figures,
     pub(super) samples_ns: Vec<u64>,
+    /// What no figure says.
+    pub(super) notes: Vec<String>,
+}
+
+impl Outcome {
+    const fn of(figures: Figures) -> Self {
+        Self { figures, samples_ns: Vec::new(), notes: Vec::new() }
+    }
 }
 
 /// How much of everything.
@@ -54,13 +66,14 @@ pub(super) struct Amounts {
     pub(super) silence: u64,
     pub(super) stream_ms: u64,
     pub(super) idle: Duration,
+    pub(super) soak_minutes: u64,
     /// Whether what is not warm is warmed up first.
     pub(super) warms_up: bool,
 }
 
 impl Experiment {
     /// In this order. Floods are last: they may leave a peer in a bad state.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Latency,
         Self::LatencyOther,
         Self::LatencySafe,
@@ -72,6 +85,7 @@ impl Experiment {
         Self::Flood { size_bytes: 8192 },
         Self::Flood { size_bytes: 1024 },
         Self::Flood { size_bytes: 64 },
+        Self::Soak,
         Self::Kill,
         Self::Freeze,
     ];
@@ -85,6 +99,7 @@ impl Experiment {
             Self::Stream { size_bytes, .. } => format!("stream-{size_bytes}"),
             Self::Idle => "idle".into(),
             Self::Flood { size_bytes } => format!("flood-{size_bytes}"),
+            Self::Soak => "soak".into(),
             Self::Kill => "kill".into(),
             Self::Freeze => "freeze".into(),
         }
@@ -97,7 +112,12 @@ impl Experiment {
 
     /// Whether it shows the order of deliveries, and is soon over.
     pub(super) const fn is_in_smoke(self) -> bool {
-        !matches!(self, Self::Idle | Self::Silence | Self::Kill | Self::Freeze)
+        !matches!(self, Self::Idle | Self::Silence | Self::Soak | Self::Kill | Self::Freeze)
+    }
+
+    /// Whether it is run only if it is named.
+    pub(super) const fn is_only_if_named(self) -> bool {
+        matches!(self, Self::Soak)
     }
 
     /// Whether it says anything about this peer.
@@ -117,6 +137,9 @@ impl Experiment {
     ) -> Result<Result<Outcome, String>, String> {
         if self == Self::Idle {
             return idle(cluster, amounts.idle).map(Ok);
+        }
+        if self == Self::Soak {
+            return soak(cluster, amounts.soak_minutes);
         }
         let task = match self {
             Self::LatencyOther => Task::latency(2, amounts.latency),
@@ -146,7 +169,7 @@ impl Experiment {
         };
         let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         let figures = [("view_ms", milliseconds(view)), ("gap_ms", milliseconds(gap))].into();
-        Ok(Outcome { figures, samples_ns: Vec::new() })
+        Ok(Outcome::of(figures))
     }
 }
 
@@ -168,12 +191,46 @@ pub(super) fn warm_up(cluster: &mut Cluster, peer: Peer, amounts: &Amounts) -> R
 }
 
 fn idle(cluster: &Cluster, time: Duration) -> Result<Outcome, String> {
-    let (began, before_us) = (Instant::now(), cluster.cpu_us()?);
+    let (began, before) = (Instant::now(), cluster.run_time()?);
     thread::sleep(time);
-    let used_us = cluster.cpu_us()? - before_us;
-    let node_us = began.elapsed().as_secs_f64() * 1e6 * number(cluster.nodes() as u64);
-    let figures = [("cpu_percent_per_node", number(used_us) / node_us * 100.0)].into();
-    Ok(Outcome { figures, samples_ns: Vec::new() })
+    let used = cluster.run_time()?.saturating_sub(before);
+    let nodes = began.elapsed().as_secs_f64() * number(cluster.nodes() as u64);
+    Ok(Outcome::of([("cpu_percent_per_node", used.as_secs_f64() / nodes * 100.0)].into()))
+}
+
+/// Full load, minute by minute; every view is one too many.
+fn soak(cluster: &mut Cluster, minutes: u64) -> Result<Result<Outcome, String>, String> {
+    let task = Task::stream(1024, MINUTE_MS, 200);
+    let before = cluster.reasons()?;
+    let (mut delivered, mut took_s, mut cpu_us) = (0, 0.0, 0);
+    let (mut gap, mut views) = (Duration::ZERO, 0);
+    for minute in 1..=minutes {
+        let measured = match cluster.run(&task)? {
+            Verdict::Unsupported(reason) => return Ok(Err(reason)),
+            Verdict::Measured(measured) => measured,
+        };
+        delivered += measured.done[0].delivered;
+        took_s += seconds(&measured);
+        cpu_us += measured.cpu_us;
+        gap = gap.max(longest_gap(&measured.done));
+        views += measured.done.iter().map(|done| done.views.len()).max().unwrap_or(0);
+        let rate = number(measured.done[0].delivered) / seconds(&measured);
+        eprintln!("soak, minute {minute} of {minutes}: {rate:.0} messages/s, {views} views so far");
+    }
+    let mut reasons = BTreeMap::new();
+    for (node, (all, before)) in (1..).zip(cluster.reasons()?.iter().zip(&before)) {
+        for reason in &all[before.len()..] {
+            *reasons.entry(format!("node {node}: view because of {reason}")).or_insert(0_u64) += 1;
+        }
+    }
+    let figures = [
+        ("messages_per_s", number(delivered) / took_s),
+        ("cpu_us_per_message", number(cpu_us) / number(delivered.max(1))),
+        ("gap_ms", gap.as_secs_f64() * 1e3),
+        ("views", number(views as u64)),
+    ];
+    let notes = reasons.iter().map(|(reason, times)| format!("{reason}, {times} times")).collect();
+    Ok(Ok(Outcome { notes, ..Outcome::of(figures.into()) }))
 }
 
 fn latency(measured: Measured) -> Outcome {
@@ -183,16 +240,21 @@ fn latency(measured: Measured) -> Outcome {
         figures.insert("p50_us", percentiles.p50_us);
         figures.insert("p99_us", percentiles.p99_us);
     }
-    Outcome { figures, samples_ns }
+    Outcome { samples_ns, ..Outcome::of(figures) }
+}
+
+/// From the first start to the last delivery.
+fn seconds(measured: &Measured) -> f64 {
+    let began_ns = measured.done.iter().map(|done| done.go_ns).min().unwrap_or(0);
+    let ended_ns = measured.done.iter().map(|done| done.end_ns).max().unwrap_or(0);
+    number(ended_ns.saturating_sub(began_ns)) / 1e9
 }
 
 fn rate(measured: Measured) -> Outcome {
     let mut figures = common(&measured);
-    let began_ns = measured.done.iter().map(|done| done.go_ns).min().unwrap_or(0);
-    let ended_ns = measured.done.iter().map(|done| done.end_ns).max().unwrap_or(0);
-    let seconds = number(ended_ns.saturating_sub(began_ns)) / 1e9;
+    let seconds = seconds(&measured);
     figures.insert("messages_per_s", number(measured.done[0].delivered) / seconds);
-    Outcome { figures, samples_ns: Vec::new() }
+    Outcome::of(figures)
 }
 
 /// What every task has.

@@ -51,6 +51,9 @@ pub(crate) struct Options {
     /// How often all peers take their turn [default: 5, quick: 3]
     #[arg(long)]
     rounds: Option<usize>,
+    /// How long the soak takes, which is run only if it is named, with each peer in each round
+    #[arg(long, value_name = "MINUTES", default_value_t = 10)]
+    soak_minutes: u64,
     /// Less of everything: for a first look
     #[arg(long)]
     quick: bool,
@@ -102,6 +105,7 @@ impl Options {
         let is_wanted = |experiment: &Experiment| {
             wanted(&self.experiments, &experiment.name())
                 && (!self.smoke || experiment.is_in_smoke())
+                && (!self.experiments.is_empty() || !experiment.is_only_if_named())
         };
         let experiments: Vec<_> = Experiment::ALL.into_iter().filter(is_wanted).collect();
         if peers.is_empty() || experiments.is_empty() {
@@ -133,7 +137,8 @@ impl Options {
             (20_000, 100, 2_000, 20)
         };
         let idle = Duration::from_secs(idle_s);
-        Amounts { latency, silence, stream_ms, idle, warms_up: !self.smoke }
+        let soak_minutes = self.soak_minutes;
+        Amounts { latency, silence, stream_ms, idle, soak_minutes, warms_up: !self.smoke }
     }
 }
 

@@ -48,6 +48,11 @@ impl Process {
         self.child.id()
     }
 
+    /// What it has said on stderr so far.
+    pub(super) fn log(&self) -> Result<String, String> {
+        fs::read_to_string(&self.log).map_err(|error| format!("{}: {error}", self.log.display()))
+    }
+
     pub(super) fn tell(&mut self, line: &str) -> Result<(), String> {
         writeln!(self.stdin, "{line}").map_err(|error| format!("{}: {error}", self.name))
     }
@@ -74,7 +79,7 @@ impl Process {
                     return Err(format!("{name} is not {what} in time"));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let log = fs::read_to_string(&self.log).unwrap_or_default();
+                    let log = self.log().unwrap_or_default();
                     let last = log.lines().last().unwrap_or("it said nothing");
                     return Err(format!("{name} ended before it was {what}: {last}"));
                 }

@@ -20,6 +20,9 @@ pub(super) struct Record {
     pub(super) round: usize,
     pub(super) peer: &'static str,
     pub(super) experiment: String,
+    /// What no figure says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
     #[serde(flatten)]
     pub(super) result: Found,
 }
@@ -145,6 +148,7 @@ mod tests {
             round,
             peer: "a",
             experiment: "latency".into(),
+            notes: Vec::new(),
             result,
         };
         let figures = |value| Found::Figures([("p50_us", value)].into());

@@ -13,7 +13,7 @@ use super::record::Run;
 type Column = (&'static str, &'static str, &'static str, f64);
 
 /// Tables: what they are about, and their columns.
-const TABLES: [(&str, &[Column]); 5] = [
+const TABLES: [(&str, &[Column]); 6] = [
     (
         "Latency of 1 KB, one outstanding, sender to itself, µs",
         &[
@@ -52,6 +52,15 @@ const TABLES: [(&str, &[Column]); 5] = [
             ("frozen: view, ms", "freeze", "view_ms", 1.0),
             ("longest gap, ms", "freeze", "gap_ms", 1.0),
             ("idle CPU, % per node", "idle", "cpu_percent_per_node", 1.0),
+        ],
+    ),
+    (
+        "All nodes send 1 KB for minutes",
+        &[
+            ("thousand messages/s", "soak", "messages_per_s", 1e3),
+            ("CPU µs/message", "soak", "cpu_us_per_message", 1.0),
+            ("longest gap, ms", "soak", "gap_ms", 1.0),
+            ("views", "soak", "views", 1.0),
         ],
     ),
     (

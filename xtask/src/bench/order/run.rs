@@ -83,12 +83,17 @@ impl Turn<'_> {
                     }
                 }
             }
-            let (result, samples_ns) = match self.measure(*experiment, &mut cluster, folder) {
-                Ok(Ok(Outcome { figures, samples_ns })) => (Found::Figures(figures), samples_ns),
-                Ok(Err(reason)) => (Found::Unsupported(reason), Vec::new()),
+            let measured = self.measure(*experiment, &mut cluster, folder);
+            let (mut samples_ns, mut notes) = (Vec::new(), Vec::new());
+            let result = match measured {
+                Ok(Ok(outcome)) => {
+                    (samples_ns, notes) = (outcome.samples_ns, outcome.notes);
+                    Found::Figures(outcome.figures)
+                }
+                Ok(Err(reason)) => Found::Unsupported(reason),
                 Err(reason) => {
                     cluster = None;
-                    (Found::Failed(reason), Vec::new())
+                    Found::Failed(reason)
                 }
             };
             let record = Record {
@@ -96,6 +101,7 @@ impl Turn<'_> {
                 round: self.round,
                 peer: self.peer.name,
                 experiment: experiment.name(),
+                notes,
                 result,
             };
             let line = progress(&record);
@@ -139,11 +145,12 @@ impl Turn<'_> {
 }
 
 fn progress(record: &Record) -> String {
-    let Record { nodes, round, peer, experiment, result } = record;
+    let Record { nodes, round, peer, experiment, notes, result } = record;
     let what = match result {
         Found::Figures(figures) => {
-            let one = |(name, value): (&&str, &f64)| format!("{name} {value:.1}");
-            figures.iter().map(one).collect::<Vec<_>>().join(", ")
+            let one = |(name, value): (&&str, &f64)| format!("{name} {value:.2}");
+            let figures = figures.iter().map(one);
+            figures.chain(notes.iter().cloned()).collect::<Vec<_>>().join(", ")
         }
         Found::Unsupported(reason) => format!("unsupported: {reason}"),
         Found::Failed(reason) => format!("FAILED: {reason}"),

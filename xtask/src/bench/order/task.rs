@@ -137,7 +137,7 @@ pub(super) struct Done {
     pub(super) samples_ns: Vec<u64>,
     #[serde(default)]
     pub(super) rotation_us: Option<Rotation>,
-    /// The longest silence between two deliveries, of a steady task.
+    /// The longest silence between two deliveries, of a task that goes on for a time.
     #[serde(default)]
     pub(super) gap_begin_ns: u64,
     #[serde(default)]
