@@ -13,7 +13,7 @@ use clap::Args;
 use quorba_config::Domain;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::json;
-use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::args::DomainFile;
@@ -30,7 +30,7 @@ const LINE_BYTES_MAX: u64 = 16 << 10;
 /// Run all nodes of a domain file on this machine
 ///
 /// Their output is shown with the node's name in front. Ctrl-C stops them all; a second Ctrl-C
-/// kills them.
+/// kills them. SIGHUP is passed on: they read the domain's key again.
 #[derive(Debug, Args)]
 pub struct Up {
     #[command(flatten)]
@@ -62,7 +62,7 @@ impl Up {
             match start(&self.domain.config, &node.name, index, &sender) {
                 Ok(child) => nodes.push(Running { name: node.name.clone(), child, ended: None }),
                 Err(error) => {
-                    stop(&nodes, Signal::KILL);
+                    tell_nodes(&nodes, Signal::KILL);
                     nodes.iter_mut().for_each(|node| drop(node.child.wait()));
                     let reason = system_reason(&error);
                     let what = format!("node {} cannot be started: {reason}", node.name);
@@ -77,7 +77,7 @@ impl Up {
 }
 
 fn watch_signals(sender: Sender<Event>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGCHLD])?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGCHLD])?;
     thread::spawn(move || {
         for signal in signals.forever() {
             if sender.send(Event::Signal(signal)).is_err() {
@@ -147,18 +147,19 @@ fn supervise(
             Ok(Event::Signal(SIGCHLD)) => {
                 failed.extend(reap(context, &mut nodes, stopping.is_some()));
             }
-            Ok(Event::Signal(_)) if stopping.is_some() => stop(&nodes, Signal::KILL),
+            Ok(Event::Signal(SIGHUP)) => tell_nodes(&nodes, Signal::HUP),
+            Ok(Event::Signal(_)) if stopping.is_some() => tell_nodes(&nodes, Signal::KILL),
             Ok(Event::Signal(_)) => {
                 context.tell("stopping; once more to kill");
-                stop(&nodes, Signal::TERM);
+                tell_nodes(&nodes, Signal::TERM);
                 stopping = Some(Instant::now() + STOP_TIME);
             }
             Err(RecvTimeoutError::Timeout) if stopping.is_some() => {
-                stop(&nodes, Signal::KILL);
+                tell_nodes(&nodes, Signal::KILL);
                 stopping = Some(Instant::now() + STOP_TIME);
             }
             Err(RecvTimeoutError::Timeout) => {
-                stop(&nodes, Signal::TERM);
+                tell_nodes(&nodes, Signal::TERM);
                 stopping = Some(Instant::now() + STOP_TIME);
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -213,7 +214,7 @@ fn reap(context: &Context, nodes: &mut [Running], stopping: bool) -> Vec<String>
     failed
 }
 
-fn stop(nodes: &[Running], signal: Signal) {
+fn tell_nodes(nodes: &[Running], signal: Signal) {
     for node in nodes.iter().filter(|node| node.ended.is_none()) {
         // The child has not been waited for, so the number is still its own.
         let pid = Pid::from_child(&node.child);
