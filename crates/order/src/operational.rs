@@ -341,7 +341,10 @@ impl Operational {
 
     pub(crate) fn on_timeout(&mut self, core: &mut Core) -> Option<Doubt> {
         if self.circuit.is_lost(core) {
-            return Some(GatherReason::TokenLoss);
+            return Some(match self.circuit.is_on_probation() {
+                true => GatherReason::Paused,
+                false => GatherReason::TokenLoss,
+            });
         }
         if core.now.since(self.since) > STEADY {
             core.patience = 0;

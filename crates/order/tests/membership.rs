@@ -190,6 +190,41 @@ fn a_starved_host_is_not_torn_apart() {
     assert!(gathers <= 10, "{gathers} gathers in 40 s of stalls");
 }
 
+/// A virtual machine that its host does not run: nobody has gone on meanwhile.
+#[test]
+fn a_host_that_stands_still_as_a_whole_changes_no_view() {
+    for phase in 0..60 {
+        let (busy, still) = (phase % 2 == 0, ms(90 + 7 * phase));
+        let mut net = formed(3);
+        let send = |net: &mut Net, index: usize| {
+            if busy && !net.is_paused(index) {
+                net.send(index, 1000, Guarantee::Agreed);
+            }
+        };
+        for round in 0..(100 + phase) {
+            send(&mut net, (round % 3) as usize);
+            net.run_for(ms(1));
+        }
+        let until = net.now + still;
+        for index in 0..3 {
+            // They do not all wake up at once.
+            let late = us(net.rng.below(8000));
+            net.pause(index, until + late);
+        }
+        net.run_until(until + ms(9));
+        for round in 0..200 {
+            send(&mut net, round % 3);
+            net.run_for(ms(1));
+        }
+        for index in 0..3 {
+            let snapshot = net.snapshot(index);
+            assert_eq!(snapshot.counters.gathers, 1, "{still:?} at node {index}: {snapshot:?}");
+        }
+        net.run_for(ms(300));
+        check::settled(&net);
+    }
+}
+
 /// Whatever the token is doing just then, and though an idle one rests for long.
 #[test]
 fn a_node_that_falls_silent_in_an_idle_ring_is_left_out_within_200_ms() {

@@ -26,10 +26,10 @@ const LOSS_ROTATIONS: u32 = 8;
 const RESEND_ROTATIONS: u32 = 4;
 /// And never sooner than this: a process may wait for its turn to run.
 const RESEND_MIN: Duration = Duration::from_millis(5);
-/// A timer that fires later than this was late because this process did not run.
-const LATE: Duration = Duration::from_millis(2);
-/// What a late process gives itself to read what has queued up.
+/// What a process that stood still at least gives itself to read what has queued up.
 const LATE_GRACE: Duration = Duration::from_millis(10);
+/// What one gives itself that stood still for so long that the others may have gone on without it.
+const PROBATION: Duration = Duration::from_millis(40);
 
 /// Where the token is, as far as this node knows.
 #[derive(Debug)]
@@ -79,7 +79,12 @@ pub(crate) struct Circuit {
     /// The token comes by itself until then: no need to ask.
     circulating_until: Instant,
     loss_at: Instant,
-    loss_graced: bool,
+    /// By how much `loss_at` was put off because this process stood still.
+    excused: Duration,
+    /// This process stood still, perhaps the others did, and it has not heard of the token since.
+    stood_still: bool,
+    /// It did for so long that the others may have gone on without it.
+    on_probation: bool,
     resend: Option<Resend>,
     request_at: Option<Instant>,
     request_pause: Duration,
@@ -120,7 +125,9 @@ impl Circuit {
             gap_since: None,
             circulating_until: core.now,
             loss_at: core.now,
-            loss_graced: false,
+            excused: Duration::ZERO,
+            stood_still: false,
+            on_probation: false,
             resend: None,
             request_at: None,
             request_pause: core.config.timing.request_retry,
@@ -129,7 +136,7 @@ impl Circuit {
             rotation_seq: None,
             rotation_at: core.now,
         };
-        circuit.see_token(core);
+        circuit.expect_token(core, circuit.token_loss(core));
         circuit
     }
 
@@ -195,15 +202,17 @@ impl Circuit {
         timing.rest_max + stretch
     }
 
-    /// A sign that the token is alive.
+    /// A sign from elsewhere that the token is alive.
     fn see_token(&mut self, core: &Core) {
-        self.expect_token(core.now + self.token_loss(core));
+        (self.stood_still, self.on_probation) = (false, false);
+        self.expect_token(core, self.token_loss(core));
     }
 
-    /// The token is lost if there is no sign of it until then.
-    fn expect_token(&mut self, loss_at: Instant) {
-        self.loss_at = loss_at;
-        self.loss_graced = false;
+    /// The token is lost if there is no sign of it for so long.
+    fn expect_token(&mut self, core: &Core, loss: Duration) {
+        let loss = if self.on_probation { loss.min(PROBATION) } else { loss };
+        self.loss_at = core.now + loss;
+        self.excused = Duration::ZERO;
     }
 
     /// What every member has, as far as this node knows.

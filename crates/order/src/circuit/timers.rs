@@ -2,11 +2,11 @@
 //!
 //! Invariant: a token is not lost before what queued up while this process did not run was read.
 
-use super::{Circuit, LATE, LATE_GRACE, Place, RESEND_MIN};
+use super::{Circuit, LATE_GRACE, PROBATION, Place, RESEND_MIN};
 use crate::output::{Destination, TimerKind};
 use crate::shared::Core;
 use crate::wire::{Packet, Token};
-use quorba_base::{Instant, NodeId};
+use quorba_base::{Duration, Instant, NodeId};
 
 impl Circuit {
     /// Asks for the token if it is away and needed: to send, or to have a gap repeated.
@@ -77,20 +77,33 @@ impl Circuit {
         core.counters.token_resent += 1;
     }
 
-    /// Whether the token is lost. A process that wakes up late first reads what has queued up.
-    pub(crate) fn is_lost(&mut self, core: &Core) -> bool {
-        if self.is_alone() || matches!(self.place, Place::Resting { .. }) {
-            return false;
+    /// Whether the token is lost.
+    pub(crate) fn is_lost(&self, core: &Core) -> bool {
+        let rests = matches!(self.place, Place::Resting { .. });
+        !self.is_alone() && !rests && self.loss_at <= core.now
+    }
+
+    /// This process stood still for `late`: in that time it could hear nothing, and perhaps the
+    /// others stood still as well. It does not count, but for as long as a token loss at most.
+    pub(crate) fn excuse(&mut self, core: &Core, late: Duration) {
+        self.stood_still |= late > PROBATION;
+        let grace = late.clamp(LATE_GRACE, PROBATION);
+        if self.excused <= self.token_loss(core) {
+            self.excused += late.max(grace);
+            self.loss_at = (self.loss_at + late).max(core.now + grace);
         }
-        if core.now < self.loss_at {
-            return false;
-        }
-        if core.now.since(self.loss_at) > LATE && !self.loss_graced {
-            self.loss_graced = true;
-            self.loss_at = core.now + LATE_GRACE;
-            return false;
-        }
-        true
+    }
+
+    /// This process stood still for so long that the others may have gone on without it. If they
+    /// have not, it soon hears of the token.
+    pub(crate) fn put_on_probation(&mut self, core: &Core) {
+        (self.stood_still, self.on_probation) = (true, true);
+        self.expect_token(core, PROBATION);
+    }
+
+    /// Whether this process stood still for long, and has not heard of the token since.
+    pub(crate) const fn is_on_probation(&self) -> bool {
+        self.on_probation
     }
 
     /// The next of the circuit's timers.

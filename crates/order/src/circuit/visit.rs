@@ -208,6 +208,9 @@ impl Circuit {
         let pause = if stays {
             let rest = rest.max(core.config.timing.rest_max);
             rest + rest / 2
+        } else if self.stood_still {
+            // Who stood still as well may have dropped it, and the rotation says nothing now.
+            RESEND_MIN
         } else {
             RESEND_MIN.max(rotation.saturating_mul(RESEND_ROTATIONS))
         };
@@ -220,9 +223,9 @@ impl Circuit {
         }
         if is_idle {
             let rest = if stays { rest } else { Duration::ZERO };
-            self.expect_token(core.now + rest + self.token_loss_idle(core));
+            self.expect_token(core, rest + self.token_loss_idle(core));
         } else {
-            self.see_token(core);
+            self.expect_token(core, self.token_loss(core));
         }
     }
 }

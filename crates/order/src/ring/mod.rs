@@ -30,6 +30,8 @@ use quorba_base::{Duration, Instant, NodeId, NodeSet};
 
 /// After a pause, what queued up meanwhile is dropped for this long.
 const FLUSH: Duration = Duration::from_millis(3);
+/// A timer that fires later than this was late because this process did not run.
+const LATE: Duration = Duration::from_millis(2);
 
 /// A farewell is sent so often, for no one answers it.
 const FAREWELLS: usize = 2;
@@ -51,6 +53,8 @@ pub struct Ring {
     state: Option<State>,
     reason: GatherReason,
     flush_until: Option<Instant>,
+    /// The timer that was late when this process was last noticed to have stood still.
+    late_timer: Option<Instant>,
     installed_at: Instant,
     departed: bool,
 }
@@ -75,8 +79,15 @@ impl Ring {
         let gather = Gather::new(&mut core, None, attempt);
         let state = Some(State::Gather(gather));
         let reason = GatherReason::Boot;
-        let mut ring =
-            Self { core, state, reason, flush_until: None, installed_at: now, departed: false };
+        let mut ring = Self {
+            core,
+            state,
+            reason,
+            flush_until: None,
+            late_timer: None,
+            installed_at: now,
+            departed: false,
+        };
         ring.tick();
         ring
     }
@@ -245,23 +256,45 @@ impl Ring {
         if self.flush_until.is_some_and(|until| until <= now) {
             self.flush_until = None;
         }
-        if due.is_some_and(|due| now.since(due) > self.core.config.timing.pause) {
-            // As long as the others still wait for this node, there is nothing to repair.
-            let loss =
-                self.installed_circuit().map_or(Duration::ZERO, |c| c.token_loss(&self.core));
-            if due.is_some_and(|due| now.since(due) > loss) {
-                self.paused();
-            }
+        if let Some(due) = due
+            && now.since(due) > LATE
+            && self.late_timer != Some(due)
+        {
+            self.late_timer = Some(due);
+            self.stood_still(now.since(due));
         }
     }
 
+    /// This process did not run when it should have, for so long.
+    fn stood_still(&mut self, late: Duration) {
+        let loss = self.installed_circuit().map_or(Duration::ZERO, |c| c.token_loss(&self.core));
+        // As long as the others still wait for this node, there is nothing to repair.
+        if late > self.core.config.timing.pause && late > loss {
+            return self.paused();
+        }
+        match &mut self.state {
+            Some(State::Operational(operational)) => operational.circuit.excuse(&self.core, late),
+            Some(State::Recovery(recovery)) => recovery.circuit.excuse(&self.core, late),
+            _ => {}
+        }
+    }
+
+    /// What queued up is dropped. The others may have gone on without this node, or have stood
+    /// still with it, if the whole host did: what comes now tells.
     fn paused(&mut self) {
         self.core.counters.pauses += 1;
         let until = self.core.now + FLUSH;
         self.flush_until = Some(until);
-        if self.members().len() > 1 {
-            let attempt = self.gather_of(GatherReason::Paused, NodeSet::EMPTY);
-            self.gather(attempt);
+        match &mut self.state {
+            Some(State::Operational(operational)) => {
+                operational.circuit.put_on_probation(&self.core);
+                return;
+            }
+            Some(State::Gather(_)) | None => {}
+            Some(State::Commit(_) | State::Recovery(_)) => {
+                let attempt = self.gather_of(GatherReason::Paused, NodeSet::EMPTY);
+                self.gather(attempt);
+            }
         }
         if let Some(State::Gather(gather)) = &mut self.state {
             gather.wait_until(&self.core, until);
