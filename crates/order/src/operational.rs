@@ -22,6 +22,9 @@ const BEFORE_TOKEN: usize = 4;
 const FAIL_TO_RECEIVE_VISITS: u32 = 20;
 /// ... and for so long is excluded.
 const FAIL_TO_RECEIVE_AFTER: Duration = Duration::from_secs(2);
+/// The others are told what is stable so long after this node has delivered it: its driver hands
+/// that out first, and what is sent next tells them as well.
+const SETTLED_PAUSE: Duration = Duration::from_micros(1);
 /// A ring that has lasted this long gives the timeouts their usual length back.
 const STEADY: Duration = Duration::from_secs(2);
 
@@ -49,6 +52,8 @@ pub(crate) struct Operational {
     pub(crate) circuit: Circuit,
     since: Instant,
     ack_wait: Option<AckWait>,
+    /// When the others are told what is stable, unless a packet has told them by then.
+    settled_at: Option<Instant>,
     laggard: Option<Laggard>,
     presence_at: Instant,
     presence_pause: Duration,
@@ -61,6 +66,7 @@ impl Operational {
             circuit,
             since: core.now,
             ack_wait: None,
+            settled_at: None,
             laggard: None,
             presence_at: core.now + pause,
             presence_pause: pause,
@@ -98,6 +104,7 @@ impl Operational {
         if !batch.is_empty() {
             token.rest_owner = me;
             circuit.rest_owner = me;
+            self.settled_at = None;
         }
         circuit.report(core, &mut token);
         core.show_keys(&mut token);
@@ -222,11 +229,20 @@ impl Operational {
         let safe = self.circuit.settle(core);
         let resting = matches!(self.circuit.place, Place::Resting { .. });
         if safe && resting && !self.circuit.is_alone() && self.circuit.delivered > before {
+            self.settled_at.get_or_insert(core.now + SETTLED_PAUSE);
+        }
+        self.renew_ack_wait(core);
+    }
+
+    /// Tells the others what is stable, if it is time. One who has passed the token on need not.
+    fn tell_settled(&mut self, core: &mut Core) {
+        if self.settled_at.take_if(|at| *at <= core.now).is_some()
+            && matches!(self.circuit.place, Place::Resting { .. })
+        {
             let stable = self.circuit.all_received();
             let settled = Settled { ring: self.circuit.ring, stable };
             core.transmit(Destination::Others, &Packet::Settled(settled));
         }
-        self.renew_ack_wait(core);
     }
 
     fn renew_ack_wait(&mut self, core: &Core) {
@@ -369,6 +385,7 @@ impl Operational {
             self.circuit.start_rotation(core, &mut token);
             self.visit(core, token);
         }
+        self.tell_settled(core);
         self.show_presence(core);
         None
     }
@@ -396,6 +413,7 @@ impl Operational {
     pub(crate) fn next_timeout(&self, core: &Core) -> Option<(Instant, TimerKind)> {
         let presence = self.is_present(core).then_some((self.presence_at, TimerKind::Presence));
         let ack = self.ack_wait.map(|wait| (wait.deadline, TimerKind::AckWait));
-        [self.circuit.next_timeout(), presence, ack].into_iter().flatten().min()
+        let settled = self.settled_at.map(|at| (at, TimerKind::Settled));
+        [self.circuit.next_timeout(), presence, ack, settled].into_iter().flatten().min()
     }
 }

@@ -196,6 +196,8 @@ pub enum TimerKind {
     Rest,
     /// Acknowledgements are late.
     AckWait,
+    /// The others are told what is stable.
+    Settled,
     /// Ask for the token, again.
     TokenRequest,
     /// Send the Join again.

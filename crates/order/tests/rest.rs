@@ -71,7 +71,7 @@ fn a_safe_message_needs_all_acks_but_no_rotation() {
     net.send(first, 1000, Guarantee::Safe);
     assert!(net.delivered(first).is_empty());
     assert!(net.run_till(us(200), |net| net.delivered(first).len() == 1), "one round trip");
-    assert!(net.run_till(us(100), |net| (0..4).all(|i| net.delivered(i).len() == 1)));
+    assert!(net.run_till(us(110), |net| (0..4).all(|i| net.delivered(i).len() == 1)));
     assert_eq!(net.trace.len(), 5, "data, three acks, settled: {:?}", net.trace);
 }
 

@@ -213,6 +213,7 @@ impl Driver {
     /// What the system says of waiting or of the boot file: the node must not go on.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.pump()?;
+        self.tick()?;
         let now = self.now();
         let ring = self.ring.poll_timeout().map(|(at, _)| at.since(now));
         let links = self.links.retry_at().map(|at| at.saturating_duration_since(Clock::now()));
@@ -236,8 +237,10 @@ impl Driver {
                 _ => self.ready.push_back(event),
             }
         }
-        self.tick()
+        Ok(())
     }
+
+    /// Timers come after what the owner has made of the events before.
 
     fn tick(&mut self) -> io::Result<()> {
         let now = self.now();
