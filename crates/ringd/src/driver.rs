@@ -241,7 +241,6 @@ impl Driver {
     }
 
     /// Timers come after what the owner has made of the events before.
-
     fn tick(&mut self) -> io::Result<()> {
         let now = self.now();
         if self.ring.poll_timeout().is_some_and(|(at, _)| at <= now) {
