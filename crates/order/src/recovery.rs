@@ -71,6 +71,8 @@ pub(crate) struct Recovery {
     cursor: u64,
     /// Packets of the old ring that have been sent in the new one.
     seen: BTreeSet<u64>,
+    /// At the token's last visit nobody had anything left to send: by now all have seen that.
+    nobody_recovers: bool,
 }
 
 impl Recovery {
@@ -92,7 +94,8 @@ impl Recovery {
             plan
         });
         let cursor = plan.map_or(1, |plan| plan.low + 1);
-        Self { old, attempt, circuit, plan, resend: None, cursor, seen: BTreeSet::new() }
+        let (seen, nobody_recovers) = (BTreeSet::new(), false);
+        Self { old, attempt, circuit, plan, resend: None, cursor, seen, nobody_recovers }
     }
 
     /// Follows from `commit` on the second visit of its token, and passes that on.
@@ -165,12 +168,15 @@ impl Recovery {
         if self.plan.is_none_or(|plan| self.cursor > plan.high) {
             token.recovering.remove(core.me());
         }
+        let nobody_recovers = token.recovering.is_empty();
+        let all_know = core::mem::replace(&mut self.nobody_recovers, nobody_recovers);
         self.circuit.report(core, &mut token);
         self.consume();
-        if token.recovering.is_empty() && self.circuit.log.aru() >= token.seq {
+        if nobody_recovers && self.circuit.log.aru() >= token.seq {
             self.oblige();
-            let all_have = self.circuit.all_received() >= token.seq;
-            if !token.complete && (all_have || canary!(InstallsTooEarly)) {
+            // Who has not seen that nobody recovers is not bound yet.
+            let all_are_bound = all_know && self.circuit.all_received() >= token.seq;
+            if !token.complete && (all_are_bound || canary!(InstallsTooEarly)) {
                 token.complete = true;
                 self.circuit.start_rotation(core, &mut token);
             }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::{Boot, Config, Hold, Timing};
 use crate::ids::RingId;
+use crate::output::GatherReason;
 use crate::seal::{BootId, Sealer};
 use crate::wire::{MemberState, OldState};
 use quorba_base::{Instant, NodeSet};
@@ -82,4 +83,21 @@ fn numbers_of_a_commit_token_that_no_log_can_hold_are_not_believed() {
     let state = wild.states[1].as_mut().and_then(|state| state.old.as_mut()).expect("filled in");
     state.high = 1 << 40;
     assert!(!is_plausible(&core, Some(&old), &wild));
+}
+
+#[test]
+fn the_last_to_recover_waits_until_all_know_that_they_are_bound() {
+    let mut core = core();
+    let old = Circuit::new(&core, &commit(4, 12));
+    let attempt = Attempt::new(GatherReason::Boot, NodeSet::first(3));
+    let mut recovery = Recovery::new(&mut core, Some(Box::new(old)), attempt, &commit(5, 12));
+    let mut token = recovery.circuit.first_token();
+    token.recovering = NodeSet::EMPTY.with(node(0));
+    // The others have seen it while this node recovered still: they do not know that they are
+    // done, and would not deliver with whoever installs.
+    assert!(recovery.on_token(&mut core, token.clone()).is_none(), "one rotation more");
+    token.recovering = NodeSet::EMPTY;
+    token.hop += 3;
+    let complete = recovery.on_token(&mut core, token).expect("now all know");
+    assert!(complete.complete);
 }
