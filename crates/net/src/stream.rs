@@ -7,13 +7,16 @@ use crate::poller::{Interest, Poller};
 use bytes::{Buf, Bytes, BytesMut};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 /// Bytes that may wait for a slow reader.
 const UNSENT_MAX: usize = 64 << 20;
+
+/// Pieces that one system call writes.
+const SLICES: usize = 256;
 
 /// What came of reading.
 pub enum ReadOutcome {
@@ -137,23 +140,37 @@ impl Stream {
         self.update(poller)
     }
 
-    /// Sends what is in `out`, now or when there is room, and leaves it empty.
+    /// Sends `pieces`, now or when there is room; copies only what there is no room for now.
     ///
     /// # Errors
     /// The connection is of no use any more.
-    pub fn send_buffer(&mut self, out: &mut BytesMut, poller: &Poller) -> io::Result<()> {
-        if self.unsent.is_empty() {
-            match self.socket.write(out) {
-                Ok(count) => out.advance(count),
-                Err(error) if would_block(&error) => {}
-                Err(error) => return Err(error),
+    pub fn send_pieces<'a>(
+        &mut self,
+        pieces: impl Iterator<Item = &'a [u8]>,
+        poller: &Poller,
+    ) -> io::Result<()> {
+        let mut pieces = pieces.peekable();
+        let mut rest = BytesMut::new();
+        let mut is_full = !self.unsent.is_empty();
+        while pieces.peek().is_some() && !is_full {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let mut count = 0;
+            for (slice, piece) in slices.iter_mut().zip(&mut pieces) {
+                *slice = IoSlice::new(piece);
+                count += 1;
             }
+            let mut left = &mut slices[..count];
+            while !left.is_empty() && !is_full {
+                match self.socket.write_vectored(left) {
+                    Ok(written) => IoSlice::advance_slices(&mut left, written),
+                    Err(error) if would_block(&error) => is_full = true,
+                    Err(error) => return Err(error),
+                }
+            }
+            left.iter().for_each(|slice| rest.extend_from_slice(slice));
         }
-        if out.is_empty() {
-            out.clear();
-            return Ok(());
-        }
-        self.send(out.split().freeze(), poller)
+        pieces.for_each(|piece| rest.extend_from_slice(piece));
+        if rest.is_empty() { Ok(()) } else { self.send(rest.freeze(), poller) }
     }
 
     /// Bytes that wait for a slow reader.

@@ -10,7 +10,7 @@
 use crate::driver::{Driver, Event, OWN_TOKENS, log_view};
 use crate::programs::Programs;
 use crate::protocol::{
-    Wish, WishKind, next_frame, put_joining, put_message, put_refused, put_view, put_welcome,
+    Wish, WishKind, next_frame, put_joining, put_refused, put_view, put_welcome,
 };
 use bytes::Bytes;
 use quorba_groups::{GroupNumber, Groups, Output, ProcessId, ProcessNumber};
@@ -147,9 +147,7 @@ impl Daemon {
                     }
                 }
                 Output::Message { to, group, from, payload, .. } => {
-                    if let Some(out) = self.programs.out(to) {
-                        put_message(out, group, from, &payload);
-                    }
+                    self.programs.tell_message(to, group, from, payload);
                 }
                 Output::Malformed { origin, reason } => {
                     eprintln!("node {origin} orders what cannot be understood: {reason}");

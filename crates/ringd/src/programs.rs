@@ -4,8 +4,9 @@
 //! program that is gone is reported once, by [`Programs::bury`].
 
 use crate::enlarge;
-use bytes::BytesMut;
-use quorba_groups::ProcessNumber;
+use crate::protocol::put_message_head;
+use bytes::{BufMut, Bytes, BytesMut};
+use quorba_groups::{GroupNumber, ProcessId, ProcessNumber};
 use quorba_net::{Poller, Stream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,14 +18,34 @@ const UNSENT_BYTES_SHUT: usize = 4 << 20;
 /// When it is down to this, all is well again.
 const UNSENT_BYTES_OPEN: usize = 1 << 20;
 
+/// A message of so many bytes is handed to the system from where it is; a shorter one is copied.
+const SHARED_BYTES_MIN: usize = 512;
+
 /// One program.
 pub(crate) struct Program {
     pub(crate) stream: Stream,
     /// Read, and not a whole frame yet, or not yet taken.
     pub(crate) buffer: BytesMut,
-    /// To be written at the end of the turn.
-    pub(crate) out: BytesMut,
+    /// To be written at the end of the turn, ...
+    out: BytesMut,
+    /// ... with these between: where in `out`, and what.
+    shared: Vec<(usize, Bytes)>,
     is_dirty: bool,
+}
+
+impl Program {
+    fn write_out(&mut self, poller: &Poller) -> io::Result<()> {
+        let starts = std::iter::once(0).chain(self.shared.iter().map(|(at, _)| *at));
+        let between = starts.zip(&self.shared);
+        let pieces =
+            between.flat_map(|(start, (at, message))| [&self.out[start..*at], &message[..]]);
+        let last = self.shared.last().map_or(0, |(at, _)| *at);
+        let pieces = pieces.chain([&self.out[last..]]);
+        let sent = self.stream.send_pieces(pieces.filter(|piece| !piece.is_empty()), poller);
+        self.out.clear();
+        self.shared.clear();
+        sent
+    }
 }
 
 /// See the module's text.
@@ -77,7 +98,8 @@ impl Programs {
         match Stream::local(socket, self.base + u64::from(process.0), poller) {
             Ok(stream) => {
                 let (buffer, out) = (BytesMut::new(), BytesMut::new());
-                let program = Program { stream, buffer, out, is_dirty: false };
+                let shared = Vec::new();
+                let program = Program { stream, buffer, out, shared, is_dirty: false };
                 self.programs.insert(process, program);
             }
             Err(_) => self.gone.push(process),
@@ -103,13 +125,32 @@ impl Programs {
         Some(&mut program.out)
     }
 
+    /// Tells `process` of a message; a long one is not copied for that.
+    pub(crate) fn tell_message(
+        &mut self,
+        process: ProcessNumber,
+        group: GroupNumber,
+        from: ProcessId,
+        message: Bytes,
+    ) {
+        let Some(out) = self.out(process) else { return };
+        put_message_head(out, group, from, message.len());
+        if message.len() < SHARED_BYTES_MIN {
+            return out.put_slice(&message);
+        }
+        let at = out.len();
+        if let Some(program) = self.programs.get_mut(&process) {
+            program.shared.push((at, message));
+        }
+    }
+
     /// Writes what the turn has brought.
     pub(crate) fn flush(&mut self, poller: &Poller) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for process in dirty.drain(..) {
             let Some(program) = self.programs.get_mut(&process) else { continue };
             program.is_dirty = false;
-            if program.stream.send_buffer(&mut program.out, poller).is_err() {
+            if program.write_out(poller).is_err() {
                 self.end(process);
             } else if program.stream.unsent_bytes() > UNSENT_BYTES_SHUT {
                 self.slow.insert(process);

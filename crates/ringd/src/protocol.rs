@@ -253,14 +253,12 @@ pub fn put_refused(out: &mut BytesMut, what: WishKind, group: GroupNumber, text:
     out.put_slice(text.as_bytes());
 }
 
-/// Appends a `message`.
-pub fn put_message(out: &mut BytesMut, group: GroupNumber, from: ProcessId, message: &[u8]) {
-    out.reserve(MESSAGE_FRAME_HEADER_BYTES + message.len());
-    out.put_u32((MESSAGE_FRAME_HEADER_BYTES - LENGTH_BYTES + message.len()) as u32);
+/// Appends the head of a `message` frame; so many bytes of message are to follow.
+pub fn put_message_head(out: &mut BytesMut, group: GroupNumber, from: ProcessId, bytes: usize) {
+    out.put_u32((MESSAGE_FRAME_HEADER_BYTES - LENGTH_BYTES + bytes) as u32);
     out.put_u8(MESSAGE);
     out.put_u32(group.0);
     put_process(out, from);
-    out.put_slice(message);
 }
 
 /// Appends a `view`.
