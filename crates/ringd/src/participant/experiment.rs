@@ -188,8 +188,19 @@ impl Experiment {
     }
 
     /// A regular view; members are numbered from 1.
-    pub(crate) fn view(&mut self, now_ns: u64, members: &[u32]) {
+    ///
+    /// # Errors
+    /// A sender whose end is waited for is not in it: what it sent meanwhile will never come.
+    pub(crate) fn view(&mut self, now_ns: u64, members: &[u32]) -> Result<(), String> {
         self.views.push(json!({ "at_ns": now_ns, "members": members }));
+        let is_waited_for = |node: &&u32| !self.ended.contains(node) && !members.contains(node);
+        let is_endless = self.plan.kind != Kind::Steady && self.stage != Stage::Prepared;
+        match self.senders.iter().find(is_waited_for) {
+            Some(node) if is_endless => {
+                Err(format!("node {node} is not in the view any more, with its messages under way"))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn is_done(&self) -> bool {

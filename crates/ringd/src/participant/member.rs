@@ -86,7 +86,7 @@ fn take_in(
                 let members: Vec<u32> =
                     view.members.iter().map(|node| u32::from(node.index()) + 1).collect();
                 if let Some(experiment) = &mut experiment {
-                    experiment.view(monotonic_ns(), &members);
+                    experiment.view(monotonic_ns(), &members).map_err(io::Error::other)?;
                 }
                 if members.len() == nodes as usize && !*ready {
                     *ready = true;
