@@ -83,12 +83,19 @@ pub(crate) enum Event {
     Inspect,
 }
 
-/// When something happens, and where it is kept meanwhile: what the heap moves about is small.
+/// When something happens, and where it is kept meanwhile: what the heap moves about is small,
+/// and compared as one number.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
-    at: Instant,
-    serial: u64,
+    /// Nanoseconds, then the serial number: what is planned first happens first.
+    order: u128,
     slot: usize,
+}
+
+impl Entry {
+    fn at(&self) -> Instant {
+        Instant::from_nanos((self.order >> 64) as u64)
+    }
 }
 
 /// See the module's text.
@@ -113,17 +120,18 @@ impl<E> Queue<E> {
             self.slots.push(None);
         }
         self.slots[slot] = Some(event);
-        self.heap.push(Reverse(Entry { at, serial: self.serial, slot }));
+        let order = u128::from(at.as_nanos()) << 64 | u128::from(self.serial);
+        self.heap.push(Reverse(Entry { order, slot }));
     }
 
     /// The next event, if it is due by `until`.
     pub(crate) fn pop(&mut self, until: Instant) -> Option<(Instant, E)> {
-        if self.heap.peek()?.0.at > until {
+        if self.heap.peek()?.0.at() > until {
             return None;
         }
         let Reverse(entry) = self.heap.pop()?;
         self.free.push(entry.slot);
-        self.slots[entry.slot].take().map(|event| (entry.at, event))
+        self.slots[entry.slot].take().map(|event| (entry.at(), event))
     }
 
     pub(crate) fn len(&self) -> usize {

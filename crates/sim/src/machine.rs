@@ -34,6 +34,9 @@ impl Clock {
 
     /// What it shows at the true time `at`.
     pub(crate) fn local(&self, at: Instant) -> Instant {
+        if self.drift_ppm == 0 {
+            return self.shown + at.since(self.since);
+        }
         let true_ns = u128::from(at.as_nanos().saturating_sub(self.since.as_nanos()));
         let local_ns = true_ns * self.rate() / 1_000_000;
         Instant::from_nanos(self.shown.as_nanos() + local_ns as u64)
@@ -41,6 +44,9 @@ impl Clock {
 
     /// The first true time at which it shows `local` or more.
     pub(crate) fn global(&self, local: Instant) -> Instant {
+        if self.drift_ppm == 0 {
+            return self.since + local.since(self.shown);
+        }
         let local_ns = u128::from(local.as_nanos().saturating_sub(self.shown.as_nanos()));
         let true_ns = (local_ns * 1_000_000).div_ceil(self.rate());
         let true_ns = u64::try_from(true_ns).unwrap_or(u64::MAX);
@@ -74,7 +80,8 @@ pub(crate) struct Machine {
     pub(crate) crash_after: Option<u64>,
     /// Or at the next view that it installs.
     pub(crate) crash_at_view: bool,
-    /// When it is to be woken.
+    /// When it is woken next. That may be too early, for a timer that was put off: then it is
+    /// armed anew, which costs less than a wake-up for each time that a timer is put off.
     pub(crate) armed: Option<Instant>,
     /// Wake-ups in a row at the same time.
     spins: u32,
@@ -138,9 +145,11 @@ impl Machine {
         } else if self.spins > SPINS_MAX {
             return Err(());
         }
-        let news = self.armed.is_none_or(|armed| armed != at);
+        if self.armed.is_some_and(|armed| armed <= at) {
+            return Ok(None);
+        }
         self.armed = Some(at);
-        Ok(news.then_some(at))
+        Ok(Some(at))
     }
 
     /// It stands still; gives when it must be woken.
