@@ -6,7 +6,7 @@
 //! so that the entry stays true.
 
 use crate::circuit::Circuit;
-use crate::gather::Attempt;
+use crate::gather::{Attempt, Gather};
 use crate::ids::RingId;
 use crate::output::{Destination, TimerKind};
 use crate::shared::Core;
@@ -86,8 +86,7 @@ impl Commit {
         let ring = token.ring;
         core.ring_seq = core.ring_seq.max(ring.seq);
         let resend = CommitResend::pass(core, token);
-        let measured = old.as_ref().map_or(Duration::ZERO, |old| old.rotation() * 2);
-        let wait = core.patient(core.config.timing.consensus.max(measured)) * LOSS_CONSENSUS;
+        let wait = Gather::consensus(core, old.as_deref()) * LOSS_CONSENSUS;
         Self { old, attempt, ring, resend, started: core.now, deadline: core.now + wait }
     }
 

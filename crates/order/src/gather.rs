@@ -136,7 +136,7 @@ impl Gather {
     }
 
     /// How long silent nodes are waited for: longer where rotations are known to be slow.
-    fn consensus(core: &Core, old: Option<&Circuit>) -> Duration {
+    pub(crate) fn consensus(core: &Core, old: Option<&Circuit>) -> Duration {
         let measured = old.map_or(Duration::ZERO, |old| old.rotation() * 2);
         let floor = core.config.timing.consensus.max(measured);
         core.patient(floor).min(core.config.timing.token_loss_max)
