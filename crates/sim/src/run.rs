@@ -91,7 +91,6 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
             ("server ends", world.checks.server_ends),
             ("excused losses", world.checks.losses),
             ("dead groups", dead as u64),
-            ("objects of unknown linearizability", world.checks.given_up),
         ],
         plan: line,
         violations: world.checks.violations,
