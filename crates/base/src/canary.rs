@@ -54,10 +54,10 @@ bugs! {
     InstallsTooEarly,
     /// Safe messages of the old ring are delivered as if all had them.
     SafeRestIsRegular,
-    /// A commit token of an earlier attempt is accepted.
-    TakesStaleCommit,
-    /// A commit token that names an unknown boot is accepted.
-    TakesUnknownBoots,
+    /// An attempt that failed leaves its ring number to the next one, whose tokens look the same.
+    ReusesRingNumbers,
+    /// Packets of the old ring are taken in after the node has said where it stands in it.
+    HearsOldRingInCommit,
     /// A Join from before the sender was in this ring starts a new one.
     HeedsStaleJoins,
     /// Ring numbers are not written to the disk.
@@ -95,9 +95,9 @@ bugs! {
     TakesAnyHello,
     /// A member that lacks the last requests is let in.
     AdmitsStaleMember,
-    /// A member says that it has executed everything while it still executes.
+    /// A member that came back says that it has executed everything while it still executes.
     ClaimsWhileBusy,
-    /// The late result of an abandoned call counts.
+    /// A member that fell behind answers with what its server still executed.
     AbandonedCallCounts,
     /// Messages that did not count are not sent again.
     LostStaysLost,

@@ -84,7 +84,7 @@ impl Commit {
         token: CommitToken,
     ) -> Self {
         let ring = token.ring;
-        core.ring_seq = core.ring_seq.max(ring.seq);
+        core.use_ring(ring.seq);
         let resend = CommitResend::pass(core, token);
         let wait = Gather::consensus(core, old.as_deref()) * LOSS_CONSENSUS;
         Self { old, attempt, ring, resend, started: core.now, deadline: core.now + wait }

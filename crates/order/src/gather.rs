@@ -9,7 +9,7 @@ use crate::circuit::Circuit;
 use crate::connectivity;
 use crate::output::{Destination, GatherReason, LeaveReason, TimerKind};
 use crate::shared::Core;
-use crate::wire::{Dead, Join, Packet};
+use crate::wire::{Data, Dead, Join, Packet};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use quorba_base::{Duration, Instant, NODES_MAX, NodeId, NodeSet};
@@ -306,17 +306,6 @@ impl Gather {
         if target.lowest() == Some(me) { Gathered::Represent } else { Gathered::Waiting }
     }
 
-    /// The old ring's packets still count, until this node has said where it stands.
-    pub(crate) fn on_old_data(&mut self, core: &mut Core, data: crate::wire::Data) {
-        if let Some(old) = &mut self.old
-            && old.ring == data.ring
-            && old.members.contains(data.origin)
-        {
-            old.take_packet(core, data);
-            old.settle(core);
-        }
-    }
-
     fn send_join(&mut self, core: &mut Core) {
         let ring = self.old.as_ref().map(|old| old.ring);
         let join = Join {
@@ -370,5 +359,16 @@ impl Gather {
 
     pub(crate) fn next_timeout(&self) -> (Instant, TimerKind) {
         (self.join_at, TimerKind::Join).min((self.consensus_at, TimerKind::Consensus))
+    }
+}
+
+/// The old ring's packets still count, until this node has said where it stands.
+pub(crate) fn take_old_data(core: &mut Core, old: &mut Option<Box<Circuit>>, data: Data) {
+    if let Some(old) = old
+        && old.ring == data.ring
+        && old.members.contains(data.origin)
+    {
+        old.take_packet(core, data);
+        old.settle(core);
     }
 }

@@ -36,6 +36,9 @@ pub(crate) fn install(core: &mut Core, recovery: Recovery) -> Operational {
     if !canary!(ResumesPartialMessage) {
         core.queue.restart();
     }
+    if canary!(ReusesRingNumbers) {
+        core.ring_seq = circuit.ring.seq;
+    }
     core.outputs.push_back(Output::View(view));
     core.counters.rings += 1;
     remember(core, &circuit, &attempt, transitional);

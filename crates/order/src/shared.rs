@@ -147,8 +147,15 @@ impl Core {
     pub(crate) fn mint_ring(&mut self) -> RingId {
         let seq = self.ring_seq.max(self.ring_seq_seen) + 1;
         self.persist(seq);
-        self.ring_seq = seq;
+        self.use_ring(seq);
         RingId { seq, representative: self.me() }
+    }
+
+    /// A commit token with this number was accepted: no lower one counts any more.
+    pub(crate) fn use_ring(&mut self, seq: u64) {
+        if !canary!(ReusesRingNumbers) {
+            self.ring_seq = self.ring_seq.max(seq);
+        }
     }
 
     /// Seals and queues `packet`.
@@ -199,10 +206,9 @@ impl Core {
     pub(crate) fn knows_boots_of(&self, commit: &CommitToken) -> bool {
         commit.members.iter().filter(|node| *node != self.me()).all(|node| {
             let known = self.sessions.incarnation(node);
-            canary!(TakesUnknownBoots)
-                || known.is_some_and(|known| {
-                    commit.state_of(node).is_none_or(|state| state.incarnation == known)
-                })
+            known.is_some_and(|known| {
+                commit.state_of(node).is_none_or(|state| state.incarnation == known)
+            })
         })
     }
 

@@ -424,7 +424,8 @@ impl Group {
     /// Sends a reply to the gateways that this member answers; the others are another's to answer.
     fn answer(&self, waiters: &[GatewayKey], reply: Option<Bytes>, here: Here, out: &mut Outbox) {
         for to in waiters {
-            if !self.table.repliers(&self.config, to.node).contains(here.node) {
+            let is_mine = self.table.repliers(&self.config, to.node).contains(here.node);
+            if !is_mine && !canary!(AbandonedCallCounts) {
                 continue;
             }
             if to.node == here.node && self.config.reply == ReplyPath::Direct {

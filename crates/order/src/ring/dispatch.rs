@@ -5,6 +5,7 @@
 
 use super::{Ring, State};
 use crate::commit::own_state;
+use crate::gather::take_old_data;
 use crate::ids::RingId;
 use crate::operational::Operational;
 use crate::output::{GatherReason, LeaveReason, RefusedReason};
@@ -97,7 +98,10 @@ impl Ring {
                     recovery.on_data(core, data);
                 }
             }
-            Some(State::Gather(gather)) => gather.on_old_data(core, data),
+            Some(State::Gather(gather)) => take_old_data(core, &mut gather.old, data),
+            Some(State::Commit(commit)) if canary!(HearsOldRingInCommit) => {
+                take_old_data(core, &mut commit.old, data);
+            }
             _ => self.on_foreign(from),
         }
     }
@@ -186,7 +190,7 @@ impl Ring {
         let me = self.core.me();
         match self.state.take().expect("a ring is always in a state") {
             State::Gather(gather) => {
-                let fresh = (token.ring.seq > self.core.ring_seq || canary!(TakesStaleCommit))
+                let fresh = token.ring.seq > self.core.ring_seq
                     && token.members == gather.target()
                     && token.members.contains(me)
                     && token.state_of(me).is_none()
