@@ -5,14 +5,16 @@
 use quorba_sim::Scope;
 use quorba_sim::canaries::{Canary, hunt};
 use std::panic;
+use std::process::ExitCode;
 
 /// The simulator must find each within so many seeds.
 const SEEDS: u64 = 2_000;
 
-fn main() {
+fn main() -> ExitCode {
     let names: Vec<String> = std::env::args().skip(1).collect();
     // A room that panics is a finding, not an accident.
     panic::set_hook(Box::new(|_| {}));
+    let mut result = ExitCode::SUCCESS;
     for canary in Canary::ALL {
         let name = format!("{canary:?}");
         if !names.is_empty() && !names.contains(&name) {
@@ -29,7 +31,11 @@ fn main() {
                 report.seed,
                 report.violations[0].invariant
             ),
-            None => println!("# {name} was not found in {SEEDS} seeds"),
+            None => {
+                println!("# {name} was not found in {SEEDS} seeds");
+                result = ExitCode::FAILURE;
+            }
         }
     }
+    result
 }

@@ -3,6 +3,7 @@
 //! What it is not: what exactly happens; that is drawn when it happens, see `network` and the two
 //! `nemesis` modules. Invariant: a kind belongs to one place.
 
+use crate::ambush::Moment;
 use quorba_engine::order::StateName;
 
 /// What a fault hits.
@@ -59,6 +60,14 @@ faults! {
         CutAtCommit,
         /// The network parts while nodes exchange what they lack of their old rings.
         CutAtRecovery,
+        /// The network parts between those who have installed a ring and those who recover still.
+        CutAtInstall,
+        /// What one node sends to all is late for a moment, each datagram by another time, then the
+        /// node is cut off: packets come when nobody waits for them any more.
+        Stragglers,
+        /// What a node sends, to one other or to all, is held back from when it agrees on a ring,
+        /// and then comes all at once.
+        HeldAtCommit,
         /// The network is whole again.
         Heal,
         /// For a moment most datagrams are lost.
@@ -133,6 +142,8 @@ faults! {
         ServerHang,
         /// A server takes long.
         ServerSlow,
+        /// All servers of a group take long.
+        ServersSlow,
         /// A server resets its connections but lives on.
         ServerReset,
         /// A server closes its connections as GIOP wants it.
@@ -163,13 +174,22 @@ faults! {
 }
 
 impl Fault {
-    /// Whether it waits for a node to be in a state.
-    pub(crate) fn ambush(self) -> Option<StateName> {
+    /// What it waits for, if it lies in wait.
+    pub(crate) const fn moment(self) -> Option<Moment> {
         match self {
-            Self::CutAtCommit => Some(StateName::Commit),
-            Self::CutAtRecovery | Self::CrashAtRecovery => Some(StateName::Recovery),
+            Self::CutAtCommit | Self::HeldAtCommit => Some(Moment::In(StateName::Commit)),
+            Self::CutAtRecovery | Self::CrashAtRecovery => Some(Moment::In(StateName::Recovery)),
+            Self::CutAtInstall => Some(Moment::HalfInstalled),
             _ => None,
         }
+    }
+
+    /// Whether only a profile mixes it in.
+    pub(crate) const fn needs_profile(self) -> bool {
+        matches!(
+            self,
+            Self::CutAtInstall | Self::Stragglers | Self::HeldAtCommit | Self::ServersSlow
+        )
     }
 
     /// Whether it takes the memory of more than a minority.

@@ -9,6 +9,7 @@
 //!
 //! Invariants: no real clock, thread, socket or hash order decides anything in a run.
 
+mod ambush;
 #[cfg(feature = "canaries")]
 pub mod canaries;
 mod check;
@@ -23,6 +24,7 @@ mod nemesis;
 mod network;
 mod nodes;
 mod plan;
+mod profile;
 mod report;
 mod ring;
 mod rng;

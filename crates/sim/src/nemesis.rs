@@ -3,9 +3,11 @@
 //! Invariant: unless the plan is a catastrophe, at no time more than a minority of nodes is
 //! without its memory; what a fault breaks for good, peace mends.
 
+use crate::ambush::Ambush;
 use crate::event::Event;
 use crate::fault::{Fault, Place};
 use crate::host::Input;
+use crate::network::Disturbance;
 use crate::server::Misdeed;
 use crate::stream::{Callee, Caller, Segment, Side};
 use crate::world::{World, ms, us};
@@ -30,8 +32,9 @@ impl World {
 
     fn inflict(&mut self, fault: Fault) {
         self.transcript.mix(fault as u64);
+        let ambush = Ambush::lay(fault, &mut self.rng);
         match fault.place() {
-            _ if fault.ambush().is_some() => self.ambush = Some((fault, self.rng.below(24))),
+            _ if ambush.is_some() => self.ambush = ambush,
             Place::Network => self.disturb_network(fault),
             Place::Nodes => self.hurt_nodes(fault),
             Place::Servers => self.hurt_servers(fault),
@@ -39,28 +42,33 @@ impl World {
         }
     }
 
-    /// A node has handled an input: a fault may have waited for the state that it is in.
-    pub(crate) fn spring(&mut self, node: usize) {
-        let Some((fault, wait)) = self.ambush else { return };
-        let state = self.hosts[node].node.as_ref().map(|engine| engine.snapshot().order.state);
-        if self.peace || state != fault.ambush() {
+    /// A node has handled an input, or `installs` a ring: a fault may have waited for that.
+    pub(crate) fn spring(&mut self, node: usize, installs: bool) {
+        let Some(mut ambush) = self.ambush.filter(|_| !self.peace) else { return };
+        let look = |node: usize| Some(self.hosts[node].node.as_ref()?.snapshot().order);
+        let nodes: Vec<_> = (0..self.plan.nodes).map(look).collect();
+        let Some(prey) = ambush.prey(node, installs, &nodes) else { return };
+        let springs = ambush.springs(&mut self.rng);
+        self.ambush = Some(ambush);
+        if !springs {
             return;
         }
-        if wait > 0 {
-            self.ambush = Some((fault, wait - 1));
-            return;
-        }
-        // It waits for the next one, too.
-        self.ambush = Some((fault, self.rng.below(40)));
-        match fault.place() {
-            Place::Network => self.disturb_network(fault),
-            _ if self.may_crash(node) => self.end_node(Fault::Crash, node),
-            _ => {}
+        if ambush.fault.place() == Place::Network {
+            let disturbance = self.network.spring(self.now, ambush.fault, prey);
+            self.suffer(disturbance);
+        } else {
+            if self.may_crash(node) {
+                self.end_node(Fault::Crash, node);
+            }
         }
     }
 
     fn disturb_network(&mut self, fault: Fault) {
         let disturbance = self.network.disturb(self.now, fault);
+        self.suffer(disturbance);
+    }
+
+    fn suffer(&mut self, disturbance: Disturbance) {
         self.say(|| disturbance.text);
         for (to, bytes) in disturbance.arrivals {
             self.queue.push(self.now, Event::Datagram { to, bytes });
@@ -264,6 +272,10 @@ impl World {
             Fault::ServerSlow => {
                 let time = ms(self.rng.between(10, 1_000));
                 self.slow_server(server, self.now + time);
+            }
+            Fault::ServersSlow => {
+                let until = self.now + ms(self.rng.between(50, 1_500));
+                live.into_iter().for_each(|server| self.slow_server(server, until));
             }
             Fault::ServerReset => self.drop_links(server, false),
             Fault::ServerGoodbye => self.drop_links(server, true),

@@ -11,6 +11,8 @@ use quorba_base::{Duration, Instant};
 
 /// Datagrams that are kept so that they can come once more.
 const KEPT_MAX: usize = 64;
+/// What straggles is at most so late, in microseconds.
+const STRAGGLER_US_MAX: u64 = 300_000;
 /// While a partition flaps, it comes or goes this often.
 const FLAP: Duration = Duration::from_millis(30);
 
@@ -31,6 +33,30 @@ struct Link {
     slow_us: u64,
     /// Loss per thousand.
     loss: u64,
+}
+
+/// A link that is slow for good.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlowLink {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) micros: u64,
+}
+
+/// What some nodes send to others is held back for a while; a node is a bit.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    from: u64,
+    to: u64,
+    until: Instant,
+}
+
+impl Held {
+    /// How long a datagram waits.
+    fn wait(&self, now: Instant, from: usize, to: usize) -> Duration {
+        let is_held = (self.from >> from) & 1 == 1 && (self.to >> to) & 1 == 1;
+        if is_held { self.until.since(now) } else { Duration::ZERO }
+    }
 }
 
 /// Something that lasts for a while; the strength is a chance per thousand or microseconds.
@@ -60,8 +86,9 @@ struct Spells {
     corrupt: Spell,
     /// The strength is the side, one bit per node.
     flap: Spell,
-    /// The strength is a node and one. What it sends to all is lost, then it is cut off.
+    /// The strength is a node and one. What it sends to all is lost, or late, then it is cut off.
     orphan: Spell,
+    straggle: Spell,
     gone: Spell,
 }
 
@@ -77,6 +104,7 @@ impl Spells {
         corrupt: Spell::NONE,
         flap: Spell::NONE,
         orphan: Spell::NONE,
+        straggle: Spell::NONE,
         gone: Spell::NONE,
     };
 
@@ -104,6 +132,7 @@ pub(crate) struct Network {
     /// From, then to.
     links: Vec<Link>,
     spells: Spells,
+    held: Held,
     kept: Vec<(usize, Bytes)>,
     /// Datagrams and their bytes; a multicast counts once.
     sent: (u64, u64),
@@ -118,7 +147,8 @@ pub(crate) struct Disturbance {
 impl Network {
     pub(crate) fn new(nodes: usize, plan: LinkPlan, rng: Rng) -> Self {
         let links = vec![Link::default(); nodes * nodes];
-        Self { plan, rng, nodes, links, spells: Spells::NONE, kept: Vec::new(), sent: (0, 0) }
+        let (spells, held) = (Spells::NONE, Held::default());
+        Self { plan, rng, nodes, links, spells, held, kept: Vec::new(), sent: (0, 0) }
     }
 
     fn link(&mut self, from: usize, to: usize) -> &mut Link {
@@ -128,12 +158,14 @@ impl Network {
     pub(crate) fn heal(&mut self) {
         self.links.fill(Link::default());
         self.spells = Spells::NONE;
+        self.held = Held::default();
     }
 
-    /// No more faults at all.
+    /// No more faults at all. What is slow for good stays slow: it is a network like others.
     pub(crate) fn make_perfect(&mut self) {
         self.heal();
-        self.plan = LinkPlan { delay_us: self.plan.delay_us, ..LinkPlan::default() };
+        let LinkPlan { delay_us, slow, .. } = self.plan;
+        self.plan = LinkPlan { delay_us, slow, ..LinkPlan::default() };
     }
 
     /// Cuts all links between nodes of different sides.
@@ -187,7 +219,10 @@ impl Network {
             }
         }
         let spells = &self.spells;
-        let slow_us = link.slow_us + spells.slow_us.now(now);
+        let slow = self.plan.slow.filter(|slow| (slow.from, slow.to) == (from, to));
+        let slow_us = link.slow_us + spells.slow_us.now(now) + slow.map_or(0, |slow| slow.micros);
+        let held = self.held.wait(now, from, to);
+        let straggles = !leaving.alone && spells.straggle.now(now) == from as u64 + 1;
         let (reorder, corrupt) = (spells.reorder.now(now), spells.corrupt.now(now));
         let duplicate = self.plan.duplicate + spells.duplicate.now(now);
         let copies = 1 + u64::from(self.rng.per_mille(duplicate));
@@ -197,10 +232,13 @@ impl Network {
             if self.rng.per_mille(self.plan.late + reorder) {
                 delay += self.rng.below(self.plan.late_us * 1000);
             }
+            if straggles {
+                delay += self.rng.below(STRAGGLER_US_MAX * 1000);
+            }
             if self.rng.per_mille(self.plan.corrupt + corrupt) {
-                arrive(Duration::from_nanos(delay), self.garbled(bytes));
+                arrive(held + Duration::from_nanos(delay), self.garbled(bytes));
             } else {
-                arrive(Duration::from_nanos(delay), bytes.clone());
+                arrive(held + Duration::from_nanos(delay), bytes.clone());
             }
         }
     }
@@ -213,10 +251,10 @@ impl Network {
     }
 
     fn is_orphaned(&self, now: Instant, from: usize, to: usize, leaving: Leaving) -> bool {
-        let Spells { orphan, gone, .. } = &self.spells;
+        let Spells { orphan, straggle, gone, .. } = &self.spells;
         match (orphan.now(now), gone.now(now)) {
             (0, 0) => false,
-            (0, node) => node == from as u64 + 1 || node == to as u64 + 1,
+            (0, node) if straggle.now(now) == 0 => node == from as u64 + 1 || node == to as u64 + 1,
             (node, _) => node == from as u64 + 1 && !leaving.alone,
         }
     }
@@ -241,6 +279,37 @@ impl Network {
     }
 
     // -- faults -----------------------------------------------------------------------------
+
+    /// Makes a fault of the network happen, which lay in wait for the nodes of the bits `whom`.
+    pub(crate) fn spring(&mut self, now: Instant, fault: Fault, whom: u64) -> Disturbance {
+        let text = match fault {
+            Fault::CutAtInstall => {
+                self.part(whom);
+                format!("FAULT partition {} while a ring is installed", self.sides(whom))
+            }
+            Fault::HeldAtCommit => self.hold_back(now, whom),
+            _ => return self.disturb(now, fault),
+        };
+        Disturbance { text, arrivals: Vec::new() }
+    }
+
+    /// Cuts the links between two sides; who is parted already stays so.
+    fn part(&mut self, side: u64) {
+        for from in 0..self.nodes {
+            for to in 0..self.nodes {
+                self.link(from, to).cut |= (side >> from) & 1 != (side >> to) & 1;
+            }
+        }
+    }
+
+    /// Holds back what the nodes `from` send, to all or to one.
+    fn hold_back(&mut self, now: Instant, from: u64) -> String {
+        let to = if self.rng.per_mille(400) { u64::MAX } else { 1 << self.rng.index(self.nodes) };
+        let time = self.rng.between(1, 250);
+        self.held = Held { from, to, until: now + ms(time) };
+        let (from, to) = (self.sides(from), self.sides(to));
+        format!("FAULT what {from} sends to {to} is held back for {time} ms")
+    }
 
     /// Makes a fault of the network happen.
     pub(crate) fn disturb(&mut self, now: Instant, fault: Fault) -> Disturbance {
@@ -304,11 +373,7 @@ impl Network {
             Fault::CutAtCommit | Fault::CutAtRecovery => {
                 // One node goes, or two sides do; who is parted already stays so.
                 let side = if self.rng.per_mille(500) { 1 << one } else { self.rng.next() };
-                for from in 0..self.nodes {
-                    for to in 0..self.nodes {
-                        self.link(from, to).cut |= (side >> from) & 1 != (side >> to) & 1;
-                    }
-                }
+                self.part(side);
                 format!("FAULT further partition {}", self.sides(side))
             }
             Fault::Orphans => {
@@ -317,6 +382,13 @@ impl Network {
                 self.spells.orphan = Spell { strength, until: now + ms(lost) };
                 self.spells.gone = Spell { strength, until: now + ms(lost + gone) };
                 format!("FAULT n{one} leaves gaps for {lost} ms, then is gone for {gone} ms")
+            }
+            Fault::Stragglers => {
+                let (late, gone) = (self.rng.between(1, 10), self.rng.between(150, 400));
+                let strength = one as u64 + 1;
+                self.spells.straggle = Spell { strength, until: now + ms(late) };
+                self.spells.gone = Spell { strength, until: now + ms(late + gone) };
+                format!("FAULT n{one} leaves stragglers for {late} ms, then is gone for {gone} ms")
             }
             Fault::Isolate => {
                 self.partition(|node| u64::from(node == one));

@@ -12,7 +12,7 @@ use crate::stream::{Segment, Side, StreamId};
 use crate::world::{INCARNATION_STEP, World, ms, node_id, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
-use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing};
+use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
     Ack, DownReason, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
 };
@@ -173,7 +173,7 @@ impl World {
         }
         self.drain(node);
         self.hosts[node].machine.worked(self.now);
-        self.spring(node);
+        self.spring(node, false);
     }
 
     /// A timer, or the end of a pause: look at everything that has come.
@@ -281,7 +281,12 @@ impl World {
                 self.checks.memories.note_record(&record);
                 self.hosts[node].disk.record = record;
             }
-            Output::Event(event) => self.note_event(node, &event),
+            Output::Event(event) => {
+                self.note_event(node, &event);
+                if matches!(&event, NodeEvent::View(view) if view.kind == ViewKind::Regular) {
+                    self.spring(node, true);
+                }
+            }
         }
     }
 

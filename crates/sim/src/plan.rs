@@ -3,7 +3,9 @@
 //! Invariant: a plan is a function of the seed and nothing else; leaving kinds of faults out is
 //! as important as mixing them, because some bugs need peace in between.
 
-use crate::fault::Fault;
+use crate::fault::{Fault, Place};
+use crate::network::SlowLink;
+use crate::profile::{Profile, STREAM};
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
 use quorba_engine::replica::{Quorum, QuorumRule};
@@ -45,6 +47,8 @@ pub(crate) struct LinkPlan {
     pub(crate) late_us: u64,
     pub(crate) corrupt: u64,
     pub(crate) delay_us: (u64, u64),
+    /// Besides, and in peace too.
+    pub(crate) slow: Option<SlowLink>,
 }
 
 /// One group.
@@ -99,9 +103,28 @@ pub(crate) struct ClientPlan {
     pub(crate) big_endian: bool,
 }
 
+/// What a domain can be hit by.
+const PLACES: &[Place] = &[Place::Network, Place::Nodes, Place::Servers, Place::Clients];
+
 impl Plan {
     /// The plan of a seed.
     pub(crate) fn draw(seed: u64) -> Self {
+        let plan = Self::draw_plain(seed);
+        let mut rng = Rng::new(seed).fork(STREAM);
+        match Profile::draw(&mut rng, PLACES) {
+            Some(profile) => plan.with(profile, &mut rng),
+            None => plan,
+        }
+    }
+
+    fn with(mut self, profile: Profile, rng: &mut Rng) -> Self {
+        (self.faults, self.fault_every_us) = profile.mix(rng);
+        self.links.slow = profile.slow_link(rng, self.nodes);
+        self.catastrophe = false;
+        self
+    }
+
+    fn draw_plain(seed: u64) -> Self {
         let mut rng = Rng::new(seed).fork(0x91a4);
         let nodes = rng.pick(&[3, 3, 3, 3, 4, 5, 5]);
         let links = LinkPlan::draw(&mut rng);
@@ -113,8 +136,8 @@ impl Plan {
         let kept = rng.pick(&[0, 1, 2, 3, 5, 8, 100]);
         let catastrophe = rng.per_mille(60);
         let careless = catastrophe || rng.per_mille(120);
-        let mut faults: Vec<Fault> =
-            Fault::ALL.iter().copied().filter(|f| catastrophe || !f.needs_catastrophe()).collect();
+        let may = |f: &Fault| !f.needs_profile() && (catastrophe || !f.needs_catastrophe());
+        let mut faults: Vec<Fault> = Fault::ALL.iter().copied().filter(may).collect();
         rng.shuffle(&mut faults);
         faults.truncate(kept);
         Self {
@@ -190,6 +213,7 @@ impl LinkPlan {
             late: if rng.per_mille(300) { rng.between(1, 60) } else { 0 },
             late_us: rng.pick(&[500, 3_000, 20_000]),
             delay_us: rng.pick(&[(20, 60), (20, 60), (50, 300), (500, 2_000)]),
+            slow: None,
         }
     }
 }

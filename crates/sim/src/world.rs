@@ -3,10 +3,10 @@
 //! Invariants: everything that happens is an [`Event`] from the one queue; nothing reads a real
 //! clock, iterates over a hash map or draws from anything but the seed.
 
+use crate::ambush::Ambush;
 use crate::check::Checks;
 use crate::client::Client;
 use crate::event::{Event, Queue};
-use crate::fault::Fault;
 use crate::host::{Host, Supervisor};
 use crate::ledger::Ledger;
 use crate::network::Network;
@@ -59,8 +59,8 @@ pub(crate) struct World {
     /// No more faults, and no more calls than are open.
     pub(crate) peace: bool,
     pub(crate) events: u64,
-    /// A fault that waits for a node to be in a state, and how many inputs it waits then.
-    pub(crate) ambush: Option<(Fault, u64)>,
+    /// A fault that lies in wait.
+    pub(crate) ambush: Option<Ambush>,
     pub(crate) server_bug: Option<ServerBug>,
 }
 

@@ -27,6 +27,14 @@ impl Submission {
         payload.resize(self.bytes, ticket as u8);
         payload.freeze()
     }
+
+    /// Whether that is what `payload` says; nothing is allocated, for this is asked very often.
+    pub(super) fn is(&self, life: usize, ticket: u64, payload: &[u8]) -> bool {
+        let Some((head, filling)) = payload.split_first_chunk::<HEAD_BYTES>() else { return false };
+        let name = u128::from(life as u64) << 64 | u128::from(ticket);
+        let differs = filling.iter().fold(0, |differs, byte| differs | (byte ^ ticket as u8));
+        payload.len() == self.bytes && u128::from_be_bytes(*head) == name && differs == 0
+    }
 }
 
 /// A message that a life was delivered.

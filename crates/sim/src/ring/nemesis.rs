@@ -4,7 +4,9 @@
 //! nodes may lose their memory: a ring has none that it must keep.
 
 use super::world::{Event, Input, RingWorld};
+use crate::ambush::Ambush;
 use crate::fault::{Fault, Place};
+use crate::network::Disturbance;
 use crate::world::{ms, node_id, us};
 
 impl RingWorld {
@@ -15,8 +17,9 @@ impl RingWorld {
         }
         let fault = self.rng.pick(&self.plan.faults);
         self.transcript.mix(fault as u64);
+        let ambush = Ambush::lay(fault, &mut self.rng);
         match fault.place() {
-            _ if fault.ambush().is_some() => self.ambush = Some((fault, self.rng.below(24))),
+            _ if ambush.is_some() => self.ambush = ambush,
             Place::Network => self.disturb(fault),
             _ => self.hurt_nodes(fault),
         }
@@ -26,28 +29,31 @@ impl RingWorld {
 
     fn disturb(&mut self, fault: Fault) {
         let disturbance = self.network.disturb(self.now, fault);
+        self.suffer(disturbance);
+    }
+
+    fn suffer(&mut self, disturbance: Disturbance) {
         self.say(|| disturbance.text);
         for (to, bytes) in disturbance.arrivals {
             self.queue.push(self.now, Event::Datagram { to, bytes });
         }
     }
 
-    /// A node has handled an input: a fault may have waited for the state that it is in.
-    pub(super) fn spring(&mut self, node: usize) {
-        let Some((fault, wait)) = self.ambush else { return };
-        let state = self.snapshot(node).map(|snapshot| snapshot.state);
-        if self.peace || state != fault.ambush() {
+    /// A node has handled an input, or `installs` a ring: a fault may have waited for that.
+    pub(super) fn spring(&mut self, node: usize, installs: bool) {
+        let Some(mut ambush) = self.ambush.filter(|_| !self.peace) else { return };
+        let nodes: Vec<_> = (0..self.plan.nodes).map(|node| self.snapshot(node)).collect();
+        let Some(prey) = ambush.prey(node, installs, &nodes) else { return };
+        let springs = ambush.springs(&mut self.rng);
+        self.ambush = Some(ambush);
+        if !springs {
             return;
         }
-        if wait > 0 {
-            self.ambush = Some((fault, wait - 1));
-            return;
-        }
-        // It waits for the next one, too.
-        self.ambush = Some((fault, self.rng.below(40)));
-        match fault.place() {
-            Place::Network => self.disturb(fault),
-            _ => self.hurt_node(Fault::Crash, node),
+        if ambush.fault.place() == Place::Network {
+            let disturbance = self.network.spring(self.now, ambush.fault, prey);
+            self.suffer(disturbance);
+        } else {
+            self.hurt_node(Fault::Crash, node);
         }
     }
 

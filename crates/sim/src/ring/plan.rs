@@ -4,6 +4,7 @@
 
 use crate::fault::{Fault, Place};
 use crate::plan::LinkPlan;
+use crate::profile::{Profile, STREAM};
 use crate::rng::Rng;
 use crate::world::ms;
 use quorba_base::Duration;
@@ -37,14 +38,38 @@ pub(crate) struct RingPlan {
     pub(crate) messages_max: usize,
 }
 
+/// What a ring can be hit by.
+const PLACES: &[Place] = &[Place::Network, Place::Nodes];
+
 impl RingPlan {
     /// The plan of a seed.
     pub(crate) fn draw(seed: u64) -> Self {
+        let plan = Self::draw_plain(seed);
+        let mut rng = Rng::new(seed).fork(STREAM);
+        match Profile::draw(&mut rng, PLACES) {
+            Some(profile) => plan.with(profile, &mut rng),
+            None => plan,
+        }
+    }
+
+    fn with(mut self, profile: Profile, rng: &mut Rng) -> Self {
+        (self.faults, self.fault_every_us) = profile.mix(rng);
+        self.nodes = self.nodes.max(3);
+        self.links.slow = profile.slow_link(rng, self.nodes);
+        self.safety = ms(rng.pick(&[2_000, 4_000]));
+        // Somebody always has something to say: few messages at a time, until the end.
+        (self.submit_every_us, self.burst) = rng.pick(&[(1_000, 1), (3_000, 2), (6_000, 3)]);
+        (self.big, self.messages_max) = (0, 6_000);
+        self.safe = rng.pick(&[100, 500, 1000]);
+        self
+    }
+
+    fn draw_plain(seed: u64) -> Self {
         let mut rng = Rng::new(seed).fork(0x4149);
         let nodes = rng.pick(&[1, 2, 3, 3, 3, 4, 4, 5, 5, 5, 6, 7]);
         let kept = rng.pick(&[0, 1, 1, 2, 2, 3, 5, 8, 100]);
         let mut faults: Vec<Fault> = Fault::ALL.to_vec();
-        faults.retain(|fault| matches!(fault.place(), Place::Network | Place::Nodes));
+        faults.retain(|fault| PLACES.contains(&fault.place()) && !fault.needs_profile());
         rng.shuffle(&mut faults);
         faults.truncate(kept);
         if rng.per_mille(300) {

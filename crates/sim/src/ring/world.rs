@@ -5,8 +5,8 @@
 use super::check;
 use super::life::{Claim, Got, HEAD_BYTES, Life, State, Submission};
 use super::plan::RingPlan;
+use crate::ambush::Ambush;
 use crate::event::Queue;
-use crate::fault::Fault;
 use crate::machine::Machine;
 use crate::network::{Leaving, Network, owned};
 use crate::report::Violation;
@@ -16,8 +16,8 @@ use crate::world::{BEGIN, INCARNATION_STEP, ms, node_id, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_engine::order::{
-    Boot, Config, Delivery, Destination, DomainKey, Guarantee, Hold, Output, Ring, Snapshot,
-    StateName, Timing, View, ViewKind,
+    Boot, Config, Delivery, Destination, DomainKey, Guarantee, Hold, Output, Ring, RingId,
+    Snapshot, StateName, Timing, View, ViewKind,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -73,8 +73,8 @@ pub(crate) struct RingWorld {
     pub(crate) events: u64,
     pub(crate) crashes: u64,
     submitted: usize,
-    /// A fault that waits for a node to be in a state, and how many inputs it waits then.
-    pub(super) ambush: Option<(Fault, u64)>,
+    /// A fault that lies in wait.
+    pub(super) ambush: Option<Ambush>,
 }
 
 impl RingWorld {
@@ -257,7 +257,7 @@ impl RingWorld {
         }
         self.drain(node);
         self.hosts[node].machine.worked(self.now);
-        self.spring(node);
+        self.spring(node, false);
     }
 
     /// A timer, or the end of a pause: look at everything that has come.
@@ -425,7 +425,11 @@ impl RingWorld {
         });
         let life = &mut self.lives[self.hosts[node].life];
         life.unheld.extend(view.unheld.map(|(first, last)| (first.0, last.0)));
+        let installs = view.kind == ViewKind::Regular;
         life.views.push((life.got.len(), view));
+        if installs {
+            self.spring(node, true);
+        }
     }
 
     fn note_delivery(&mut self, node: usize, delivery: &Delivery) {
@@ -437,7 +441,7 @@ impl RingWorld {
         let sent = self.names.get(&(origin, incarnation)).copied().filter(|life| {
             let known = ticket.0.checked_sub(1).map(|index| index as usize);
             let submission = known.and_then(|index| self.lives[*life].submitted.get(index));
-            submission.is_some_and(|s| s.payload(*life, ticket.0) == delivery.payload)
+            submission.is_some_and(|s| s.is(*life, ticket.0, &delivery.payload))
         });
         let Some(origin) = sent else {
             let text =
@@ -468,6 +472,11 @@ impl RingWorld {
         let claim = Claim { ticket, states: states.collect(), at: self.now };
         self.lives[life].held = ticket;
         self.lives[life].claims.push(claim);
+    }
+
+    /// The ring that the first node has installed.
+    pub(super) fn ring(&self) -> Option<RingId> {
+        self.snapshot(0)?.ring
     }
 
     /// What is missing until everyone is in one ring and has everything, if anything is.

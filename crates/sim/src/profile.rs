@@ -1,0 +1,93 @@
+//! Mixes of faults that are made for one kind of mistake, which chance alone would hardly meet:
+//! several things must go wrong one after the other, in the right order.
+//!
+//! Invariants: a profile changes a plan that was drawn without it, and is drawn from a stream of
+//! its own, so that a seed without a profile stands for what it stood for before there were any;
+//! what is in a profile may happen to a network, a machine or a server, and when it does is drawn.
+
+use crate::fault::{Fault, Place};
+use crate::network::SlowLink;
+use crate::rng::Rng;
+
+/// The stream that they are drawn from, chosen so that seeds which are known by number have none.
+pub(crate) const STREAM: u64 = 0xa4f5;
+/// How many seeds of a thousand have one.
+const CHANCE: u64 = 400;
+/// How late what goes over a link that stays slow is, in milliseconds.
+const SLOW_MS: (u64, u64) = (8, 40);
+
+/// One mix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Profile {
+    /// Gaps remain, and those who have just installed a ring are parted from the others: what
+    /// some have delivered on the strength of what others have said binds those.
+    HalfInstalled,
+    /// Old packets come when nobody waits for them any more.
+    OldPackets,
+    /// Attempts to form a ring fail, and what belongs to one comes in the next.
+    OldAttempts,
+    /// One direction of one link is slow, and stays so: nothing is lost.
+    SlowLink,
+    /// Nodes come and go while servers are busy.
+    BusyServers,
+}
+
+impl Profile {
+    const ALL: &'static [Self] = &[
+        Self::HalfInstalled,
+        Self::OldPackets,
+        Self::OldAttempts,
+        Self::SlowLink,
+        Self::BusyServers,
+    ];
+
+    /// The profile of a seed, if it has one that `places` can be hit by.
+    pub(crate) fn draw(rng: &mut Rng, places: &[Place]) -> Option<Self> {
+        let known = |profile: &&Self| profile.core().iter().all(|f| places.contains(&f.place()));
+        let all: Vec<Self> = Self::ALL.iter().filter(known).copied().collect();
+        rng.per_mille(CHANCE).then(|| rng.pick(&all))
+    }
+
+    /// The faults that it is made of.
+    const fn core(self) -> &'static [Fault] {
+        match self {
+            Self::HalfInstalled => &[Fault::Orphans, Fault::CutAtInstall],
+            Self::OldPackets => &[Fault::Stragglers, Fault::UnicastLoss],
+            Self::OldAttempts => &[Fault::HeldAtCommit, Fault::UnicastLoss, Fault::MulticastLoss],
+            Self::SlowLink => &[Fault::Crash],
+            Self::BusyServers => &[Fault::ServersSlow, Fault::Orphans],
+        }
+    }
+
+    /// Faults that go well with those.
+    const fn companions(self) -> &'static [Fault] {
+        match self {
+            Self::HalfInstalled => &[Fault::Heal, Fault::CrashMidway, Fault::MulticastLoss],
+            Self::OldPackets => &[Fault::Heal, Fault::Crash, Fault::Orphans, Fault::Partition],
+            Self::OldAttempts => {
+                &[Fault::LossBurst, Fault::Orphans, Fault::ClockJump, Fault::PauseLong]
+            }
+            Self::SlowLink => &[Fault::Partition, Fault::Heal, Fault::PauseLong],
+            Self::BusyServers => &[Fault::Heal, Fault::Isolate, Fault::PauseLong, Fault::Crash],
+        }
+    }
+
+    /// What happens, and the mean time between two faults in microseconds.
+    pub(crate) fn mix(self, rng: &mut Rng) -> (Vec<Fault>, u64) {
+        let mut faults = self.core().to_vec();
+        faults.extend(self.companions().iter().filter(|_| rng.per_mille(400)));
+        let pace = if self == Self::OldAttempts { 1 } else { 3 };
+        (faults, pace * rng.pick(&[20_000, 60_000, 200_000]))
+    }
+
+    /// The link that stays slow.
+    pub(crate) fn slow_link(self, rng: &mut Rng, nodes: usize) -> Option<SlowLink> {
+        if self != Self::SlowLink || nodes < 2 {
+            return None;
+        }
+        let from = rng.index(nodes);
+        let to = (from + 1 + rng.index(nodes - 1)) % nodes;
+        let (low, high) = SLOW_MS;
+        Some(SlowLink { from, to, micros: 1_000 * rng.between(low, high) })
+    }
+}
