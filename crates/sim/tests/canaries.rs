@@ -7,29 +7,26 @@ use quorba_sim::canaries::{Canary, run_with};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// The name of the bug, the scope, the first seed that finds it, and the checker that does; bugs
-/// that no seed is known to find have their line too.
+/// The name of the bug, the scope, the first seed that finds it, and the checker that does.
 const KNOWN: &str = include_str!("canaries.txt");
+/// Each must be found within so many seeds, counted from 1.
+const SEEDS_MAX: u64 = 2_000;
 
 // One test: only one bug can be planted at a time.
 #[test]
 fn every_planted_bug_is_found_by_its_seed() {
     let mut missed = String::new();
-    let (mut names, mut found) = (BTreeSet::new(), 0);
+    let mut names = BTreeSet::new();
     for line in KNOWN.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.splitn(4, ' ');
         let mut word = || words.next().expect("NAME SCOPE SEED CHECKER");
         let (name, scope, seed, checker) = (word(), word(), word(), word());
         names.insert(name);
-        if scope == "-" {
-            continue;
-        }
-        found += 1;
         let canary = Canary::ALL.iter().find(|canary| format!("{canary:?}") == name);
         let scope = Scope::ALL.iter().find(|known| known.name() == scope);
         let (canary, scope) = (canary.expect("a known name"), scope.expect("a known scope"));
         let seed: u64 = seed.parse().expect("a seed is a number");
-        assert!(seed <= 2_000, "{name} is found too late");
+        assert!(seed <= SEEDS_MAX, "{name} is found too late");
         let report = run_with(*canary, *scope, seed);
         let by = report.violations.first().map(|violation| violation.invariant);
         if by != Some(checker) {
@@ -37,7 +34,6 @@ fn every_planted_bug_is_found_by_its_seed() {
         }
     }
     assert!(missed.is_empty(), "{missed}");
-    assert!(found >= 20, "{found} bugs are found");
     let all: BTreeSet<String> = Canary::ALL.iter().map(|canary| format!("{canary:?}")).collect();
-    assert!(all.iter().map(String::as_str).eq(names), "every bug has its line");
+    assert!(all.iter().map(String::as_str).eq(names), "every bug is found");
 }
