@@ -142,8 +142,6 @@ faults! {
         ServerHang,
         /// A server takes long.
         ServerSlow,
-        /// All servers of a group take long.
-        ServersSlow,
         /// A server resets its connections but lives on.
         ServerReset,
         /// A server closes its connections as GIOP wants it.
@@ -186,10 +184,7 @@ impl Fault {
 
     /// Whether only a profile mixes it in.
     pub(crate) const fn needs_profile(self) -> bool {
-        matches!(
-            self,
-            Self::CutAtInstall | Self::Stragglers | Self::HeldAtCommit | Self::ServersSlow
-        )
+        matches!(self, Self::CutAtInstall | Self::Stragglers | Self::HeldAtCommit)
     }
 
     /// Whether it takes the memory of more than a minority.

@@ -3,9 +3,8 @@
 //! Invariant: a plan is a function of the seed and nothing else; leaving kinds of faults out is
 //! as important as mixing them, because some bugs need peace in between.
 
-use crate::fault::{Fault, Place};
+use crate::fault::Fault;
 use crate::network::SlowLink;
-use crate::profile::{Profile, STREAM};
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
 use quorba_engine::replica::{Quorum, QuorumRule};
@@ -103,30 +102,9 @@ pub(crate) struct ClientPlan {
     pub(crate) big_endian: bool,
 }
 
-/// What a domain can be hit by.
-const PLACES: &[Place] = &[Place::Network, Place::Nodes, Place::Servers, Place::Clients];
-
 impl Plan {
     /// The plan of a seed.
     pub(crate) fn draw(seed: u64) -> Self {
-        let plan = Self::draw_plain(seed);
-        let mut rng = Rng::new(seed).fork(STREAM);
-        match Profile::draw(&mut rng, PLACES) {
-            Some(profile) => plan.with(profile, &mut rng),
-            None => plan,
-        }
-    }
-
-    fn with(mut self, profile: Profile, rng: &mut Rng) -> Self {
-        (self.faults, self.fault_every_us) = profile.mix(rng);
-        self.links.slow = profile.slow_link(rng, self.nodes);
-        self.catastrophe = false;
-        // Slow servers and many open calls at once would be too much for the search of an order.
-        self.clients.iter_mut().for_each(|client| client.window = client.window.min(2));
-        self
-    }
-
-    fn draw_plain(seed: u64) -> Self {
         let mut rng = Rng::new(seed).fork(0x91a4);
         let nodes = rng.pick(&[3, 3, 3, 3, 4, 5, 5]);
         let links = LinkPlan::draw(&mut rng);

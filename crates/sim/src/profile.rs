@@ -1,11 +1,11 @@
-//! Mixes of faults that are made for one kind of mistake, which chance alone would hardly meet:
-//! several things must go wrong one after the other, in the right order.
+//! Mixes of faults, for rings alone, that are made for one kind of mistake, which chance would hardly
+//! meet: several things must go wrong one after the other, in the right order.
 //!
 //! Invariants: a profile changes a plan that was drawn without it, and is drawn from a stream of
 //! its own, so that a seed without a profile stands for what it stood for before there were any;
 //! what is in a profile may happen to a network, a machine or a server, and when it does is drawn.
 
-use crate::fault::{Fault, Place};
+use crate::fault::Fault;
 use crate::network::SlowLink;
 use crate::rng::Rng;
 
@@ -28,24 +28,15 @@ pub(crate) enum Profile {
     OldAttempts,
     /// One direction of one link is slow, and stays so: nothing is lost.
     SlowLink,
-    /// Nodes come and go while servers are busy.
-    BusyServers,
 }
 
 impl Profile {
-    const ALL: &'static [Self] = &[
-        Self::HalfInstalled,
-        Self::OldPackets,
-        Self::OldAttempts,
-        Self::SlowLink,
-        Self::BusyServers,
-    ];
+    const ALL: &'static [Self] =
+        &[Self::HalfInstalled, Self::OldPackets, Self::OldAttempts, Self::SlowLink];
 
-    /// The profile of a seed, if it has one that `places` can be hit by.
-    pub(crate) fn draw(rng: &mut Rng, places: &[Place]) -> Option<Self> {
-        let known = |profile: &&Self| profile.core().iter().all(|f| places.contains(&f.place()));
-        let all: Vec<Self> = Self::ALL.iter().filter(known).copied().collect();
-        rng.per_mille(CHANCE).then(|| rng.pick(&all))
+    /// The profile of a seed, if it has one.
+    pub(crate) fn draw(rng: &mut Rng) -> Option<Self> {
+        rng.per_mille(CHANCE).then(|| rng.pick(Self::ALL))
     }
 
     /// The faults that it is made of.
@@ -55,7 +46,6 @@ impl Profile {
             Self::OldPackets => &[Fault::Stragglers, Fault::UnicastLoss],
             Self::OldAttempts => &[Fault::HeldAtCommit, Fault::UnicastLoss, Fault::MulticastLoss],
             Self::SlowLink => &[Fault::Crash],
-            Self::BusyServers => &[Fault::ServersSlow, Fault::Orphans],
         }
     }
 
@@ -68,7 +58,6 @@ impl Profile {
                 &[Fault::LossBurst, Fault::Orphans, Fault::ClockJump, Fault::PauseLong]
             }
             Self::SlowLink => &[Fault::Partition, Fault::Heal, Fault::PauseLong],
-            Self::BusyServers => &[Fault::Heal, Fault::Isolate, Fault::PauseLong, Fault::Crash],
         }
     }
 
