@@ -91,8 +91,10 @@ bugs! {
     ForgetsLaterComponents,
     /// A restarted node is believed to remember.
     BelievesTheReborn,
-    /// A hello of any view counts for this one.
-    TakesAnyHello,
+    /// A node that was behind keeps its own group tables.
+    KeepsOwnTables,
+    /// Under the dynamic rule a component is formed before all have written it down.
+    FormsUnrecorded,
     /// A member that lacks the last requests is let in.
     AdmitsStaleMember,
     /// A member that came back says that it has executed everything while it still executes.

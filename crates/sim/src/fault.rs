@@ -142,6 +142,8 @@ faults! {
         ServerHang,
         /// A server takes long.
         ServerSlow,
+        /// All servers of a group take long.
+        ServersSlow,
         /// A server resets its connections but lives on.
         ServerReset,
         /// A server closes its connections as GIOP wants it.
@@ -184,7 +186,10 @@ impl Fault {
 
     /// Whether only a profile mixes it in.
     pub(crate) const fn needs_profile(self) -> bool {
-        matches!(self, Self::CutAtInstall | Self::Stragglers | Self::HeldAtCommit)
+        matches!(
+            self,
+            Self::CutAtInstall | Self::Stragglers | Self::HeldAtCommit | Self::ServersSlow
+        )
     }
 
     /// Whether it takes the memory of more than a minority.

@@ -273,6 +273,10 @@ impl World {
                 let time = ms(self.rng.between(10, 1_000));
                 self.slow_server(server, self.now + time);
             }
+            Fault::ServersSlow => {
+                let until = self.now + ms(self.rng.between(50, 1_500));
+                live.into_iter().for_each(|server| self.slow_server(server, until));
+            }
             Fault::ServerReset => self.drop_links(server, false),
             Fault::ServerGoodbye => self.drop_links(server, true),
             Fault::ServerGarbage => self.servers[server].misdeed = Some(Misdeed::Garbage),

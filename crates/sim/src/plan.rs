@@ -5,6 +5,7 @@
 
 use crate::fault::Fault;
 use crate::network::SlowLink;
+use crate::profile::{Profile, STREAM};
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
 use quorba_engine::replica::{Quorum, QuorumRule};
@@ -105,6 +106,21 @@ pub(crate) struct ClientPlan {
 impl Plan {
     /// The plan of a seed.
     pub(crate) fn draw(seed: u64) -> Self {
+        let plan = Self::draw_plain(seed);
+        let mut rng = Rng::new(seed).fork(STREAM);
+        match Profile::of_domain(&mut rng) {
+            Some(profile) => plan.with(profile, &mut rng),
+            None => plan,
+        }
+    }
+
+    fn with(mut self, profile: Profile, rng: &mut Rng) -> Self {
+        (self.faults, self.fault_every_us) = profile.mix(rng);
+        self.catastrophe = false;
+        self
+    }
+
+    fn draw_plain(seed: u64) -> Self {
         let mut rng = Rng::new(seed).fork(0x91a4);
         let nodes = rng.pick(&[3, 3, 3, 3, 4, 5, 5]);
         let links = LinkPlan::draw(&mut rng);

@@ -1,5 +1,5 @@
-//! Mixes of faults, for rings alone, that are made for one kind of mistake, which chance would hardly
-//! meet: several things must go wrong one after the other, in the right order.
+//! Mixes of faults that are made for one kind of mistake, which chance alone would hardly meet:
+//! several things must go wrong one after the other, in the right order.
 //!
 //! Invariants: a profile changes a plan that was drawn without it, and is drawn from a stream of
 //! its own, so that a seed without a profile stands for what it stood for before there were any;
@@ -11,8 +11,10 @@ use crate::rng::Rng;
 
 /// The stream that they are drawn from, chosen so that seeds which are known by number have none.
 pub(crate) const STREAM: u64 = 0xa4f5;
-/// How many seeds of a thousand have one.
-const CHANCE: u64 = 400;
+/// How many rings' seeds of a thousand have one.
+const RING_CHANCE: u64 = 400;
+/// How many domains' seeds.
+const DOMAIN_CHANCE: u64 = 200;
 /// How late what goes over a link that stays slow is, in milliseconds.
 const SLOW_MS: (u64, u64) = (8, 40);
 
@@ -28,15 +30,22 @@ pub(crate) enum Profile {
     OldAttempts,
     /// One direction of one link is slow, and stays so: nothing is lost.
     SlowLink,
+    /// Nodes come and go while servers are busy.
+    BusyServers,
 }
 
 impl Profile {
-    const ALL: &'static [Self] =
+    const OF_RINGS: &'static [Self] =
         &[Self::HalfInstalled, Self::OldPackets, Self::OldAttempts, Self::SlowLink];
 
-    /// The profile of a seed, if it has one.
-    pub(crate) fn draw(rng: &mut Rng) -> Option<Self> {
-        rng.per_mille(CHANCE).then(|| rng.pick(Self::ALL))
+    /// The profile of a ring's seed, if it has one.
+    pub(crate) fn of_ring(rng: &mut Rng) -> Option<Self> {
+        rng.per_mille(RING_CHANCE).then(|| rng.pick(Self::OF_RINGS))
+    }
+
+    /// The profile of a domain's seed, if it has one.
+    pub(crate) fn of_domain(rng: &mut Rng) -> Option<Self> {
+        rng.per_mille(DOMAIN_CHANCE).then_some(Self::BusyServers)
     }
 
     /// The faults that it is made of.
@@ -46,6 +55,7 @@ impl Profile {
             Self::OldPackets => &[Fault::Stragglers, Fault::UnicastLoss],
             Self::OldAttempts => &[Fault::HeldAtCommit, Fault::UnicastLoss, Fault::MulticastLoss],
             Self::SlowLink => &[Fault::Crash],
+            Self::BusyServers => &[Fault::ServersSlow, Fault::Orphans],
         }
     }
 
@@ -58,6 +68,7 @@ impl Profile {
                 &[Fault::LossBurst, Fault::Orphans, Fault::ClockJump, Fault::PauseLong]
             }
             Self::SlowLink => &[Fault::Partition, Fault::Heal, Fault::PauseLong],
+            Self::BusyServers => &[Fault::Heal, Fault::Isolate, Fault::PauseLong, Fault::Crash],
         }
     }
 

@@ -40,7 +40,8 @@ enum Tables {
 
 impl Agreed {
     fn is_complete(&self) -> bool {
-        self.unrecorded.is_empty() && !matches!(self.tables, Tables::Awaited)
+        let is_recorded = self.unrecorded.is_empty() || canary!(FormsUnrecorded);
+        is_recorded && !matches!(self.tables, Tables::Awaited)
     }
 }
 
@@ -58,8 +59,7 @@ impl Replica {
             }
         };
         let spoke = (delivered.origin, delivered.incarnation);
-        let is_of_view = hello.view == view.id || canary!(TakesAnyHello);
-        if !is_of_view || !view.members.contains(&spoke) {
+        if hello.view != view.id || !view.members.contains(&spoke) {
             return;
         }
         let statement = Statement { incarnation: delivered.incarnation, hello };
@@ -154,7 +154,9 @@ impl Replica {
                 self.history = snapshot.history;
                 for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
                     group.fell_behind();
-                    group.adopt(table);
+                    if !canary!(KeepsOwnTables) {
+                        group.adopt(table);
+                    }
                 }
             }
             Tables::NotNeeded if matches!(basis, Basis::FirstStart | Basis::ColdStart) => {

@@ -46,7 +46,7 @@ impl RingPlan {
     pub(crate) fn draw(seed: u64) -> Self {
         let plan = Self::draw_plain(seed);
         let mut rng = Rng::new(seed).fork(STREAM);
-        match Profile::draw(&mut rng) {
+        match Profile::of_ring(&mut rng) {
             Some(profile) => plan.with(profile, &mut rng),
             None => plan,
         }
