@@ -91,3 +91,23 @@ impl Profile {
         Some(SlowLink { from, to, micros: 1_000 * rng.between(low, high) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_that_are_known_by_number_have_none() {
+        let known = include_str!("../tests/regressions.txt");
+        for line in known.lines().filter(|line| !line.starts_with('#')) {
+            let mut words = line.split(' ');
+            let (scope, seed) = (words.next(), words.next().and_then(|seed| seed.parse().ok()));
+            let mut rng = Rng::new(seed.expect("SCOPE SEED TEXT")).fork(STREAM);
+            let profile = match scope {
+                Some("ring") => Profile::of_ring(&mut rng),
+                _ => Profile::of_domain(&mut rng),
+            };
+            assert_eq!(profile, None, "{line}");
+        }
+    }
+}
