@@ -28,6 +28,8 @@ struct Link {
 /// See the module's text. Tokens: `base` is the listener, `base + 1 + n` the link to node n.
 pub struct Links {
     base: u64,
+    /// Links come from the ring's address: by it the other side knows whose they are.
+    from: IpAddr,
     listener: TcpListener,
     peers: Vec<Option<SocketAddr>>,
     links: HashMap<u64, Link>,
@@ -54,7 +56,8 @@ impl Links {
         let known = peers.iter().flatten().map(SocketAddr::ip).collect();
         let retry_at = Some(Clock::now());
         let (links, inbound) = (HashMap::new(), Vec::new());
-        Ok(Self { base, listener, peers, links, inbound, known, retry_at })
+        let from = bind.ip();
+        Ok(Self { base, from, listener, peers, links, inbound, known, retry_at })
     }
 
     /// When [`Self::retry`] wants to be called.
@@ -72,7 +75,7 @@ impl Links {
             if self.links.contains_key(&token) {
                 continue;
             }
-            match Stream::connect(*peer, token, poller) {
+            match Stream::connect_from(Some(self.from), *peer, token, poller) {
                 Ok(stream) => {
                     self.links.insert(token, Link { stream, connected: false });
                 }
@@ -114,6 +117,41 @@ impl Links {
                 self.inbound.remove(0);
             }
             self.inbound.push(socket);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::free_ports;
+
+    #[test]
+    fn a_link_comes_from_the_rings_address_and_stays_open_where_the_host_has_another_one() {
+        let mut poller = Poller::new().expect("epoll");
+        let port = free_ports(1).expect("a port")[0];
+        let [one, two] = [1, 2].map(|host| SocketAddr::from(([127, 0, 1, host], port)));
+        let mut near = Links::open(one, vec![None, Some(two)], 0, &poller).expect("it listens");
+        let mut far = Links::open(two, vec![Some(one), None], 100, &poller).expect("it listens");
+        near.retry(&poller);
+        while far.inbound.is_empty() || !near.links[&2].connected {
+            for index in 0..poller.wait(None).expect("epoll") {
+                let event = poller.ready(index);
+                let ended = match event.token {
+                    0..100 => near.handle(event, &poller),
+                    _ => far.handle(event, &poller),
+                };
+                assert_eq!(ended, None, "nobody has ended");
+            }
+        }
+        let from = far.inbound[0].peer_addr().expect("it is connected").ip();
+        assert_eq!(from, one.ip(), "not the address that the route would choose");
+        drop(far);
+        while near.links.contains_key(&2) {
+            for index in 0..poller.wait(None).expect("epoll") {
+                let event = poller.ready(index);
+                assert_eq!(near.handle(event, &poller), NodeId::new(1), "its process has ended");
+            }
         }
     }
 }

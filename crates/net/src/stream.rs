@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
@@ -69,7 +69,23 @@ impl Stream {
     /// # Errors
     /// What the system says at once; a later refusal shows in [`Self::check_connected`].
     pub fn connect(to: SocketAddr, token: u64, poller: &Poller) -> io::Result<Self> {
+        Self::connect_from(None, to, token, poller)
+    }
+
+    /// As [`Self::connect`], from the address `from`, where the host has several.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub fn connect_from(
+        from: Option<IpAddr>,
+        to: SocketAddr,
+        token: u64,
+        poller: &Poller,
+    ) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+        if let Some(from) = from {
+            socket.bind(&SocketAddr::new(from, 0).into())?;
+        }
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
         match socket.connect(&to.into()) {

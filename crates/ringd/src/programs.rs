@@ -117,12 +117,17 @@ impl Programs {
 
     /// What `process` is told goes in here; it is written at the end of the turn.
     pub(crate) fn out(&mut self, process: ProcessNumber) -> Option<&mut BytesMut> {
+        Some(&mut self.dirty(process)?.out)
+    }
+
+    /// `process`, to which something is to be written at the end of the turn.
+    fn dirty(&mut self, process: ProcessNumber) -> Option<&mut Program> {
         let program = self.programs.get_mut(&process)?;
         if !program.is_dirty {
             program.is_dirty = true;
             self.dirty.push(process);
         }
-        Some(&mut program.out)
+        Some(program)
     }
 
     /// Tells `process` of a message; a long one is not copied for that.
@@ -133,14 +138,12 @@ impl Programs {
         from: ProcessId,
         message: Bytes,
     ) {
-        let Some(out) = self.out(process) else { return };
+        let Some(Program { out, shared, .. }) = self.dirty(process) else { return };
         put_message_head(out, group, from, message.len());
         if message.len() < SHARED_BYTES_MIN {
-            return out.put_slice(&message);
-        }
-        let at = out.len();
-        if let Some(program) = self.programs.get_mut(&process) {
-            program.shared.push((at, message));
+            out.put_slice(&message);
+        } else {
+            shared.push((out.len(), message));
         }
     }
 

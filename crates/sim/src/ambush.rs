@@ -21,7 +21,7 @@ pub(crate) enum Moment {
 /// See the module's text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ambush {
-    pub(crate) fault: Fault,
+    fault: Fault,
     moment: Moment,
     /// Moments that it lets pass.
     passes: u64,
@@ -35,31 +35,27 @@ impl Ambush {
         Some(Self { fault, moment, passes: rng.below(most) })
     }
 
-    /// Whether it is the moment, now that `node` has handled an input or, if `installs`, while it
-    /// tells of a new ring, before it passes the token on; and for which nodes, a bit each.
-    pub(crate) fn prey(
-        &self,
-        node: usize,
-        installs: bool,
-        nodes: &[Option<Snapshot>],
-    ) -> Option<u64> {
-        let own = nodes[node].as_ref()?;
-        match self.moment {
-            Moment::In(state) => (!installs && own.state == state).then_some(1 << node),
-            Moment::HalfInstalled => {
-                let is_member = |n| own.members.contains(node_id(n));
-                let looks = || nodes.iter().enumerate().filter_map(|(n, s)| Some((n, s.as_ref()?)));
-                let recovers = looks().any(|(n, other)| {
-                    is_member(n) && other.state == StateName::Recovery && other.ring != own.ring
-                });
-                let in_ring = looks().filter(|(_, other)| other.ring == own.ring);
-                (installs && recovers).then(|| in_ring.map(|(n, _)| 1 << n).sum())
-            }
-        }
+    /// Lets the fault of `ambush` happen if it is the moment, now that `node` has handled an input
+    /// or, if `installs`, while it tells of a new ring, before it passes the token on; gives it
+    /// with the nodes that it is for, a bit each. `look` is called only for those that matter.
+    pub(crate) fn strike(
+        ambush: &mut Option<Self>,
+        rng: &mut Rng,
+        (node, installs): (usize, bool),
+        nodes: usize,
+        look: impl Fn(usize) -> Option<Snapshot>,
+    ) -> Option<(Fault, u64)> {
+        let ambush = ambush.as_mut()?;
+        let prey = match ambush.moment {
+            Moment::In(state) => (!installs && look(node)?.state == state).then_some(1 << node)?,
+            Moment::HalfInstalled if installs => half_installed(&look(node)?, nodes, look)?,
+            Moment::HalfInstalled => return None,
+        };
+        ambush.springs(rng).then_some((ambush.fault, prey))
     }
 
     /// The moment has come: whether it springs.
-    pub(crate) fn springs(&mut self, rng: &mut Rng) -> bool {
+    fn springs(&mut self, rng: &mut Rng) -> bool {
         if self.passes > 0 {
             self.passes -= 1;
             return false;
@@ -67,4 +63,20 @@ impl Ambush {
         self.passes = rng.below(if self.moment == Moment::HalfInstalled { 6 } else { 40 });
         true
     }
+}
+
+/// Those who are in the ring of `own`, if another of its members recovers still.
+fn half_installed(
+    own: &Snapshot,
+    nodes: usize,
+    look: impl Fn(usize) -> Option<Snapshot>,
+) -> Option<u64> {
+    let all: Vec<_> = (0..nodes).filter_map(|node| Some((node, look(node)?))).collect();
+    let recovers = all.iter().any(|(node, other)| {
+        own.members.contains(node_id(*node))
+            && other.state == StateName::Recovery
+            && other.ring != own.ring
+    });
+    let in_ring = all.iter().filter(|(_, other)| other.ring == own.ring);
+    recovers.then(|| in_ring.map(|(node, _)| 1 << node).sum())
 }

@@ -44,22 +44,19 @@ impl World {
 
     /// A node has handled an input, or `installs` a ring: a fault may have waited for that.
     pub(crate) fn spring(&mut self, node: usize, installs: bool) {
-        let Some(mut ambush) = self.ambush.filter(|_| !self.peace) else { return };
-        let look = |node: usize| Some(self.hosts[node].node.as_ref()?.snapshot().order);
-        let nodes: Vec<_> = (0..self.plan.nodes).map(look).collect();
-        let Some(prey) = ambush.prey(node, installs, &nodes) else { return };
-        let springs = ambush.springs(&mut self.rng);
-        self.ambush = Some(ambush);
-        if !springs {
+        if self.peace {
             return;
         }
-        if ambush.fault.place() == Place::Network {
-            let disturbance = self.network.spring(self.now, ambush.fault, prey);
+        let hosts = &self.hosts;
+        let look = |node: usize| Some(hosts[node].node.as_ref()?.snapshot().order);
+        let moment = (node, installs);
+        let struck = Ambush::strike(&mut self.ambush, &mut self.rng, moment, hosts.len(), look);
+        let Some((fault, prey)) = struck else { return };
+        if fault.place() == Place::Network {
+            let disturbance = self.network.spring(self.now, fault, prey);
             self.suffer(disturbance);
-        } else {
-            if self.may_crash(node) {
-                self.end_node(Fault::Crash, node);
-            }
+        } else if self.may_crash(node) {
+            self.end_node(Fault::Crash, node);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::fault::Fault;
 use crate::network::SlowLink;
-use crate::profile::{Profile, STREAM};
+use crate::profile::Profile;
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
 use quorba_engine::replica::{Quorum, QuorumRule};
@@ -107,9 +107,8 @@ impl Plan {
     /// The plan of a seed.
     pub(crate) fn draw(seed: u64) -> Self {
         let plan = Self::draw_plain(seed);
-        let mut rng = Rng::new(seed).fork(STREAM);
-        match Profile::of_domain(&mut rng) {
-            Some(profile) => plan.with(profile, &mut rng),
+        match Profile::of_domain(seed) {
+            Some((profile, mut rng)) => plan.with(profile, &mut rng),
             None => plan,
         }
     }

@@ -10,7 +10,7 @@ use crate::network::SlowLink;
 use crate::rng::Rng;
 
 /// The stream that they are drawn from, chosen so that seeds which are known by number have none.
-pub(crate) const STREAM: u64 = 0xa4f5;
+const STREAM: u64 = 0xa4f5;
 /// How many rings' seeds of a thousand have one.
 const RING_CHANCE: u64 = 400;
 /// How many domains' seeds.
@@ -38,14 +38,17 @@ impl Profile {
     const OF_RINGS: &'static [Self] =
         &[Self::HalfInstalled, Self::OldPackets, Self::OldAttempts, Self::SlowLink];
 
-    /// The profile of a ring's seed, if it has one.
-    pub(crate) fn of_ring(rng: &mut Rng) -> Option<Self> {
-        rng.per_mille(RING_CHANCE).then(|| rng.pick(Self::OF_RINGS))
+    /// The profile of a ring's seed, if it has one, and what else is drawn for it.
+    pub(crate) fn of_ring(seed: u64) -> Option<(Self, Rng)> {
+        let mut rng = Rng::new(seed).fork(STREAM);
+        let profile = rng.per_mille(RING_CHANCE).then(|| rng.pick(Self::OF_RINGS))?;
+        Some((profile, rng))
     }
 
-    /// The profile of a domain's seed, if it has one.
-    pub(crate) fn of_domain(rng: &mut Rng) -> Option<Self> {
-        rng.per_mille(DOMAIN_CHANCE).then_some(Self::BusyServers)
+    /// The profile of a domain's seed, if it has one, and what else is drawn for it.
+    pub(crate) fn of_domain(seed: u64) -> Option<(Self, Rng)> {
+        let mut rng = Rng::new(seed).fork(STREAM);
+        rng.per_mille(DOMAIN_CHANCE).then_some((Self::BusyServers, rng))
     }
 
     /// The faults that it is made of.
@@ -102,11 +105,12 @@ mod tests {
         for line in known.lines().filter(|line| !line.starts_with('#')) {
             let mut words = line.split(' ');
             let (scope, seed) = (words.next(), words.next().and_then(|seed| seed.parse().ok()));
-            let mut rng = Rng::new(seed.expect("SCOPE SEED TEXT")).fork(STREAM);
-            let profile = match scope {
-                Some("ring") => Profile::of_ring(&mut rng),
-                _ => Profile::of_domain(&mut rng),
+            let seed = seed.expect("SCOPE SEED TEXT");
+            let drawn = match scope {
+                Some("ring") => Profile::of_ring(seed),
+                _ => Profile::of_domain(seed),
             };
+            let profile = drawn.map(|(profile, _)| profile);
             assert_eq!(profile, None, "{line}");
         }
     }

@@ -8,6 +8,7 @@ use crate::ambush::Ambush;
 use crate::fault::{Fault, Place};
 use crate::network::Disturbance;
 use crate::world::{ms, node_id, us};
+use quorba_engine::order::Ring;
 
 impl RingWorld {
     /// The next fault, and the plan for the one after it.
@@ -41,16 +42,16 @@ impl RingWorld {
 
     /// A node has handled an input, or `installs` a ring: a fault may have waited for that.
     pub(super) fn spring(&mut self, node: usize, installs: bool) {
-        let Some(mut ambush) = self.ambush.filter(|_| !self.peace) else { return };
-        let nodes: Vec<_> = (0..self.plan.nodes).map(|node| self.snapshot(node)).collect();
-        let Some(prey) = ambush.prey(node, installs, &nodes) else { return };
-        let springs = ambush.springs(&mut self.rng);
-        self.ambush = Some(ambush);
-        if !springs {
+        if self.peace {
             return;
         }
-        if ambush.fault.place() == Place::Network {
-            let disturbance = self.network.spring(self.now, ambush.fault, prey);
+        let hosts = &self.hosts;
+        let look = |node: usize| hosts[node].ring.as_ref().map(Ring::snapshot);
+        let moment = (node, installs);
+        let struck = Ambush::strike(&mut self.ambush, &mut self.rng, moment, hosts.len(), look);
+        let Some((fault, prey)) = struck else { return };
+        if fault.place() == Place::Network {
+            let disturbance = self.network.spring(self.now, fault, prey);
             self.suffer(disturbance);
         } else {
             self.hurt_node(Fault::Crash, node);

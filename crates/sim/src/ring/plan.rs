@@ -4,7 +4,7 @@
 
 use crate::fault::{Fault, Place};
 use crate::plan::LinkPlan;
-use crate::profile::{Profile, STREAM};
+use crate::profile::Profile;
 use crate::rng::Rng;
 use crate::world::ms;
 use quorba_base::Duration;
@@ -45,9 +45,8 @@ impl RingPlan {
     /// The plan of a seed.
     pub(crate) fn draw(seed: u64) -> Self {
         let plan = Self::draw_plain(seed);
-        let mut rng = Rng::new(seed).fork(STREAM);
-        match Profile::of_ring(&mut rng) {
-            Some(profile) => plan.with(profile, &mut rng),
+        match Profile::of_ring(seed) {
+            Some((profile, mut rng)) => plan.with(profile, &mut rng),
             None => plan,
         }
     }
