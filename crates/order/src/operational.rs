@@ -90,6 +90,7 @@ impl Operational {
         let me = core.me();
         let circuit = &mut self.circuit;
         let repeated = circuit.serve_requests(core, &mut token);
+        let all_have_all = circuit.all_received() >= token.seq;
         token.sent = token.sent.saturating_sub(circuit.my_sent);
         token.backlog = token.backlog.saturating_sub(circuit.my_backlog);
         let batch = Self::number_batch(circuit, core, &mut token, repeated);
@@ -111,10 +112,15 @@ impl Operational {
         token.wanted = token.wanted.union(circuit.heard_wanted).intersection(circuit.members);
         circuit.heard_wanted = NodeSet::EMPTY;
         token.wanted.remove(me);
-        if circuit.delivered < circuit.log.aru() && !circuit.is_alone() {
+        // What all have is delivered at the end of this visit.
+        let waits = circuit.delivered.max(circuit.all_received()) < circuit.log.aru();
+        if waits && !circuit.is_alone() {
             token.safe_pending.insert(me);
         } else {
             token.safe_pending.remove(me);
+        }
+        if all_have_all && token.rest_owner == me && token.wanted.is_empty() {
+            self.tell_those_who_wait(core, &mut token, batch.is_empty());
         }
         if self.may_rest(core, &token) {
             self.rest(core, token, batch);
@@ -122,6 +128,16 @@ impl Operational {
             self.send_and_pass(core, token, batch);
         }
         self.settle(core);
+    }
+
+    /// The token need not go round for those who wait to deliver what all have: they learn it from
+    /// the packets that are sent now, or are told.
+    fn tell_those_who_wait(&mut self, core: &Core, token: &mut Token, sends_nothing: bool) {
+        let own = NodeSet::EMPTY.with(core.me());
+        if sends_nothing && !token.safe_pending.difference(own).is_empty() {
+            self.settled_at.get_or_insert(core.now + SETTLED_PAUSE);
+        }
+        token.safe_pending = token.safe_pending.intersection(own);
     }
 
     fn number_batch(

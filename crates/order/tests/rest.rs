@@ -76,6 +76,25 @@ fn a_safe_message_needs_all_acks_but_no_rotation() {
 }
 
 #[test]
+fn safe_messages_one_after_another_leave_the_token_at_rest() {
+    let mut net = calm(3);
+    let first = just_rested(&mut net);
+    // It goes round, so that the messages begin with a token that has to come to rest.
+    assert!(net.run_till(ms(100), |net| (0..3).all(|i| !net.snapshot(i).has_token)));
+    let before = net.snapshot(first).counters.token_visits;
+    for number in 1..=400 {
+        net.send(first, 1000, Guarantee::Safe);
+        let limit = if number == 1 { ms(2) } else { us(700) };
+        assert!(net.run_till(limit, |net| net.delivered(first).len() == number), "{number}");
+    }
+    // A rotation each 25 ms: four in the 80 ms that they take.
+    let visits = net.snapshot(first).counters.token_visits - before;
+    assert!((3..=10).contains(&visits), "{visits} visits of the token for 400 messages");
+    net.run_for(ms(1));
+    assert!((0..3).all(|index| net.delivered(index).len() == 400), "all are told of the last");
+}
+
+#[test]
 fn a_lost_request_a_lost_ack_and_a_lost_message_are_made_up_for() {
     for drop in 0..6 {
         let mut net = calm(3);
