@@ -118,9 +118,9 @@ impl Outside {
     pub(crate) fn progress(&self) -> Progress {
         let first = self.under_way.front().map_or(self.last_ticket + 1, |(first, _)| first.0);
         Progress {
-            token_visits: 0,
             submitted: Ticket(self.last_ticket),
             numbered: Ticket(first - 1),
+            ..Progress::default()
         }
     }
 

@@ -185,7 +185,8 @@ mod tests {
     use super::*;
 
     fn progress(token_visits: u64, submitted: u64, numbered: u64) -> Progress {
-        Progress { token_visits, submitted: Ticket(submitted), numbered: Ticket(numbered) }
+        let (submitted, numbered) = (Ticket(submitted), Ticket(numbered));
+        Progress { token_visits, submitted, numbered, ..Progress::default() }
     }
 
     fn written(recorder: Recorder) -> Vec<Recorded> {

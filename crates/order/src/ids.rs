@@ -44,7 +44,7 @@ impl fmt::Debug for Position {
 }
 
 /// A message that this boot of the origin submitted; counts up by one from 1.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
 impl fmt::Debug for Ticket {

@@ -62,6 +62,8 @@ pub(crate) struct Core {
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) queue: Queue,
     pub(crate) counters: Counters,
+    /// How long the last rotation took that was timed here.
+    pub(crate) rotation_last: Duration,
     /// The highest ring number of a commit token that I accepted.
     pub(crate) ring_seq: u64,
     /// The highest ring number that anyone told me of.
@@ -93,6 +95,7 @@ impl Core {
             outputs: VecDeque::new(),
             queue: Queue::default(),
             counters: Counters::default(),
+            rotation_last: Duration::ZERO,
             ring_seq: boot.ring_seq_min,
             ring_seq_seen: boot.ring_seq_min,
             persisted: boot.ring_seq_min,

@@ -28,6 +28,8 @@ pub struct Counters {
     pub beyond: u64,
     /// Visits of the token.
     pub token_visits: u64,
+    /// Rotations of the token that began here, and were timed.
+    pub rotations: u64,
     /// Tokens sent again.
     pub token_resent: u64,
     /// Requests for the token sent.
@@ -65,10 +67,14 @@ pub enum Protection {
 }
 
 /// How far the ring has come: what a measurement of its delays is made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Visits of the token since the boot.
     pub token_visits: u64,
+    /// Rotations that began here and were timed, since the boot.
+    pub rotations: u64,
+    /// How long the last of them took.
+    pub rotation_last: Duration,
     /// The last message that was submitted here.
     pub submitted: Ticket,
     /// The last message of this node that is wholly in packets, which leave at once.

@@ -11,7 +11,7 @@ use quorba_config::DomainKey;
 use quorba_net::{Fanout, Interest, Links, Multicast, Poller, Ready, RingSocket};
 use quorba_node::boot::BootFile;
 use quorba_order::{
-    Boot, Config, Delivery, DomainKey as RingKey, Full, Guarantee, InvalidKeys, Output,
+    Boot, Config, Delivery, DomainKey as RingKey, Full, Guarantee, InvalidKeys, Output, Progress,
     RefusedReason, Ring, Snapshot, Ticket, View, ViewKind,
 };
 use rustix::fd::AsFd;
@@ -265,6 +265,12 @@ impl Driver {
         }
         self.datagrams = datagrams;
         Ok(())
+    }
+
+    /// How far the ring has come; cheap enough to ask after every event.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.ring.progress()
     }
 
     /// The ring's state and counters.

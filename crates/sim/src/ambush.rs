@@ -1,5 +1,5 @@
-//! Faults that lie in wait for a moment of the membership protocol: those moments are so short
-//! that a fault at a random time hardly ever hits one.
+//! Faults that lie in wait for a moment of the membership protocol, or of a call: those moments are
+//! so short that a fault at a random time hardly ever hits one.
 //!
 //! What it is not: what the fault does. Invariant: an ambush lets a random number of moments pass
 //! before it springs, and then waits for the next one.
@@ -16,6 +16,28 @@ pub(crate) enum Moment {
     In(StateName),
     /// A node has installed a ring, and another member recovers still.
     HalfInstalled,
+    /// A node installs a ring.
+    Installs,
+    /// A client is about to be heard.
+    Called,
+}
+
+impl Moment {
+    /// It comes seldom.
+    const fn is_rare(self) -> bool {
+        matches!(self, Self::HalfInstalled | Self::Installs)
+    }
+}
+
+/// When an ambush may look whether its moment has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Occasion {
+    /// A node has handled an input.
+    Handled,
+    /// It tells of a new ring, before it passes the token on.
+    Installs,
+    /// It will hear a client next.
+    Called,
 }
 
 /// See the module's text.
@@ -31,25 +53,29 @@ impl Ambush {
     /// Lays one, if `fault` is of that kind.
     pub(crate) fn lay(fault: Fault, rng: &mut Rng) -> Option<Self> {
         let moment = fault.moment()?;
-        let most = if moment == Moment::HalfInstalled { 3 } else { 24 };
+        let most = if moment.is_rare() { 3 } else { 24 };
         Some(Self { fault, moment, passes: rng.below(most) })
     }
 
-    /// Lets the fault of `ambush` happen if it is the moment, now that `node` has handled an input
-    /// or, if `installs`, while it tells of a new ring, before it passes the token on; gives it
+    /// Lets the fault of `ambush` happen if it is the moment, at this occasion of `node`; gives it
     /// with the nodes that it is for, a bit each. `look` is called only for those that matter.
     pub(crate) fn strike(
         ambush: &mut Option<Self>,
         rng: &mut Rng,
-        (node, installs): (usize, bool),
+        (node, occasion): (usize, Occasion),
         nodes: usize,
         look: impl Fn(usize) -> Option<Snapshot>,
     ) -> Option<(Fault, u64)> {
         let ambush = ambush.as_mut()?;
-        let prey = match ambush.moment {
-            Moment::In(state) => (!installs && look(node)?.state == state).then_some(1 << node)?,
-            Moment::HalfInstalled if installs => half_installed(&look(node)?, nodes, look)?,
-            Moment::HalfInstalled => return None,
+        let prey = match (ambush.moment, occasion) {
+            (Moment::In(state), Occasion::Handled) if look(node)?.state == state => 1 << node,
+            (Moment::HalfInstalled, Occasion::Installs) => {
+                half_installed(&look(node)?, nodes, look)?
+            }
+            (Moment::Installs, Occasion::Installs) | (Moment::Called, Occasion::Called) => {
+                1 << node
+            }
+            _ => return None,
         };
         ambush.springs(rng).then_some((ambush.fault, prey))
     }
@@ -60,7 +86,7 @@ impl Ambush {
             self.passes -= 1;
             return false;
         }
-        self.passes = rng.below(if self.moment == Moment::HalfInstalled { 6 } else { 40 });
+        self.passes = rng.below(if self.moment.is_rare() { 6 } else { 40 });
         true
     }
 }

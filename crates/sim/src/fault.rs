@@ -65,6 +65,9 @@ faults! {
         /// What one node sends to all is late for a moment, each datagram by another time, then the
         /// node is cut off: packets come when nobody waits for them any more.
         Stragglers,
+        /// The network becomes whole but for one node that has just installed a ring: what it sends
+        /// to all is lost for a moment, then it is cut off. Some change sides.
+        Defection,
         /// What a node sends, to one other or to all, is held back from when it agrees on a ring,
         /// and then comes all at once.
         HeldAtCommit,
@@ -144,6 +147,9 @@ faults! {
         ServerSlow,
         /// All servers of a group take long.
         ServersSlow,
+        /// A request reaches one node only, which is cut off then, and whose server takes long with
+        /// it; the other servers are slow, too.
+        OrphanedCall,
         /// A server resets its connections but lives on.
         ServerReset,
         /// A server closes its connections as GIOP wants it.
@@ -180,6 +186,8 @@ impl Fault {
             Self::CutAtCommit | Self::HeldAtCommit => Some(Moment::In(StateName::Commit)),
             Self::CutAtRecovery | Self::CrashAtRecovery => Some(Moment::In(StateName::Recovery)),
             Self::CutAtInstall => Some(Moment::HalfInstalled),
+            Self::Defection => Some(Moment::Installs),
+            Self::OrphanedCall => Some(Moment::Called),
             _ => None,
         }
     }
@@ -188,7 +196,12 @@ impl Fault {
     pub(crate) const fn needs_profile(self) -> bool {
         matches!(
             self,
-            Self::CutAtInstall | Self::Stragglers | Self::HeldAtCommit | Self::ServersSlow
+            Self::CutAtInstall
+                | Self::Defection
+                | Self::Stragglers
+                | Self::HeldAtCommit
+                | Self::ServersSlow
+                | Self::OrphanedCall
         )
     }
 

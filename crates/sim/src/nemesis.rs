@@ -3,7 +3,7 @@
 //! Invariant: unless the plan is a catastrophe, at no time more than a minority of nodes is
 //! without its memory; what a fault breaks for good, peace mends.
 
-use crate::ambush::Ambush;
+use crate::ambush::{Ambush, Occasion};
 use crate::event::Event;
 use crate::fault::{Fault, Place};
 use crate::host::Input;
@@ -12,9 +12,14 @@ use crate::server::Misdeed;
 use crate::stream::{Callee, Caller, Segment, Side};
 use crate::world::{World, ms, us};
 use bytes::Bytes;
-use quorba_base::Instant;
+use quorba_base::{Duration, Instant};
 use quorba_engine::replica::GroupId;
 use quorba_giop::build;
+
+/// How long a node is gone that has heard of a call alone.
+const GONE_FROM_CALL_MS: (u64, u64) = (130, 400);
+/// How long all servers are slow then.
+const CALLS_SLOW: Duration = Duration::from_millis(1_500);
 
 impl World {
     /// The next fault, and the plan for the one after it.
@@ -42,22 +47,40 @@ impl World {
         }
     }
 
-    /// A node has handled an input, or `installs` a ring: a fault may have waited for that.
-    pub(crate) fn spring(&mut self, node: usize, installs: bool) {
+    /// A fault may have waited for this.
+    pub(crate) fn spring(&mut self, node: usize, occasion: Occasion) {
         if self.peace {
             return;
         }
         let hosts = &self.hosts;
         let look = |node: usize| Some(hosts[node].node.as_ref()?.snapshot().order);
-        let moment = (node, installs);
+        let moment = (node, occasion);
         let struck = Ambush::strike(&mut self.ambush, &mut self.rng, moment, hosts.len(), look);
         let Some((fault, prey)) = struck else { return };
-        if fault.place() == Place::Network {
-            let disturbance = self.network.spring(self.now, fault, prey);
-            self.suffer(disturbance);
-        } else if self.may_crash(node) {
-            self.end_node(Fault::Crash, node);
+        match fault.place() {
+            Place::Network => {
+                let disturbance = self.network.spring(self.now, fault, prey);
+                self.suffer(disturbance);
+            }
+            Place::Servers => self.orphan_call(node),
+            _ if self.may_crash(node) => self.end_node(Fault::Crash, node),
+            _ => {}
         }
+    }
+
+    /// What `node` hears next shall be its secret, and its server busy with it when it is back.
+    fn orphan_call(&mut self, node: usize) {
+        let text = self.network.leave_gaps(self.now, node, GONE_FROM_CALL_MS);
+        let until = self.now + CALLS_SLOW;
+        for group in 0..self.plan.groups.len() {
+            for server in self.live_servers(GroupId(group as u16)) {
+                let lingers = ms(self.rng.between(200, 900));
+                self.slow_server(server, until);
+                let target = &mut self.servers[server];
+                target.lingers = (target.node == node).then_some(lingers);
+            }
+        }
+        self.say(|| format!("{text}; all servers are slow, above all its own"));
     }
 
     fn disturb_network(&mut self, fault: Fault) {
@@ -366,6 +389,7 @@ impl World {
             let target = &mut self.servers[server];
             target.misdeed = None;
             target.slow_until = Instant::ZERO;
+            target.lingers = None;
             if target.alive && target.hangs {
                 // Whoever looks after it starts it again.
                 self.end_server(server);

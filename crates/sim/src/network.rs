@@ -15,6 +15,8 @@ const KEPT_MAX: usize = 64;
 const STRAGGLER_US_MAX: u64 = 300_000;
 /// While a partition flaps, it comes or goes this often.
 const FLAP: Duration = Duration::from_millis(30);
+/// How long a node is gone that changes sides: the others have to find each other meanwhile.
+const GONE_OVER_MS: (u64, u64) = (300, 1_500);
 
 /// How a datagram leaves its sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -287,6 +289,11 @@ impl Network {
                 self.part(whom);
                 format!("FAULT partition {} while a ring is installed", self.sides(whom))
             }
+            Fault::Defection => {
+                self.heal();
+                let text = self.leave_gaps(now, whom.trailing_zeros() as usize, GONE_OVER_MS);
+                format!("{text}, and the others hear each other")
+            }
             Fault::HeldAtCommit => self.hold_back(now, whom),
             _ => return self.disturb(now, fault),
         };
@@ -300,6 +307,15 @@ impl Network {
                 self.link(from, to).cut |= (side >> from) & 1 != (side >> to) & 1;
             }
         }
+    }
+
+    /// What `node` sends to all is lost for a moment, then it is gone.
+    pub(crate) fn leave_gaps(&mut self, now: Instant, node: usize, gone_ms: (u64, u64)) -> String {
+        let (lost, gone) = (self.rng.between(1, 10), self.rng.between(gone_ms.0, gone_ms.1));
+        let strength = node as u64 + 1;
+        self.spells.orphan = Spell { strength, until: now + ms(lost) };
+        self.spells.gone = Spell { strength, until: now + ms(lost + gone) };
+        format!("FAULT n{node} leaves gaps for {lost} ms, then is gone for {gone} ms")
     }
 
     /// Holds back what the nodes `from` send, to all or to one.
@@ -376,13 +392,7 @@ impl Network {
                 self.part(side);
                 format!("FAULT further partition {}", self.sides(side))
             }
-            Fault::Orphans => {
-                let (lost, gone) = (self.rng.between(1, 10), self.rng.between(20, 300));
-                let strength = one as u64 + 1;
-                self.spells.orphan = Spell { strength, until: now + ms(lost) };
-                self.spells.gone = Spell { strength, until: now + ms(lost + gone) };
-                format!("FAULT n{one} leaves gaps for {lost} ms, then is gone for {gone} ms")
-            }
+            Fault::Orphans => self.leave_gaps(now, one, (20, 300)),
             Fault::Stragglers => {
                 let (late, gone) = (self.rng.between(1, 10), self.rng.between(150, 400));
                 let strength = one as u64 + 1;

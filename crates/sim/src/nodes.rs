@@ -3,6 +3,7 @@
 //! Invariant: effects are carried out in the order in which the engine gave them, and a process
 //! that ends midway leaves the rest undone.
 
+use crate::ambush::Occasion;
 use crate::event::Event;
 use crate::host::Input;
 use crate::machine::Machine;
@@ -142,6 +143,9 @@ impl World {
 
     fn handle(&mut self, node: usize, input: Input) {
         self.transcript.whisper(self.now, || format!("n{node} <- {}", input.name()));
+        if matches!(input, Input::ClientBytes(..)) {
+            self.spring(node, Occasion::Called);
+        }
         let host = &mut self.hosts[node];
         let Some(engine) = &mut host.node else { return };
         let now = host.machine.clock.local(self.now);
@@ -173,7 +177,7 @@ impl World {
         }
         self.drain(node);
         self.hosts[node].machine.worked(self.now);
-        self.spring(node, false);
+        self.spring(node, Occasion::Handled);
     }
 
     /// A timer, or the end of a pause: look at everything that has come.
@@ -284,7 +288,7 @@ impl World {
             Output::Event(event) => {
                 self.note_event(node, &event);
                 if matches!(&event, NodeEvent::View(view) if view.kind == ViewKind::Regular) {
-                    self.spring(node, true);
+                    self.spring(node, Occasion::Installs);
                 }
             }
         }

@@ -116,6 +116,10 @@ impl Plan {
     fn with(mut self, profile: Profile, rng: &mut Rng) -> Self {
         (self.faults, self.fault_every_us) = profile.mix(rng);
         self.catastrophe = false;
+        if profile == Profile::Defections {
+            // What has been agreed on matters only if it changes who may agree next.
+            self.quorum.rule = QuorumRule::DynamicLinear;
+        }
         self
     }
 

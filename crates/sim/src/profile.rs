@@ -14,7 +14,7 @@ const STREAM: u64 = 0xa4f5;
 /// How many rings' seeds of a thousand have one.
 const RING_CHANCE: u64 = 400;
 /// How many domains' seeds.
-const DOMAIN_CHANCE: u64 = 200;
+const DOMAIN_CHANCE: u64 = 400;
 /// How late what goes over a link that stays slow is, in milliseconds.
 const SLOW_MS: (u64, u64) = (8, 40);
 
@@ -32,11 +32,18 @@ pub(crate) enum Profile {
     SlowLink,
     /// Nodes come and go while servers are busy.
     BusyServers,
+    /// A node that has just come together with some is lost to others: it may believe that it has
+    /// agreed on something of which those know nothing.
+    Defections,
+    /// Members execute what nobody else has heard of, and come back while they do.
+    OrphanedCalls,
 }
 
 impl Profile {
     const OF_RINGS: &'static [Self] =
         &[Self::HalfInstalled, Self::OldPackets, Self::OldAttempts, Self::SlowLink];
+
+    const OF_DOMAINS: &'static [Self] = &[Self::BusyServers, Self::Defections, Self::OrphanedCalls];
 
     /// The profile of a ring's seed, if it has one, and what else is drawn for it.
     pub(crate) fn of_ring(seed: u64) -> Option<(Self, Rng)> {
@@ -48,7 +55,8 @@ impl Profile {
     /// The profile of a domain's seed, if it has one, and what else is drawn for it.
     pub(crate) fn of_domain(seed: u64) -> Option<(Self, Rng)> {
         let mut rng = Rng::new(seed).fork(STREAM);
-        rng.per_mille(DOMAIN_CHANCE).then_some((Self::BusyServers, rng))
+        let profile = rng.per_mille(DOMAIN_CHANCE).then(|| rng.pick(Self::OF_DOMAINS))?;
+        Some((profile, rng))
     }
 
     /// The faults that it is made of.
@@ -59,6 +67,8 @@ impl Profile {
             Self::OldAttempts => &[Fault::HeldAtCommit, Fault::UnicastLoss, Fault::MulticastLoss],
             Self::SlowLink => &[Fault::Crash],
             Self::BusyServers => &[Fault::ServersSlow, Fault::Orphans],
+            Self::Defections => &[Fault::Defection, Fault::Isolate],
+            Self::OrphanedCalls => &[Fault::OrphanedCall],
         }
     }
 
@@ -72,6 +82,8 @@ impl Profile {
             }
             Self::SlowLink => &[Fault::Partition, Fault::Heal, Fault::PauseLong],
             Self::BusyServers => &[Fault::Heal, Fault::Isolate, Fault::PauseLong, Fault::Crash],
+            Self::Defections => &[Fault::Heal, Fault::Partition, Fault::Crash, Fault::ThreeWay],
+            Self::OrphanedCalls => &[Fault::Heal, Fault::ServersSlow, Fault::ServerCrash],
         }
     }
 

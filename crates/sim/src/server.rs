@@ -4,7 +4,7 @@
 
 use crate::servant::{Log, Operation};
 use crate::stream::StreamId;
-use quorba_base::Instant;
+use quorba_base::{Duration, Instant};
 use quorba_engine::replica::GroupId;
 use quorba_giop::{Framer, FramerLimits, Message};
 use std::collections::{BTreeMap, VecDeque};
@@ -46,6 +46,8 @@ pub(crate) struct Server {
     /// It answers nothing until then.
     pub(crate) hangs: bool,
     pub(crate) slow_until: Instant,
+    /// How much longer its next call takes.
+    pub(crate) lingers: Option<Duration>,
     pub(crate) misdeed: Option<Misdeed>,
 }
 
@@ -63,6 +65,7 @@ impl Server {
             serial: 0,
             hangs: false,
             slow_until: Instant::ZERO,
+            lingers: None,
             misdeed: None,
         }
     }

@@ -288,12 +288,13 @@ impl World {
         target.serial += 1;
         let serial = target.serial;
         let (group, slow) = (target.group, target.slow_until > self.now);
+        let lingers = target.lingers.take().unwrap_or_default();
         let (low, high) = self.group_plan(group).execute_us;
         let mut time = self.rng.between(low, high);
         if slow {
             time = time * 20 + 50_000;
         }
-        self.queue.push(self.now + us(time), Event::ServerDone { server, serial });
+        self.queue.push(self.now + us(time) + lingers, Event::ServerDone { server, serial });
     }
 
     pub(crate) fn server_done(&mut self, server: usize, serial: u64) {

@@ -42,7 +42,9 @@ impl Circuit {
         if let Some((hop, at)) = self.rotation_started.take()
             && token.hop - hop == self.members.len() as u64
         {
-            self.note_rotation(core, core.now.since(at));
+            core.rotation_last = core.now.since(at);
+            core.counters.rotations += 1;
+            self.note_rotation(core, core.rotation_last);
         }
         self.see_token(core);
         core.counters.token_visits += 1;

@@ -13,6 +13,8 @@ impl Ring {
     pub fn progress(&self) -> Progress {
         Progress {
             token_visits: self.core.counters.token_visits,
+            rotations: self.core.counters.rotations,
+            rotation_last: self.core.rotation_last,
             submitted: self.core.queue.submitted(),
             numbered: self.core.queue.numbered(),
         }

@@ -46,7 +46,7 @@ pub(crate) fn client(socket: &Path, me: u32, nodes: u32) -> io::Result<()> {
         if experiment.as_ref().is_some_and(Experiment::is_done)
             && let Some(done) = experiment.take()
         {
-            tell(&done.done(Value::Null))?;
+            tell(&done.done(Value::Null, None))?;
         }
         let timeout = experiment.as_mut().and_then(pause).map(timespec);
         let stdin = io::stdin();

@@ -222,8 +222,8 @@ impl Experiment {
         self.end_ns - self.go_ns
     }
 
-    /// The line that ends it.
-    pub(crate) fn done(&self, ring: Value) -> Value {
+    /// The line that ends it. `rotations`: how long the token took around the ring, if known.
+    pub(crate) fn done(&self, ring: Value, rotations: Option<Value>) -> Value {
         let mut fields: BTreeMap<&str, Value> = BTreeMap::new();
         fields.insert("event", json!("done"));
         fields.insert("id", json!(self.plan.id));
@@ -232,6 +232,9 @@ impl Experiment {
         fields.insert("delivered", json!(self.delivered));
         fields.insert("hash", json!(format!("{:016x}", self.hash)));
         fields.insert("ring", ring);
+        if let Some(rotations) = rotations {
+            fields.insert("rotation_us", rotations);
+        }
         match self.plan.kind {
             Kind::Latency => {
                 fields.insert("samples_ns", json!(self.samples_ns));

@@ -37,6 +37,14 @@ pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Op
             }
         }
     }
+    // What a slow server still computes is in no history yet.
+    let busy = world.servers.iter().find(|server| {
+        let dead = world.checks.groups[usize::from(server.group.0)].dead;
+        server.alive && !dead && (server.running.is_some() || !server.queue.is_empty())
+    });
+    if let Some(server) = busy {
+        return Some(format!("the server of g{} at n{} is busy", server.group.0, server.node));
+    }
     world
         .clients
         .iter()

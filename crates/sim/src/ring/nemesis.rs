@@ -4,7 +4,7 @@
 //! nodes may lose their memory: a ring has none that it must keep.
 
 use super::world::{Event, Input, RingWorld};
-use crate::ambush::Ambush;
+use crate::ambush::{Ambush, Occasion};
 use crate::fault::{Fault, Place};
 use crate::network::Disturbance;
 use crate::world::{ms, node_id, us};
@@ -40,14 +40,14 @@ impl RingWorld {
         }
     }
 
-    /// A node has handled an input, or `installs` a ring: a fault may have waited for that.
-    pub(super) fn spring(&mut self, node: usize, installs: bool) {
+    /// A fault may have waited for this.
+    pub(super) fn spring(&mut self, node: usize, occasion: Occasion) {
         if self.peace {
             return;
         }
         let hosts = &self.hosts;
         let look = |node: usize| hosts[node].ring.as_ref().map(Ring::snapshot);
-        let moment = (node, installs);
+        let moment = (node, occasion);
         let struck = Ambush::strike(&mut self.ambush, &mut self.rng, moment, hosts.len(), look);
         let Some((fault, prey)) = struck else { return };
         if fault.place() == Place::Network {

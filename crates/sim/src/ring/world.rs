@@ -5,7 +5,7 @@
 use super::check;
 use super::life::{Claim, Got, HEAD_BYTES, Life, State, Submission};
 use super::plan::RingPlan;
-use crate::ambush::Ambush;
+use crate::ambush::{Ambush, Occasion};
 use crate::event::Queue;
 use crate::machine::Machine;
 use crate::network::{Leaving, Network, owned};
@@ -257,7 +257,7 @@ impl RingWorld {
         }
         self.drain(node);
         self.hosts[node].machine.worked(self.now);
-        self.spring(node, false);
+        self.spring(node, Occasion::Handled);
     }
 
     /// A timer, or the end of a pause: look at everything that has come.
@@ -428,7 +428,7 @@ impl RingWorld {
         let installs = view.kind == ViewKind::Regular;
         life.views.push((life.got.len(), view));
         if installs {
-            self.spring(node, true);
+            self.spring(node, Occasion::Installs);
         }
     }
 
