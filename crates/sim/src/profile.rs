@@ -37,13 +37,16 @@ pub(crate) enum Profile {
     Defections,
     /// Members execute what nobody else has heard of, and come back while they do.
     OrphanedCalls,
+    /// One after the other is alone, and the one who was in both majorities forgets.
+    MovingMajorities,
 }
 
 impl Profile {
     const OF_RINGS: &'static [Self] =
         &[Self::HalfInstalled, Self::OldPackets, Self::OldAttempts, Self::SlowLink];
 
-    const OF_DOMAINS: &'static [Self] = &[Self::BusyServers, Self::Defections, Self::OrphanedCalls];
+    const OF_DOMAINS: &'static [Self] =
+        &[Self::BusyServers, Self::Defections, Self::OrphanedCalls, Self::MovingMajorities];
 
     /// The profile of a ring's seed, if it has one, and what else is drawn for it.
     pub(crate) fn of_ring(seed: u64) -> Option<(Self, Rng)> {
@@ -69,6 +72,7 @@ impl Profile {
             Self::BusyServers => &[Fault::ServersSlow, Fault::Orphans],
             Self::Defections => &[Fault::Defection, Fault::Isolate],
             Self::OrphanedCalls => &[Fault::OrphanedCall],
+            Self::MovingMajorities => &[Fault::Isolate, Fault::QuickRestart],
         }
     }
 
@@ -84,6 +88,7 @@ impl Profile {
             Self::BusyServers => &[Fault::Heal, Fault::Isolate, Fault::PauseLong, Fault::Crash],
             Self::Defections => &[Fault::Heal, Fault::Partition, Fault::Crash, Fault::ThreeWay],
             Self::OrphanedCalls => &[Fault::Heal, Fault::ServersSlow, Fault::ServerCrash],
+            Self::MovingMajorities => &[Fault::Isolate, Fault::Crash, Fault::PauseLong],
         }
     }
 
@@ -91,7 +96,12 @@ impl Profile {
     pub(crate) fn mix(self, rng: &mut Rng) -> (Vec<Fault>, u64) {
         let mut faults = self.core().to_vec();
         faults.extend(self.companions().iter().filter(|_| rng.per_mille(400)));
-        let pace = if self == Self::OldAttempts { 1 } else { 3 };
+        let pace = match self {
+            Self::OldAttempts => 1,
+            // Each must be missed, and a component be formed without it.
+            Self::MovingMajorities => 6,
+            _ => 3,
+        };
         (faults, pace * rng.pick(&[20_000, 60_000, 200_000]))
     }
 
