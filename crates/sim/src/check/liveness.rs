@@ -72,3 +72,34 @@ fn members_missing(world: &World, node: usize, snapshot: &NodeSnapshot) -> Optio
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::Plan;
+    use crate::transcript::Transcript;
+    use crate::world::{World, ms, us};
+
+    // A run was judged while one replica computed still what the others had answered.
+    #[test]
+    fn a_server_that_still_computes_is_waited_for() {
+        let mut world = World::new(3, Plan::draw(3), Transcript::new(false, false));
+        let work = loop {
+            world.run_until(world.now + us(50));
+            if let Some(work) = world.servers.iter().find_map(|server| server.running.clone()) {
+                break work;
+            }
+        };
+        world.run_until(world.now + world.plan.safety);
+        world.make_peace();
+        while world.unsettled().is_some() {
+            world.run_until(world.now + ms(20));
+        }
+        let server = world.servers.iter().position(|server| server.alive).expect("all is well");
+        world.servers[server].queue.push_back(work);
+        let missing = world.unsettled().expect("it has something to do");
+        assert!(missing.contains("is busy"), "{missing}");
+        world.servers[server].alive = false;
+        let missing = world.unsettled().unwrap_or_default();
+        assert!(!missing.contains("is busy"), "{missing}");
+    }
+}

@@ -236,7 +236,9 @@ impl World {
 
     /// A group lost its state and went on without, as configured.
     fn begins_anew(&mut self, group: usize) {
-        if self.checks.groups[group].first.is_some() {
+        let facts = &self.checks.groups[group];
+        // Something may have been acknowledged although nobody who lived on knew how it began.
+        if facts.first.is_some() || !facts.positions.is_empty() {
             self.say(|| format!("g{group} begins anew"));
             self.checks.lost(self.now, group);
         }

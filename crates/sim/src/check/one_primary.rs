@@ -15,6 +15,10 @@ use std::collections::BTreeMap;
 pub(crate) struct Positions(BTreeMap<u64, (u64, Reference)>);
 
 impl Positions {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(super) fn note(&mut self, reference: Reference, call: &Call, mark: Mark) -> Option<String> {
         let (digest, first) = *self.0.entry(mark.length).or_insert((mark.digest, reference));
         (digest != mark.digest).then(|| {
