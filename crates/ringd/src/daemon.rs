@@ -100,10 +100,12 @@ impl Daemon {
                     }
                 }
             }
-            self.driver.pump()?;
+            // Who waits for its own message has it before the kernel carries it to the others,
+            // which takes as long as all the rest.
+            self.driver.gather()?;
             self.take_in();
-            self.driver.pump()?;
             self.programs.flush(self.driver.poller());
+            self.driver.pump()?;
             self.driver.throttle(self.programs.is_any_slow());
             self.bury();
         }

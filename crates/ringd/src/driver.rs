@@ -173,6 +173,16 @@ impl Driver {
     /// # Errors
     /// The boot file cannot be written: the node must not go on.
     pub fn pump(&mut self) -> io::Result<()> {
+        self.gather()?;
+        self.socket.flush();
+        Ok(())
+    }
+
+    /// As [`Self::pump`], but datagrams that nothing else waits for leave with the next one.
+    ///
+    /// # Errors
+    /// As [`Self::pump`].
+    pub fn gather(&mut self) -> io::Result<()> {
         while let Some(output) = self.ring.poll() {
             let event = match output {
                 Output::Transmit { to, datagram } => {
@@ -192,7 +202,6 @@ impl Driver {
             };
             self.events.push_back(event);
         }
-        self.socket.flush();
         Ok(())
     }
 
