@@ -73,7 +73,7 @@ pub fn judge(answers: &[Answer]) -> Judgement {
     }
     for node in best.nodes.iter().filter(|node| !node.in_view) {
         judgement
-            .add(Health::Degraded, format!("{} is out of the view: {}", node.name, node.standing));
+            .add(Health::Degraded, format!("{} is out of the view {}", node.name, node.standing));
     }
     for status in answers.iter().filter_map(|answer| answer.status.as_ref().ok()) {
         if status.ring.view_seq != best.ring.view_seq && best.ring.primary {

@@ -25,7 +25,7 @@ pub(crate) fn log(event: &Event, reporter: &mut Reporter) {
                 reason = ?view.reason,
                 "new view"
             );
-            reporter.saw_view();
+            reporter.saw_view(view);
         }
         Event::View(_) => {}
         Event::Refused { node, reason } => {

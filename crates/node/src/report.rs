@@ -8,7 +8,7 @@ use crate::status::{
 };
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Domain, Engine, Group, Node};
-use quorba_engine::order::{Protection, Snapshot, StateName};
+use quorba_engine::order::{LeaveReason, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{GroupId, GroupSnapshot, MemberState, PrimaryStatus};
 use quorba_engine::{GatewayCounters, NodeSnapshot};
@@ -16,7 +16,7 @@ use quorba_net::Fanout;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Linux counts process times in these units for every architecture that it runs on today.
 const CLOCK_TICKS_PER_SECOND: u64 = 100;
@@ -28,11 +28,26 @@ pub(crate) struct Reporter {
     me: NodeId,
     last_changes: HashMap<GroupId, String>,
     basis: Option<Basis>,
+    /// Who is not in the view, since when and why.
+    left: HashMap<NodeId, (Instant, LeaveReason)>,
+}
+
+/// In words, for people.
+const fn why_left(reason: LeaveReason) -> &'static str {
+    match reason {
+        LeaveReason::Silent => "nothing was heard of it",
+        LeaveReason::ProcessLost => "its process ended",
+        LeaveReason::Departed => "it said that it leaves",
+        LeaveReason::Restarted => "it was restarted",
+        LeaveReason::FailedToReceive => "it did not receive messages, though it had the token",
+        LeaveReason::Unreachable => "another member does not hear it",
+        LeaveReason::Parted => "it went with others",
+    }
 }
 
 impl Reporter {
     pub(crate) fn new(domain: Domain, me: NodeId) -> Self {
-        Self { domain, me, last_changes: HashMap::new(), basis: None }
+        Self { domain, me, last_changes: HashMap::new(), basis: None, left: HashMap::new() }
     }
 
     fn node(&self) -> &Node {
@@ -55,8 +70,11 @@ impl Reporter {
         NodeError::StateDir { path: self.node().state_dir.clone(), source }
     }
 
-    pub(crate) fn saw_view(&mut self) {
+    pub(crate) fn saw_view(&mut self, view: &View) {
         self.basis = None;
+        let now = Instant::now();
+        self.left.extend(view.left.iter().map(|(node, reason)| (*node, (now, *reason))));
+        self.left.retain(|node, _| !view.members.contains(*node));
     }
 
     pub(crate) fn is_primary(&mut self, basis: Basis) {
@@ -167,23 +185,32 @@ impl Reporter {
         nodes.iter().map(|node| self.name_of(node).to_string()).collect()
     }
 
+    fn away(&self, node: NodeId) -> String {
+        match self.left.get(&node) {
+            Some((since, reason)) => {
+                format!("for {} s: {}", since.elapsed().as_secs(), why_left(*reason))
+            }
+            None => "since this node started: it has not been seen".into(),
+        }
+    }
+
     fn nodes(&self, order: &Snapshot, primary: PrimaryStatus) -> Vec<NodeStatus> {
         let ids = self.domain.node_set().iter();
         ids.zip(&self.domain.nodes)
             .map(|(id, node)| {
                 let in_view = order.members.contains(id);
                 let standing = match (in_view, id == self.me, primary) {
-                    (false, _, _) => "away",
-                    (true, true, PrimaryStatus::CatchingUp) => "catching up",
-                    (true, _, PrimaryStatus::Blocked(_)) => "blocked",
-                    (true, _, PrimaryStatus::Forming) => "forming",
-                    (true, _, _) => "ok",
+                    (false, _, _) => self.away(id),
+                    (true, true, PrimaryStatus::CatchingUp) => "catching up".into(),
+                    (true, _, PrimaryStatus::Blocked(_)) => "blocked".into(),
+                    (true, _, PrimaryStatus::Forming) => "forming".into(),
+                    (true, _, _) => "ok".into(),
                 };
                 NodeStatus {
                     name: node.name.clone(),
                     host: node.host.to_string(),
                     in_view,
-                    standing: standing.into(),
+                    standing,
                 }
             })
             .collect()

@@ -82,7 +82,7 @@ pub struct NodeStatus {
     pub host: String,
     /// Whether it is in the current view.
     pub in_view: bool,
-    /// In words: `in view`, or since when and why it is not.
+    /// In words: how it is in the view, or since when and why it is not.
     pub standing: String,
 }
 

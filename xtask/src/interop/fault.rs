@@ -147,8 +147,17 @@ fn apply(
         }
         Fault::CutNode => {
             let namespaces = ground.namespaces.expect("only cases in namespaces cut nodes off");
+            let is_own_ring = ground.corosync.is_none();
+            if is_own_ring {
+                let is_by_multicast = || all_use_multicast(fleet);
+                wait::until("the ring uses multicast", HEAL_TIME_MAX, is_by_multicast)?;
+            }
             namespaces.set_plugged(victim, false)?;
             thread::sleep(PAUSE);
+            if is_own_ring {
+                let is_known = || is_known_to_be_silent(fleet, victim);
+                wait::until("status says why the victim is out", HEAL_TIME_MAX, is_known)?;
+            }
             namespaces.set_plugged(victim, true)?;
         }
         Fault::KillCorosync => {
@@ -168,6 +177,24 @@ fn apply(
         }
         fleet.is_whole()
     })
+}
+
+/// A bridge carries multicast, so the nodes' probes find out that it does.
+fn all_use_multicast(fleet: &Fleet) -> Result<(), String> {
+    for index in 0..fleet.nodes().len() {
+        let fanout = fleet.status(index)?.ring.fanout;
+        if !fanout.starts_with("multicast") {
+            return Err(format!("{} says {fanout}", fleet.nodes()[index].name));
+        }
+    }
+    Ok(())
+}
+
+fn is_known_to_be_silent(fleet: &Fleet, victim: usize) -> Result<(), String> {
+    let status = fleet.status((victim + 1) % fleet.nodes().len())?;
+    let node = &status.nodes[victim];
+    let is_known = !node.in_view && node.standing.contains("nothing was heard of it");
+    if is_known { Ok(()) } else { Err(format!("{} {}", node.name, node.standing)) }
 }
 
 fn wait_for_another_server(fleet: &Fleet, node: usize, dead: Server) -> Result<(), String> {

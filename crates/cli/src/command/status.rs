@@ -173,7 +173,7 @@ fn domain_text(answers: &[Answer], best: &NodeSaid, judgement: &Judgement) -> St
         best.nodes.len(),
         ring.engine,
         ring.state,
-        ring.fanout.split([' ', ':']).next().unwrap_or_default(),
+        ring.fanout,
     );
     text.push_str(&node_table(answers, best));
     if !best.groups.is_empty() {

@@ -34,7 +34,10 @@ fn status(node: &str, up: &[&str]) -> Status {
             view_changes: 3,
             encrypt: true,
             sealing_key: Some("a1b2c3".into()),
-            fanout: "multicast 239.192.1.2:4701, which reaches n2, n3".into(),
+            fanout: match up.len() {
+                3 => "multicast 239.192.1.2:4701, which reaches n2, n3".into(),
+                _ => "unicast: no node answers what is sent by multicast".into(),
+            },
             engine: "ring".to_owned(),
         },
         nodes: NODES
@@ -45,7 +48,7 @@ fn status(node: &str, up: &[&str]) -> Status {
                 in_view: up.contains(name),
                 standing: match up.contains(name) {
                     true => "in view".to_owned(),
-                    false => "out for 4 s: token lost".to_owned(),
+                    false => "for 4 s: its process ended".to_owned(),
                 },
             })
             .collect(),
