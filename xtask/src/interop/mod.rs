@@ -112,6 +112,7 @@ impl Case {
             Fault::KillNode,
             Fault::CutNode,
             Fault::Replace,
+            Fault::Restart,
             Fault::KillCorosync,
         ]
         .map(|fault| (fault, Network::Corosync));
@@ -119,6 +120,10 @@ impl Case {
             let (client, server) = (Orb::Omniorb, Orb::Omniorb);
             cases.push(Self::Bank { client, server, fault, network });
         }
+        // What the order is made by is nothing to an ORB; one case of the other shows that.
+        let (client, server) = (Orb::Jacorb, Orb::Jacorb);
+        let (fault, network) = (Fault::KillNode, Network::Corosync);
+        cases.push(Self::Bank { client, server, fault, network });
         cases
     }
 
