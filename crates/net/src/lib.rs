@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod keys;
 mod links;
 mod multicast;
 mod outbox;

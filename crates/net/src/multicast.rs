@@ -10,6 +10,7 @@
 //! an answer counts only with the nonce of my latest probes, so neither forgeries nor recordings
 //! make a node rely on multicast; a probe is answered at most once in [`ANSWER_PAUSE`] per node.
 
+use crate::keys::derived;
 use quorba_base::{NODES_MAX, NodeId, NodeSet};
 use ring::hmac;
 use std::time::{Duration, Instant};
@@ -83,12 +84,7 @@ impl Prober {
 
     /// The domain keys have changed.
     pub(crate) fn set_keys<'a>(&mut self, keys: impl Iterator<Item = &'a [u8; 32]>) {
-        let derive = |key: &[u8; 32]| {
-            let domain = hmac::Key::new(hmac::HMAC_SHA256, key);
-            let derived = hmac::sign(&domain, b"quorba multicast probe v1");
-            hmac::Key::new(hmac::HMAC_SHA256, derived.as_ref())
-        };
-        self.keys = keys.map(derive).collect();
+        self.keys = derived(b"quorba multicast probe v1", keys);
     }
 
     /// When the next probe is due; `in_use`: something was multicast since the last one.

@@ -15,6 +15,17 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::time::Instant;
 
+/// What one call takes from the group, so that a flood of junk neither fills the memory nor keeps
+/// everything else waiting. It is more than the ring sends in a rotation (at most 512 datagrams,
+/// 1 MiB), so that what it sends is not held up by it.
+const TAKEN_MAX: Bounds = Bounds { datagrams: 2048, bytes: 4 << 20 };
+
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    datagrams: usize,
+    bytes: usize,
+}
+
 /// How datagrams to all nodes are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multicast {
@@ -183,7 +194,7 @@ impl RingSocket {
         };
         let mut later = std::mem::take(&mut self.later);
         self.udp.receive(&mut self.chunks, &mut later);
-        while group.listener.receive(&mut self.chunks, into) {}
+        take(&group.listener, &mut self.chunks, into, TAKEN_MAX);
         for (datagrams, by_multicast) in [(&mut *into, true), (&mut later, false)] {
             datagrams.retain(|datagram| {
                 let probe = group.prober.is_some() && is_probe(datagram);
@@ -240,6 +251,21 @@ impl RingSocket {
     }
 }
 
+/// Appends what is there to `into`, until the bounds are reached; what is left stays in the
+/// kernel's buffer, and the poller, which is level-triggered, says so again. The last system call
+/// may exceed the bounds by what it takes at most.
+fn take(listener: &Udp, chunks: &mut [u8], into: &mut Vec<BytesMut>, bounds: Bounds) {
+    let (before, mut bytes) = (into.len(), 0);
+    loop {
+        let seen = into.len();
+        let is_more = listener.receive(chunks, into);
+        bytes += into[seen..].iter().map(BytesMut::len).sum::<usize>();
+        if !is_more || into.len() - before >= bounds.datagrams || bytes >= bounds.bytes {
+            return;
+        }
+    }
+}
+
 /// Why multicast cannot be used among these addresses.
 fn obstacle(bind: SocketAddr, peers: &[SocketAddr]) -> Option<&'static str> {
     let hosts: std::collections::BTreeSet<IpAddr> = peers.iter().map(SocketAddr::ip).collect();
@@ -281,5 +307,44 @@ fn join(
             Ok(Group { address, listener, prober, reached: NodeSet::EMPTY, in_use: false })
         }
         Err(_) => Err("the system refuses to join the multicast group"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poller::{Interest, Poller};
+
+    fn udp() -> Udp {
+        Udp::bind((Ipv4Addr::LOCALHOST, 0).into(), false).expect("a socket")
+    }
+
+    #[test]
+    fn a_flood_is_taken_in_bounded_bites_and_the_poller_calls_again_for_the_rest() {
+        const SENT: usize = 100;
+        let (listener, sender) = (udp(), udp());
+        let to = listener.socket.local_addr().expect("it is bound");
+        let mut poller = Poller::new().expect("epoll");
+        poller.add(&listener.socket, 1, Interest::READ).expect("registered");
+        for number in 0..SENT as u8 {
+            // Each of its own length, so that the kernel joins none.
+            let datagram = vec![number; 100 + usize::from(number)];
+            sender.socket.send_to(&datagram, to).expect("there is room");
+        }
+        let mut chunks = vec![0; CHUNKS * CHUNK_BYTES];
+        let few = Bounds { datagrams: 10, bytes: 1 << 20 };
+        let short = Bounds { datagrams: SENT, bytes: 1_000 };
+        let mut came = 0;
+        for bounds in [few, short].into_iter().cycle() {
+            assert_eq!(poller.wait(None).expect("epoll"), 1, "there is more");
+            let mut bite = Vec::new();
+            take(&listener, &mut chunks, &mut bite, bounds);
+            assert!((1..10 + CHUNKS).contains(&bite.len()), "{bounds:?}: {}", bite.len());
+            came += bite.len();
+            if came == SENT {
+                break;
+            }
+        }
+        assert_eq!(poller.wait(Some(std::time::Duration::ZERO)).expect("epoll"), 0);
     }
 }

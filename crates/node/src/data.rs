@@ -389,12 +389,13 @@ impl DataPlane {
         let now = self.now();
         let file = self.reporter.key_file();
         let set = match quorba_config::DomainKey::read_file(file) {
-            Ok(keys) => {
-                self.transport.set_keys(keys.iter().map(quorba_config::DomainKey::as_bytes));
-                self.engine
-                    .set_domain_keys(now, settings::domain_keys(&keys))
-                    .map_err(|error| error.to_string())
-            }
+            Ok(keys) => self
+                .engine
+                .set_domain_keys(now, settings::domain_keys(&keys))
+                .map(|()| {
+                    self.transport.set_keys(keys.iter().map(quorba_config::DomainKey::as_bytes));
+                })
+                .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         let file = file.display();

@@ -40,16 +40,16 @@ pub(crate) fn open(domain: &Domain, me: NodeId) -> Result<RingSocket, NodeError>
 
 /// Opens the links to the other nodes, with tokens from `base` on.
 pub(crate) fn open_links(
+    domain: &Domain,
+    me: NodeId,
     ring: &RingSocket,
     base: u64,
     poller: &Poller,
 ) -> Result<Links, NodeError> {
     let address = ring.address();
-    Links::open(address, ring.others(), base, poller).map_err(|source| NodeError::Listen {
-        what: "links of nodes".into(),
-        address,
-        source,
-    })
+    let keys = domain.keys.iter().map(DomainKey::as_bytes);
+    Links::open(me, address, ring.others(), keys, base, poller)
+        .map_err(|source| NodeError::Listen { what: "links of nodes".into(), address, source })
 }
 
 /// A multicast address of the organisation's own (RFC 2365 §6.2), by the domain's digest: two

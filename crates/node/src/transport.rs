@@ -43,7 +43,7 @@ impl Transport {
                 for socket in socket.sockets() {
                     poller.add(socket, tokens.order, read).map_err(NodeError::Resources)?;
                 }
-                let links = ring::open_links(&socket, tokens.links, poller)?;
+                let links = ring::open_links(domain, me, &socket, tokens.links, poller)?;
                 Ok(Self::Ring { socket, links })
             }
             Engine::Corosync => {
@@ -119,9 +119,12 @@ impl Transport {
     }
 
     /// The domain keys have changed.
-    pub(crate) fn set_keys<'a>(&mut self, keys: impl Iterator<Item = &'a [u8; 32]>) {
+    pub(crate) fn set_keys<'a>(&mut self, keys: impl Iterator<Item = &'a [u8; 32]> + Clone) {
         match self {
-            Self::Ring { socket, .. } => socket.set_keys(keys),
+            Self::Ring { socket, links } => {
+                socket.set_keys(keys.clone());
+                links.set_keys(keys);
+            }
             Self::Corosync(_) => {}
         }
     }

@@ -106,7 +106,9 @@ impl Driver {
         for socket in socket.sockets() {
             poller.add(socket, RING, Interest::READ)?;
         }
-        let links = Links::open(address, socket.others(), LINKS, &poller).map_err(failed)?;
+        let raw = keys.iter().map(DomainKey::as_bytes);
+        let links = Links::open(me, address, socket.others(), raw, LINKS, &poller);
+        let links = links.map_err(failed)?;
         let mut salt = [0; 16];
         getrandom::fill(&mut salt).map_err(|error| io::Error::other(error.to_string()))?;
         let life = Boot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() };

@@ -5,7 +5,8 @@ use quorba_net::free_ports;
 use quorba_order::{Guarantee, ViewKind};
 use quorba_ringd::client::Client;
 use quorba_ringd::protocol::{Notice, ViewNotice, WishKind};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Fleet {
     daemons: Vec<Child>,
+    /// Where the nodes of the ring speak to each other.
+    peers: Vec<String>,
     dir: PathBuf,
 }
 
@@ -42,7 +45,7 @@ impl Fleet {
                     .expect("the daemon starts")
             })
             .collect();
-        let mut fleet = Self { daemons, dir };
+        let mut fleet = Self { daemons, peers, dir };
         for daemon in &mut fleet.daemons {
             let mut line = String::new();
             let out = daemon.stdout.as_mut().expect("piped");
@@ -227,4 +230,40 @@ fn a_program_that_does_not_read_slows_the_others_down_and_loses_nothing() {
         }
     }
     assert!(sent == MESSAGES && stalled);
+}
+
+#[test]
+fn three_hundred_strangers_on_the_link_ports_change_no_view() {
+    let fleet = Fleet::start("strangers", 3);
+    let mut programs: Vec<Client> = (1..=3).map(|node| fleet.program(node)).collect();
+    let groups: Vec<GroupNumber> = programs.iter_mut().map(|p| join(p, "all")).collect();
+    for program in &mut programs {
+        await_members(program, 3);
+    }
+    // At first they say nothing, then nonsense.
+    for (round, words) in [vec![], vec![7; 400]].into_iter().enumerate() {
+        for peer in &fleet.peers {
+            let stranger = |_| {
+                let mut socket = TcpStream::connect(peer).expect("anybody may try");
+                socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+                let _ = socket.write(&words);
+                socket
+            };
+            let strangers: Vec<TcpStream> = (0..300).map(stranger).collect();
+            for mut stranger in strangers {
+                let mut heard = Vec::new();
+                match stranger.read_to_end(&mut heard) {
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("not shut out"),
+                    _ => assert!(heard.len() < 20, "a challenge and the end, but {heard:?}"),
+                }
+            }
+        }
+        let (sender, group) = (&mut programs[round], groups[round]);
+        assert!(sender.send(group, Guarantee::Safe, b"still here").expect("the daemon lives"));
+        sender.flush().expect("the daemon lives");
+        for program in &mut programs {
+            let news = next(program);
+            assert!(matches!(news, News::Message(_, _)), "a view changed: {news:?}");
+        }
+    }
 }
