@@ -152,6 +152,10 @@ fn a_paused_node_is_left_out_and_comes_back_without_breaking_the_others() {
     assert!(net.run_till(ms(500), Net::is_whole));
     assert_eq!(net.views(0).len(), views + 2, "one change to take it back");
     assert_eq!(net.snapshot(1).counters.pauses, 1);
+    // To itself, too, it was the others that left: it did not see what they delivered meanwhile.
+    let view = last_view(&net, 1);
+    assert_eq!(view.transitional, NodeSet::EMPTY.with(node(1)));
+    assert!(view.left.iter().map(|(node, _)| *node).eq([0, 2].map(node)), "{:?}", view.left);
     net.run_for(ms(100));
     check::settled(&net);
 }
