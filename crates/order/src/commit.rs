@@ -30,11 +30,12 @@ pub(crate) struct CommitResend {
 
 impl CommitResend {
     /// Passes `token` on to the successor of this node.
-    pub(crate) fn pass(core: &mut Core, mut token: CommitToken) -> Self {
+    pub(crate) fn pass(core: &mut Core, old: Option<&Circuit>, mut token: CommitToken) -> Self {
         token.hop += 1;
         let to = token.members.successor(core.me()).expect("a commit token has members");
         core.transmit(Destination::Node(to), &Packet::Commit(token.clone()));
-        let pause = core.patient(RESEND_PAUSE);
+        let known = old.map_or(Duration::ZERO, Circuit::round_trip);
+        let pause = core.patient(RESEND_PAUSE).max(known);
         Self { at: core.now + pause, pause, to, token }
     }
 
@@ -85,7 +86,7 @@ impl Commit {
     ) -> Self {
         let ring = token.ring;
         core.use_ring(ring.seq);
-        let resend = CommitResend::pass(core, token);
+        let resend = CommitResend::pass(core, old.as_deref(), token);
         let wait = Gather::consensus(core, old.as_deref()) * LOSS_CONSENSUS;
         Self { old, attempt, ring, resend, started: core.now, deadline: core.now + wait }
     }

@@ -95,17 +95,20 @@ pub struct Timing {
     pub token_loss_max: Duration,
     /// How long a gather waits for nodes that stay silent.
     pub consensus: Duration,
-    /// Time between repeated Joins.
+    /// Time between repeated Joins; on a WAN half a rotation if longer.
     pub join_interval: Duration,
     /// Longest rest of the token before it goes round to collect what everyone has received; by two
     /// fifths of `token_loss_min` longer if nothing was sent since it went round last.
     /// Zero: it never rests but circulates all the time, as Amir95's does, whatever that costs.
     pub rest_max: Duration,
-    /// How long the resting holder waits for asked acknowledgements before it rotates the token.
+    /// How long the resting holder waits for asked acknowledgements before it rotates the token; on
+    /// a WAN two rotations if longer.
     pub ack_wait: Duration,
-    /// First pause before a request for the token is repeated; it doubles up to `rest_max`.
+    /// First pause before a request for the token is repeated; it doubles up to `rest_max`; on a
+    /// WAN two rotations if longer.
     pub request_retry: Duration,
-    /// How long a gap may be mere reordering before a retransmission is asked for.
+    /// How long a gap may be mere reordering before a retransmission is asked for; on a WAN half a
+    /// rotation if longer.
     pub reorder_wait: Duration,
     /// First pause between presence datagrams to nodes outside of the view; it doubles.
     pub presence_min: Duration,

@@ -317,7 +317,9 @@ impl Gather {
         };
         core.transmit(Destination::Each, &Packet::Join(join));
         self.joined_at = Some(core.now);
-        self.join_at = core.now + core.patient(core.config.timing.join_interval);
+        // Several in the time in which an answer can come, in case one is lost.
+        let known = self.old.as_ref().map_or(Duration::ZERO, |old| old.round_trip() / 4);
+        self.join_at = core.now + core.patient(core.config.timing.join_interval).max(known);
     }
 
     pub(crate) fn on_timeout(&mut self, core: &mut Core) -> Gathered {

@@ -41,7 +41,7 @@ mod wire;
 
 pub use config::{Boot, Config, DATAGRAM_BYTES_LIMIT, DATAGRAM_BYTES_MIN, DomainKey, Hold, Timing};
 pub use ids::{Guarantee, Position, RingId, Ticket};
-pub use limits::{PAYLOAD_BYTES_MAX, QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX};
+pub use limits::{PAYLOAD_BYTES_MAX, QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX, log_packets_max};
 pub use output::{
     Delivery, Destination, Full, GatherReason, LeaveReason, Output, RefusedReason, TimerKind, View,
     ViewKind,

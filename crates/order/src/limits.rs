@@ -1,6 +1,7 @@
 //! The named limits that bound a ring's memory and work.
 //!
-//! Invariant: memory of a ring <= queue + packet log + one partial message per member.
+//! Invariant: memory of a ring <= queue + packet log + one partial message per member. While a new
+//! ring is being formed, its log is there as well as the old one's.
 
 use crate::config::{Config, DATAGRAM_BYTES_LIMIT, DATAGRAM_BYTES_MIN};
 use crate::seal::SEAL_BYTES;
@@ -17,6 +18,13 @@ pub const QUEUE_BYTES_MAX: usize = 64 << 20;
 const LOG_BYTES_AIM: usize = 16 << 20;
 /// What may be in flight in one rotation, in bytes, aimed at; socket buffers must hold it.
 const WINDOW_BYTES_AIM: usize = 1 << 20;
+
+/// The most packets that the log of one ring holds, where datagrams have at most so many bytes
+/// ([`Config::datagram_bytes_max`]).
+#[must_use]
+pub fn log_packets_max(datagram_bytes_max: usize) -> u64 {
+    Limits::of(datagram_bytes_max).log_packets
+}
 
 /// Limits that follow from the size of a datagram.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +43,11 @@ pub(crate) struct Limits {
 
 impl Limits {
     pub(crate) fn new(config: &Config) -> Self {
-        let datagram = config.datagram_bytes_max.clamp(DATAGRAM_BYTES_MIN, DATAGRAM_BYTES_LIMIT);
+        Self::of(config.datagram_bytes_max)
+    }
+
+    fn of(datagram_bytes_max: usize) -> Self {
+        let datagram = datagram_bytes_max.clamp(DATAGRAM_BYTES_MIN, DATAGRAM_BYTES_LIMIT);
         let overhead = SEAL_BYTES + DATA_HEADER_BYTES + RECOVERED_HEADER_BYTES + TICKET_BYTES;
         let window = (WINDOW_BYTES_AIM / datagram).clamp(16, 512);
         let unstable = (LOG_BYTES_AIM / datagram).clamp(128, 4096) as u64;

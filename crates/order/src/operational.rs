@@ -192,7 +192,7 @@ impl Operational {
             if let Some(last) = batch.last_mut() {
                 last.acks_wanted = Self::acks_wanted(core, &self.circuit, last.guarantee);
                 if last.acks_wanted > 0 && self.ack_wait.is_none() {
-                    let deadline = core.now + core.patient(core.config.timing.ack_wait);
+                    let deadline = core.now + self.circuit.ack_wait(core);
                     self.ack_wait = Some(AckWait { seq: last.seq, deadline });
                 }
             }
@@ -206,7 +206,7 @@ impl Operational {
             && self.circuit.members.len() >= core.holders_min(self.circuit.members)
         {
             // Nobody was asked to say so: another rotation will tell.
-            let deadline = core.now + core.patient(core.config.timing.ack_wait);
+            let deadline = core.now + self.circuit.ack_wait(core);
             self.ack_wait = Some(AckWait { seq: self.circuit.log.high(), deadline });
         }
         self.circuit.place = Place::Resting { token, until: core.now + budget };
@@ -274,7 +274,7 @@ impl Operational {
             return;
         }
         let more = undelivered || circuit.promises.has_unheld();
-        let deadline = core.now + core.patient(core.config.timing.ack_wait);
+        let deadline = core.now + self.circuit.ack_wait(core);
         let seq = circuit.log.high();
         self.ack_wait = more.then_some(AckWait { seq, deadline });
     }

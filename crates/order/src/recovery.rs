@@ -101,7 +101,7 @@ impl Recovery {
     /// Follows from `commit` on the second visit of its token, and passes that on.
     pub(crate) fn follow(core: &mut Core, commit: Commit, token: CommitToken) -> Self {
         let mut recovery = Self::new(core, commit.old, commit.attempt, &token);
-        recovery.resend = Some(CommitResend::pass(core, token));
+        recovery.resend = Some(CommitResend::pass(core, recovery.old.as_deref(), token));
         recovery
     }
 

@@ -109,7 +109,7 @@ pub struct Snapshot {
     pub token_loss: Duration,
     /// Highest packet known, received without a gap, delivered, and received by all.
     pub packets: [u64; 4],
-    /// Packets kept.
+    /// Packets kept: of the ring installed last, and in recovery of the new one, too.
     pub log_packets: usize,
     /// Messages that wait to be numbered.
     pub queue_messages: usize,

@@ -4,7 +4,12 @@ mod harness;
 
 use harness::{Faults, Net, check, ms, node, us};
 use quorba_base::{Duration, NodeSet};
-use quorba_order::{GatherReason, Guarantee, LeaveReason, View, ViewKind};
+use quorba_order::{GatherReason, Guarantee, LeaveReason, StateName, View, ViewKind};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// The first byte behind the header of a Join, for nothing is encrypted.
+const JOIN: u8 = 5;
 
 fn formed(count: usize) -> Net {
     let mut net = Net::new(count, 11);
@@ -24,7 +29,7 @@ fn last_view(net: &Net, index: usize) -> View {
 fn all_in(net: &Net, members: NodeSet) -> bool {
     members.iter().all(|node| {
         let snapshot = net.snapshot(usize::from(node.index()));
-        snapshot.members == members && snapshot.state == quorba_order::StateName::Operational
+        snapshot.members == members && snapshot.state == StateName::Operational
     })
 }
 
@@ -147,6 +152,10 @@ fn a_paused_node_is_left_out_and_comes_back_without_breaking_the_others() {
     assert!(net.run_till(ms(500), Net::is_whole));
     assert_eq!(net.views(0).len(), views + 2, "one change to take it back");
     assert_eq!(net.snapshot(1).counters.pauses, 1);
+    // To itself, too, it was the others that left: it did not see what they delivered meanwhile.
+    let view = last_view(&net, 1);
+    assert_eq!(view.transitional, NodeSet::EMPTY.with(node(1)));
+    assert!(view.left.iter().map(|(node, _)| *node).eq([0, 2].map(node)), "{:?}", view.left);
     net.run_for(ms(100));
     check::settled(&net);
 }
@@ -222,6 +231,33 @@ fn a_host_that_stands_still_as_a_whole_changes_no_view() {
         }
         net.run_for(ms(300));
         check::settled(&net);
+    }
+}
+
+/// A cluster that is shut down: nobody's silence is waited for (corosync 69ff7705).
+#[test]
+fn many_that_leave_at_once_are_not_waited_for() {
+    for apart in [us(0), us(30), us(700)] {
+        let mut net = formed(8);
+        for index in 3..8 {
+            let now = net.now;
+            net.ring(index).leave(now);
+            net.drain(index);
+            net.run_for(apart);
+        }
+        for index in 3..8 {
+            net.crash(index);
+        }
+        let start = net.now;
+        assert!(net.run_till(ms(1000), |net| all_in(net, NodeSet::first(3))));
+        let took = net.now.since(start);
+        assert!(took <= ms(10), "{took:?}, leaves {apart:?} apart");
+        let left = net.views(0).into_iter().flat_map(|view| &view.left);
+        assert!(left.clone().all(|(_, why)| *why == LeaveReason::Departed));
+        net.send(1, 100, Guarantee::Safe);
+        net.run_for(ms(100));
+        assert_eq!(net.delivered(2).len(), 1);
+        check::safety(&net);
     }
 }
 
@@ -305,12 +341,17 @@ fn several_failures_during_recovery() {
         }
         net.drain(index);
     }
+    // Of the ring that is being formed: a state of its own for each failure.
+    let recovering = |net: &Net, of: &[usize]| {
+        of.iter().filter(|index| net.snapshot(**index).state == StateName::Recovery).count()
+    };
     net.crash(5);
     net.report_lost(5);
-    net.run_for(us(180));
+    assert!(net.run_till(ms(10), |net| recovering(net, &[0, 1, 2, 3, 4]) >= 3));
     net.crash(0);
     net.report_lost(0);
-    net.run_for(us(150));
+    assert!(net.run_till(ms(10), |net| recovering(net, &[1, 2, 3, 4]) == 0), "a new attempt");
+    assert!(net.run_till(ms(10), |net| recovering(net, &[1, 2, 3, 4]) >= 3));
     net.crash(3);
     let left = [1, 2, 4].map(node).into_iter().collect();
     assert!(net.run_till(ms(1000), |net| all_in(net, left)));
@@ -323,8 +364,10 @@ fn several_failures_during_recovery() {
 fn a_join_storm_settles() {
     let mut net = Net::new(20, 8);
     net.faults = Faults { loss: 50, ..Faults::default() };
+    let joins = count_joins(&mut net);
     assert!(net.run_till(ms(3000), Net::is_whole));
-    net.faults = Faults::default();
+    let booting = joins.take() / 19;
+    assert!(booting <= 20 * 10, "{booting} Joins of 20 nodes");
     for index in 0..20 {
         if index % 3 == 0 {
             net.crash(index);
@@ -332,7 +375,23 @@ fn a_join_storm_settles() {
         }
     }
     assert!(net.run_till(ms(3000), Net::is_whole));
+    let restarting = joins.take() / 19;
+    assert!(restarting <= 20 * 20, "{restarting} Joins of 20 nodes");
+    net.faults = Faults::default();
+    net.run_for(ms(300));
+    assert!(net.is_whole());
     check::safety(&net);
+}
+
+/// Counts Joins, once for each node that they go to.
+fn count_joins(net: &mut Net) -> Rc<Cell<usize>> {
+    let count = Rc::new(Cell::new(0));
+    let joins = Rc::clone(&count);
+    net.filter = Some(Box::new(move |_, _, _, bytes| {
+        joins.set(joins.get() + usize::from(bytes[36] == JOIN));
+        false
+    }));
+    count
 }
 
 #[test]

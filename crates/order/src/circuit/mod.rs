@@ -26,6 +26,10 @@ const LOSS_ROTATIONS: u32 = 8;
 const RESEND_ROTATIONS: u32 = 4;
 /// And never sooner than this: a process may wait for its turn to run.
 const RESEND_MIN: Duration = Duration::from_millis(5);
+/// So many rotations must have been seen before the quickest says how far away the members are.
+const QUICKEST_OF: u32 = 8;
+/// A ring whose rotations take no longer is on a LAN, for which the floors of the timers are made.
+const NEAR: Duration = Duration::from_millis(9);
 /// What a process that stood still at least gives itself to read what has queued up.
 const LATE_GRACE: Duration = Duration::from_millis(10);
 /// What one gives itself that stood still for so long that the others may have gone on without it.
@@ -94,6 +98,11 @@ pub(crate) struct Circuit {
     rotation_seq: Option<u64>,
     /// When the rotation time was last measured here.
     rotation_at: Instant,
+    /// The hop of the token that was passed on last, and when; later by as long as it may rest.
+    passed: (u64, Instant),
+    /// The quickest of so many rotations seen here: what the network takes, however busy hosts
+    /// are. A busy LAN is not a WAN.
+    quickest: (u32, Duration),
 }
 
 impl Circuit {
@@ -135,6 +144,8 @@ impl Circuit {
             rotation_started: None,
             rotation_seq: None,
             rotation_at: core.now,
+            passed: (0, core.now),
+            quickest: (0, Duration::ZERO),
         };
         circuit.expect_token(core, circuit.token_loss(core));
         circuit
@@ -176,6 +187,24 @@ impl Circuit {
 
     pub(crate) const fn rotation(&self) -> Duration {
         Duration::from_micros(self.rotation_us as u64)
+    }
+
+    /// In this time an answer comes from any member, if the network is what it was: one rotation
+    /// visits them all, the other is for what varies. Zero, so that the floors of timers count, on
+    /// a LAN and before it is measured.
+    pub(crate) fn round_trip(&self) -> Duration {
+        let (seen, took) = self.quickest;
+        if seen < QUICKEST_OF || took <= NEAR { Duration::ZERO } else { took * 2 }
+    }
+
+    /// Acknowledgements are not late before.
+    pub(crate) fn ack_wait(&self, core: &Core) -> Duration {
+        core.patient(core.config.timing.ack_wait).max(self.round_trip())
+    }
+
+    /// How long a gap may be mere reordering: datagrams overtake each other by a part of their way.
+    pub(crate) fn reorder_wait(&self, core: &Core) -> Duration {
+        core.config.timing.reorder_wait.max(self.round_trip() / 4)
     }
 
     pub(crate) fn token_loss(&self, core: &Core) -> Duration {

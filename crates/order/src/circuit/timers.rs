@@ -17,7 +17,7 @@ impl Circuit {
         }
         let due = match (to_send, self.gap_since) {
             (true, _) => Some(core.now),
-            (false, Some(since)) => Some(since + core.config.timing.reorder_wait),
+            (false, Some(since)) => Some(since + self.reorder_wait(core)),
             (false, None) => None,
         };
         let Some(due) = due else {
@@ -30,7 +30,9 @@ impl Circuit {
             let request = crate::wire::TokenRequest { ring: self.ring };
             core.transmit(Destination::Each, &Packet::Request(request));
             core.counters.token_requests += 1;
-            self.request_at = Some(core.now + core.patient(self.request_pause));
+            // No sooner than the token can be here, however far away it is.
+            let pause = core.patient(self.request_pause).max(self.round_trip());
+            self.request_at = Some(core.now + pause);
             self.request_pause = (self.request_pause * 2).min(core.config.timing.rest_max);
         }
     }
@@ -52,8 +54,9 @@ impl Circuit {
 
     /// The passed token may be lost: that is not found out by waiting for as long as it may rest.
     fn resend_soon(&mut self, core: &mut Core) {
+        let arrives = RESEND_MIN.max(self.round_trip());
         let Some(resend) = &mut self.resend else { return };
-        if resend.at.since(core.now) + RESEND_MIN <= resend.pause {
+        if resend.at.since(core.now) + arrives <= resend.pause {
             resend.at = core.now + resend.pause;
             self.send_again(core);
         }

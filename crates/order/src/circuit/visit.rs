@@ -46,6 +46,13 @@ impl Circuit {
             core.counters.rotations += 1;
             self.note_rotation(core, core.rotation_last);
         }
+        let (hop, at) = self.passed;
+        if hop > 0 && token.hop - hop + 1 == self.members.len() as u64 {
+            let took = core.now.since(at);
+            let (seen, quickest) = self.quickest;
+            let quickest = if seen == 0 { took } else { quickest.min(took) };
+            self.quickest = (seen.saturating_add(1), quickest);
+        }
         self.see_token(core);
         core.counters.token_visits += 1;
         true
@@ -141,9 +148,8 @@ impl Circuit {
         for (node, aru) in token.members.iter().zip(&mut token.arus) {
             *aru = self.arus[usize::from(node.index())].min(token.seq);
         }
-        let overdue = self
-            .gap_since
-            .is_some_and(|since| core.now.since(since) >= core.config.timing.reorder_wait);
+        let overdue =
+            self.gap_since.is_some_and(|since| core.now.since(since) >= self.reorder_wait(core));
         let until = match (core.config.accelerated, overdue) {
             (false, _) => token.seq,
             (true, true) => self.log.high().max(self.previous_seq),
@@ -181,6 +187,15 @@ impl Circuit {
             || self.log.aru() < token.seq
     }
 
+    /// When to send a token again that comes back by itself. Where the way is so long that what
+    /// hosts add does not count, one that is late is lost, and there is time for a third try.
+    fn resend_pause(&self, core: &Core) -> Duration {
+        if self.round_trip() > core.config.timing.token_loss_min {
+            return core.patient(RESEND_MIN).max(self.round_trip());
+        }
+        core.patient(RESEND_MIN.max(self.rotation().saturating_mul(RESEND_ROTATIONS)))
+    }
+
     /// Passes the token on.
     pub(crate) fn pass(&mut self, core: &mut Core, mut token: Box<Token>) {
         let me = core.me();
@@ -209,23 +224,23 @@ impl Circuit {
         let is_idle = rest > core.config.timing.rest_max;
         let pause = if stays {
             let rest = rest.max(core.config.timing.rest_max);
-            rest + rest / 2
+            core.patient(rest + rest / 2).max(rest + self.round_trip())
         } else if self.stood_still {
             // Who stood still as well may have dropped it, and the rotation says nothing now.
-            RESEND_MIN
+            core.patient(RESEND_MIN)
         } else {
-            RESEND_MIN.max(rotation.saturating_mul(RESEND_ROTATIONS))
+            self.resend_pause(core)
         };
+        let may_rest = if stays { rest } else { Duration::ZERO };
+        self.passed = (token.hop, core.now + may_rest);
         self.circulating_until = if stays { core.now } else { core.now + rotation * 2 };
         core.transmit(Destination::Node(to), &Packet::Token((*token).clone()));
-        let pause = core.patient(pause);
         self.resend = Some(Resend { at: core.now + pause, pause, to, token });
         if !canary!(KeepsRestingToken) {
             self.place = Place::Away;
         }
         if is_idle {
-            let rest = if stays { rest } else { Duration::ZERO };
-            self.expect_token(core, rest + self.token_loss_idle(core));
+            self.expect_token(core, may_rest + self.token_loss_idle(core));
         } else {
             self.expect_token(core, self.token_loss(core));
         }

@@ -32,6 +32,10 @@ impl Ring {
         };
         let circuit = self.installed_circuit();
         let resting = |place: &Place| matches!(place, Place::Resting { .. });
+        let forming = match &self.state {
+            Some(State::Recovery(recovery)) => recovery.circuit.log.len(),
+            _ => 0,
+        };
         let operational = state == StateName::Operational;
         Snapshot {
             state,
@@ -51,7 +55,7 @@ impl Ring {
             token_loss: circuit.map_or(Duration::ZERO, |c| c.token_loss(core)),
             packets: circuit
                 .map_or([0; 4], |c| [c.log.high(), c.log.aru(), c.delivered, c.all_received()]),
-            log_packets: circuit.map_or(0, |c| c.log.len()),
+            log_packets: circuit.map_or(0, |c| c.log.len()) + forming,
             queue_messages: core.queue.messages(),
             queue_bytes: core.queue.bytes(),
             in_flight: core.queue.in_flight(),

@@ -2,11 +2,19 @@
 
 use crate::world::World;
 use quorba_engine::NodeSnapshot;
+use quorba_engine::order::{Snapshot, StateName, log_packets_max};
 
-/// Packets that a ring may keep.
-const LOG_PACKETS_MAX: usize = 9_000;
 /// Events that may wait in the simulation itself.
 const EVENTS_MAX: usize = 200_000;
+
+/// What a ring keeps, if that is more than it may: one log, in recovery two.
+pub(crate) fn too_many_packets(ring: &Snapshot, datagram_bytes_max: usize) -> Option<String> {
+    let kept = ring.log_packets;
+    let logs = if ring.state == StateName::Recovery { 2 } else { 1 };
+    let most = logs * usize::try_from(log_packets_max(datagram_bytes_max)).expect("small");
+    let bytes = kept * datagram_bytes_max;
+    (kept > most).then(|| format!("{kept} packets instead of {most}, up to {bytes} bytes"))
+}
 
 pub(super) fn check(
     world: &World,
@@ -19,8 +27,8 @@ pub(super) fn check(
     }
     for (node, snapshot) in snapshots.iter().enumerate() {
         let Some(snapshot) = snapshot else { continue };
-        if snapshot.order.log_packets > LOG_PACKETS_MAX {
-            say(format!("n{node} keeps {} packets", snapshot.order.log_packets));
+        if let Some(text) = too_many_packets(&snapshot.order, world.plan.datagram_bytes_max) {
+            say(format!("n{node} keeps {text}"));
         }
         if snapshot.order.misfits > 0 {
             say(format!("n{node} saw {} chunks that do not fit", snapshot.order.misfits));

@@ -9,7 +9,7 @@ mod equality;
 mod exactly_once;
 mod linearizable;
 mod liveness;
-mod memory;
+pub(crate) mod memory;
 mod memory_lost;
 mod one_order;
 mod one_primary;

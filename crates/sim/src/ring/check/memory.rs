@@ -1,9 +1,8 @@
 //! Memory is bounded at all times, and given back when all is quiet.
 
 use super::super::world::RingWorld;
+use crate::check::memory::too_many_packets;
 
-/// Packets that a ring may keep.
-const LOG_PACKETS_MAX: usize = 9_000;
 /// Events that may wait in the simulation itself.
 const EVENTS_MAX: usize = 200_000;
 
@@ -15,8 +14,8 @@ pub(in super::super) fn inspect(world: &mut RingWorld) {
     }
     for node in 0..world.plan.nodes {
         let Some(snapshot) = world.snapshot(node) else { continue };
-        if snapshot.log_packets > LOG_PACKETS_MAX {
-            found = Some(format!("n{node} keeps {} packets", snapshot.log_packets));
+        if let Some(text) = too_many_packets(&snapshot, world.plan.datagram_bytes_max) {
+            found = Some(format!("n{node} keeps {text}"));
         }
         if snapshot.misfits > 0 {
             found = Some(format!("n{node} saw {} chunks that do not fit", snapshot.misfits));
