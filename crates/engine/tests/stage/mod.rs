@@ -120,6 +120,11 @@ impl Stage {
         self
     }
 
+    /// What the member of a group at a node is doing.
+    pub fn local(&self, group: GroupId, index: usize) -> Option<&'static str> {
+        self.nodes[index].snapshot().groups[usize::from(group.0)].local
+    }
+
     pub fn statuses(&self) -> Vec<PrimaryStatus> {
         self.nodes.iter().map(|node| node.snapshot().primary).collect()
     }

@@ -17,6 +17,7 @@ pub struct Plan {
     pub quorum: Quorum,
     pub unavailable_wait: Duration,
     pub datagram_bytes_max: usize,
+    pub state_bytes_max: usize,
 }
 
 impl Default for Plan {
@@ -29,6 +30,7 @@ impl Default for Plan {
             quorum: Quorum::default(),
             unavailable_wait: UNAVAILABLE_WAIT,
             datagram_bytes_max: 1400,
+            state_bytes_max: 64 << 20,
         }
     }
 }
@@ -46,7 +48,8 @@ impl Plan {
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(300),
             retention: Duration::from_secs(60),
-            message_bytes_max: self.limits.message_bytes,
+            reply_bytes_max: usize::MAX,
+            state_bytes_max: self.state_bytes_max,
         };
         let settings = GroupSettings { replica: group, unavailable_wait: self.unavailable_wait };
         NodeConfig {
