@@ -244,6 +244,17 @@ fn minor(code: &MinorCode) -> Entry {
              members get the same bytes, so another gateway gives the same answer. Look into the \
              server's log, and for a client that speaks a newer GIOP than the server."
         }
+        MinorCode::RequestTooLarge => {
+            "IMP_LIMIT COMPLETED_NO. Every request goes through the order of the domain, which \
+             carries messages of up to 16 MiB, with what a request is wrapped in (Corosync: about \
+             900,000 bytes). No gateway can take more: the client has to send less in one call."
+        }
+        MinorCode::ReplyTooLarge => {
+            "IMP_LIMIT COMPLETED_YES. Every member must be able to pass on every reply through the \
+             order of the domain, which carries messages of up to 16 MiB (Corosync: about 900,000 \
+             bytes). The servers have executed the call, and go on; a repetition gets the same \
+             answer. The client has to ask for less in one call."
+        }
         #[allow(unreachable_patterns, reason = "a new minor code is explained by its title")]
         _ => code.text(),
     };

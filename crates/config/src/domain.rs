@@ -156,8 +156,11 @@ pub struct Limits {
     pub connections: u32,
     /// Client connections from one address: 100.
     pub connections_per_peer: u32,
-    /// One GIOP message, reassembled: 16 MiB.
+    /// One GIOP message of a client, reassembled: as much as the order carries, which is 2 KiB less
+    /// than 16 MiB, or 900,000 bytes with Corosync.
     pub message_bytes: u32,
+    /// The state of a group, as a server gives it: 256 MiB. It travels in pieces.
+    pub state_bytes: u32,
     /// All unfinished messages and unanswered requests together: 256 MiB.
     pub buffered_bytes: u64,
     /// Requests a second from one address; 0, the default, is no limit.

@@ -31,7 +31,7 @@ pub use domain::{
 };
 pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};
 pub use problem::{Problem, Report};
-pub use read::{Checked, GROUPS_MAX, check_text};
+pub use read::{Checked, GROUPS_MAX, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX, check_text};
 pub use template::{PLACEHOLDERS, Placeholder, Template, TemplateError, Values};
 
 /// A domain file is a few kilobytes; more than this is something else.

@@ -91,7 +91,7 @@ fn read_domain(
     let limits = read_limits(root.section("limits"), ring.engine);
     let groups = group::read_all(root, &drafts, ring.engine);
     place::check(root.problems, &drafts, &groups);
-    check_counts(root, &drafts, groups.len());
+    check_counts(root, &drafts, groups.len(), ring.engine);
     let (key_file, keys) = key?;
     Some(Domain {
         id: id?,
@@ -213,25 +213,27 @@ fn read_multicast(section: &Section<'_>) -> Multicast {
 }
 
 const MIB: u64 = 1 << 20;
-/// What Corosync carries in one piece, less what a request is wrapped in.
-const MESSAGE_BYTES_COROSYNC: u32 = 900_000;
+/// The largest `message_bytes`: what the ring carries in one piece (16 MiB), less what a message is
+/// wrapped in. `node` checks that it is no more.
+pub const MESSAGE_BYTES_MAX: u32 = (16 << 20) - 2048;
+/// The same for Corosync.
+pub const MESSAGE_BYTES_COROSYNC_MAX: u32 = 900_000;
+/// The largest state, and the default: as large as a message may be in front of another one.
+const STATE_BYTES_MAX: u32 = 256 << 20;
 
 fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
-    let (message_bytes, message_bytes_max) = match engine {
-        Engine::Totem => (16 << 20, 256 * MIB),
-        Engine::Corosync => (MESSAGE_BYTES_COROSYNC, u64::from(MESSAGE_BYTES_COROSYNC)),
-    };
     let idle = section.number("idle_ms", "milliseconds", 0..=86_400_000);
     let idle = idle.filter(|at| at.value > 0);
     let count = 1..=1_000_000;
     let limits = Limits {
         connections: section.number_or("connections", "", count.clone(), 1_000),
         connections_per_peer: section.number_or("connections_per_peer", "", count.clone(), 100),
-        message_bytes: section.number_or(
-            "message_bytes",
+        message_bytes: read_message_bytes(&section, engine),
+        state_bytes: section.number_or(
+            "state_bytes",
             "bytes",
-            1_024..=message_bytes_max,
-            message_bytes,
+            1_024..=u64::from(STATE_BYTES_MAX),
+            STATE_BYTES_MAX,
         ),
         buffered_bytes: section.number_or("buffered_bytes", "bytes", MIB..=MIB << 20, 256 * MIB),
         requests_per_second_per_peer: section.number_or(
@@ -260,7 +262,41 @@ fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
     limits
 }
 
-fn check_counts(root: &Section<'_>, drafts: &[NodeDraft], groups: usize) {
+/// Every message of a client goes through the order in one piece: one that the order cannot carry
+/// must not get in.
+fn read_message_bytes(section: &Section<'_>, engine: Engine) -> u32 {
+    let (most, carrier) = match engine {
+        Engine::Totem => (MESSAGE_BYTES_MAX, "the ring"),
+        Engine::Corosync => (MESSAGE_BYTES_COROSYNC_MAX, "Corosync"),
+    };
+    let range = 1_024..=u64::from(u32::MAX);
+    let Some(at) = section.number("message_bytes", "bytes", range) else { return most };
+    match u32::try_from(at.value) {
+        Ok(bytes) if bytes <= most => return bytes,
+        Ok(_) | Err(_) => {}
+    }
+    let message = format!("`message_bytes` is more than {carrier} carries in one message");
+    let problem = Problem::at(Code::OutOfRange, at.span, message);
+    let problem = problem.label(format!("possible: 1024 to {most} bytes"));
+    section.problems.add(problem.help("a group's state may be larger: `state_bytes` limits it"));
+    most
+}
+
+/// Bytes of the table of a group on so many nodes, as one that was away is told it.
+const fn table_bytes(nodes: usize) -> usize {
+    64 + 36 * nodes
+}
+
+fn check_counts(root: &Section<'_>, drafts: &[NodeDraft], groups: usize, engine: Engine) {
+    // The tables of all groups are one message. The ring carries those of any domain.
+    let tables = groups.saturating_mul(table_bytes(drafts.len()));
+    if engine == Engine::Corosync && tables > MESSAGE_BYTES_COROSYNC_MAX as usize {
+        let nodes = drafts.len();
+        let message =
+            format!("Corosync cannot carry the tables of {groups} groups on {nodes} nodes");
+        let problem = Problem::of_file(Code::TooMany, message);
+        root.problems.add(problem.help("the ring can (`engine = \"totem\"`)"));
+    }
     if drafts.is_empty() {
         let problem = Problem::of_file(Code::MissingKey, "the file has no [node.NAME]");
         root.problems.add(problem.help("three nodes survive one crash; each needs a `host`"));

@@ -29,6 +29,7 @@ multicast = "239.1.2.3:4701"
 connections = 10
 connections_per_peer = 5
 message_bytes = 65_536
+state_bytes = 131_072
 buffered_bytes = 0x100_0000
 requests_per_second_per_peer = 100
 idle_ms = 60000
@@ -85,7 +86,7 @@ fn id(index: u8) -> NodeId {
 #[test]
 fn corosync_carries_smaller_messages() {
     let own = domain(&FULL.replace("message_bytes = 65_536\n", ""));
-    assert_eq!((own.ring.engine, own.limits.message_bytes), (Engine::Totem, 16 << 20));
+    assert_eq!((own.ring.engine, own.limits.message_bytes), (Engine::Totem, 16_775_168));
     let text = FULL.replace("message_bytes = 65_536\n", "").replace("\"safe\"", "\"majority\"");
     let outside = domain(&text.replace("[ring]\n", "[ring]\nengine = \"corosync\"\n"));
     assert_eq!((outside.ring.engine, outside.limits.message_bytes), (Engine::Corosync, 900_000));
@@ -106,6 +107,7 @@ fn every_key_arrives() {
     let limits = &domain.limits;
     assert_eq!((limits.connections, limits.connections_per_peer), (10, 5));
     assert_eq!((limits.message_bytes, limits.buffered_bytes), (65_536, 16 << 20));
+    assert_eq!(limits.state_bytes, 131_072);
     assert_eq!(limits.requests_per_second_per_peer, 100);
     assert_eq!(limits.idle, Some(Duration::from_secs(60)));
     assert_eq!((limits.header, limits.request), (Duration::from_secs(1), Duration::from_secs(2)));

@@ -83,6 +83,22 @@ golden! {
     corosync_has_small_messages: and(
         "[ring]\nengine = \"corosync\"\n[limits]\nmessage_bytes = 2000000\n"
     );
+    corosync_has_small_tables: {
+        let mut text = format!("{GOOD}[ring]\nengine = \"corosync\"\n");
+        for index in 4..=40 {
+            text += &format!("[node.n{index}]\nhost = \"10.0.0.{index}\"\n");
+        }
+        for index in 0..1000 {
+            let listen = 6000 + index;
+            text += &format!("[group.g{index}]\nlisten = {listen}\n");
+            text += "members = [\"n1\", \"n2\"]\n";
+            let servers = "n1 = \"10.0.1.1:6000\", n2 = \"10.0.1.2:6000\"";
+            text += &format!("connect = {{ {} }}\n", servers.replace("6000", &listen.to_string()));
+        }
+        let rendered = check(&text).report.render(false);
+        // Warnings about the groups follow.
+        rendered.lines().take(3).collect::<Vec<_>>().join("\n")
+    };
     bad_names: with("[node.n2]", "[node.\"n 2/../x\"]");
     bad_domain_id: with("plant-a", "-plant/a");
     bad_addresses: with(
@@ -136,7 +152,8 @@ golden! {
     type_id_unusable: and("type_id = \"Bank::Ledger\"\n");
     environment_unusable: and("env = { \"A=B\" = \"x\", C = \"{prt}\", D = 5 }\n");
     too_long: with("plant-a", &"x".repeat(5000));
-    limits_contradict: and("[limits]\nmessage_bytes = 200000000\nbuffered_bytes = 2000000\n");
+    limits_contradict: and("[limits]\nmessage_bytes = 3000000\nbuffered_bytes = 2000000\n");
+    the_ring_has_messages_of_16_mib: and("[limits]\nmessage_bytes = 200000000\n");
 
     two_nodes: check(
         &GOOD.replace("[node.n3]\nhost = \"10.0.0.3\"\n", "").replace(", \"n3\"", "")

@@ -71,6 +71,11 @@ pub(crate) fn unavailable(client: &Client, availability: Availability) -> Bytes 
     raise(client, ExceptionKind::Transient, code, Completion::No)
 }
 
+/// IMP_LIMIT, COMPLETED_NO: the order cannot carry it, now or later.
+pub(crate) fn too_large(client: &Client) -> Bytes {
+    raise(client, ExceptionKind::ImpLimit, MinorCode::RequestTooLarge, Completion::No)
+}
+
 /// TIMEOUT, COMPLETED_MAYBE: it was handed to the group, and nobody can say more.
 pub(crate) fn timed_out(client: &Client) -> Bytes {
     raise(client, ExceptionKind::Timeout, MinorCode::TimedOut, Completion::Maybe)

@@ -2,12 +2,17 @@
 
 use alloc::vec::Vec;
 use quorba_base::Duration;
-use quorba_replica::{GroupConfig, Quorum, Record};
+use quorba_order::PAYLOAD_BYTES_MAX;
+use quorba_replica::{ENVELOPE_BYTES_MAX, GroupConfig, Quorum, Record};
+
+/// The largest GIOP message that the ring carries, with all that it may be wrapped in, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - ENVELOPE_BYTES_MAX;
 
 /// One group as the engine sees it.
 #[derive(Clone, Debug)]
 pub struct GroupSettings {
-    /// What the replica needs to know.
+    /// What the replica needs to know. Whatever it says, replies are no larger than what the
+    /// order carries.
     pub replica: GroupConfig,
     /// How long a request waits for a primary component or for a member before it is refused.
     pub unavailable_wait: Duration,
@@ -20,7 +25,8 @@ pub struct GatewayLimits {
     pub connections: usize,
     /// Client connections from one address.
     pub connections_per_peer: usize,
-    /// The largest GIOP message that is taken in, in bytes.
+    /// The largest GIOP message that is taken in, in bytes. One that is no larger than
+    /// [`MESSAGE_BYTES_MAX`] can be ordered; a request that cannot is refused (IMP_LIMIT).
     pub message_bytes: usize,
     /// Bytes of unfinished messages over all connections.
     pub buffered_bytes: usize,
@@ -45,7 +51,7 @@ impl Default for GatewayLimits {
         Self {
             connections: 1000,
             connections_per_peer: 100,
-            message_bytes: 16 << 20,
+            message_bytes: MESSAGE_BYTES_MAX,
             buffered_bytes: 256 << 20,
             requests_per_second_per_peer: 0,
             idle: Duration::from_secs(3600),

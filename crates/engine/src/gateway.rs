@@ -45,6 +45,8 @@ pub(crate) struct GroupBook {
 /// See the module's text.
 pub(crate) struct Gateway {
     limits: GatewayLimits,
+    /// What the order carries.
+    payload_bytes_max: usize,
     wall_clock_origin: u64,
     connections: BTreeMap<ConnectionId, Connection>,
     peers: Peers,
@@ -69,6 +71,7 @@ pub(crate) struct Gateway {
 impl Gateway {
     pub(crate) fn new(
         limits: GatewayLimits,
+        payload_bytes_max: usize,
         wall_clock_origin: u64,
         groups: Vec<GroupSettings>,
     ) -> Self {
@@ -83,6 +86,7 @@ impl Gateway {
             .collect();
         Self {
             limits,
+            payload_bytes_max,
             wall_clock_origin,
             connections: BTreeMap::new(),
             peers: Peers::new(limits.connections_per_peer, limits.requests_per_second_per_peer),

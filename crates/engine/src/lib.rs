@@ -27,7 +27,7 @@ mod outside;
 mod pending;
 mod snapshot;
 
-pub use config::{GatewayLimits, GroupSettings, NodeConfig};
+pub use config::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig};
 pub use node::Node;
 pub use output::{CloseReason, ConnectionId, Event, Output};
 pub use quorba_order as order;

@@ -3,7 +3,7 @@
 //! Invariant: after every `handle_*` the three rooms have drained each other; what remains is in
 //! the outputs and the timers.
 
-use crate::config::NodeConfig;
+use crate::config::{GroupSettings, NodeConfig};
 use crate::gateway::Gateway;
 use crate::ordering::Order;
 use crate::output::{ConnectionId, Event, Output};
@@ -16,11 +16,11 @@ use bytes::{Bytes, BytesMut};
 use core::net::IpAddr;
 use quorba_base::{Instant, NodeId};
 use quorba_order::{
-    DomainKey, Guarantee, Hold, InvalidKeys, Output as RingOutput, Progress, Ring, ViewKind,
+    DomainKey, Full, Guarantee, Hold, InvalidKeys, Output as RingOutput, Progress, Ring, ViewKind,
 };
 use quorba_replica::{
-    Ack, ChannelId, Delivered, DownReason, GroupId, Output as ReplicaOutput, Quorum, QuorumRule,
-    Replica, ReplicaConfig, ReplicaView, ViewId,
+    Ack, ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId,
+    Output as ReplicaOutput, Quorum, QuorumRule, Replica, ReplicaConfig, ReplicaView, ViewId,
 };
 
 /// One node of the domain; see the crate's text.
@@ -58,13 +58,20 @@ impl Node {
     }
 
     fn with_order(config: NodeConfig, order: Order, now: Instant) -> Self {
+        let payload_bytes_max = order.payload_bytes_max();
+        // Any member may have to pass a reply on, and all must come to the same one.
+        let reply_bytes_max = payload_bytes_max.saturating_sub(ENVELOPE_BYTES_MAX);
+        let group_config = |group: &GroupSettings| GroupConfig {
+            reply_bytes_max: group.replica.reply_bytes_max.min(reply_bytes_max),
+            ..group.replica.clone()
+        };
         let replica = ReplicaConfig {
             me: config.order.me,
             incarnation: config.boot.incarnation,
             nodes: config.order.nodes,
             quorum: config.quorum,
             record: config.record,
-            groups: config.groups.iter().map(|group| group.replica.clone()).collect(),
+            groups: config.groups.iter().map(group_config).collect(),
         };
         let guarantees = config
             .groups
@@ -74,7 +81,8 @@ impl Node {
                 Ack::Majority | Ack::Agreed => Guarantee::Agreed,
             })
             .collect();
-        let gateway = Gateway::new(config.limits, config.wall_clock_origin, config.groups);
+        let NodeConfig { limits, wall_clock_origin, groups, .. } = config;
+        let gateway = Gateway::new(limits, payload_bytes_max, wall_clock_origin, groups);
         let mut node = Self {
             order,
             replica: Replica::new(replica),
@@ -335,8 +343,14 @@ impl Node {
     fn submit(&mut self, now: Instant) -> bool {
         let mut any = false;
         while let Some(payload) = self.control.front() {
-            if self.order.submit(now, payload.clone(), Guarantee::Agreed).is_err() {
-                return any;
+            match self.order.submit(now, payload.clone(), Guarantee::Agreed) {
+                Ok(_) => {}
+                Err(Full::Messages | Full::Bytes) => return any,
+                // It would be first in the queue for ever, and nothing behind it would be sent.
+                Err(Full::TooLarge) => unreachable!(
+                    "replies are at most `reply_bytes_max` long, states go in pieces, and all else \
+                     is as small as the domain"
+                ),
             }
             self.control.pop_front();
             any = true;
@@ -351,10 +365,12 @@ impl Node {
                     self.gateway.submitted(&submission, ticket);
                     any = true;
                 }
-                Err(_) => {
+                Err(Full::Messages | Full::Bytes) => {
                     self.gateway.put_back(submission);
                     return any;
                 }
+                // The gateway has looked, but nothing else may stop for it if it had not.
+                Err(Full::TooLarge) => self.gateway.too_large(&submission),
             }
         }
     }

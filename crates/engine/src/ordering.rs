@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use quorba_base::{Instant, NodeId};
 use quorba_order::{
-    DomainKey, Full, Guarantee, InvalidKeys, Output, Progress, Ring, Snapshot, Ticket,
+    DomainKey, Full, Guarantee, InvalidKeys, Output, PAYLOAD_BYTES_MAX, Progress, Ring, Snapshot,
+    Ticket,
 };
 
 pub(crate) enum Order {
@@ -17,6 +18,14 @@ pub(crate) enum Order {
 }
 
 impl Order {
+    /// The longest payload that it carries.
+    pub(crate) fn payload_bytes_max(&self) -> usize {
+        match self {
+            Self::Totem(_) => PAYLOAD_BYTES_MAX,
+            Self::Outside(outside) => outside.payload_bytes_max(),
+        }
+    }
+
     pub(crate) fn poll(&mut self) -> Option<Output> {
         match self {
             Self::Totem(ring) => ring.poll(),

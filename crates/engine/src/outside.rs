@@ -53,6 +53,10 @@ impl Outside {
         }
     }
 
+    pub(crate) const fn payload_bytes_max(&self) -> usize {
+        self.payload_bytes_max
+    }
+
     pub(crate) fn submit(&mut self, payload: Bytes) -> Result<Ticket, Full> {
         if payload.len() > self.payload_bytes_max {
             return Err(Full::TooLarge);

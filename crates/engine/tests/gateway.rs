@@ -14,11 +14,11 @@ fn a_reply_waits_until_a_majority_holds_the_request() {
     s.call(6);
     s.pass_until(|stage| stage.executed == [1, 1, 1]);
     assert_eq!(s.client_got(), [Got::Results(6)]);
-    s.cut = Some(0);
+    s.cut_off(&[0]);
     s.call(7);
     assert_eq!(s.executed, [2, 1, 1], "execution does not wait");
     assert_eq!(s.client_got(), [], "the reply does");
-    s.cut = None;
+    s.heal();
     s.pass_until(|stage| !stage.got[0].is_empty());
     assert_eq!(s.client_got(), [Got::Results(7)]);
     s.pass_until(|stage| stage.executed == [2, 2, 2]);
@@ -41,7 +41,7 @@ fn of_several_ordered_replies_the_client_gets_one() {
 #[test]
 fn a_request_that_only_a_cut_off_node_holds_is_never_acknowledged() {
     let mut s = Stage::serving(3);
-    s.cut = Some(0);
+    s.cut_off(&[0]);
     s.call(7);
     s.pass(Duration::from_secs(59));
     assert_eq!(s.client_got(), []);

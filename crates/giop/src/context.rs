@@ -2,6 +2,7 @@
 
 use crate::cdr::{Reader, Writer};
 use crate::error::MessageError;
+use crate::limits::CLIENT_ID_BYTES_MAX;
 use crate::version::Endian;
 use alloc::vec::Vec;
 
@@ -14,9 +15,6 @@ pub const FT_REQUEST: u32 = 13;
 
 /// TimeT of the POSIX epoch: 100 ns since 1582-10-15 (TimeBase §2.1).
 pub const TIME_T_OF_UNIX_EPOCH: u64 = 0x01B2_1DD2_1381_4000;
-
-/// The longest client id that is taken.
-const CLIENT_ID_BYTES_MAX: usize = 1024;
 
 /// Which code sets a client uses on a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

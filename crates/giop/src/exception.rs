@@ -187,6 +187,8 @@ minor_codes! {
     Crowded = 21 "the gateway has no room for the request; try again"
     StateIsProtected = 22 "clients may not read or set the state of a group as a whole"
     Rejected = 23 "the server rejected the message as one that it cannot read"
+    RequestTooLarge = 24 "the request is larger than what can be put into the common order"
+    ReplyTooLarge = 25 "the call was executed; its reply is larger than what can be passed on"
 }
 
 impl MinorCode {

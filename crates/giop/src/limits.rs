@@ -4,6 +4,8 @@
 pub const HEADER_BYTES: usize = 12;
 /// The largest message unless a connection says otherwise.
 pub const MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// Bytes of a client id, or of a domain id.
+pub const CLIENT_ID_BYTES_MAX: usize = 1024;
 /// Service contexts of one message.
 pub const CONTEXTS_MAX: usize = 256;
 /// Bytes of an operation's name.

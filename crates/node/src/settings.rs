@@ -7,14 +7,22 @@ use quorba_base::{Instant, NodeId};
 use quorba_config::{Ack, Backend, Domain, Engine, Group, OnTotalLoss, QuorumRule, Reply};
 use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack as ReplicaAck, GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule, ReplyPath, TotalLoss,
+    Ack as ReplicaAck, ENVELOPE_BYTES_MAX, GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule,
+    ReplyPath, TotalLoss,
 };
-use quorba_engine::{GatewayLimits, GroupSettings, Node, NodeConfig};
+use quorba_engine::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What Corosync carries in one piece.
 const OUTSIDE_PAYLOAD_BYTES_MAX: usize = 1_000_000;
+
+// What the domain file lets in can be ordered, with all that it may be wrapped in.
+const _: () = assert!(
+    quorba_config::MESSAGE_BYTES_MAX as usize == MESSAGE_BYTES_MAX
+        && quorba_config::MESSAGE_BYTES_COROSYNC_MAX as usize + ENVELOPE_BYTES_MAX
+            <= OUTSIDE_PAYLOAD_BYTES_MAX
+);
 
 /// "Never" for a connection's idle time.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -102,7 +110,8 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             open_after: group.start_timeout,
             server_reply: group.server_reply,
             retention: group.reply_retention,
-            message_bytes_max: domain.limits.message_bytes as usize,
+            reply_bytes_max: MESSAGE_BYTES_MAX,
+            state_bytes_max: domain.limits.state_bytes as usize,
         },
         unavailable_wait: group.unavailable_wait,
     }

@@ -346,6 +346,14 @@ impl Operational {
         let to_send = !core.queue.is_empty();
         if to_send && let Some(token) = self.lift(core) {
             self.visit(core, token);
+            // A ring of one has neither the token's next visit nor a timer to go on with the rest.
+            while self.circuit.is_alone()
+                && core.outputs.is_empty()
+                && !core.queue.is_empty()
+                && let Some(token) = self.lift(core)
+            {
+                self.visit(core, token);
+            }
         } else if !self.circuit.is_alone() {
             self.circuit.ask_for_token(core, to_send);
         }

@@ -92,3 +92,14 @@ fn a_message_of_16_mib_arrives() {
     assert_eq!(net.delivered(2)[0].payload.len(), PAYLOAD_BYTES_MAX);
     check::safety(&net);
 }
+
+#[test]
+fn a_ring_of_one_delivers_what_is_longer_than_it_sends_at_once() {
+    for bytes in [1 << 20, PAYLOAD_BYTES_MAX] {
+        let mut net = Net::with_config(1, 1, |_, config| config.datagram_bytes_max = 1400);
+        assert!(net.run_till(ms(1000), Net::is_whole));
+        net.send(0, bytes, Guarantee::Agreed).expect("taken");
+        assert!(net.run_till(ms(1000), |net| !net.delivered(0).is_empty()), "{bytes}");
+        assert_eq!(net.delivered(0)[0].payload.len(), bytes);
+    }
+}

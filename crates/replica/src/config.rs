@@ -59,8 +59,11 @@ pub struct GroupConfig {
     pub server_reply: Duration,
     /// How long replies to FT_REQUESTs are kept at least, on the group's ordered clock.
     pub retention: Duration,
-    /// The largest GIOP message that is taken from a server, in bytes.
-    pub message_bytes_max: usize,
+    /// The largest reply that is passed on to clients, in bytes: what the order carries, and so the
+    /// same on every node.
+    pub reply_bytes_max: usize,
+    /// The largest state that is taken from a server, in bytes of its GIOP message.
+    pub state_bytes_max: usize,
 }
 
 /// The domain as the replica sees it.

@@ -10,6 +10,11 @@ use crate::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
 use quorba_base::{NodeId, canary};
 
+/// The longest CodeSets context that is passed on, in bytes; it should have 12 (GIOP §13.10.2.6).
+pub const CODE_SETS_BYTES_MAX: usize = 64;
+/// What a request or reply is wrapped in, in bytes, is never more than this.
+pub const ENVELOPE_BYTES_MAX: usize = 2048;
+
 /// FT_REQUEST service context (FT-CORBA §23.2.8), as far as it matters for repetition.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FtRequest {
@@ -394,6 +399,29 @@ mod tests {
     fn decodes_what_it_encoded() {
         for envelope in samples() {
             assert_eq!(Envelope::decode(envelope.encode()), Ok(envelope));
+        }
+    }
+
+    #[test]
+    fn no_request_or_reply_is_wrapped_in_more_than_the_limit() {
+        let group = GroupId(u16::MAX);
+        let number = RequestNumber(u64::MAX);
+        let giop = Bytes::from_static(b"GIOP...");
+        let client_id = Bytes::from(vec![b'c'; quorba_giop::limits::CLIENT_ID_BYTES_MAX]);
+        let request = RequestEnvelope {
+            group,
+            number,
+            released_below: number,
+            stamp: u64::MAX,
+            ft: Some(FtRequest { client_id, retention_id: -1, expiration: u64::MAX }),
+            code_sets: Some(Bytes::from(vec![0; CODE_SETS_BYTES_MAX])),
+            giop: giop.clone(),
+        };
+        let to = GatewayKey { node: NodeId::new(2).unwrap(), incarnation: u64::MAX, number };
+        let reply = Envelope::Reply { group, to, giop: giop.clone() };
+        for payload in [request.into_payload(), reply.encode()] {
+            let wrapping = payload.len() - giop.len();
+            assert!(wrapping <= ENVELOPE_BYTES_MAX, "{wrapping}");
         }
     }
 

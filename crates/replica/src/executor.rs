@@ -5,6 +5,7 @@
 //! oneways are sent as calls with a reply, so that the next call waits for them too.
 
 use crate::checkpoint;
+use crate::config::GroupConfig;
 use crate::ids::{ChannelId, RequestKey};
 use crate::output::ServerCommand;
 use crate::refusal;
@@ -13,7 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId, canary};
-use quorba_giop::{Body, Framer, FramerLimits, Message, ResponseFlags, Rewrite};
+use quorba_giop::{Body, FrameError, Framer, FramerLimits, Message, ResponseFlags, Rewrite};
 
 use crate::ids::Attempt;
 
@@ -67,6 +68,9 @@ struct Channel {
 pub(crate) struct Executor {
     state_object: Option<Bytes>,
     reply_within: Duration,
+    /// Larger replies are replaced by an exception.
+    reply_bytes_max: usize,
+    /// Larger messages are not read to their end.
     message_bytes_max: usize,
     queue: VecDeque<Job>,
     current: Option<Current>,
@@ -76,15 +80,12 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    pub(crate) fn new(
-        state_object: Option<Bytes>,
-        reply_within: Duration,
-        message_bytes_max: usize,
-    ) -> Self {
+    pub(crate) fn new(config: &GroupConfig) -> Self {
         Self {
-            state_object,
-            reply_within,
-            message_bytes_max,
+            state_object: config.state_object.clone(),
+            reply_within: config.server_reply,
+            reply_bytes_max: config.reply_bytes_max,
+            message_bytes_max: config.reply_bytes_max.max(config.state_bytes_max),
             queue: VecDeque::new(),
             current: None,
             channels: Vec::new(),
@@ -245,9 +246,15 @@ impl Executor {
         self.channels[index].framer.push(bytes);
         let mut outcome = None;
         loop {
-            let next = self.channels[index].framer.next();
-            let Some(message) = next.map_err(|_| DownReason::ServerProtocol)? else {
-                return Ok(outcome);
+            let message = match self.channels[index].framer.next() {
+                Ok(Some(message)) => message,
+                Ok(None) => return Ok(outcome),
+                Err(FrameError::TooLarge { .. } | FrameError::TooMuchBuffered { .. })
+                    if self.is_awaited(channel) =>
+                {
+                    return Ok(self.fail(index, refusal::reply_too_large, out).or(outcome));
+                }
+                Err(_) => return Err(DownReason::ServerProtocol),
             };
             match message.parse().map_err(|_| DownReason::ServerProtocol)? {
                 Body::Reply(reply) => {
@@ -259,11 +266,18 @@ impl Executor {
                     self.closed_gracefully(index, out);
                     return Ok(outcome);
                 }
-                Body::MessageError => return Ok(self.rejected(index, out).or(outcome)),
+                // The server cannot read what it was sent.
+                Body::MessageError => {
+                    return Ok(self.fail(index, refusal::rejected, out).or(outcome));
+                }
                 // A server may only reply; a LocateReply answers nothing that we sent.
                 _ => return Err(DownReason::ServerProtocol),
             }
         }
+    }
+
+    fn is_awaited(&self, channel: ChannelId) -> bool {
+        self.current.as_ref().is_some_and(|current| current.channel == channel)
     }
 
     fn finish(
@@ -285,8 +299,11 @@ impl Executor {
         }
         let bytes = message.bytes().clone();
         Ok(Some(match current.job {
-            Job::Execute { key, .. } => {
-                Outcome::Executed { key, reply: (!current.oneway).then_some(bytes) }
+            Job::Execute { key, .. } if current.oneway => Outcome::Executed { key, reply: None },
+            Job::Execute { key, giop, .. } => {
+                let fits = bytes.len() <= self.reply_bytes_max;
+                let reply = if fits { Some(bytes) } else { refusal::reply_too_large(&giop) };
+                Outcome::Executed { key, reply }
             }
             Job::Capture { joiner, attempt } => {
                 Outcome::Captured { joiner, attempt, state: checkpoint::state_of(message) }
@@ -297,9 +314,15 @@ impl Executor {
         }))
     }
 
-    /// MessageError: the server cannot read what it was sent, and lives on. All replicas see the
-    /// same message, so to count this as a crash would let one client take down the whole group.
-    fn rejected(&mut self, index: usize, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
+    /// The call has no reply that can be used: the server sent MessageError, or more than is read.
+    /// It lives on. All replicas see the same, so to count this as a crash would let one client
+    /// take down the whole group. `refusal` is what the client is told.
+    fn fail(
+        &mut self,
+        index: usize,
+        refusal: impl Fn(&Bytes) -> Option<Bytes>,
+        out: &mut Vec<ServerCommand>,
+    ) -> Option<Outcome> {
         let old = self.channels.remove(index);
         out.push(ServerCommand::Close(old.id));
         self.connect(old.code_sets, out);
@@ -309,7 +332,7 @@ impl Executor {
         }
         Some(match current.job {
             Job::Execute { key, giop, .. } => {
-                let reply = if current.oneway { None } else { refusal::rejected(&giop) };
+                let reply = if current.oneway { None } else { refusal(&giop) };
                 Outcome::Executed { key, reply }
             }
             Job::Capture { joiner, attempt } => Outcome::Captured { joiner, attempt, state: None },

@@ -38,7 +38,7 @@ mod transfer;
 mod wire;
 
 pub use config::{Ack, GroupConfig, ReplicaConfig, ReplyPath, TotalLoss};
-pub use envelope::{FtRequest, RequestEnvelope};
+pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
 pub use group::GroupSnapshot;
 pub use hello::{Hello, Lineage, Record};
 pub use history::History;

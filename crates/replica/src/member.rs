@@ -82,11 +82,7 @@ impl Member {
         Self {
             stage: Stage::NoServer,
             retention: Retention::default(),
-            executor: Executor::new(
-                config.state_object.clone(),
-                config.server_reply,
-                config.message_bytes_max,
-            ),
+            executor: Executor::new(config),
             frozen: Vec::new(),
             outgoing: Vec::new(),
             next_attempt: Attempt(incarnation),

@@ -13,6 +13,12 @@ pub(crate) fn rejected(request: &Bytes) -> Option<Bytes> {
     raise(request, ExceptionKind::Marshal, MinorCode::Rejected, Completion::Maybe)
 }
 
+/// IMP_LIMIT, COMPLETED_YES: the order cannot carry the reply. The same whichever member answers
+/// and on whichever way, so that a repetition is answered like the call itself.
+pub(crate) fn reply_too_large(request: &Bytes) -> Option<Bytes> {
+    raise(request, ExceptionKind::ImpLimit, MinorCode::ReplyTooLarge, Completion::Yes)
+}
+
 fn raise(
     request: &Bytes,
     kind: ExceptionKind,

@@ -38,8 +38,13 @@ use std::fmt;
 pub const FRAME_BYTES_MAX: usize = PAYLOAD_BYTES_MAX;
 /// Bytes of a `send` frame before the message.
 pub const SEND_HEADER_BYTES: usize = 10;
-/// A program's message is at most this long.
-pub const MESSAGE_BYTES_MAX: usize = FRAME_BYTES_MAX - SEND_HEADER_BYTES;
+/// A program's message is at most this long: it must fit a `send` frame, the ring's payload, and,
+/// which takes most, the `message` frame to every member.
+pub const MESSAGE_BYTES_MAX: usize = FRAME_BYTES_MAX - (MESSAGE_FRAME_HEADER_BYTES - LENGTH_BYTES);
+const _: () = assert!(
+    MESSAGE_BYTES_MAX + MESSAGE_HEADER_BYTES <= PAYLOAD_BYTES_MAX
+        && MESSAGE_BYTES_MAX + SEND_HEADER_BYTES - LENGTH_BYTES <= FRAME_BYTES_MAX
+);
 
 const LENGTH_BYTES: usize = 4;
 const JOIN: u8 = WishKind::Join as u8;
@@ -179,6 +184,9 @@ impl Wish {
             LEAVE if frame.len() == LENGTH_BYTES + 5 => {
                 frame.advance(LENGTH_BYTES + 1);
                 Ok(Self::Leave(GroupNumber(frame.get_u32())))
+            }
+            SEND if frame.len() > SEND_HEADER_BYTES + MESSAGE_BYTES_MAX => {
+                Err(BadFrame("a message longer than any may be"))
             }
             SEND if frame.len() >= SEND_HEADER_BYTES => {
                 let guarantee = match frame[LENGTH_BYTES + 1] {

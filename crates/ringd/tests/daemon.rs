@@ -4,9 +4,10 @@ use quorba_groups::{GroupName, GroupNumber, ProcessId};
 use quorba_net::free_ports;
 use quorba_order::{Guarantee, ViewKind};
 use quorba_ringd::client::Client;
-use quorba_ringd::protocol::{Notice, ViewNotice, WishKind};
+use quorba_ringd::protocol::{FRAME_BYTES_MAX, MESSAGE_BYTES_MAX, Notice, ViewNotice, WishKind};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -170,6 +171,50 @@ fn all_members_get_all_messages_in_one_order_and_nobody_else_gets_any() {
     let all = groups[0];
     assert!(stranger.send(all, Guarantee::Agreed, b"psst").expect("the daemon lives"));
     assert_eq!(next(&mut stranger), News::Refused(WishKind::Send));
+}
+
+#[test]
+fn the_longest_message_arrives_whole_and_others_too() {
+    let fleet = Fleet::start("longest", 3);
+    let (mut sender, mut reader) = (fleet.program(1), fleet.program(3));
+    let group = join(&mut sender, "all");
+    join(&mut reader, "all");
+    await_members(&mut sender, 2);
+    await_members(&mut reader, 2);
+    let long: Vec<u8> = (0..MESSAGE_BYTES_MAX).map(|at| (at % 251) as u8).collect();
+    let sizes = [MESSAGE_BYTES_MAX, 5, MESSAGE_BYTES_MAX - 1, 7];
+    for size in sizes {
+        let (message, _) = long.split_at(size);
+        while !sender.send(group, Guarantee::Agreed, message).expect("the daemon lives") {
+            sender.flush().expect("the daemon lives");
+        }
+        sender.flush().expect("the daemon lives");
+        for program in [&mut sender, &mut reader] {
+            let came = messages(program, 1);
+            // Not compared as a whole: nobody wants to read the difference.
+            assert_eq!(came[0].1.len(), size);
+            assert!(came[0].1 == message);
+        }
+    }
+}
+
+#[test]
+fn a_longer_message_ends_its_program_and_not_the_daemon() {
+    let fleet = Fleet::start("longer", 1);
+    let mut rude = UnixStream::connect(socket(&fleet.dir, 1)).expect("the daemon listens");
+    let mut frame = (FRAME_BYTES_MAX as u32).to_be_bytes().to_vec();
+    // A `send` without any guarantee but order, in group 0, as long as a frame can be.
+    frame.push(WishKind::Send as u8);
+    frame.resize(4 + FRAME_BYTES_MAX, 0);
+    // It may be cut off before it has sent all.
+    let _ = rude.write_all(&frame);
+    rude.set_read_timeout(Some(PATIENCE)).expect("a socket");
+    let ended = rude.read_to_end(&mut Vec::new());
+    let waited = |error: std::io::Error| error.kind() == ErrorKind::WouldBlock;
+    assert!(!ended.is_err_and(waited), "it is still connected");
+    let mut other = fleet.program(1);
+    join(&mut other, "all");
+    await_members(&mut other, 1);
 }
 
 #[test]

@@ -19,9 +19,6 @@ use tempfile::TempDir;
 pub(crate) const BANK_KEY: &str = "bank";
 /// Repository id of the bank's interface.
 pub(crate) const BANK_TYPE_ID: &str = "IDL:Bank/Ledger:1.0";
-/// Largest message: a bank of a long run has a state of many megabytes to transfer.
-const MESSAGE_BYTES: usize = 64 << 20;
-
 /// The folder, and what is in it.
 pub(super) struct Stage {
     folder: TempDir,
@@ -93,11 +90,8 @@ impl Stage {
         let mut text = format!(
             "[domain]\nid = \"demo\"\nkey_file = {key}\n\n\
              [ring]\n# All nodes are on the loopback interface, which takes large datagrams.\n\
-             datagram_bytes_max = 60000\n\n\
-             [limits]\nmessage_bytes = {MESSAGE_BYTES}\n\
-             buffered_bytes = {buffered}\n\n",
+             datagram_bytes_max = 60000\n\n",
             key = path(&self.path().join("domain.key")),
-            buffered = 4 * MESSAGE_BYTES,
         );
         for (index, node) in self.nodes.iter().enumerate() {
             text.push_str(&format!(

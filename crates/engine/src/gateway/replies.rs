@@ -58,7 +58,7 @@ impl Gateway {
         }
     }
 
-    fn send(&mut self, client: &Client, bytes: Bytes) {
+    pub(super) fn send(&mut self, client: &Client, bytes: Bytes) {
         if let Some(connection) = self.connections.get_mut(&client.connection) {
             connection.pending.remove(&client.request_id);
             self.out.push_back(Output::ClientSend { connection: client.connection, bytes });

@@ -10,7 +10,9 @@ use bytes::Bytes;
 use quorba_base::Instant;
 use quorba_giop::{FtRequest as FtContext, Message, Request, context};
 use quorba_order::Ticket;
-use quorba_replica::{Ack, Availability, FtRequest, GroupId, RequestEnvelope, RequestNumber};
+use quorba_replica::{
+    Ack, Availability, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope, RequestNumber,
+};
 
 impl Gateway {
     pub(super) fn request(
@@ -50,7 +52,9 @@ impl Gateway {
             return;
         }
         for (context, data) in request.contexts() {
-            if context == context::CODE_SETS && connection.code_sets.as_deref() != Some(data) {
+            let is_news = connection.code_sets.as_deref() != Some(data);
+            // One that is longer than any can be says nothing, and every request would carry it.
+            if context == context::CODE_SETS && is_news && data.len() <= CODE_SETS_BYTES_MAX {
                 connection.code_sets = Some(Bytes::copy_from_slice(data));
             }
         }
@@ -61,7 +65,9 @@ impl Gateway {
             version: message.version(),
             endian: message.endian(),
         });
-        let number = self.admit(now, group, client, code_sets, message, request);
+        let Some(number) = self.admit(now, group, client, code_sets, message, request) else {
+            return;
+        };
         if client.is_some()
             && let Some(connection) = self.connections.get_mut(&id)
         {
@@ -81,6 +87,8 @@ impl Gateway {
             )
     }
 
+    /// Takes a request in; one that the order cannot carry is refused at once, for it would never
+    /// get its turn.
     fn admit(
         &mut self,
         now: Instant,
@@ -89,10 +97,10 @@ impl Gateway {
         code_sets: Option<Bytes>,
         message: &Message,
         request: &Request<'_>,
-    ) -> RequestNumber {
+    ) -> Option<RequestNumber> {
         let stamp = self.wall_clock_origin.saturating_add(now.as_nanos() / 100);
         let deadline = now + self.limits.request;
-        self.pending += 1;
+        let payload_bytes_max = self.payload_bytes_max;
         let books = self.group(group);
         let wait_until = now + books.settings.unavailable_wait;
         let envelope = RequestEnvelope {
@@ -104,10 +112,15 @@ impl Gateway {
             code_sets,
             giop: message.bytes().clone(),
         };
+        let payload = envelope.into_payload();
+        if payload.len() > payload_bytes_max {
+            self.refuse_too_large(group, client);
+            return None;
+        }
         let number = books.book.add(Pending {
             oneway: client.is_none(),
             client,
-            payload: envelope.into_payload(),
+            payload,
             safety: Safety::Unsubmitted,
             submissions: 0,
             reply: None,
@@ -115,8 +128,17 @@ impl Gateway {
             wait_until,
         });
         books.parked.push_back(number);
+        self.pending += 1;
         self.deadlines.insert((deadline.min(wait_until), group, number));
-        number
+        Some(number)
+    }
+
+    fn refuse_too_large(&mut self, group: GroupId, client: Option<Client>) {
+        self.group(group).counters.refused += 1;
+        if let Some(client) = client {
+            let bytes = answers::too_large(&client);
+            self.send(&client, bytes);
+        }
     }
 
     /// The next request that can be submitted, given what the groups can take now.
@@ -141,6 +163,13 @@ impl Gateway {
     /// The order has no room: the submission goes back to the front.
     pub(crate) fn put_back(&mut self, submission: Submission) {
         self.group(submission.group).parked.push_front(submission.number);
+    }
+
+    /// The order cannot carry the submission, now or later.
+    pub(crate) fn too_large(&mut self, submission: &Submission) {
+        if let Some(pending) = self.forget(submission.group, submission.number) {
+            self.refuse_too_large(submission.group, pending.client);
+        }
     }
 
     /// The order took it.

@@ -1,27 +1,31 @@
-//! One or three engines on a perfect network that a test can cut, with a server behind each that
-//! echoes: the stage for what a client sees.
+//! Engines on a perfect network that a test can cut, with a server behind each that remembers what
+//! it was told: the stage for what a client sees.
 #![allow(unreachable_pub, dead_code, reason = "shared by the test files of this folder")]
 
+mod plan;
+mod server;
+
+pub use plan::Plan;
+pub use server::Server;
+
 use bytes::{Bytes, BytesMut};
-use quorba_base::{Duration, Instant, NodeId, NodeSet};
-use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing};
-use quorba_engine::replica::{
-    Ack, ChannelId, GroupConfig, GroupId, PrimaryStatus, Quorum, Record, ReplyPath, ServerCommand,
-    TotalLoss,
-};
-use quorba_engine::{
-    CloseReason, ConnectionId, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
-};
+use quorba_base::{Duration, Instant, NodeId};
+use quorba_engine::order::Destination;
+use quorba_engine::replica::{ChannelId, GroupId, PrimaryStatus, ReplyPath, ServerCommand};
+use quorba_engine::{CloseReason, ConnectionId, GatewayLimits, Node, Output};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{
-    Body, Completion, Endian, ExceptionKind, Framer, FramerLimits, Message, ReplyStatus,
-    ResponseFlags, Version,
+    Body, Completion, Endian, ExceptionKind, Framer, FramerLimits, Message, ResponseFlags, Version,
 };
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 pub const GROUP: GroupId = GroupId(0);
+/// A second group, for those who ask for it.
+pub const OTHER: GroupId = GroupId(1);
 pub const CLIENT: ConnectionId = ConnectionId(1);
+/// A client of [`OTHER`].
+pub const OTHER_CLIENT: ConnectionId = ConnectionId(2);
 pub const STATE_OBJECT: &[u8] = b"state";
 pub const UNAVAILABLE_WAIT: Duration = Duration::from_secs(3);
 
@@ -39,38 +43,42 @@ pub enum Got {
 }
 
 pub struct Stage {
+    plan: Plan,
     pub nodes: Vec<Node>,
     pub now: Instant,
     datagrams: VecDeque<(usize, usize, Bytes)>,
-    /// Datagrams of and to this node are lost.
-    pub cut: Option<usize>,
+    /// On which side each node is; datagrams between sides are lost.
+    sides: Vec<usize>,
+    /// What clients at each node got.
     pub got: Vec<Vec<Got>>,
+    readers: BTreeMap<(usize, ConnectionId), Framer>,
     /// Calls that the servers have received and not answered.
-    pub calls: Vec<VecDeque<(ChannelId, Bytes)>>,
+    pub calls: Vec<VecDeque<(GroupId, ChannelId, Bytes)>>,
+    /// Per node and group.
+    pub servers: Vec<Vec<Server>>,
+    /// Calls that the servers of each node have executed.
     pub executed: Vec<usize>,
     pub held: bool,
 }
 
-fn id(index: usize) -> NodeId {
+pub fn id(index: usize) -> NodeId {
     NodeId::new(index as u8).unwrap()
 }
 
 impl Stage {
-    pub fn new(count: usize, limits: GatewayLimits) -> Self {
-        Self::planned(count, limits, ReplyPath::Direct)
-    }
-
-    fn planned(count: usize, limits: GatewayLimits, reply: ReplyPath) -> Self {
+    pub fn of(plan: Plan) -> Self {
         let now = Instant::ZERO;
-        let node = |index| Node::new(config(index, count, limits, reply), now);
-        let nodes = (0..count).map(node).collect();
+        let count = plan.nodes;
         let mut stage = Self {
-            nodes,
+            plan,
+            nodes: (0..count).map(|index| Node::new(plan.config(index), now)).collect(),
             now,
             datagrams: VecDeque::new(),
-            cut: None,
+            sides: vec![0; count],
             got: vec![Vec::new(); count],
+            readers: BTreeMap::new(),
             calls: vec![VecDeque::new(); count],
+            servers: vec![vec![Server::default(); plan.groups]; count],
             executed: vec![0; count],
             held: false,
         };
@@ -78,53 +86,120 @@ impl Stage {
         stage
     }
 
-    /// Nodes in one primary component with a server each, and a client at node 0.
-    pub fn serving(count: usize) -> Self {
-        Self::serving_with(count, GatewayLimits::default())
+    pub fn new(nodes: usize, limits: GatewayLimits) -> Self {
+        Self::of(Plan { nodes, limits, ..Plan::default() })
     }
 
-    pub fn serving_with(count: usize, limits: GatewayLimits) -> Self {
-        Self::new(count, limits).with_servers()
+    /// Nodes in one primary component with a server each, and a client at node 0.
+    pub fn serving(nodes: usize) -> Self {
+        Self::serving_with(nodes, GatewayLimits::default())
+    }
+
+    pub fn serving_with(nodes: usize, limits: GatewayLimits) -> Self {
+        Self::new(nodes, limits).with_servers()
     }
 
     /// The same with members that all reply, through the order.
-    pub fn serving_ordered(count: usize) -> Self {
-        Self::planned(count, GatewayLimits::default(), ReplyPath::Ordered).with_servers()
+    pub fn serving_ordered(nodes: usize) -> Self {
+        let plan = Plan { nodes, reply: ReplyPath::Ordered, ..Plan::default() };
+        Self::of(plan).with_servers()
     }
 
-    fn with_servers(mut self) -> Self {
-        let count = self.nodes.len();
+    pub fn with_servers(mut self) -> Self {
         let stage = &mut self;
-        stage.pass_until(|stage| {
-            stage.nodes.iter().all(|n| n.snapshot().primary == PrimaryStatus::Primary)
-        });
-        for index in 0..count {
-            stage.nodes[index].handle_server_up(stage.now, GROUP);
+        stage.pass_until(|stage| stage.statuses().iter().all(|s| *s == PrimaryStatus::Primary));
+        for index in 0..stage.nodes.len() {
+            for group in 0..stage.plan.groups {
+                stage.nodes[index].handle_server_up(stage.now, GroupId(group as u16));
+            }
         }
         stage.settle();
-        stage.pass_until(|stage| stage.nodes.iter().all(|n| n.snapshot().groups[0].opened));
+        let opened = |node: &Node| node.snapshot().groups.iter().all(|group| group.opened);
+        stage.pass_until(|stage| stage.nodes.iter().all(opened));
         stage.connect();
         self
     }
 
+    /// What the member of a group at a node is doing.
+    pub fn local(&self, group: GroupId, index: usize) -> Option<&'static str> {
+        self.nodes[index].snapshot().groups[usize::from(group.0)].local
+    }
+
+    pub fn statuses(&self) -> Vec<PrimaryStatus> {
+        self.nodes.iter().map(|node| node.snapshot().primary).collect()
+    }
+
+    // -- the network ------------------------------------------------------------------------
+
+    /// These nodes and the others do not hear each other any more.
+    pub fn cut_off(&mut self, nodes: &[usize]) {
+        self.sides = (0..self.nodes.len()).map(|index| nodes.contains(&index).into()).collect();
+    }
+
+    /// Every node hears only those of its own side.
+    pub fn split(&mut self, sides: &[&[usize]]) {
+        let side = |index| sides.iter().position(|side| side.contains(&index)).unwrap();
+        self.sides = (0..self.nodes.len()).map(side).collect();
+    }
+
+    pub fn heal(&mut self) {
+        self.cut_off(&[]);
+    }
+
+    /// Whether every node knows who is on its side.
+    pub fn views_are_right(&self) -> bool {
+        let side = |of| (0..self.nodes.len()).filter(move |at| self.sides[*at] == self.sides[of]);
+        let is_right = |(index, node): (usize, &Node)| {
+            node.snapshot().order.members == side(index).map(id).collect()
+        };
+        self.nodes.iter().enumerate().all(is_right)
+    }
+
+    // -- clients ----------------------------------------------------------------------------
+
     pub fn connect(&mut self) {
+        self.connect_at(0);
+    }
+
+    /// A client of each group connects to the gateways of a node.
+    pub fn connect_at(&mut self, index: usize) {
         let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        self.nodes[0].handle_client_opened(self.now, CLIENT, GROUP, peer);
+        self.nodes[index].handle_client_opened(self.now, CLIENT, GROUP, peer);
+        if self.plan.groups > 1 {
+            self.nodes[index].handle_client_opened(self.now, OTHER_CLIENT, OTHER, peer);
+        }
         self.settle();
     }
 
     pub fn say(&mut self, bytes: &[u8]) {
-        self.nodes[0].handle_client_bytes(self.now, CLIENT, bytes);
+        self.say_as(0, CLIENT, bytes);
+    }
+
+    pub fn say_as(&mut self, index: usize, client: ConnectionId, bytes: &[u8]) {
+        self.nodes[index].handle_client_bytes(self.now, client, bytes);
         self.settle();
     }
 
     pub fn call(&mut self, request_id: u32) {
-        self.say(request(request_id, b"echo", b"key").bytes());
+        self.call_as(0, CLIENT, request_id);
     }
 
-    /// What the client at node 0 got since the last time it was asked.
+    pub fn call_as(&mut self, index: usize, client: ConnectionId, request_id: u32) {
+        self.say_as(index, client, request(request_id, b"echo", b"key").bytes());
+    }
+
+    /// What the clients at node 0 got since the last time they were asked.
     pub fn client_got(&mut self) -> Vec<Got> {
-        core::mem::take(&mut self.got[0])
+        self.got_at(0)
+    }
+
+    pub fn got_at(&mut self, index: usize) -> Vec<Got> {
+        core::mem::take(&mut self.got[index])
+    }
+
+    /// What the servers of a group have executed or were told to have executed, by request id.
+    pub fn logs(&self, group: GroupId) -> Vec<&[u32]> {
+        self.servers.iter().map(|node| node[usize::from(group.0)].log.as_slice()).collect()
     }
 
     pub fn pass(&mut self, duration: Duration) {
@@ -148,7 +223,7 @@ impl Stage {
             }
             self.pass(Duration::from_millis(5));
         }
-        panic!("it does not happen within 10 s of virtual time");
+        panic!("it does not happen within 10 s of virtual time: {:?}", self.statuses());
     }
 
     pub fn settle(&mut self) {
@@ -162,7 +237,7 @@ impl Stage {
             }
             while let Some((from, to, datagram)) = self.datagrams.pop_front() {
                 quiet = false;
-                if self.cut != Some(from) && self.cut != Some(to) {
+                if self.sides[from] == self.sides[to] {
                     let datagram = BytesMut::from(datagram.as_ref());
                     self.nodes[to].handle_datagram(self.now, datagram);
                 }
@@ -180,14 +255,12 @@ impl Stage {
         if self.held {
             return false;
         }
-        let Some((channel, bytes)) = self.calls[index].pop_front() else { return false };
-        let message = Message::from_bytes(bytes).unwrap();
-        let Ok(Body::Request(request)) = message.parse() else { panic!("no request") };
-        self.executed[index] += 1;
-        let status = ReplyStatus::NoException;
-        let (version, endian) = (message.version(), message.endian());
-        let reply = build::reply(version, endian, request.request_id(), status, |_| {});
-        self.nodes[index].handle_server_bytes(self.now, GROUP, channel, reply.bytes());
+        let Some((group, channel, bytes)) = self.calls[index].pop_front() else { return false };
+        let server = &mut self.servers[index][usize::from(group.0)];
+        let before = server.executions;
+        let reply = server.serve(&Message::from_bytes(bytes).unwrap());
+        self.executed[index] += server.executions - before;
+        self.nodes[index].handle_server_bytes(self.now, group, channel, &reply);
         true
     }
 
@@ -202,9 +275,15 @@ impl Stage {
                     self.datagrams.push_back((index, to, datagram.clone()));
                 }
             }
-            Output::ClientSend { bytes, .. } => {
-                let got = read(&bytes);
-                self.got[index].extend(got);
+            Output::ClientSend { connection, bytes } => {
+                let limits = FramerLimits {
+                    message_bytes_max: 64 << 20,
+                    fragmented_requests_max: 1,
+                    buffered_bytes_max: 64 << 20,
+                };
+                let new = || Framer::new(limits);
+                let reader = self.readers.entry((index, connection)).or_insert_with(new);
+                self.got[index].extend(read(reader, &bytes));
             }
             Output::ClientPause { .. } => self.got[index].push(Got::Paused),
             Output::ClientResume { .. } => self.got[index].push(Got::Resumed),
@@ -214,48 +293,13 @@ impl Stage {
                     self.nodes[index].handle_server_connected(self.now, group, channel);
                 }
                 ServerCommand::Send(channel, bytes) => {
-                    self.calls[index].push_back((channel, bytes));
+                    self.calls[index].push_back((group, channel, bytes));
                 }
                 ServerCommand::Close(_) | ServerCommand::Restart(_) => {}
             },
             Output::Submit { .. } => unreachable!("the order is made by the ring"),
             Output::PersistRing { .. } | Output::PersistPrimary(_) | Output::Event(_) => {}
         }
-    }
-}
-
-fn config(index: usize, count: usize, limits: GatewayLimits, reply: ReplyPath) -> NodeConfig {
-    let group = GroupConfig {
-        members: NodeSet::first(count),
-        state_object: Some(Bytes::from_static(STATE_OBJECT)),
-        foreign: false,
-        ack: Ack::Majority,
-        reply,
-        replier: None,
-        on_total_loss: TotalLoss::Stop,
-        open_after: Duration::from_secs(15),
-        server_reply: Duration::from_secs(300),
-        retention: Duration::from_secs(60),
-        message_bytes_max: 1 << 20,
-    };
-    NodeConfig {
-        order: Config {
-            me: id(index),
-            nodes: NodeSet::first(count),
-            domain_key: DomainKey::new([7; 32]),
-            domain_digest: 1,
-            datagram_bytes_max: 1400,
-            encrypt: true,
-            accelerated: true,
-            hold: Hold::default(),
-            timing: Timing::default(),
-        },
-        boot: Boot { incarnation: 1, salt: [index as u8; 16], ring_seq_min: 0 },
-        quorum: Quorum::default(),
-        record: Record::default(),
-        groups: vec![GroupSettings { replica: group, unavailable_wait: UNAVAILABLE_WAIT }],
-        limits,
-        wall_clock_origin: 0,
     }
 }
 
@@ -278,16 +322,10 @@ pub fn request_with(
         operation,
         contexts: &[],
     };
-    build::request(&head, |cdr| cdr.write_u32(1))
+    build::request(&head, |cdr| cdr.write_u32(request_id))
 }
 
-fn read(bytes: &Bytes) -> Vec<Got> {
-    let limits = FramerLimits {
-        message_bytes_max: 1 << 20,
-        fragmented_requests_max: 1,
-        buffered_bytes_max: 1 << 20,
-    };
-    let mut framer = Framer::new(limits);
+fn read(framer: &mut Framer, bytes: &Bytes) -> Vec<Got> {
     framer.push(bytes);
     let mut got = Vec::new();
     while let Some(message) = framer.next().unwrap() {

@@ -337,7 +337,8 @@ impl Node {
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(30),
             retention: Duration::from_secs(60),
-            message_bytes_max: 1 << 20,
+            reply_bytes_max: 1 << 20,
+            state_bytes_max: 1 << 20,
         };
         let me = id(index);
         let groups = vec![group];

@@ -1,0 +1,75 @@
+//! What a stage is to be: how many nodes and groups, and the settings that tests vary.
+
+use super::{STATE_OBJECT, UNAVAILABLE_WAIT, id};
+use bytes::Bytes;
+use quorba_base::{Duration, NodeSet};
+use quorba_engine::order::{Boot, Config, DomainKey, Hold, Timing};
+use quorba_engine::replica::{Ack, GroupConfig, Quorum, Record, ReplyPath, TotalLoss};
+use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
+
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub nodes: usize,
+    /// With a member of each on every node.
+    pub groups: usize,
+    pub limits: GatewayLimits,
+    pub reply: ReplyPath,
+    pub quorum: Quorum,
+    pub unavailable_wait: Duration,
+    pub datagram_bytes_max: usize,
+    pub state_bytes_max: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            nodes: 1,
+            groups: 1,
+            limits: GatewayLimits::default(),
+            reply: ReplyPath::Direct,
+            quorum: Quorum::default(),
+            unavailable_wait: UNAVAILABLE_WAIT,
+            datagram_bytes_max: 1400,
+            state_bytes_max: 64 << 20,
+        }
+    }
+}
+
+impl Plan {
+    pub fn config(self, index: usize) -> NodeConfig {
+        let group = GroupConfig {
+            members: NodeSet::first(self.nodes),
+            state_object: Some(Bytes::from_static(STATE_OBJECT)),
+            foreign: false,
+            ack: Ack::Majority,
+            reply: self.reply,
+            replier: None,
+            on_total_loss: TotalLoss::Stop,
+            open_after: Duration::from_secs(15),
+            server_reply: Duration::from_secs(300),
+            retention: Duration::from_secs(60),
+            reply_bytes_max: usize::MAX,
+            state_bytes_max: self.state_bytes_max,
+        };
+        let settings = GroupSettings { replica: group, unavailable_wait: self.unavailable_wait };
+        NodeConfig {
+            order: Config {
+                me: id(index),
+                nodes: NodeSet::first(self.nodes),
+                domain_key: DomainKey::new([7; 32]),
+                domain_digest: 1,
+                datagram_bytes_max: self.datagram_bytes_max,
+                encrypt: true,
+                accelerated: true,
+                hold: Hold::default(),
+                timing: Timing::default(),
+            },
+            boot: Boot { incarnation: 1, salt: [index as u8; 16], ring_seq_min: 0 },
+            quorum: self.quorum,
+            record: Record::default(),
+            groups: vec![settings; self.groups],
+            limits: self.limits,
+            wall_clock_origin: 0,
+        }
+    }
+}
