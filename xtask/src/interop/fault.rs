@@ -145,21 +145,7 @@ fn apply(
             fleet.kill_node(victim);
             start_empty(fleet, victim)?;
         }
-        Fault::CutNode => {
-            let namespaces = ground.namespaces.expect("only cases in namespaces cut nodes off");
-            let is_own_ring = ground.corosync.is_none();
-            if is_own_ring {
-                let is_by_multicast = || all_use_multicast(fleet);
-                wait::until("the ring uses multicast", HEAL_TIME_MAX, is_by_multicast)?;
-            }
-            namespaces.set_plugged(victim, false)?;
-            thread::sleep(PAUSE);
-            if is_own_ring {
-                let is_known = || is_known_to_be_silent(fleet, victim);
-                wait::until("status says why the victim is out", HEAL_TIME_MAX, is_known)?;
-            }
-            namespaces.set_plugged(victim, true)?;
-        }
+        Fault::CutNode => cut(fleet, victim, ground)?,
         Fault::KillCorosync => {
             let (Some(namespaces), Some(corosync)) = (ground.namespaces, &mut ground.corosync)
             else {
@@ -177,6 +163,23 @@ fn apply(
         }
         fleet.is_whole()
     })
+}
+
+/// Pulls the victim's cable for a while, and looks whether the others' status tells of it.
+fn cut(fleet: &Fleet, victim: usize, ground: &Ground<'_>) -> Result<(), String> {
+    let namespaces = ground.namespaces.expect("only cases in namespaces cut nodes off");
+    let is_own_ring = ground.corosync.is_none();
+    if is_own_ring {
+        let is_by_multicast = || all_use_multicast(fleet);
+        wait::until("the ring uses multicast", HEAL_TIME_MAX, is_by_multicast)?;
+    }
+    namespaces.set_plugged(victim, false)?;
+    thread::sleep(PAUSE);
+    if is_own_ring {
+        let is_known = || is_known_to_be_silent(fleet, victim);
+        wait::until("status says why the victim is out", HEAL_TIME_MAX, is_known)?;
+    }
+    namespaces.set_plugged(victim, true)
 }
 
 /// A bridge carries multicast, so the nodes' probes find out that it does.
