@@ -111,7 +111,8 @@ fn read_tree(root: &Path) -> Result<Vec<File>, String> {
         let path = PathBuf::from(String::from_utf8_lossy(name).into_owned());
         // Deleted and not yet committed, or no text: nothing to say about it.
         let Ok(bytes) = std::fs::read(root.join(&path)) else { continue };
-        let Ok(text) = String::from_utf8(bytes) else { continue };
+        // What is no text is known by its name: links may lead there.
+        let text = String::from_utf8(bytes).unwrap_or_default();
         files.push(File { path, text });
     }
     Ok(files)
