@@ -79,6 +79,8 @@ pub struct Progress {
     pub submitted: Ticket,
     /// The last message of this node that is wholly in packets, which leave at once.
     pub numbered: Ticket,
+    /// The token rests here: nobody else has something to send.
+    pub rests_here: bool,
 }
 
 /// A look at the ring.

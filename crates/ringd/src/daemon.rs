@@ -8,6 +8,7 @@
 //! told slows the whole ring down, as a slow node would; it is cut off only if that does not help.
 
 use crate::driver::{Driver, Event, OWN_TOKENS, log_view};
+use crate::linger::Linger;
 use crate::programs::Programs;
 use crate::protocol::{
     Wish, WishKind, next_frame, put_joining, put_refused, put_view, put_welcome,
@@ -21,6 +22,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Instant;
 
 const LISTENER: u64 = OWN_TOKENS;
 const SIGNALS: u64 = OWN_TOKENS + 1;
@@ -35,6 +37,7 @@ pub struct Daemon {
     driver: Driver,
     groups: Groups,
     programs: Programs,
+    linger: Linger,
     _signals: UnixStream,
     /// Taken from the groups, not yet by the ring.
     waiting: VecDeque<(Bytes, Guarantee)>,
@@ -64,7 +67,8 @@ impl Daemon {
         driver.register(&signals, SIGNALS, Interest::READ)?;
         let groups = Groups::new(me, incarnation);
         let (waiting, scratch) = (VecDeque::new(), vec![0; READ_BYTES]);
-        Ok(Self { driver, groups, programs, _signals: signals, waiting, scratch })
+        let linger = Linger::default();
+        Ok(Self { driver, groups, programs, linger, _signals: signals, waiting, scratch })
     }
 
     /// Ends when standard input does, too: for a daemon that another program has started.
@@ -104,11 +108,24 @@ impl Daemon {
             // which takes as long as all the rest.
             self.driver.gather()?;
             self.take_in();
-            self.programs.flush(self.driver.poller());
+            if self.programs.flush(self.driver.poller()) {
+                self.linger.told(Instant::now());
+            }
             self.driver.pump()?;
             self.driver.throttle(self.programs.is_any_slow());
             self.bury();
+            self.stay_awake()?;
         }
+    }
+
+    /// Where the token rests, nothing waits for the core that the daemon keeps awake but what it
+    /// is kept awake for.
+    fn stay_awake(&mut self) -> io::Result<()> {
+        let Some(until) = self.linger.until() else { return Ok(()) };
+        if self.driver.progress().rests_here && !self.driver.linger(until)? {
+            self.linger.in_vain();
+        }
+        Ok(())
     }
 
     /// What the ring has delivered, to the groups, and what they make of it, to the programs.
@@ -203,6 +220,7 @@ impl Daemon {
             return self.programs.end(process);
         }
         if ready.readable {
+            self.linger.asked(Instant::now());
             match program.stream.read(&mut self.scratch) {
                 ReadOutcome::Bytes(count) => {
                     program.buffer.extend_from_slice(&self.scratch[..count]);

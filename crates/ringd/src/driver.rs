@@ -251,6 +251,21 @@ impl Driver {
         Ok(())
     }
 
+    /// Looks for news without sleeping, until then; whether there is any, which [`Self::wait`] will
+    /// take in.
+    ///
+    /// # Errors
+    /// What the system says of waiting: the node must not go on.
+    pub fn linger(&mut self, until: Clock) -> io::Result<bool> {
+        while Clock::now() < until {
+            if self.poller.wait(Some(Duration::ZERO))? > 0 {
+                return Ok(true);
+            }
+            std::hint::spin_loop();
+        }
+        Ok(false)
+    }
+
     /// Timers come after what the owner has made of the events before.
     fn tick(&mut self) -> io::Result<()> {
         let now = self.now();

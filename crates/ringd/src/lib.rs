@@ -12,6 +12,7 @@
 pub mod client;
 pub mod daemon;
 pub mod driver;
+mod linger;
 mod programs;
 pub mod protocol;
 

@@ -147,9 +147,10 @@ impl Programs {
         }
     }
 
-    /// Writes what the turn has brought.
-    pub(crate) fn flush(&mut self, poller: &Poller) {
+    /// Writes what the turn has brought; whether it was anything.
+    pub(crate) fn flush(&mut self, poller: &Poller) -> bool {
         let mut dirty = std::mem::take(&mut self.dirty);
+        let any = !dirty.is_empty();
         for process in dirty.drain(..) {
             let Some(program) = self.programs.get_mut(&process) else { continue };
             program.is_dirty = false;
@@ -161,6 +162,7 @@ impl Programs {
             }
         }
         self.dirty = dirty;
+        any
     }
 
     /// Whether a program does not keep up with what it is told.

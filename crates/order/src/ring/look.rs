@@ -17,6 +17,14 @@ impl Ring {
             rotation_last: self.core.rotation_last,
             submitted: self.core.queue.submitted(),
             numbered: self.core.queue.numbered(),
+            rests_here: self.rests_here(),
+        }
+    }
+
+    fn rests_here(&self) -> bool {
+        match &self.state {
+            Some(State::Operational(state)) => matches!(state.circuit.place, Place::Resting { .. }),
+            _ => false,
         }
     }
 
