@@ -109,7 +109,7 @@ fn read_tree(root: &Path) -> Result<Vec<File>, String> {
     let mut files = Vec::new();
     for name in listed.stdout.split(|&byte| byte == 0).filter(|name| !name.is_empty()) {
         let path = PathBuf::from(String::from_utf8_lossy(name).into_owned());
-        // Deleted and not yet committed, or no text: nothing to say about it.
+        // Deleted and not yet committed: nothing to say about it.
         let Ok(bytes) = std::fs::read(root.join(&path)) else { continue };
         // What is no text is known by its name: links may lead there.
         let text = String::from_utf8(bytes).unwrap_or_default();

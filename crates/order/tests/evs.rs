@@ -15,20 +15,7 @@ use quorba_order::{Guarantee, Position, StateName, View, ViewKind};
 const DATA: u8 = 1;
 
 fn ring_of(count: usize) -> Net {
-    let mut net = Net::new(count, 31);
-    net.faults = Faults { delay_us: (50, 50), ..Faults::default() };
-    assert!(net.run_till(ms(1000), Net::is_whole));
-    net.run_for(ms(60));
-    net
-}
-
-fn load(net: &mut Net, each: usize, bytes: usize, guarantee: Guarantee) {
-    for index in 0..net.count {
-        for _ in 0..each {
-            net.submit(index, bytes, guarantee);
-        }
-        net.drain(index);
-    }
+    Net::quiet(count, 31)
 }
 
 fn set(indices: &[usize]) -> NodeSet {
@@ -136,7 +123,7 @@ fn total_order() {
     let mut net = ring_of(5);
     net.faults = Faults { loss: 50, slow: 100, ..Faults::default() };
     for side in [0b00011, 0b10101] {
-        load(&mut net, 30, 400, Guarantee::Agreed);
+        net.load(30, 400, Guarantee::Agreed);
         net.run_for(us(900));
         net.partition(side);
         for index in 0..5 {
@@ -227,12 +214,12 @@ fn holds_on_both_sides_of_partitions() {
         let mut net = Net::new(5, seed);
         assert!(net.run_till(ms(1000), Net::is_whole));
         for side in [0b00011, 0b10101, 0b01000] {
-            load(&mut net, 5, 300, Guarantee::Safe);
-            load(&mut net, 5, 300, Guarantee::Agreed);
+            net.load(5, 300, Guarantee::Safe);
+            net.load(5, 300, Guarantee::Agreed);
             let wait = net.rng.below(600);
             net.run_for(us(wait));
             net.partition(side);
-            load(&mut net, 5, 300, Guarantee::Agreed);
+            net.load(5, 300, Guarantee::Agreed);
             net.run_for(ms(300));
             net.heal();
             assert!(net.run_till(ms(3000), Net::is_whole), "seed {seed}");

@@ -37,22 +37,7 @@ fn listen(net: &mut Net) -> Rc<RefCell<Vec<Sent>>> {
 }
 
 fn ring_of(count: usize) -> Net {
-    let mut net = Net::new(count, 77);
-    net.faults = Faults { delay_us: (50, 50), ..Faults::default() };
-    assert!(net.run_till(ms(1000), Net::is_whole));
-    net.run_for(ms(60));
-    net
-}
-
-fn load(net: &mut Net, each: usize, bytes: usize, guarantee: Guarantee) {
-    for index in 0..net.count {
-        for _ in 0..each {
-            net.submit(index, bytes, guarantee);
-        }
-    }
-    for index in 0..net.count {
-        net.drain(index);
-    }
+    Net::quiet(count, 77)
 }
 
 fn settle(net: &mut Net) {
@@ -69,7 +54,7 @@ mod ordering {
     fn only_the_holder_of_the_token_numbers_messages() {
         let mut net = ring_of(4);
         let log = listen(&mut net);
-        load(&mut net, 40, 600, Guarantee::Agreed);
+        net.load(40, 600, Guarantee::Agreed);
         settle(&mut net);
         // Between two sends of data by different nodes there is a token from one to the next.
         let mut holder = None;
@@ -88,7 +73,7 @@ mod ordering {
         let mut net = ring_of(3);
         net.faults.loss = 30;
         let log = listen(&mut net);
-        load(&mut net, 200, 600, Guarantee::Agreed);
+        net.load(200, 600, Guarantee::Agreed);
         net.run_for(us(700));
         let during: Vec<u8> = log.borrow().iter().map(|sent| sent.3).collect();
         assert!(during.len() > 50);
@@ -119,7 +104,7 @@ mod ordering {
     fn agreed_delivery_is_in_sequence_without_gaps() {
         let mut net = ring_of(4);
         net.faults = Faults { loss: 200, slow: 200, ..Faults::default() };
-        load(&mut net, 30, 400, Guarantee::Agreed);
+        net.load(30, 400, Guarantee::Agreed);
         net.run_for(ms(400));
         check::safety(&net);
         net.faults = Faults::default();
@@ -169,7 +154,7 @@ mod ordering {
                 seen += usize::from(bytes[36] == TOKEN);
                 bytes[36] == TOKEN && seen == nth + 1
             }));
-            load(&mut net, 30, 800, Guarantee::Agreed);
+            net.load(30, 800, Guarantee::Agreed);
             settle(&mut net);
             assert_eq!(net.snapshot(0).counters.gathers, 1, "token {nth}");
         }
@@ -180,7 +165,7 @@ mod ordering {
     fn a_repeated_token_changes_nothing() {
         let mut net = ring_of(3);
         net.faults.duplicate = 1000;
-        load(&mut net, 50, 800, Guarantee::Agreed);
+        net.load(50, 800, Guarantee::Agreed);
         settle(&mut net);
         for index in 0..3 {
             assert_eq!(net.snapshot(index).counters.gathers, 1);
@@ -217,7 +202,7 @@ mod flow_control {
     fn no_rotation_carries_more_than_the_window() {
         let mut net = ring_of(4);
         let log = listen(&mut net);
-        load(&mut net, 3000, 1000, Guarantee::Agreed);
+        net.load(3000, 1000, Guarantee::Agreed);
         assert!(net.run_till(ms(20_000), Net::is_drained));
         let log = log.borrow();
         let mut visits = Vec::new();
@@ -498,7 +483,7 @@ mod recovery {
         let mut net = Net::new(4, seed);
         assert!(net.run_till(ms(1000), Net::is_whole));
         net.faults = Faults { loss: 100, ..Faults::default() };
-        load(&mut net, 60, 500, guarantee);
+        net.load(60, 500, guarantee);
         net.run_for(us(300));
         net.crash(3);
         net.report_lost(3);
@@ -627,7 +612,7 @@ mod accelerated {
     fn the_token_leaves_before_the_multicast_is_done() {
         let mut net = accelerated(0);
         let log = listen(&mut net);
-        load(&mut net, 600, 1200, Guarantee::Agreed);
+        net.load(600, 1200, Guarantee::Agreed);
         settle(&mut net);
         let log = log.borrow();
         let after_token = log
@@ -641,7 +626,7 @@ mod accelerated {
     fn nothing_is_asked_for_that_is_still_under_way() {
         let mut net = accelerated(0);
         for _ in 0..10 {
-            load(&mut net, 60, 1200, Guarantee::Agreed);
+            net.load(60, 1200, Guarantee::Agreed);
             net.run_for(ms(5));
         }
         settle(&mut net);
@@ -653,7 +638,7 @@ mod accelerated {
     #[test]
     fn loss_is_made_up_for() {
         let mut net = accelerated(100);
-        load(&mut net, 100, 800, Guarantee::Agreed);
+        net.load(100, 800, Guarantee::Agreed);
         net.run_for(ms(300));
         net.faults.loss = 0;
         settle(&mut net);
@@ -665,7 +650,7 @@ mod accelerated {
 fn destinations_are_one_or_all() {
     let mut net = ring_of(3);
     net.trace.clear();
-    load(&mut net, 5, 100, Guarantee::Agreed);
+    net.load(5, 100, Guarantee::Agreed);
     settle(&mut net);
     for (_, from, to, _) in &net.trace {
         if let Destination::Node(to) = to {

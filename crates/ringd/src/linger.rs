@@ -6,7 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-/// A program that asks again within this time would have been waited for.
+/// A program that asks again within this time, of which waking the core takes a part, would be
+/// heard while the daemon is awake.
 const SOON: Duration = Duration::from_micros(80);
 /// So often in a row.
 const HABIT: u32 = 8;

@@ -19,6 +19,7 @@ use tempfile::TempDir;
 pub(crate) const BANK_KEY: &str = "bank";
 /// Repository id of the bank's interface.
 pub(crate) const BANK_TYPE_ID: &str = "IDL:Bank/Ledger:1.0";
+
 /// The folder, and what is in it.
 pub(super) struct Stage {
     folder: TempDir,

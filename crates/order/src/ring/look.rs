@@ -39,7 +39,6 @@ impl Ring {
             State::Operational(_) => StateName::Operational,
         };
         let circuit = self.installed_circuit();
-        let resting = |place: &Place| matches!(place, Place::Resting { .. });
         let forming = match &self.state {
             Some(State::Recovery(recovery)) => recovery.circuit.log.len(),
             _ => 0,
@@ -57,7 +56,7 @@ impl Ring {
             newest_key: core.newest_key(),
             ring: circuit.map(|c| c.ring),
             members: circuit.map_or(NodeSet::EMPTY, |c| c.members),
-            has_token: operational && circuit.is_some_and(|c| resting(&c.place)),
+            has_token: self.rests_here(),
             rest_owner: circuit.filter(|_| operational).map(|c| c.rest_owner),
             rotation: circuit.map_or(Duration::ZERO, |c| c.rotation()),
             token_loss: circuit.map_or(Duration::ZERO, |c| c.token_loss(core)),

@@ -8,6 +8,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 pub mod check;
+mod quiet;
 pub mod scenario;
 
 use bytes::{Bytes, BytesMut};
