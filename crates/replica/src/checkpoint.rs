@@ -1,4 +1,4 @@
-//! Calls to a server's FT::Checkpointable (FT-CORBA §23.5): `get_state` and `set_state`.
+//! Calls to a server's FT::Checkpointable or FT::Updateable (FT-CORBA §23.5).
 
 use bytes::Bytes;
 use quorba_giop::build::{self, RequestHead};
@@ -16,15 +16,19 @@ fn head<'a>(request_id: u32, object_key: &'a [u8], operation: &'a [u8]) -> Reque
     }
 }
 
-/// `State get_state() raises (NoStateAvailable)`
-pub(crate) fn get_state(request_id: u32, object_key: &[u8]) -> Bytes {
-    build::request(&head(request_id, object_key, b"get_state"), |_| {}).bytes().clone()
+/// `State get_state() raises (NoStateAvailable)`, or
+/// `State get_update() raises (NoUpdateAvailable)`.
+pub(crate) fn get(request_id: u32, object_key: &[u8], update: bool) -> Bytes {
+    let operation: &[u8] = if update { b"get_update" } else { b"get_state" };
+    build::request(&head(request_id, object_key, operation), |_| {}).bytes().clone()
 }
 
-/// `void set_state(in State s) raises (InvalidState)`
-pub(crate) fn set_state(request_id: u32, object_key: &[u8], state: &[u8]) -> Bytes {
+/// `void set_state(in State s) raises (InvalidState)`, or
+/// `void set_update(in State s) raises (InvalidUpdate)`.
+pub(crate) fn set(request_id: u32, object_key: &[u8], update: bool, state: &[u8]) -> Bytes {
+    let operation: &[u8] = if update { b"set_update" } else { b"set_state" };
     let write = |cdr: &mut quorba_giop::cdr::Writer| cdr.write_octets(state);
-    build::request(&head(request_id, object_key, b"set_state"), write).bytes().clone()
+    build::request(&head(request_id, object_key, operation), write).bytes().clone()
 }
 
 /// The state in the reply to `get_state`, if the server gave one.

@@ -2,6 +2,7 @@
 
 use crate::hello::Record;
 use crate::primary::Quorum;
+use crate::style::Style;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, NodeId, NodeSet};
@@ -36,6 +37,17 @@ pub enum TotalLoss {
     Fresh,
 }
 
+/// When a leader sends its state to the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CheckpointRule {
+    /// After so many requests; at least 1.
+    pub requests: u32,
+    /// Or so long after the first request that it does not cover.
+    pub after: Duration,
+    /// The state object is an FT::Updateable (FT-CORBA §23.5): what has changed is enough.
+    pub updates: bool,
+}
+
 /// One object group.
 #[derive(Clone, Debug)]
 pub struct GroupConfig {
@@ -49,8 +61,15 @@ pub struct GroupConfig {
     pub ack: Ack,
     /// The way of replies.
     pub reply: ReplyPath,
-    /// The member that replies while it is in; else the next one in ring order does.
+    /// The member that replies while it is in; else the next one in ring order does. Only for
+    /// styles without a leader.
     pub replier: Option<NodeId>,
+    /// How the members share the work, until somebody changes it.
+    pub style: Style,
+    /// The member that leads first, if the style has a leader.
+    pub leader: Option<NodeId>,
+    /// When a passive group's leader sends its state to the others.
+    pub checkpoint: CheckpointRule,
     /// What happens when all members' state is lost.
     pub on_total_loss: TotalLoss,
     /// How long the group waits for its configured members before it opens without them.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the GIOP bytes of a request or reply stand last and are never copied on the way in.
 
+use crate::command::Command;
 use crate::hello::{Hello, Snapshot, put_view, take_view};
 use crate::history::History;
 use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
@@ -139,6 +140,28 @@ pub(crate) enum Envelope {
         /// Of this group.
         group: GroupId,
     },
+    /// A piece of the leader's checkpoint.
+    Checkpoint {
+        /// Of this group.
+        group: GroupId,
+        /// The try that brought the leader in.
+        attempt: Attempt,
+        /// Where the piece begins.
+        offset: u64,
+        /// Bytes in all.
+        total: u64,
+        /// The piece.
+        bytes: Bytes,
+    },
+    /// An operator changes the group.
+    Command {
+        /// This group.
+        group: GroupId,
+        /// The sender's name for it.
+        id: u64,
+        /// The change.
+        command: Command,
+    },
     /// See [`Hello`].
     Hello(Hello),
     /// What stale nodes need to take part.
@@ -161,6 +184,8 @@ const OPEN: u8 = 8;
 const HELLO: u8 = 9;
 const SNAPSHOT: u8 = 10;
 const RECORDED: u8 = 11;
+const CHECKPOINT: u8 = 12;
+const COMMAND: u8 = 13;
 
 impl Envelope {
     /// The encoded message.
@@ -207,6 +232,18 @@ impl Envelope {
                 w.u64(attempt.0);
             }
             Self::Open { group } => head(&mut w, OPEN, *group),
+            Self::Checkpoint { group, attempt, offset, total, bytes } => {
+                head(&mut w, CHECKPOINT, *group);
+                w.u64(attempt.0);
+                w.u64(*offset);
+                w.u64(*total);
+                w.rest(bytes);
+            }
+            Self::Command { group, id, command } => {
+                head(&mut w, COMMAND, *group);
+                w.u64(*id);
+                command.encode(&mut w);
+            }
             Self::Hello(hello) => {
                 w.u8(HELLO);
                 hello.encode(&mut w);
@@ -231,7 +268,7 @@ impl Envelope {
                 request.giop.len() + request.code_sets.as_ref().map_or(0, Bytes::len) + ft
             }
             Self::Reply { giop, .. } => giop.len(),
-            Self::State { bytes, .. } => bytes.len(),
+            Self::State { bytes, .. } | Self::Checkpoint { bytes, .. } => bytes.len(),
             _ => 0,
         }
     }
@@ -289,6 +326,17 @@ impl Envelope {
                 attempt: Attempt(r.u64("attempt")?),
             },
             OPEN => Self::Open { group },
+            CHECKPOINT => Self::Checkpoint {
+                group,
+                attempt: Attempt(r.u64("attempt")?),
+                offset: r.u64("offset")?,
+                total: r.u64("total")?,
+                bytes: r.rest(),
+            },
+            COMMAND => {
+                let id = r.u64("command id")?;
+                Self::Command { group, id, command: Command::decode(&mut r)? }
+            }
             _ => return Err(InvalidEnvelope { what: "kind", offset: 0 }),
         };
         r.end()?;
@@ -340,6 +388,7 @@ mod tests {
     use super::*;
     use crate::hello::{Lineage, Record};
     use crate::ids::ViewId;
+    use crate::style::Style;
     use alloc::vec;
 
     fn samples() -> alloc::vec::Vec<Envelope> {
@@ -380,6 +429,15 @@ mod tests {
             },
             Envelope::StateFailed { group, joiner: node, attempt },
             Envelope::Open { group },
+            Envelope::Checkpoint {
+                group,
+                attempt,
+                offset: 1,
+                total: 9,
+                bytes: Bytes::from_static(b"xyz"),
+            },
+            Envelope::Command { group, id: 7, command: Command::Promote(node) },
+            Envelope::Command { group, id: 8, command: Command::SetStyle(Style::WarmPassive) },
             Envelope::Hello(Hello {
                 view,
                 record: Record {

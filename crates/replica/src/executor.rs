@@ -27,10 +27,30 @@ const CODE_SETS: u32 = 1;
 pub(crate) enum Job {
     /// A client's request.
     Execute { key: RequestKey, giop: Bytes, code_sets: Option<Bytes> },
-    /// `get_state` for a member that joins.
-    Capture { joiner: NodeId, attempt: Attempt },
-    /// `set_state`; what it gets is a transfer (see [`transfer`]).
-    Restore { state: Bytes, attempt: Attempt },
+    /// `get_state` or `get_update`.
+    Capture(Capture),
+    /// `set_state` or `set_update`.
+    Restore { state: Bytes, purpose: Restore },
+}
+
+/// What a state is taken for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Capture {
+    /// A member that joins.
+    Join { joiner: NodeId, attempt: Attempt },
+    /// A checkpoint with so many requests; `update`: only what has changed.
+    Checkpoint { up_to: u64, update: bool },
+}
+
+/// Why a state is given to the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Restore {
+    /// The member joins.
+    Join { attempt: Attempt },
+    /// It stands by, or takes over without having had a server.
+    Base,
+    /// The same, with what has changed.
+    Update,
 }
 
 /// What came of it.
@@ -38,9 +58,9 @@ pub(crate) enum Outcome {
     /// The reply, `None` for a oneway.
     Executed { key: RequestKey, reply: Option<Bytes> },
     /// The state, or `None` if the server raised an exception.
-    Captured { joiner: NodeId, attempt: Attempt, state: Option<Bytes> },
+    Captured { purpose: Capture, state: Option<Bytes> },
     /// Whether the server took the state.
-    Restored { attempt: Attempt, accepted: bool },
+    Restored { purpose: Restore, accepted: bool },
 }
 
 struct Current {
@@ -109,10 +129,14 @@ impl Executor {
     }
 
     pub(crate) fn push(&mut self, job: Job) {
-        if canary!(CaptureOvertakes) && matches!(job, Job::Capture { .. }) {
+        if canary!(CaptureOvertakes) && matches!(job, Job::Capture(_)) {
             return self.queue.push_front(job);
         }
         self.queue.push_back(job);
+    }
+
+    pub(crate) fn extend(&mut self, jobs: impl IntoIterator<Item = Job>) {
+        jobs.into_iter().for_each(|job| self.push(job));
     }
 
     /// Opens the default channel, so that the death of an idle server is seen.
@@ -151,7 +175,7 @@ impl Executor {
         let request_id = self.next_request_id;
         let wanted = match &job {
             Job::Execute { code_sets, .. } => code_sets.clone(),
-            Job::Capture { .. } | Job::Restore { .. } => None,
+            Job::Capture(_) | Job::Restore { .. } => None,
         };
         let channel = self.channel_for(wanted, out);
         let index = self.channels.iter().position(|c| c.id == channel).expect("just found");
@@ -166,9 +190,13 @@ impl Executor {
     fn message_for(&mut self, job: &Job, index: usize, request_id: u32) -> (Bytes, bool) {
         match job {
             Job::Execute { giop, .. } => prepare(&mut self.channels[index], giop, request_id),
-            Job::Capture { .. } => (checkpoint::get_state(request_id, self.state_key()), false),
-            Job::Restore { state, .. } => {
-                (checkpoint::set_state(request_id, self.state_key(), state), false)
+            Job::Capture(purpose) => {
+                let update = matches!(purpose, Capture::Checkpoint { update: true, .. });
+                (checkpoint::get(request_id, self.state_key(), update), false)
+            }
+            Job::Restore { state, purpose } => {
+                let update = *purpose == Restore::Update;
+                (checkpoint::set(request_id, self.state_key(), update, state), false)
             }
         }
     }
@@ -305,11 +333,11 @@ impl Executor {
                 let reply = if fits { Some(bytes) } else { refusal::reply_too_large(&giop) };
                 Outcome::Executed { key, reply }
             }
-            Job::Capture { joiner, attempt } => {
-                Outcome::Captured { joiner, attempt, state: checkpoint::state_of(message) }
+            Job::Capture(purpose) => {
+                Outcome::Captured { purpose, state: checkpoint::state_of(message) }
             }
-            Job::Restore { attempt, .. } => {
-                Outcome::Restored { attempt, accepted: checkpoint::accepted(message) }
+            Job::Restore { purpose, .. } => {
+                Outcome::Restored { purpose, accepted: checkpoint::accepted(message) }
             }
         }))
     }
@@ -335,8 +363,8 @@ impl Executor {
                 let reply = if current.oneway { None } else { refusal(&giop) };
                 Outcome::Executed { key, reply }
             }
-            Job::Capture { joiner, attempt } => Outcome::Captured { joiner, attempt, state: None },
-            Job::Restore { attempt, .. } => Outcome::Restored { attempt, accepted: false },
+            Job::Capture(purpose) => Outcome::Captured { purpose, state: None },
+            Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },
         })
     }
 

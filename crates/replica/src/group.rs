@@ -1,7 +1,10 @@
 //! One object group at one node: the replicated table and the local member, kept in step.
 //!
+//! What it is not: what commands and checkpoints do to them, which is `changes`.
 //! Invariant: the table changes in `deliver_*` and `decided` only; what the local server does can
 //! only lead to messages, never to a change of the table.
+
+mod changes;
 
 use crate::config::{GroupConfig, ReplyPath};
 use crate::envelope::{Envelope, RequestEnvelope};
@@ -10,6 +13,7 @@ use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
 use crate::member::{Accepted, Arrived, Consequence, Member, forward};
 use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::refusal;
+use crate::style::Style;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use crate::transfer::Piece;
 use alloc::vec::Vec;
@@ -37,8 +41,14 @@ pub struct GroupSnapshot {
     pub opened: bool,
     /// What the local member is doing; `None` if this node has none.
     pub local: Option<&'static str>,
+    /// How the members share the work now.
+    pub style: Style,
+    /// Who leads, if the style has a leader.
+    pub leader: Option<NodeId>,
     /// Requests that wait for the local server.
     pub queued: usize,
+    /// Requests that the local member keeps and has not executed.
+    pub logged: usize,
     /// Requests remembered.
     pub retained: usize,
     /// Bytes of their replies.
@@ -52,6 +62,8 @@ pub struct GroupSnapshot {
 /// See the module's text.
 pub(crate) struct Group {
     id: GroupId,
+    /// This node.
+    here: NodeId,
     config: GroupConfig,
     table: GroupTable,
     member: Option<Member>,
@@ -70,6 +82,7 @@ impl Group {
         let table = GroupTable::new(&config);
         Self {
             id,
+            here: here.node,
             config,
             table,
             member,
@@ -91,7 +104,10 @@ impl Group {
             members: self.table.members().collect(),
             opened: self.table.opened,
             local: member.map(Member::stage_text),
+            style: self.table.style,
+            leader: self.table.leading(),
             queued: member.map_or(0, Member::queued),
+            logged: member.map_or(0, Member::logged),
             retained: member.map_or(0, |m| m.retention.len()),
             retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
             duplicates: self.duplicates,
@@ -121,17 +137,18 @@ impl Group {
         {
             member.retention = crate::retention::Retention::default();
         }
-        self.table.keep_only(current, view);
+        self.table.keep_only(&self.config, current, view);
         self.changed(now, &before, here, out);
     }
 
     /// The domain begins anew: nobody remembers anything.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn begin_anew(&mut self, out: &mut Outbox) {
         if let Some(member) = &mut self.member {
             member.detach(self.table.history);
         }
         self.table = GroupTable::new(&self.config);
         self.open_at = None;
+        self.assign(out);
     }
 
     /// A primary component was decided, and this node is not up to date.
@@ -142,8 +159,9 @@ impl Group {
     }
 
     /// The table as the up-to-date nodes have it.
-    pub(crate) fn adopt(&mut self, table: GroupTable) {
+    pub(crate) fn adopt(&mut self, table: GroupTable, out: &mut Outbox) {
         self.table = table;
+        self.assign(out);
     }
 
     // -- ordered messages -------------------------------------------------------------------
@@ -170,6 +188,7 @@ impl Group {
         let arrived = Arrived {
             key: request.key(origin, incarnation),
             gateway: GatewayKey { node: origin, incarnation, number },
+            index: self.table.history.count,
             expiry,
             clock: if canary!(ExpiresByAnyClock) { request.stamp } else { self.table.clock.time() },
             released_below: request.released_below,
@@ -185,9 +204,7 @@ impl Group {
             Accepted::Refuse(gateway, giop) => {
                 self.answer(&[gateway], refusal::no_room(&giop), here, out);
             }
-            Accepted::Overflow(attempt) => {
-                self.lost(Some(attempt), DownReason::StateUnavailable, out);
-            }
+            Accepted::Overflow(attempt, reason) => self.lost(Some(attempt), reason, out),
         }
     }
 
@@ -229,10 +246,13 @@ impl Group {
     ) {
         let before = self.table.clone();
         let Some(state) = self.table.join(&self.config, node, attempt, claim) else { return };
+        let index = self.table.history.count;
         if let Some(member) = self.member.as_mut() {
             match state {
-                MemberState::In { .. } if node == here.node => member.admitted(attempt),
-                MemberState::Joining { .. } if node == here.node => member.must_receive(attempt),
+                MemberState::In { .. } if node == here.node => member.admitted(attempt, index),
+                MemberState::Joining { .. } if node == here.node => {
+                    member.must_receive(attempt, index);
+                }
                 MemberState::Out { .. } if node == here.node => member.refused(attempt),
                 _ => {}
             }
@@ -245,7 +265,8 @@ impl Group {
         if let Some(member) = &mut self.member
             && matches!(state, MemberState::Joining { donor, .. } if donor == here.node)
         {
-            member.capture(node, attempt);
+            let consequence = member.capture(node, attempt);
+            self.follow(consequence, here, out);
         }
     }
 
@@ -273,7 +294,7 @@ impl Group {
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
-        if self.table.down(node, attempt, reason) {
+        if self.table.down(&self.config, node, attempt, reason) {
             self.changed(now, &before, here, out);
         }
     }
@@ -307,12 +328,10 @@ impl Group {
 
     pub(crate) fn server_up(&mut self, out: &mut Outbox) {
         let Some(member) = &mut self.member else { return };
-        // A server that was replaced before its end was noticed.
-        let consequence = member.server_lost(DownReason::ServerExited);
         let mut commands = Vec::new();
         // Somebody else's server is known to be fresh only before the domain's first request.
         let fresh = !self.config.foreign || core::mem::take(&mut self.foreign_fresh);
-        member.server_up(fresh, &mut commands);
+        let consequence = member.server_up(fresh, &mut commands);
         forward(self.id, commands, out);
         if let Some(Consequence::Lost(attempt, reason)) = consequence {
             self.submit_down(attempt, reason, out);
@@ -393,6 +412,7 @@ impl Group {
                 let joined = Envelope::Joined { group: self.id, attempt };
                 out.push_back(Output::Order(joined.encode()));
             }
+            Some(Consequence::Send) => self.send_checkpoint(true, out),
             Some(Consequence::Lost(attempt, reason)) => self.lost(attempt, reason, out),
         }
     }
@@ -447,6 +467,10 @@ impl Group {
                 out.push_back(Output::Event(Event::Member { group: self.id, node, state }));
             }
         }
+        if self.table.leading() != before.leading() {
+            let leader = self.table.leading();
+            out.push_back(Output::Event(Event::Leader { group: self.id, leader }));
+        }
         if self.table.opened && !before.opened {
             self.open_at = None;
             out.push_back(Output::Event(Event::Opened { group: self.id }));
@@ -455,7 +479,11 @@ impl Group {
         if repliers(&self.table) != repliers(before) {
             out.push_back(Output::Resubmit { group: Some(self.id) });
         }
+        self.assign(out);
         let Some(member) = &mut self.member else { return };
+        if self.table.in_set() != before.in_set() || self.table.joining() != before.joining() {
+            member.begin_with_whole_state();
+        }
         for (node, state) in before.members() {
             let was_joining = matches!(state, MemberState::Joining { .. });
             if was_joining && self.table.state(node) != Some(state) && node != here.node {

@@ -20,6 +20,7 @@ extern crate alloc;
 
 mod checkpoint;
 mod clock;
+mod command;
 mod config;
 mod envelope;
 mod executor;
@@ -29,15 +30,18 @@ mod history;
 mod ids;
 mod member;
 mod output;
+mod passive;
 pub mod primary;
 mod refusal;
 mod replica;
 mod retention;
+mod style;
 mod table;
 mod transfer;
 mod wire;
 
-pub use config::{Ack, GroupConfig, ReplicaConfig, ReplyPath, TotalLoss};
+pub use command::{Command, CommandRefused};
+pub use config::{Ack, CheckpointRule, GroupConfig, ReplicaConfig, ReplyPath, TotalLoss};
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
 pub use group::GroupSnapshot;
 pub use hello::{Hello, Lineage, Record};
@@ -46,5 +50,6 @@ pub use ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber
 pub use output::{Availability, Event, Output, ServerCommand};
 pub use primary::{Quorum, QuorumRule};
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
+pub use style::Style;
 pub use table::{DownReason, MemberState, OutReason};
 pub use wire::InvalidEnvelope;

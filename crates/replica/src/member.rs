@@ -1,14 +1,18 @@
 //! The local member of a group: its stage, its server, what it has executed.
 //!
-//! Invariant: requests reach the executor in delivery order, each key once; a member that is not
+//! What it is not: what a member does that does not execute, which is `standby`. Invariant: requests reach the executor in delivery order, each key once; a member that is not
 //! sure of its server's state executes nothing.
 
-use crate::config::GroupConfig;
-use crate::executor::{Executor, Job, Outcome};
+mod standby;
+
+use crate::config::{CheckpointRule, GroupConfig};
+use crate::executor::{Capture, Executor, Job, Outcome, Restore};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
 use crate::output::{Outbox, Output, ServerCommand};
+use crate::passive::{Assembly, Base, Checkpointer, Logged, RequestLog};
 use crate::retention::{Admission, Frozen, Retention};
+use crate::style::Duty;
 use crate::table::DownReason;
 use crate::transfer::{self, Incoming, Outgoing, PIECES_IN_FLIGHT, Piece};
 use alloc::collections::VecDeque;
@@ -27,6 +31,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 pub(crate) struct Arrived {
     pub(crate) key: RequestKey,
     pub(crate) gateway: GatewayKey,
+    /// Requests that the group was delivered, with this one.
+    pub(crate) index: u64,
     pub(crate) expiry: u64,
     pub(crate) clock: u64,
     pub(crate) released_below: crate::ids::RequestNumber,
@@ -43,7 +49,14 @@ enum Stage {
     /// Join was submitted, and has not been delivered yet.
     Asked { attempt: Attempt, claim: Option<History> },
     /// The group is sending its state; requests are kept meanwhile.
-    Receiving { attempt: Attempt, incoming: Incoming, buffer: VecDeque<Arrived>, bytes: usize },
+    /// `index`: requests that are in the state.
+    Receiving {
+        attempt: Attempt,
+        index: u64,
+        incoming: Incoming,
+        buffer: VecDeque<Arrived>,
+        bytes: usize,
+    },
     /// `set_state` runs.
     Restoring { attempt: Attempt, retention: Retention, buffer: VecDeque<Arrived>, bytes: usize },
     /// Executes; in the group, or about to be (it replays).
@@ -62,6 +75,8 @@ pub(crate) enum Consequence {
     CannotGive { joiner: NodeId, attempt: Attempt },
     /// The state is in; the rest is being replayed.
     Caught { attempt: Attempt },
+    /// A checkpoint is there: send its pieces.
+    Send,
     /// The server is lost.
     Lost(Option<Attempt>, DownReason),
 }
@@ -75,10 +90,31 @@ pub(crate) struct Member {
     frozen: Vec<(NodeId, Attempt, Frozen)>,
     outgoing: Vec<(NodeId, Attempt, Outgoing)>,
     next_attempt: Attempt,
+    server: Server,
+    duty: Duty,
+    /// What was delivered and is not for the server now.
+    log: RequestLog,
+    /// What the server lacks that the log goes on from, if it has not seen it.
+    base: Option<Base>,
+    /// Requests that the server has seen, or that are queued for it.
+    seen: u64,
+    rule: CheckpointRule,
+    checkpoints: Checkpointer,
+    assembly: Assembly,
+}
+
+/// The member's server process, as far as it is known here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Server {
+    Absent,
+    /// It was asked for.
+    Starting,
+    Up,
 }
 
 impl Member {
     pub(crate) fn new(config: &GroupConfig, incarnation: u64) -> Self {
+        let duty = Duty::of(config.style, false);
         Self {
             stage: Stage::NoServer,
             retention: Retention::default(),
@@ -86,6 +122,15 @@ impl Member {
             frozen: Vec::new(),
             outgoing: Vec::new(),
             next_attempt: Attempt(incarnation),
+            // Unless none is wanted from the beginning, the driver starts one by itself.
+            server: if duty.needs_server() { Server::Starting } else { Server::Absent },
+            duty,
+            log: RequestLog::default(),
+            base: None,
+            seen: 0,
+            rule: config.checkpoint,
+            checkpoints: Checkpointer::default(),
+            assembly: Assembly::default(),
         }
     }
 
@@ -96,6 +141,8 @@ impl Member {
             Stage::Asked { .. } => "asked to join",
             Stage::Receiving { .. } => "receiving state",
             Stage::Restoring { .. } => "restoring state",
+            Stage::Serving { .. } if self.duty != Duty::Execute => "standing by",
+            Stage::Serving { .. } if self.server != Server::Up => "starting its server",
             Stage::Serving { .. } => "serving",
             Stage::Out { .. } => "out",
         }
@@ -105,38 +152,66 @@ impl Member {
         self.executor.queued()
     }
 
-    /// When something must be looked at: a hung server, or a time to ask again.
+    /// When something must be looked at: a hung server, a checkpoint that is due, or a time to ask
+    /// again.
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
         let ask = match self.stage {
             Stage::Ready { not_before, .. } if in_primary => Some(not_before),
             _ => None,
         };
-        [ask, self.executor.deadline()].into_iter().flatten().min()
+        let checkpoint = self.checkpoint_at().filter(|_| in_primary);
+        [ask, checkpoint, self.executor.deadline()].into_iter().flatten().min()
     }
 
     /// The server accepts connections.
     /// `fresh`: it has surely executed nothing yet.
-    pub(crate) fn server_up(&mut self, fresh: bool, out: &mut Vec<ServerCommand>) {
+    pub(crate) fn server_up(
+        &mut self,
+        fresh: bool,
+        out: &mut Vec<ServerCommand>,
+    ) -> Option<Consequence> {
+        if self.server == Server::Starting && !matches!(self.stage, Stage::NoServer) {
+            self.server = Server::Up;
+            self.executor.watch(out);
+            self.go_on();
+            return None;
+        }
+        // It may have replaced one whose end was not noticed.
+        let consequence = self.server_lost(DownReason::ServerExited);
         self.executor.reset();
         self.retention = Retention::default();
-        self.outgoing.clear();
-        self.frozen.clear();
+        self.forget();
+        self.server = Server::Up;
         let claim = fresh.then_some(History::EMPTY);
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
         self.executor.watch(out);
+        consequence
     }
 
     /// The server is gone.
     pub(crate) fn server_lost(&mut self, reason: DownReason) -> Option<Consequence> {
+        if self.server == Server::Absent {
+            return None;
+        }
         let attempt = self.attempt();
+        self.server = if self.duty.needs_server() { Server::Starting } else { Server::Absent };
         self.executor.reset();
-        self.outgoing.clear();
-        self.frozen.clear();
+        self.forget();
         if matches!(self.stage, Stage::NoServer) {
             return None;
         }
         self.stage = Stage::NoServer;
         Some(Consequence::Lost(attempt, reason))
+    }
+
+    /// What was kept for others, and what the group has delivered since some state, is void.
+    fn forget(&mut self) {
+        self.outgoing.clear();
+        self.frozen.clear();
+        self.log = RequestLog::default();
+        self.base = None;
+        self.assembly = Assembly::default();
+        self.checkpoints = Checkpointer::default();
     }
 
     /// The try that the group knows, or is about to know, of this member.
@@ -170,9 +245,12 @@ impl Member {
     /// `history` is what had been delivered to the member when that happened.
     pub(crate) fn detach(&mut self, history: History) {
         let idle = self.executor.is_idle() || canary!(ClaimsWhileBusy);
-        let surely = idle.then_some(history);
+        let has_all = self.log.is_empty() && self.base.is_none();
+        let surely = (idle && has_all).then_some(history);
         let claim = match &self.stage {
             Stage::NoServer => return,
+            // Whichever is started is fresh.
+            _ if self.server != Server::Up => Some(History::EMPTY),
             Stage::Ready { claim, .. } | Stage::Asked { claim, .. } | Stage::Out { claim } => {
                 *claim
             }
@@ -180,8 +258,7 @@ impl Member {
             Stage::Receiving { .. } | Stage::Restoring { .. } => None,
         };
         self.executor.abandon();
-        self.outgoing.clear();
-        self.frozen.clear();
+        self.forget();
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
     }
 
@@ -195,7 +272,9 @@ impl Member {
         }
         let wait = if reason == DownReason::DonorLost { Duration::ZERO } else { ASK_AGAIN };
         self.executor.abandon();
-        self.stage = Stage::Ready { claim: None, not_before: now + wait };
+        self.forget();
+        let claim = (self.server != Server::Up).then_some(History::EMPTY);
+        self.stage = Stage::Ready { claim, not_before: now + wait };
     }
 
     /// An `Out` member tries again: somebody is there now who has the state.
@@ -205,16 +284,23 @@ impl Member {
         }
     }
 
-    pub(crate) fn admitted(&mut self, attempt: Attempt) {
+    /// The group lets it in as it is; `index` requests were delivered so far.
+    pub(crate) fn admitted(&mut self, attempt: Attempt, index: u64) {
         if self.is_asking(attempt) {
             self.stage = Stage::Serving { attempt };
+            self.seen = index;
+            if index == 0 && (self.server != Server::Up || self.duty == Duty::Keep) {
+                self.base = Some(Base::default());
+            }
+            self.go_on();
         }
     }
 
-    pub(crate) fn must_receive(&mut self, attempt: Attempt) {
+    pub(crate) fn must_receive(&mut self, attempt: Attempt, index: u64) {
         if self.is_asking(attempt) {
             self.stage = Stage::Receiving {
                 attempt,
+                index,
                 incoming: Incoming::default(),
                 buffer: VecDeque::new(),
                 bytes: 0,
@@ -242,22 +328,36 @@ impl Member {
                 *bytes += arrived.giop.len();
                 buffer.push_back(arrived);
                 if buffer.len() > BUFFERED_MAX || *bytes > BUFFERED_BYTES_MAX {
-                    return Accepted::Overflow(*attempt);
+                    return Accepted::Overflow(*attempt, DownReason::StateUnavailable);
                 }
                 Accepted::Nothing
             }
-            Stage::Serving { .. } => self.admit(arrived),
+            Stage::Serving { attempt } => {
+                let attempt = *attempt;
+                let accepted = self.admit(arrived);
+                if self.log.is_overfull() {
+                    return Accepted::Overflow(attempt, DownReason::LogOverflow);
+                }
+                accepted
+            }
             _ => Accepted::Nothing,
         }
     }
 
     fn admit(&mut self, arrived: Arrived) -> Accepted {
-        let Arrived { key, gateway, expiry, clock, released_below, giop, code_sets } = arrived;
+        let Arrived { key, gateway, index, expiry, clock, released_below, giop, code_sets } =
+            arrived;
         self.retention.release(gateway.node, gateway.incarnation, released_below);
         self.retention.expire(clock);
         match self.retention.admit(&key, gateway, expiry) {
             Admission::Execute => {
-                self.executor.push(Job::Execute { key, giop, code_sets });
+                if self.executes_now() {
+                    self.seen = index;
+                    self.executor.push(Job::Execute { key, giop, code_sets });
+                } else {
+                    self.log.push(Logged::Request { index, key, giop, code_sets });
+                }
+                self.checkpoints.since += u32::from(self.duty == Duty::Lead);
                 Accepted::Nothing
             }
             Admission::Wait => Accepted::Nothing,
@@ -267,14 +367,21 @@ impl Member {
     }
 
     /// This member was chosen as donor: capture the state after what was delivered so far.
-    pub(crate) fn capture(&mut self, joiner: NodeId, attempt: Attempt) {
+    pub(crate) fn capture(&mut self, joiner: NodeId, attempt: Attempt) -> Option<Consequence> {
         if !matches!(self.stage, Stage::Serving { .. }) {
             // The server is gone already; the Down that is on its way makes the joiner start over.
-            return;
+            return None;
         }
         self.frozen.retain(|(node, _, _)| *node != joiner);
         self.frozen.push((joiner, attempt, self.retention.freeze()));
-        self.executor.push(Job::Capture { joiner, attempt });
+        if self.executes_now() {
+            self.executor.push(Job::Capture(Capture::Join { joiner, attempt }));
+        } else if self.duty.executes() {
+            self.log.push(Logged::Capture { joiner, attempt });
+        } else {
+            return Some(Consequence::CannotGive { joiner, attempt });
+        }
+        None
     }
 
     /// The joiner is gone or started over.
@@ -313,7 +420,7 @@ impl Member {
             return None;
         }
         let whole = incoming.add(piece.offset, piece.total, &piece.bytes)?;
-        let Stage::Receiving { buffer, bytes, .. } =
+        let Stage::Receiving { index, buffer, bytes, .. } =
             core::mem::replace(&mut self.stage, Stage::NoServer)
         else {
             unreachable!("just matched");
@@ -322,13 +429,20 @@ impl Member {
             self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
             return Some(Consequence::Lost(Some(attempt), DownReason::StateUnavailable));
         };
-        self.stage = Stage::Restoring { attempt, retention, buffer, bytes };
-        self.executor.push(Job::Restore { state, attempt });
-        None
+        self.seen = index;
+        if self.server == Server::Up {
+            self.stage = Stage::Restoring { attempt, retention, buffer, bytes };
+            self.executor.push(Job::Restore { state, purpose: Restore::Join { attempt } });
+            return None;
+        }
+        self.base = Some(Base { index, state: Some(state), updates: Vec::new() });
+        Some(self.catch_up(attempt, retention, buffer))
     }
 
     /// Starts what can be started.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
+        self.mind_server(out);
+        self.begin_checkpoint(now);
         self.executor.step(now, out);
     }
 
@@ -363,9 +477,15 @@ impl Member {
         match outcome {
             Outcome::Executed { key, reply } => {
                 let waiters = self.retention.complete(&key, reply.clone());
+                if self.duty == Duty::Lead && self.checkpoints.audience {
+                    self.checkpoints.completed.push(key);
+                }
                 Some(Consequence::Answer(waiters, reply))
             }
-            Outcome::Captured { joiner, attempt, state: Some(state) } => {
+            Outcome::Captured { purpose: Capture::Join { joiner, attempt }, state } => {
+                let Some(state) = state else {
+                    return Some(Consequence::CannotGive { joiner, attempt });
+                };
                 let index =
                     self.frozen.iter().position(|(node, a, _)| *node == joiner && *a == attempt)?;
                 let (_, _, mut frozen) = self.frozen.swap_remove(index);
@@ -377,10 +497,16 @@ impl Member {
                 self.outgoing.push((joiner, attempt, transfer));
                 Some(Consequence::Give { joiner, attempt })
             }
-            Outcome::Captured { joiner, attempt, state: None } => {
-                Some(Consequence::CannotGive { joiner, attempt })
+            Outcome::Captured { purpose: Capture::Checkpoint { up_to, update }, state } => {
+                self.checkpoint_taken(up_to, update, state)
             }
-            Outcome::Restored { attempt, accepted } => self.restored(attempt, accepted),
+            Outcome::Restored { purpose: Restore::Join { attempt }, accepted } => {
+                self.restored(attempt, accepted)
+            }
+            Outcome::Restored { accepted: true, .. } => None,
+            Outcome::Restored { accepted: false, .. } => {
+                self.server_lost(DownReason::StateRefused)
+            }
         }
     }
 
@@ -395,12 +521,23 @@ impl Member {
         let Stage::Restoring { retention, buffer, .. } = stage else {
             unreachable!("just matched");
         };
+        Some(self.catch_up(attempt, retention, buffer))
+    }
+
+    /// The state is where it belongs: on to what was delivered since.
+    fn catch_up(
+        &mut self,
+        attempt: Attempt,
+        retention: Retention,
+        buffer: VecDeque<Arrived>,
+    ) -> Consequence {
+        self.stage = Stage::Serving { attempt };
         self.retention = retention;
         for arrived in buffer.into_iter().skip(usize::from(canary!(ReplaysOffByOne))) {
             // Not in yet, so another member answers: a logged reply has nowhere to go from here.
             let _ = self.admit(arrived);
         }
-        Some(Consequence::Caught { attempt })
+        Consequence::Caught { attempt }
     }
 }
 
@@ -412,8 +549,8 @@ pub(crate) enum Accepted {
     Answer(GatewayKey, Option<Bytes>),
     /// There is no room to remember it; the GIOP request is given back.
     Refuse(GatewayKey, Bytes),
-    /// Too much came while the state was on its way.
-    Overflow(Attempt),
+    /// Too much came while the state, or a checkpoint, was on its way.
+    Overflow(Attempt, DownReason),
 }
 
 /// Wraps server commands for one group.

@@ -1,5 +1,6 @@
 //! What a replica asks of its surroundings: a closed set of effects.
 
+use crate::command::{Command, CommandRefused};
 use crate::hello::Record;
 use crate::ids::{ChannelId, GroupId, RequestNumber, ViewId};
 use crate::primary::{Basis, Blocked};
@@ -42,6 +43,13 @@ pub enum Output {
         /// Of this group, or of all.
         group: Option<GroupId>,
     },
+    /// What became of a command of this node's operator.
+    Commanded {
+        /// Its name, as it was given.
+        id: u64,
+        /// Whether it was carried out, at all nodes.
+        result: Result<(), CommandRefused>,
+    },
     /// Write to disk which primary components this node takes part in, before what follows.
     Record(Record),
     /// Something that people want to know.
@@ -59,6 +67,10 @@ pub enum ServerCommand {
     Close(ChannelId),
     /// End the process and start it anew (with back-off).
     Restart(DownReason),
+    /// A process is wanted from now on: start one if none runs.
+    Start,
+    /// None is wanted: end the one that runs.
+    Stop,
 }
 
 /// What happened, for logs and pictures.
@@ -95,6 +107,20 @@ pub enum Event {
     Opened {
         /// Which group.
         group: GroupId,
+    },
+    /// An operator has changed the group.
+    Changed {
+        /// Which group.
+        group: GroupId,
+        /// How.
+        command: Command,
+    },
+    /// Another member leads.
+    Leader {
+        /// Of this group.
+        group: GroupId,
+        /// `None`: nobody does.
+        leader: Option<NodeId>,
     },
     /// A message of another version was skipped.
     Skipped {

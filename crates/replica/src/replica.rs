@@ -8,6 +8,7 @@
 mod agreement;
 
 use self::agreement::Agreed;
+use crate::command::{Command, CommandRefused};
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
 use crate::group::{Group, GroupSnapshot, Here};
@@ -268,11 +269,36 @@ impl Replica {
                 group.deliver_down(now, joiner, attempt, reason, here, out);
             }
             Envelope::Open { .. } => group.deliver_open(out),
+            Envelope::Checkpoint { attempt, offset, total, bytes, .. } => {
+                group.deliver_checkpoint(origin, attempt, (offset, total, bytes), here, out);
+            }
+            Envelope::Command { id, command, .. } => {
+                let by = (origin, incarnation);
+                group.deliver_command(now, by, id, command, here, out);
+            }
             Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => {
                 unreachable!("they have no group")
             }
         }
         group.settle(now, true, here, out);
+    }
+
+    // -- operators --------------------------------------------------------------------------
+
+    /// An operator wants to change a group; [`Output::Commanded`] with the same `id` says what
+    /// became of it, unless the node is thrown out of the primary component before.
+    pub fn handle_command(&mut self, group: GroupId, id: u64, command: Command) {
+        let refused = if self.groups.get(usize::from(group.0)).is_none() {
+            Some(CommandRefused::NoGroup)
+        } else if !matches!(self.phase, Phase::Primary) {
+            Some(CommandRefused::NoPrimary)
+        } else {
+            None
+        };
+        self.out.push_back(match refused {
+            Some(refused) => Output::Commanded { id, result: Err(refused) },
+            None => Output::Order(Envelope::Command { group, id, command }.encode()),
+        });
     }
 
     // -- the local servers ------------------------------------------------------------------
@@ -346,6 +372,8 @@ fn concerns_members(payload: &Bytes) -> bool {
             | Envelope::Down { .. }
             | Envelope::State { .. }
             | Envelope::StateFailed { .. }
+            | Envelope::Checkpoint { .. }
+            | Envelope::Command { .. }
             | Envelope::Open { .. })
     )
 }
@@ -359,6 +387,8 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::Down { group, .. }
         | Envelope::State { group, .. }
         | Envelope::StateFailed { group, .. }
+        | Envelope::Checkpoint { group, .. }
+        | Envelope::Command { group, .. }
         | Envelope::Open { group } => Some(*group),
         Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => None,
     }

@@ -114,6 +114,14 @@ impl Retention {
         }
     }
 
+    /// What was replied to a request; `None` if it is not known, or runs.
+    pub(crate) fn reply(&self, key: &RequestKey) -> Option<Option<&Bytes>> {
+        match self.entries.get(key)? {
+            Entry::Done { reply } => Some(reply.as_ref()),
+            Entry::Executing { .. } => None,
+        }
+    }
+
     /// The gateway will not ask again for requests below `number`, nor for those of earlier boots.
     pub(crate) fn release(&mut self, node: NodeId, incarnation: u64, below: RequestNumber) {
         let key = |incarnation, number| {
@@ -198,7 +206,7 @@ impl Retention {
     }
 }
 
-fn put_key(writer: &mut Writer, key: &RequestKey, expiry: u64) {
+pub(crate) fn put_key(writer: &mut Writer, key: &RequestKey, expiry: u64) {
     match key {
         RequestKey::Gateway(key) => {
             writer.u8(0);
@@ -215,7 +223,7 @@ fn put_key(writer: &mut Writer, key: &RequestKey, expiry: u64) {
     }
 }
 
-fn take_key(reader: &mut Reader) -> Result<(RequestKey, Option<u64>), InvalidEnvelope> {
+pub(crate) fn take_key(reader: &mut Reader) -> Result<(RequestKey, Option<u64>), InvalidEnvelope> {
     if reader.bool("key kind")? {
         let client_id = reader.bytes("client id")?;
         let retention_id = reader.i32("retention id")?;

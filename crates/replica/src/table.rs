@@ -8,9 +8,13 @@ use crate::clock::OrderedClock;
 use crate::config::{GroupConfig, ReplyPath, TotalLoss};
 use crate::history::History;
 use crate::ids::Attempt;
+use crate::style::Style;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, NodeSet, canary};
+
+/// No node has this index.
+const NO_NODE: u8 = u8::MAX;
 
 /// Why a member is not in the group any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,10 +39,12 @@ pub enum DownReason {
     NodeLeft,
     /// Its node missed messages while it was away.
     NodeMissedMessages,
+    /// It logged more requests than it may keep: no checkpoint came for too long.
+    LogOverflow,
 }
 
 impl DownReason {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -49,6 +55,7 @@ impl DownReason {
         Self::DonorLost,
         Self::NodeLeft,
         Self::NodeMissedMessages,
+        Self::LogOverflow,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -73,6 +80,7 @@ impl DownReason {
             Self::DonorLost => "the member that was giving it its state left",
             Self::NodeLeft => "its node left the view",
             Self::NodeMissedMessages => "its node missed messages while it was away",
+            Self::LogOverflow => "its log of requests grew too long without a checkpoint",
         }
     }
 }
@@ -133,6 +141,10 @@ pub(crate) struct GroupTable {
     pub(crate) clock: OrderedClock,
     /// Requests are taken: all configured members were in once, or the wait for them is over.
     pub(crate) opened: bool,
+    /// How the members share the work now.
+    pub(crate) style: Style,
+    /// Who leads, or did last.
+    leader: Option<NodeId>,
 }
 
 impl GroupTable {
@@ -143,6 +155,8 @@ impl GroupTable {
             history: History::EMPTY,
             clock: OrderedClock::default(),
             opened: false,
+            style: config.style,
+            leader: None,
         }
     }
 
@@ -161,10 +175,50 @@ impl GroupTable {
             .collect()
     }
 
+    pub(crate) fn joining(&self) -> NodeSet {
+        self.members()
+            .filter(|(_, state)| matches!(state, MemberState::Joining { .. }))
+            .map(|(node, _)| node)
+            .collect()
+    }
+
+    /// The member that answers all clients, if the style has one and it is in.
+    pub(crate) fn leading(&self) -> Option<NodeId> {
+        self.leader.filter(|leader| self.style.has_leader() && self.in_set().contains(*leader))
+    }
+
+    /// A member leads as long as it is in, so that nothing moves without need; the next one in ring
+    /// order follows it. Until the group takes requests the one that is preferred may still come.
+    fn settle_leader(&mut self, config: &GroupConfig) {
+        let members = self.in_set();
+        let leads = |node: &NodeId| members.contains(*node);
+        if self.opened && self.leader.is_some_and(|leader| leads(&leader)) {
+            return;
+        }
+        let preferred = config.leader.filter(leads);
+        self.leader = match self.leader {
+            Some(gone) if self.opened => members.successor(gone).or(Some(gone)),
+            _ => preferred.or(members.lowest()).or(self.leader),
+        };
+    }
+
+    /// Carries out what [`crate::Command`] asks for and has been checked.
+    pub(crate) fn set_style(&mut self, style: Style) {
+        self.style = style;
+    }
+
+    /// See [`Self::set_style`].
+    pub(crate) fn promote(&mut self, node: NodeId) {
+        self.leader = Some(node);
+    }
+
     /// The members that answer requests of the gateway on `gateway`. Unless all do: the named one,
     /// or the one on the same node, so that the reply needs no second hop; and if that one is not
     /// in, the next one in ring order.
     pub(crate) fn repliers(&self, config: &GroupConfig, gateway: NodeId) -> NodeSet {
+        if self.style.has_leader() {
+            return self.leading().into_iter().collect();
+        }
         let members = self.in_set();
         let first = match (config.replier, config.reply) {
             (Some(named), _) => named,
@@ -184,8 +238,11 @@ impl GroupTable {
         attempt: Attempt,
         claim: Option<History>,
     ) -> Option<MemberState> {
-        let donors = self.in_set();
-        let donor = donors.successor(node).filter(|donor| *donor != node);
+        // Of a passive group only the leader has the whole state; whoever follows one that is gone
+        // leads when the state is asked for.
+        let leading = self.leading().filter(|_| self.style.is_passive());
+        let donor = leading.filter(|leader| *leader != node);
+        let donor = donor.or(self.in_set().successor(node)).filter(|donor| *donor != node);
         let state = self.members.get_mut(&node)?;
         let fresh = claim == Some(History::EMPTY);
         let is_near = |claim: History| claim.count > 0 && claim.count + 3 > self.history.count;
@@ -206,6 +263,7 @@ impl GroupTable {
         };
         let state = *state;
         self.open_if_whole(config);
+        self.settle_leader(config);
         Some(state)
     }
 
@@ -218,6 +276,7 @@ impl GroupTable {
                 }
                 *state = MemberState::In { attempt };
                 self.open_if_whole(config);
+                self.settle_leader(config);
                 true
             }
             _ => false,
@@ -225,7 +284,13 @@ impl GroupTable {
     }
 
     /// The member of `attempt` is gone; what depended on it is gone too. Returns what changed.
-    pub(crate) fn down(&mut self, node: NodeId, attempt: Attempt, reason: DownReason) -> bool {
+    pub(crate) fn down(
+        &mut self,
+        config: &GroupConfig,
+        node: NodeId,
+        attempt: Attempt,
+        reason: DownReason,
+    ) -> bool {
         let current = match self.members.get(&node) {
             Some(
                 MemberState::Joining { attempt, .. }
@@ -239,11 +304,12 @@ impl GroupTable {
         }
         self.members.insert(node, MemberState::Down(reason));
         self.drop_orphans();
+        self.settle_leader(config);
         true
     }
 
     /// A new primary component: members on other nodes than `current` are down.
-    pub(crate) fn keep_only(&mut self, current: NodeSet, view: NodeSet) {
+    pub(crate) fn keep_only(&mut self, config: &GroupConfig, current: NodeSet, view: NodeSet) {
         for (node, state) in &mut self.members {
             if !current.contains(*node) {
                 *state = MemberState::Down(if view.contains(*node) {
@@ -254,12 +320,18 @@ impl GroupTable {
             }
         }
         self.drop_orphans();
+        self.settle_leader(config);
     }
 
     /// What [`Self::keep_only`] would make of the table.
-    pub(crate) fn kept_only(&self, current: NodeSet, view: NodeSet) -> Self {
+    pub(crate) fn kept_only(
+        &self,
+        config: &GroupConfig,
+        current: NodeSet,
+        view: NodeSet,
+    ) -> Self {
         let mut table = self.clone();
-        table.keep_only(current, view);
+        table.keep_only(config, current, view);
         table
     }
 
@@ -282,6 +354,8 @@ impl GroupTable {
         writer.u64(self.history.digest);
         self.clock.encode(writer);
         writer.u8(u8::from(self.opened));
+        writer.u8(self.style.code());
+        writer.u8(self.leader.map_or(NO_NODE, NodeId::index));
         writer.u32(self.members.len() as u32);
         for (node, state) in &self.members {
             writer.node(*node);
@@ -303,6 +377,9 @@ impl GroupTable {
             History { count: reader.u64("history")?, digest: reader.u64("history digest")? };
         let clock = OrderedClock::decode(reader)?;
         let opened = reader.bool("opened")?;
+        let invalid = reader.error("style");
+        let style = Style::from_code(reader.u8("style")?).ok_or(invalid)?;
+        let leader = NodeId::new(reader.u8("leader")?);
         let mut members = BTreeMap::new();
         for _ in 0..reader.count(11, "member count")? {
             let node = reader.node("member")?;
@@ -322,6 +399,6 @@ impl GroupTable {
             };
             members.insert(node, state);
         }
-        Ok(Self { members, history, clock, opened })
+        Ok(Self { members, history, clock, opened, style, leader })
     }
 }

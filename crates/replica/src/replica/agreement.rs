@@ -6,7 +6,6 @@
 
 use super::{Delivered, Phase, Replica, ReplicaView};
 use crate::envelope::Envelope;
-use crate::group::Group;
 use crate::hello::{Lineage, Record, Snapshot};
 use crate::history::History;
 use crate::ids::ViewId;
@@ -110,7 +109,7 @@ impl Replica {
         let Agreed { view, current, .. } = &agreed;
         if *current != view.nodes() && current.lowest() == Some(self.here.node) {
             let tables = self.groups.iter();
-            let tables = tables.map(|g| g.table().kept_only(*current, view.nodes())).collect();
+            let tables = tables.map(|group| group.table_for(*current, view.nodes())).collect();
             let snapshot = Snapshot { view: view.id, history: self.history, tables };
             self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
         }
@@ -155,13 +154,13 @@ impl Replica {
                 for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
                     group.fell_behind();
                     if !canary!(KeepsOwnTables) {
-                        group.adopt(table);
+                        group.adopt(table, &mut self.out);
                     }
                 }
             }
             Tables::NotNeeded if matches!(basis, Basis::FirstStart | Basis::ColdStart) => {
                 self.history = History::EMPTY;
-                self.groups.iter_mut().for_each(Group::begin_anew);
+                self.groups.iter_mut().for_each(|group| group.begin_anew(&mut self.out));
             }
             _ => {}
         }

@@ -10,9 +10,9 @@ use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 use quorba_replica::{
-    Ack, ChannelId, Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, MemberState,
+    Ack, ChannelId, CheckpointRule, Command, CommandRefused, Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, MemberState,
     Output, Quorum, Record, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope,
-    RequestNumber, ServerCommand, TotalLoss, ViewId,
+    RequestNumber, ServerCommand, Style, TotalLoss, ViewId,
 };
 use std::collections::VecDeque;
 
@@ -22,6 +22,10 @@ pub const GROUP: GroupId = GroupId(0);
 #[derive(Default)]
 pub struct Server {
     pub executed: Vec<String>,
+    /// Of which the last state or update spoke.
+    told: usize,
+    /// Updates that it was given.
+    pub updates: usize,
     channels: Vec<(ChannelId, Framer)>,
     /// Calls that it has received and not answered, because the scenario holds it back.
     waiting: VecDeque<(ChannelId, Bytes)>,
@@ -38,6 +42,8 @@ pub struct Node {
     pub resubmits: usize,
     pub events: Vec<Event>,
     pub restarts: Vec<DownReason>,
+    /// Commands of its operator and what became of them.
+    pub commanded: Vec<Result<(), CommandRefused>>,
     pub alive: bool,
     incarnation: u64,
     ticket: u64,
@@ -60,12 +66,21 @@ pub struct Plan {
     pub reply: ReplyPath,
     pub replier: Option<usize>,
     pub quorum: Quorum,
+    pub style: Style,
+    pub checkpoint: CheckpointRule,
 }
 
 impl Plan {
     pub fn plain(state_object: bool) -> Self {
         let quorum = Quorum::default();
-        Self { state_object, reply: ReplyPath::Direct, replier: None, quorum }
+        let style = Style::Active;
+        let after = Duration::from_secs(1);
+        let checkpoint = CheckpointRule { requests: 3, after, updates: false };
+        Self { state_object, reply: ReplyPath::Direct, replier: None, quorum, style, checkpoint }
+    }
+
+    pub fn style(style: Style) -> Self {
+        Self { style, ..Self::plain(true) }
     }
 }
 
@@ -163,6 +178,26 @@ impl Cluster {
         self.drain(index);
     }
 
+    /// The operator at `index` changes the group.
+    pub fn command_group(&mut self, index: usize, command: Command) {
+        self.nodes[index].replica.handle_command(GROUP, 1, command);
+        self.drain(index);
+        self.settle();
+    }
+
+    pub fn promote(&mut self, index: usize) {
+        self.command_group(0, Command::Promote(id(index)));
+    }
+
+    pub fn leader(&self, index: usize) -> Option<usize> {
+        let leader = self.nodes[index].replica.group_snapshots()[0].leader;
+        leader.map(|node| usize::from(node.index()))
+    }
+
+    pub fn logged(&self, index: usize) -> usize {
+        self.nodes[index].replica.group_snapshots()[0].logged
+    }
+
     pub fn crash_server(&mut self, index: usize) {
         self.nodes[index].server = None;
         self.nodes[index].replica.handle_server_down(self.now, GROUP, DownReason::ServerExited);
@@ -256,6 +291,7 @@ impl Cluster {
                 Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
                 Output::Record(record) => self.nodes[index].record = record,
                 Output::Event(event) => self.nodes[index].events.push(event),
+                Output::Commanded { result, .. } => self.nodes[index].commanded.push(result),
             }
         }
     }
@@ -280,7 +316,14 @@ impl Cluster {
                 node.restarts.push(reason);
                 node.server = None;
             }
+            ServerCommand::Start => self.start_server(index),
+            ServerCommand::Stop => node.server = None,
         }
+    }
+
+    /// One call of the server at `index`.
+    pub fn serve_once(&mut self, index: usize) -> bool {
+        self.serve(index)
     }
 
     /// Lets the server at `index` answer its calls. Whether it did anything.
@@ -333,6 +376,9 @@ impl Node {
             ack: Ack::Majority,
             reply: plan.reply,
             replier: plan.replier.map(id),
+            style: plan.style,
+            leader: None,
+            checkpoint: plan.checkpoint,
             on_total_loss: TotalLoss::Stop,
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(30),
@@ -359,6 +405,7 @@ impl Node {
             resubmits: 0,
             events: Vec::new(),
             restarts: Vec::new(),
+            commanded: Vec::new(),
             alive: true,
             incarnation,
             ticket: 0,
@@ -379,13 +426,26 @@ impl Server {
         let ok = ReplyStatus::NoException;
         let reply = match request.operation() {
             b"append" => {
-                let text = reader.read_string(1000, "text").unwrap();
+                let text = reader.read_string(1 << 20, "text").unwrap();
                 self.executed.push(String::from_utf8(text.to_vec()).unwrap());
                 let answer =
                     format!("{} is number {}", self.executed.last().unwrap(), self.executed.len());
                 build::reply(version, endian, id, ok, |cdr| cdr.write_string(answer.as_bytes()))
             }
+            b"get_update" => {
+                let update = self.executed[self.told..].join("\n");
+                self.told = self.executed.len();
+                build::reply(version, endian, id, ok, |cdr| cdr.write_octets(update.as_bytes()))
+            }
+            b"set_update" => {
+                let update = reader.read_octets(1 << 20, "update").unwrap();
+                let update = String::from_utf8(update.to_vec()).unwrap();
+                self.executed.extend(update.lines().map(str::to_string));
+                self.updates += 1;
+                build::reply(version, endian, id, ok, |_| {})
+            }
             b"get_state" => {
+                self.told = self.executed.len();
                 let state = self.executed.join("\n");
                 build::reply(version, endian, id, ok, |cdr| cdr.write_octets(state.as_bytes()))
             }
@@ -412,6 +472,6 @@ fn framer() -> Framer {
 fn reply_text(giop: &Bytes) -> String {
     let message = quorba_giop::Message::from_bytes(giop.clone()).unwrap();
     let Ok(Body::Reply(reply)) = message.parse() else { panic!("no reply") };
-    let text = reply.reader().read_string(1000, "text").unwrap();
+    let text = reply.reader().read_string(1 << 20, "text").unwrap();
     String::from_utf8(text.to_vec()).unwrap()
 }

@@ -1,0 +1,107 @@
+//! What an operator changes of a group while it works: ordered, so that all nodes change alike and
+//! no request falls between before and after.
+//!
+//! What it is not: it carries nothing out. Invariant: whether a command is refused depends on the
+//! group's table alone, so all nodes refuse alike.
+
+use crate::config::GroupConfig;
+use crate::style::Style;
+use crate::table::GroupTable;
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use core::fmt;
+use quorba_base::NodeId;
+
+/// A change of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Its members share the work in another way from here on.
+    SetStyle(Style),
+    /// This member leads from here on.
+    Promote(NodeId),
+}
+
+/// Why a command changes nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommandRefused {
+    /// The style has no leader.
+    NoLeader(Style),
+    /// The node has no member of the group.
+    NoMember(NodeId),
+    /// The member is not in the group now.
+    NotIn(NodeId),
+    /// Passive styles move the state, and the group names no object to get it from.
+    NoStateObject(Style),
+    /// This node is in no primary component, so nothing can be ordered.
+    NoPrimary,
+    /// The node has no such group.
+    NoGroup,
+}
+
+impl fmt::Display for CommandRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoLeader(style) => {
+                write!(f, "a group with style \"{}\" has no leader", style.text())
+            }
+            Self::NoMember(node) => write!(f, "node {node} has no member of the group"),
+            Self::NotIn(node) => write!(f, "the member on node {node} is not in the group now"),
+            Self::NoStateObject(style) => write!(
+                f,
+                "style \"{}\" moves the servers' state, and the group names no state_object",
+                style.text()
+            ),
+            Self::NoPrimary => f.write_str("this node is in no primary component"),
+            Self::NoGroup => f.write_str("there is no such group"),
+        }
+    }
+}
+
+impl core::error::Error for CommandRefused {}
+
+impl Command {
+    /// Whether it can be carried out on `table`.
+    pub(crate) fn check(
+        self,
+        config: &GroupConfig,
+        table: &GroupTable,
+    ) -> Result<(), CommandRefused> {
+        match self {
+            Self::SetStyle(style) if style.is_passive() && config.state_object.is_none() => {
+                Err(CommandRefused::NoStateObject(style))
+            }
+            Self::SetStyle(_) => Ok(()),
+            Self::Promote(_) if !table.style.has_leader() => {
+                Err(CommandRefused::NoLeader(table.style))
+            }
+            Self::Promote(node) if table.state(node).is_none() => {
+                Err(CommandRefused::NoMember(node))
+            }
+            Self::Promote(node) if !table.in_set().contains(node) => {
+                Err(CommandRefused::NotIn(node))
+            }
+            Self::Promote(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn encode(self, w: &mut Writer) {
+        match self {
+            Self::SetStyle(style) => {
+                w.u8(0);
+                w.u8(style.code());
+            }
+            Self::Promote(node) => {
+                w.u8(1);
+                w.node(node);
+            }
+        }
+    }
+
+    pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let invalid = r.error("command");
+        match r.u8("command")? {
+            0 => Style::from_code(r.u8("style")?).map(Self::SetStyle).ok_or(invalid),
+            1 => Ok(Self::Promote(r.node("member")?)),
+            _ => Err(invalid),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What changes in a group while it works, and what keeps its members alike: commands, duties,
+//! checkpoints.
+//!
+//! What it is not: membership. Invariant: the local member's duty is what the table says.
+
+use super::{Group, Here};
+use crate::command::Command;
+use crate::envelope::Envelope;
+use crate::ids::Attempt;
+use crate::output::{Event, Outbox, Output};
+use crate::style::{Duty, Style};
+use crate::table::{GroupTable, MemberState};
+use bytes::Bytes;
+use quorba_base::{Instant, NodeId, NodeSet};
+
+impl Group {
+    /// The table for nodes that are not up to date, as it will be in a view.
+    pub(crate) fn table_for(&self, current: NodeSet, view: NodeSet) -> GroupTable {
+        self.table.kept_only(&self.config, current, view)
+    }
+
+    /// An operator's command, at its place in the order.
+    pub(crate) fn deliver_command(
+        &mut self,
+        now: Instant,
+        (origin, incarnation): (NodeId, u64),
+        id: u64,
+        command: Command,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let result = command.check(&self.config, &self.table);
+        if result.is_ok() {
+            let before = self.table.clone();
+            match command {
+                Command::SetStyle(style) => self.table.set_style(style),
+                Command::Promote(node) => self.table.promote(node),
+            }
+            out.push_back(Output::Event(Event::Changed { group: self.id, command }));
+            self.changed(now, &before, here, out);
+            if command == Command::SetStyle(Style::ColdPassive)
+                && let Some(member) = &mut self.member
+            {
+                // Servers run on until a state is kept elsewhere.
+                member.want_checkpoint();
+            }
+        }
+        if (origin, incarnation) == (here.node, here.incarnation) {
+            out.push_back(Output::Commanded { id, result });
+        }
+    }
+
+    /// Gives the local member the duty that the table says it has.
+    pub(super) fn assign(&mut self, out: &mut Outbox) {
+        let Some(member) = &mut self.member else { return };
+        let me = self.here;
+        let duty = Duty::of(self.table.style, self.table.leading() == Some(me));
+        let others = self.table.in_set().union(self.table.joining());
+        let audience = others.iter().any(|node| node != me);
+        for consequence in member.take_duty(duty, audience) {
+            if let crate::member::Consequence::CannotGive { joiner, attempt } = consequence {
+                let failed = Envelope::StateFailed { group: self.id, joiner, attempt };
+                out.push_back(Output::Order(failed.encode()));
+            }
+        }
+    }
+
+    /// A piece of a checkpoint; it counts if the one who sent it leads.
+    pub(crate) fn deliver_checkpoint(
+        &mut self,
+        origin: NodeId,
+        attempt: Attempt,
+        (offset, total, bytes): (u64, u64, Bytes),
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let is_leaders = self.table.leading() == Some(origin)
+            && matches!(self.table.state(origin), Some(MemberState::In { attempt: a }) if a == attempt);
+        let Some(member) = self.member.as_mut().filter(|_| is_leaders) else { return };
+        if origin != here.node {
+            member.take_checkpoint((origin, attempt), (offset, total, &bytes));
+        } else if offset + bytes.len() as u64 == total {
+            member.checkpoint_sent();
+        } else {
+            self.send_checkpoint(false, out);
+        }
+    }
+
+    pub(super) fn send_checkpoint(&mut self, first: bool, out: &mut Outbox) {
+        let Some(member) = &mut self.member else { return };
+        let Some((attempt, pieces)) = member.checkpoint_pieces(first) else { return };
+        for (offset, total, bytes) in pieces {
+            let group = self.id;
+            let piece = Envelope::Checkpoint { group, attempt, offset, total, bytes };
+            out.push_back(Output::Order(piece.encode()));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! A member's duty changes while the group works: it stands by, takes over, sends checkpoints.
+//!
+//! What it is not: it does not know why a duty changes. Invariants: what the server has seen, with
+//! the base and the log behind it, is everything that the group was delivered; a server is ended
+//! only if what it knows is kept elsewhere.
+
+use super::{ASK_AGAIN, Consequence, Member, Server, Stage};
+use crate::executor::{Capture, Job, Restore};
+use crate::history::History;
+use crate::ids::Attempt;
+use crate::output::ServerCommand;
+use crate::passive::{Base, Checkpoint, Checkpointer, Logged, UPDATES_MAX, Underway};
+use crate::style::Duty;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::{Instant, NodeId};
+
+impl Member {
+    /// Whether requests go to the server at once.
+    pub(super) fn executes_now(&self) -> bool {
+        self.duty.executes() && self.server == Server::Up
+    }
+
+    /// Requests that were delivered and not given to the server.
+    pub(crate) fn logged(&self) -> usize {
+        self.log.len()
+    }
+
+    /// From here on the member has this duty; `audience`: other members are in, or join.
+    /// What comes of it may be several things, one for each member that it can give no state to.
+    pub(crate) fn take_duty(&mut self, duty: Duty, audience: bool) -> Vec<Consequence> {
+        let before = core::mem::replace(&mut self.duty, duty);
+        let mut consequences = Vec::new();
+        if before != duty {
+            // The others log what this one does.
+            let since = u32::try_from(self.log.len()).unwrap_or(u32::MAX);
+            self.checkpoints = Checkpointer { since, ..Default::default() };
+        }
+        if before.executes() && !duty.executes() {
+            let captures = self.log.take_captures().into_iter();
+            consequences.extend(
+                captures.map(|(joiner, attempt)| Consequence::CannotGive { joiner, attempt }),
+            );
+        }
+        self.checkpoints.audience = audience;
+        if !audience {
+            self.checkpoints.completed.clear();
+        }
+        self.go_on();
+        consequences
+    }
+
+    /// Somebody came who has not seen the last checkpoint: the next one has to be a whole state.
+    pub(crate) fn begin_with_whole_state(&mut self) {
+        self.checkpoints.base = None;
+    }
+
+    /// The style changed: members may wait for a checkpoint although nothing is asked of the group.
+    pub(crate) fn want_checkpoint(&mut self) {
+        self.checkpoints.wanted = true;
+        self.checkpoints.base = None;
+    }
+
+    /// Gives the server what is meant for it: what it lacks, and if the member executes, the log.
+    pub(super) fn go_on(&mut self) {
+        if !matches!(self.stage, Stage::Serving { .. })
+            || self.server != Server::Up
+            || !self.duty.needs_server()
+        {
+            return;
+        }
+        if let Some(Base { index, state, updates }) = self.base.take() {
+            self.seen = index;
+            let purpose = Restore::Base;
+            self.executor.extend(state.map(|state| Job::Restore { state, purpose }));
+            let purpose = Restore::Update;
+            self.executor.extend(updates.into_iter().map(|state| Job::Restore { state, purpose }));
+        }
+        if !self.duty.executes() {
+            return;
+        }
+        for entry in self.log.take() {
+            self.executor.push(match entry {
+                Logged::Request { index, key, giop, code_sets } => {
+                    self.seen = index;
+                    Job::Execute { key, giop, code_sets }
+                }
+                Logged::Capture { joiner, attempt } => {
+                    Job::Capture(Capture::Join { joiner, attempt })
+                }
+            });
+        }
+    }
+
+    /// Has a server started or ended as the duty wants it.
+    pub(super) fn mind_server(&mut self, out: &mut Vec<ServerCommand>) {
+        if self.duty.needs_server() {
+            if self.server == Server::Absent {
+                self.server = Server::Starting;
+                out.push(ServerCommand::Start);
+            }
+            return;
+        }
+        let is_needed = match self.stage {
+            Stage::NoServer => false,
+            Stage::Serving { .. } => self.base.is_none(),
+            Stage::Ready { .. }
+            | Stage::Asked { .. }
+            | Stage::Receiving { .. }
+            | Stage::Restoring { .. }
+            | Stage::Out { .. } => self.server == Server::Up,
+        };
+        if self.server != Server::Absent && !is_needed {
+            self.server = Server::Absent;
+            self.executor.reset();
+            out.push(ServerCommand::Stop);
+        }
+        if matches!(self.stage, Stage::NoServer) {
+            // Whichever server it will have is fresh.
+            let claim = Some(History::EMPTY);
+            self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+        }
+    }
+
+    // -- the leader -------------------------------------------------------------------------
+
+    /// When a checkpoint is due.
+    pub(super) fn checkpoint_at(&self) -> Option<Instant> {
+        let c = &self.checkpoints;
+        if self.duty != Duty::Lead || !self.executes_now() || c.underway.is_some() || !c.audience {
+            return None;
+        }
+        let at = if c.wanted || c.since >= self.rule.requests {
+            Instant::ZERO
+        } else {
+            c.waiting_since? + self.rule.after
+        };
+        Some(at.max(c.not_before))
+    }
+
+    pub(super) fn begin_checkpoint(&mut self, now: Instant) {
+        let c = &mut self.checkpoints;
+        if c.since > 0 && c.waiting_since.is_none() {
+            c.waiting_since = Some(now);
+        }
+        if core::mem::take(&mut c.failed) {
+            c.not_before = now + ASK_AGAIN;
+        }
+        if !matches!(self.stage, Stage::Serving { .. })
+            || self.checkpoint_at().is_none_or(|at| at > now)
+        {
+            return;
+        }
+        let c = &mut self.checkpoints;
+        let update = self.rule.updates && c.base.is_some() && c.updates < UPDATES_MAX;
+        (c.since, c.waiting_since, c.wanted) = (0, None, false);
+        c.underway = Some(Underway::Asked);
+        self.executor.push(Job::Capture(Capture::Checkpoint { up_to: self.seen, update }));
+    }
+
+    /// The server gave its state, or could not.
+    pub(super) fn checkpoint_taken(
+        &mut self,
+        up_to: u64,
+        update: bool,
+        state: Option<Bytes>,
+    ) -> Option<Consequence> {
+        let c = &mut self.checkpoints;
+        // Asked by a leader that does not lead any more, or leads anew.
+        c.underway.take_if(|underway| matches!(underway, Underway::Asked))?;
+        let Some(state) = state else {
+            (c.wanted, c.failed, c.base) = (true, true, None);
+            return None;
+        };
+        let from = c.base.filter(|_| update);
+        if update && from.is_none() {
+            // Somebody came meanwhile who lacks what the update goes on from.
+            c.wanted = true;
+            return None;
+        }
+        let keys = core::mem::take(&mut c.completed);
+        let checkpoint = Checkpoint::new(from, up_to, &keys, &self.retention, state);
+        c.base = Some(up_to);
+        c.updates = if update { c.updates + 1 } else { 0 };
+        c.underway = Some(Underway::Sending { bytes: checkpoint.encode(), next: 0 });
+        Some(Consequence::Send)
+    }
+
+    /// Pieces of the checkpoint to send now, and the try under which the member leads.
+    pub(crate) fn checkpoint_pieces(&mut self, first: bool) -> Option<(Attempt, Vec<Piece>)> {
+        let attempt = self.attempt()?;
+        let pieces = self.checkpoints.underway.as_mut()?.pieces(first);
+        Some((attempt, pieces))
+    }
+
+    /// The last piece was delivered.
+    pub(crate) fn checkpoint_sent(&mut self) {
+        let is_sending = |underway: &mut Underway| matches!(underway, Underway::Sending { .. });
+        self.checkpoints.underway.take_if(is_sending);
+    }
+
+    // -- the others -------------------------------------------------------------------------
+
+    /// A piece of the leader's checkpoint was delivered.
+    pub(crate) fn take_checkpoint(
+        &mut self,
+        leader: (NodeId, Attempt),
+        (offset, total, bytes): (u64, u64, &[u8]),
+    ) {
+        if !matches!(self.stage, Stage::Serving { .. }) || self.duty.executes() {
+            return;
+        }
+        let Some(whole) = self.assembly.add(leader, offset, total, bytes) else { return };
+        let Ok(checkpoint) = Checkpoint::decode(whole) else { return };
+        let Checkpoint { from, up_to, replies, state } = checkpoint;
+        let mine = self.base.as_ref().map_or(self.seen, |base| base.index);
+        if up_to < mine || from.is_some_and(|from| from != mine) {
+            return;
+        }
+        for (key, reply) in replies {
+            // The leader has answered those who wait, or whoever follows it is asked again.
+            let _ = self.retention.complete(&key, reply);
+        }
+        self.log.drop_up_to(up_to);
+        if self.duty == Duty::StandBy && self.base.is_none() {
+            let purpose = if from.is_some() { Restore::Update } else { Restore::Base };
+            self.seen = up_to;
+            self.executor.push(Job::Restore { state, purpose });
+        } else if from.is_none() {
+            self.base = Some(Base { index: up_to, state: Some(state), updates: Vec::new() });
+        } else if let Some(base) = &mut self.base {
+            base.index = up_to;
+            base.updates.push(state);
+        }
+    }
+}
+
+/// Where a piece begins, how long the whole is, and the piece.
+type Piece = (u64, u64, Bytes);

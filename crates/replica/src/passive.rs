@@ -1,0 +1,300 @@
+//! What the passive styles keep: the log of requests that nobody here has executed yet, and
+//! checkpoints on their way from the leader to the others.
+//!
+//! A checkpoint is the leader's state after some request of the group, counted from its first, or
+//! what changed since the checkpoint before it, together with the replies that clients may still
+//! ask for. It travels in pieces through the order, so that every member has the same ones.
+//!
+//! What it is not: it decides neither who leads nor when a checkpoint is due. Invariant: a member's
+//! base and its log are together everything that was delivered to the group.
+
+use crate::ids::{Attempt, RequestKey};
+use crate::retention::{Retention, put_key, take_key};
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::{Instant, NodeId};
+
+/// Requests and bytes that may wait for a leader's death; a member that has more drops out.
+const LOGGED_MAX: usize = 200_000;
+const LOGGED_BYTES_MAX: usize = 512 << 20;
+/// Updates that a member without a server keeps behind its state; then the leader sends a whole
+/// state again.
+pub(crate) const UPDATES_MAX: usize = 64;
+
+/// A request, or something else that has its place among them.
+pub(crate) enum Logged {
+    /// To be executed.
+    Request { index: u64, key: RequestKey, giop: Bytes, code_sets: Option<Bytes> },
+    /// The state at this place is for a member that joins.
+    Capture { joiner: NodeId, attempt: Attempt },
+}
+
+/// What was delivered and has been neither executed here nor covered by a checkpoint.
+#[derive(Default)]
+pub(crate) struct RequestLog {
+    entries: VecDeque<Logged>,
+    bytes: usize,
+}
+
+impl RequestLog {
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.entries.len() > LOGGED_MAX || self.bytes > LOGGED_BYTES_MAX
+    }
+
+    pub(crate) fn push(&mut self, entry: Logged) {
+        self.bytes += entry.bytes();
+        self.entries.push_back(entry);
+    }
+
+    pub(crate) fn take(&mut self) -> VecDeque<Logged> {
+        self.bytes = 0;
+        core::mem::take(&mut self.entries)
+    }
+
+    /// Takes out the captures, which only a leader can do.
+    pub(crate) fn take_captures(&mut self) -> Vec<(NodeId, Attempt)> {
+        let mut captures = Vec::new();
+        self.entries.retain(|entry| match entry {
+            Logged::Capture { joiner, attempt } => {
+                captures.push((*joiner, *attempt));
+                false
+            }
+            Logged::Request { .. } => true,
+        });
+        captures
+    }
+
+    /// A checkpoint covers all requests up to `index`.
+    pub(crate) fn drop_up_to(&mut self, up_to: u64) {
+        let is_covered =
+            |entry: &Logged| matches!(entry, Logged::Request { index, .. } if *index <= up_to);
+        while let Some(entry) = self.entries.pop_front_if(|entry| is_covered(entry)) {
+            self.bytes -= entry.bytes();
+        }
+    }
+}
+
+impl Logged {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Request { giop, .. } => giop.len(),
+            Self::Capture { .. } => 0,
+        }
+    }
+}
+
+/// What a server is to be given before its log, if it did not see what the log goes on from.
+#[derive(Default)]
+pub(crate) struct Base {
+    /// Requests that are in it.
+    pub(crate) index: u64,
+    /// `None`: what a fresh server has.
+    pub(crate) state: Option<Bytes>,
+    /// In their order.
+    pub(crate) updates: Vec<Bytes>,
+}
+
+/// A checkpoint.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Checkpoint {
+    /// The checkpoint that it goes on from; `None`: it is a whole state.
+    pub(crate) from: Option<u64>,
+    /// Requests that are in it.
+    pub(crate) up_to: u64,
+    /// Replies to requests that are in it; those of earlier checkpoints are known already.
+    pub(crate) replies: Vec<(RequestKey, Option<Bytes>)>,
+    /// What the server gave.
+    pub(crate) state: Bytes,
+}
+
+impl Checkpoint {
+    /// With the replies that `retention` has for `keys`; what it has forgotten, all have.
+    pub(crate) fn new(
+        from: Option<u64>,
+        up_to: u64,
+        keys: &[RequestKey],
+        retention: &Retention,
+        state: Bytes,
+    ) -> Self {
+        let known = |key: &RequestKey| Some((key.clone(), retention.reply(key)?.cloned()));
+        Self { from, up_to, replies: keys.iter().filter_map(known).collect(), state }
+    }
+
+    pub(crate) fn encode(&self) -> Bytes {
+        let replies: usize = self.replies.iter().map(|(_, r)| r.as_ref().map_or(0, Bytes::len)).sum();
+        let mut w = Writer::with_capacity(64 + self.state.len() + replies + 64 * self.replies.len());
+        w.u64(self.from.map_or(u64::MAX, |from| from));
+        w.u64(self.up_to);
+        w.u32(self.replies.len() as u32);
+        for (key, reply) in &self.replies {
+            put_key(&mut w, key, 0);
+            w.u8(u8::from(reply.is_some()));
+            w.bytes(reply.as_deref().unwrap_or_default());
+        }
+        w.rest(&self.state);
+        w.finish()
+    }
+
+    pub(crate) fn decode(bytes: Bytes) -> Result<Self, InvalidEnvelope> {
+        let mut r = Reader::new(bytes);
+        let from = Some(r.u64("checkpoint base")?).filter(|from| *from != u64::MAX);
+        let up_to = r.u64("checkpoint index")?;
+        let mut replies = Vec::new();
+        for _ in 0..r.count(14, "checkpoint replies")? {
+            let (key, _) = take_key(&mut r)?;
+            let some = r.bool("reply flag")?;
+            let reply = r.bytes("reply")?;
+            replies.push((key, some.then_some(reply)));
+        }
+        Ok(Self { from, up_to, replies, state: r.rest() })
+    }
+}
+
+/// Where the leader stands with its checkpoints.
+#[derive(Default)]
+pub(crate) struct Checkpointer {
+    /// Other members are in, or about to be.
+    pub(crate) audience: bool,
+    /// One is wanted, even if nothing was asked of the group.
+    pub(crate) wanted: bool,
+    /// Requests that were admitted since the last one was begun.
+    pub(crate) since: u32,
+    /// When the first of them was.
+    pub(crate) waiting_since: Option<Instant>,
+    /// What the server has answered since the last one was taken.
+    pub(crate) completed: Vec<RequestKey>,
+    /// The last one that was taken; `None`: the next one has to be a whole state.
+    pub(crate) base: Option<u64>,
+    /// Updates since the last whole state.
+    pub(crate) updates: usize,
+    pub(crate) underway: Option<Underway>,
+    /// The server could not give its state.
+    pub(crate) failed: bool,
+    /// Not again before then.
+    pub(crate) not_before: Instant,
+}
+
+/// How far the checkpoint is that was begun last.
+pub(crate) enum Underway {
+    /// The server is being asked.
+    Asked,
+    /// It is on its way.
+    Sending { bytes: Bytes, next: usize },
+}
+
+/// Bytes of one piece.
+const PIECE_BYTES: usize = 32 * 1024;
+/// Pieces that may be on their way at once.
+const PIECES_IN_FLIGHT: usize = 8;
+
+impl Underway {
+    /// Pieces to send now: the first ones, or one more because one was delivered. Each with its
+    /// place and the length of the whole.
+    pub(crate) fn pieces(&mut self, first: bool) -> Vec<(u64, u64, Bytes)> {
+        let Self::Sending { bytes, next } = self else { return Vec::new() };
+        let count = if first { PIECES_IN_FLIGHT } else { 1 };
+        let mut pieces = Vec::new();
+        while pieces.len() < count && *next < bytes.len() {
+            let end = (*next + PIECE_BYTES).min(bytes.len());
+            pieces.push((*next as u64, bytes.len() as u64, bytes.slice(*next..end)));
+            *next = end;
+        }
+        pieces
+    }
+}
+
+/// A checkpoint as its pieces are delivered.
+#[derive(Default)]
+pub(crate) struct Assembly {
+    from: Option<(NodeId, Attempt)>,
+    bytes: Vec<u8>,
+}
+
+impl Assembly {
+    /// Adds a piece; the checkpoint, if it was the last one. Pieces of one leader come in order, so
+    /// one that does not fit is of a checkpoint whose beginning was not for this member.
+    pub(crate) fn add(
+        &mut self,
+        leader: (NodeId, Attempt),
+        offset: u64,
+        total: u64,
+        piece: &[u8],
+    ) -> Option<Bytes> {
+        if offset == 0 || self.from != Some(leader) {
+            *self = Self { from: Some(leader), bytes: Vec::new() };
+        }
+        if offset != self.bytes.len() as u64 {
+            return None;
+        }
+        self.bytes.extend_from_slice(piece);
+        (self.bytes.len() as u64 == total).then(|| Bytes::from(core::mem::take(&mut self.bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn key(retention_id: i32) -> RequestKey {
+        RequestKey::Client { client_id: Bytes::from_static(b"c"), retention_id }
+    }
+
+    #[test]
+    fn a_checkpoint_is_what_it_was_when_its_pieces_are_put_together() {
+        let state = Bytes::from(vec![7; 3 * PIECE_BYTES + 5]);
+        let replies = vec![(key(1), Some(Bytes::from_static(b"one"))), (key(2), None)];
+        for from in [None, Some(4)] {
+            let replies = replies.clone();
+            let checkpoint = Checkpoint { from, up_to: 9, replies, state: state.clone() };
+            let mut underway = Underway::Sending { bytes: checkpoint.encode(), next: 0 };
+            let mut assembly = Assembly::default();
+            let leader = (NodeId::new(1).unwrap(), Attempt(3));
+            let mut whole = None;
+            let mut pieces = underway.pieces(true);
+            while !pieces.is_empty() {
+                for (offset, total, bytes) in &pieces {
+                    assert!(whole.is_none());
+                    whole = assembly.add(leader, *offset, *total, bytes);
+                }
+                pieces = underway.pieces(false);
+            }
+            assert_eq!(Checkpoint::decode(whole.expect("complete")), Ok(checkpoint));
+        }
+    }
+
+    #[test]
+    fn a_member_that_missed_the_beginning_takes_nothing_for_a_checkpoint() {
+        let mut assembly = Assembly::default();
+        let leader = (NodeId::new(1).unwrap(), Attempt(3));
+        let next = (NodeId::new(2).unwrap(), Attempt(3));
+        assert!(assembly.add(leader, 1, 2, &[1]).is_none());
+        assert!(assembly.add(leader, 0, 2, &[1]).is_none());
+        assert!(assembly.add(next, 1, 2, &[1]).is_none(), "the rest is another leader's");
+        assert!(assembly.add(next, 0, 2, &[8]).is_none());
+        assert_eq!(assembly.add(next, 1, 2, &[9]), Some(Bytes::from_static(&[8, 9])));
+    }
+
+    #[test]
+    fn the_log_forgets_what_a_checkpoint_covers() {
+        let mut log = RequestLog::default();
+        for index in 1..=4 {
+            let giop = Bytes::from_static(b"GIOP");
+            log.push(Logged::Request { index, key: key(index as i32), giop, code_sets: None });
+        }
+        log.drop_up_to(3);
+        assert_eq!((log.len(), log.bytes), (1, 4));
+        assert_eq!(log.take().len(), 1);
+        assert_eq!((log.len(), log.bytes), (0, 0));
+    }
+}

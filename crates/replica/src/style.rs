@@ -1,0 +1,94 @@
+//! How the members of a group share the work, and what follows from it for one member.
+//!
+//! What it is not: the mechanism. Invariant: every question about a style is answered here, by an
+//! exhaustive match, so that a new style is a compile error wherever it matters.
+
+/// How the members of a group share the work (FT-CORBA §23.3.2.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Style {
+    /// Every member executes every request; the one nearest to the client answers.
+    #[default]
+    Active,
+    /// Every member executes every request; the leader answers.
+    SemiActive,
+    /// The leader executes and answers. The others have servers too, which get its state from time
+    /// to time; they log the requests since.
+    WarmPassive,
+    /// The leader executes and answers. The others have no server: they keep the last state and
+    /// log the requests since.
+    ColdPassive,
+}
+
+impl Style {
+    const ALL: [Self; 4] = [Self::Active, Self::SemiActive, Self::WarmPassive, Self::ColdPassive];
+
+    pub(crate) fn code(self) -> u8 {
+        Self::ALL.iter().position(|style| *style == self).expect("ALL has every style") as u8
+    }
+
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
+    /// Whether one member answers all clients, wherever they are connected.
+    #[must_use]
+    pub fn has_leader(self) -> bool {
+        match self {
+            Self::Active => false,
+            Self::SemiActive | Self::WarmPassive | Self::ColdPassive => true,
+        }
+    }
+
+    /// Whether only the leader executes.
+    #[must_use]
+    pub fn is_passive(self) -> bool {
+        match self {
+            Self::Active | Self::SemiActive => false,
+            Self::WarmPassive | Self::ColdPassive => true,
+        }
+    }
+
+    /// The word in the domain file.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::SemiActive => "semi-active",
+            Self::WarmPassive => "warm-passive",
+            Self::ColdPassive => "cold-passive",
+        }
+    }
+}
+
+/// What a member has to do with a request that was delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Duty {
+    /// Execute it, as the others do.
+    Execute,
+    /// Execute it for all, and send checkpoints.
+    Lead,
+    /// Keep it, with a server that stands by.
+    StandBy,
+    /// Keep it; no server is wanted.
+    Keep,
+}
+
+impl Duty {
+    /// That of a member that leads or does not.
+    pub(crate) fn of(style: Style, leads: bool) -> Self {
+        match style {
+            Style::Active | Style::SemiActive => Self::Execute,
+            Style::WarmPassive | Style::ColdPassive if leads => Self::Lead,
+            Style::WarmPassive => Self::StandBy,
+            Style::ColdPassive => Self::Keep,
+        }
+    }
+
+    pub(crate) fn needs_server(self) -> bool {
+        self != Self::Keep
+    }
+
+    pub(crate) fn executes(self) -> bool {
+        matches!(self, Self::Execute | Self::Lead)
+    }
+}
