@@ -19,7 +19,7 @@ use quorba_order::{
     DomainKey, Full, Guarantee, Hold, InvalidKeys, Output as RingOutput, Progress, Ring, ViewKind,
 };
 use quorba_replica::{
-    Ack, ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId,
+    Ack, ChannelId, Command, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId,
     Output as ReplicaOutput, Quorum, QuorumRule, Replica, ReplicaConfig, ReplicaView, ViewId,
 };
 
@@ -186,6 +186,13 @@ impl Node {
         self.pump(now);
     }
 
+    /// An operator wants to change `group`; [`Output::Commanded`] with the same `id` says what became
+    /// of it, unless this node is thrown out of the primary component before.
+    pub fn handle_command(&mut self, now: Instant, group: GroupId, id: u64, command: Command) {
+        self.replica.handle_command(group, id, command);
+        self.pump(now);
+    }
+
     /// The local server of `group` accepts connections.
     pub fn handle_server_up(&mut self, now: Instant, group: GroupId) {
         self.replica.handle_server_up(now, group);
@@ -333,6 +340,9 @@ impl Node {
             ReplicaOutput::Dropped { group, number } => self.gateway.dropped(now, group, number),
             ReplicaOutput::Resubmit { group } => self.gateway.resubmit(group),
             ReplicaOutput::Record(record) => self.out.push_back(Output::PersistPrimary(record)),
+            ReplicaOutput::Commanded { id, result } => {
+                self.out.push_back(Output::Commanded { id, result });
+            }
             ReplicaOutput::Event(event) => {
                 self.out.push_back(Output::Event(Event::Replica(event)));
             }

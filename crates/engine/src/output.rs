@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use quorba_base::NodeId;
 use quorba_order::{Destination, Ticket, View};
-use quorba_replica::{GroupId, Record, ServerCommand};
+use quorba_replica::{CommandRefused, GroupId, Record, ServerCommand};
 
 /// A client's connection to the gateway; the driver counts them up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -103,6 +103,13 @@ pub enum Output {
     /// Store which primary components this node takes part in, before any datagram that follows;
     /// to be given back at the next boot.
     PersistPrimary(Record),
+    /// What became of an operator's command.
+    Commanded {
+        /// Its name, as it was given to [`crate::Node::handle_command`].
+        id: u64,
+        /// Whether it was carried out, at all nodes.
+        result: Result<(), CommandRefused>,
+    },
     /// Something that people want to know.
     Event(Event),
 }

@@ -6,6 +6,7 @@ use crate::command::Command;
 use crate::hello::{Hello, Snapshot, put_view, take_view};
 use crate::history::History;
 use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
+use crate::passive::CheckpointPiece;
 use crate::table::DownReason;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
@@ -146,12 +147,10 @@ pub(crate) enum Envelope {
         group: GroupId,
         /// The try that brought the leader in.
         attempt: Attempt,
-        /// Where the piece begins.
-        offset: u64,
-        /// Bytes in all.
-        total: u64,
+        /// Which of its checkpoints.
+        number: u64,
         /// The piece.
-        bytes: Bytes,
+        piece: CheckpointPiece,
     },
     /// An operator changes the group.
     Command {
@@ -232,12 +231,13 @@ impl Envelope {
                 w.u64(attempt.0);
             }
             Self::Open { group } => head(&mut w, OPEN, *group),
-            Self::Checkpoint { group, attempt, offset, total, bytes } => {
+            Self::Checkpoint { group, attempt, number, piece } => {
                 head(&mut w, CHECKPOINT, *group);
                 w.u64(attempt.0);
-                w.u64(*offset);
-                w.u64(*total);
-                w.rest(bytes);
+                w.u64(*number);
+                w.u64(piece.offset);
+                w.u64(piece.total);
+                w.rest(&piece.bytes);
             }
             Self::Command { group, id, command } => {
                 head(&mut w, COMMAND, *group);
@@ -268,7 +268,8 @@ impl Envelope {
                 request.giop.len() + request.code_sets.as_ref().map_or(0, Bytes::len) + ft
             }
             Self::Reply { giop, .. } => giop.len(),
-            Self::State { bytes, .. } | Self::Checkpoint { bytes, .. } => bytes.len(),
+            Self::State { bytes, .. } => bytes.len(),
+            Self::Checkpoint { piece, .. } => piece.bytes.len(),
             _ => 0,
         }
     }
@@ -329,9 +330,12 @@ impl Envelope {
             CHECKPOINT => Self::Checkpoint {
                 group,
                 attempt: Attempt(r.u64("attempt")?),
-                offset: r.u64("offset")?,
-                total: r.u64("total")?,
-                bytes: r.rest(),
+                number: r.u64("checkpoint number")?,
+                piece: CheckpointPiece {
+                    offset: r.u64("offset")?,
+                    total: r.u64("total")?,
+                    bytes: r.rest(),
+                },
             },
             COMMAND => {
                 let id = r.u64("command id")?;
@@ -432,9 +436,8 @@ mod tests {
             Envelope::Checkpoint {
                 group,
                 attempt,
-                offset: 1,
-                total: 9,
-                bytes: Bytes::from_static(b"xyz"),
+                number: 4,
+                piece: CheckpointPiece { offset: 1, total: 9, bytes: Bytes::from_static(b"xyz") },
             },
             Envelope::Command { group, id: 7, command: Command::Promote(node) },
             Envelope::Command { group, id: 8, command: Command::SetStyle(Style::WarmPassive) },

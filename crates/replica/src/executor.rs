@@ -38,8 +38,8 @@ pub(crate) enum Job {
 pub(crate) enum Capture {
     /// A member that joins.
     Join { joiner: NodeId, attempt: Attempt },
-    /// A checkpoint with so many requests; `update`: only what has changed.
-    Checkpoint { up_to: u64, update: bool },
+    /// The checkpoint of this number, with so many requests; `update`: only what has changed.
+    Checkpoint { number: u64, up_to: u64, update: bool },
 }
 
 /// Why a state is given to the server.

@@ -77,8 +77,10 @@ pub(crate) struct Group {
 
 impl Group {
     pub(crate) fn new(id: GroupId, config: GroupConfig, here: Here, bootstrapped: bool) -> Self {
-        let member =
-            config.members.contains(here.node).then(|| Member::new(&config, here.incarnation));
+        let member = config
+            .members
+            .contains(here.node)
+            .then(|| Member::new(&config, here.node, here.incarnation));
         let table = GroupTable::new(&config);
         Self {
             id,
@@ -412,7 +414,7 @@ impl Group {
                 let joined = Envelope::Joined { group: self.id, attempt };
                 out.push_back(Output::Order(joined.encode()));
             }
-            Some(Consequence::Send) => self.send_checkpoint(true, out),
+            Some(Consequence::Send) => self.send_checkpoint(None, out),
             Some(Consequence::Lost(attempt, reason)) => self.lost(attempt, reason, out),
         }
     }
@@ -482,7 +484,8 @@ impl Group {
         self.assign(out);
         let Some(member) = &mut self.member else { return };
         if self.table.in_set() != before.in_set() || self.table.joining() != before.joining() {
-            member.begin_with_whole_state();
+            let came = self.table.in_set().difference(before.in_set());
+            member.members_changed(self.table.history.count, !came.is_empty());
         }
         for (node, state) in before.members() {
             let was_joining = matches!(state, MemberState::Joining { .. });

@@ -89,6 +89,8 @@ pub(crate) struct Member {
     /// What was known when a join was delivered, until the state is there.
     frozen: Vec<(NodeId, Attempt, Frozen)>,
     outgoing: Vec<(NodeId, Attempt, Outgoing)>,
+    /// This node.
+    me: NodeId,
     next_attempt: Attempt,
     server: Server,
     duty: Duty,
@@ -100,6 +102,8 @@ pub(crate) struct Member {
     seen: u64,
     rule: CheckpointRule,
     checkpoints: Checkpointer,
+    /// Of the last checkpoint that was begun.
+    checkpoint_number: u64,
     assembly: Assembly,
 }
 
@@ -113,7 +117,7 @@ enum Server {
 }
 
 impl Member {
-    pub(crate) fn new(config: &GroupConfig, incarnation: u64) -> Self {
+    pub(crate) fn new(config: &GroupConfig, me: NodeId, incarnation: u64) -> Self {
         let duty = Duty::of(config.style, false);
         Self {
             stage: Stage::NoServer,
@@ -121,6 +125,7 @@ impl Member {
             executor: Executor::new(config),
             frozen: Vec::new(),
             outgoing: Vec::new(),
+            me,
             next_attempt: Attempt(incarnation),
             // Unless none is wanted from the beginning, the driver starts one by itself.
             server: if duty.needs_server() { Server::Starting } else { Server::Absent },
@@ -130,6 +135,7 @@ impl Member {
             seen: 0,
             rule: config.checkpoint,
             checkpoints: Checkpointer::default(),
+            checkpoint_number: 0,
             assembly: Assembly::default(),
         }
     }
@@ -497,16 +503,14 @@ impl Member {
                 self.outgoing.push((joiner, attempt, transfer));
                 Some(Consequence::Give { joiner, attempt })
             }
-            Outcome::Captured { purpose: Capture::Checkpoint { up_to, update }, state } => {
-                self.checkpoint_taken(up_to, update, state)
+            Outcome::Captured { purpose: Capture::Checkpoint { number, up_to, update }, state } => {
+                self.checkpoint_taken(number, up_to, update, state)
             }
             Outcome::Restored { purpose: Restore::Join { attempt }, accepted } => {
                 self.restored(attempt, accepted)
             }
             Outcome::Restored { accepted: true, .. } => None,
-            Outcome::Restored { accepted: false, .. } => {
-                self.server_lost(DownReason::StateRefused)
-            }
+            Outcome::Restored { accepted: false, .. } => self.server_lost(DownReason::StateRefused),
         }
     }
 

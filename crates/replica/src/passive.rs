@@ -131,8 +131,10 @@ impl Checkpoint {
     }
 
     pub(crate) fn encode(&self) -> Bytes {
-        let replies: usize = self.replies.iter().map(|(_, r)| r.as_ref().map_or(0, Bytes::len)).sum();
-        let mut w = Writer::with_capacity(64 + self.state.len() + replies + 64 * self.replies.len());
+        let replies: usize =
+            self.replies.iter().map(|(_, r)| r.as_ref().map_or(0, Bytes::len)).sum();
+        let mut w =
+            Writer::with_capacity(64 + self.state.len() + replies + 64 * self.replies.len());
         w.u64(self.from.map_or(u64::MAX, |from| from));
         w.u64(self.up_to);
         w.u32(self.replies.len() as u32);
@@ -175,6 +177,8 @@ pub(crate) struct Checkpointer {
     pub(crate) completed: Vec<RequestKey>,
     /// The last one that was taken; `None`: the next one has to be a whole state.
     pub(crate) base: Option<u64>,
+    /// Requests of the group when a member came or went last.
+    pub(crate) joined_at: u64,
     /// Updates since the last whole state.
     pub(crate) updates: usize,
     pub(crate) underway: Option<Underway>,
@@ -185,11 +189,12 @@ pub(crate) struct Checkpointer {
 }
 
 /// How far the checkpoint is that was begun last.
+#[derive(PartialEq, Eq)]
 pub(crate) enum Underway {
-    /// The server is being asked.
-    Asked,
+    /// The server is being asked for the one of this number.
+    Asked(u64),
     /// It is on its way.
-    Sending { bytes: Bytes, next: usize },
+    Sending { number: u64, bytes: Bytes, next: usize },
 }
 
 /// Bytes of one piece.
@@ -197,47 +202,65 @@ const PIECE_BYTES: usize = 32 * 1024;
 /// Pieces that may be on their way at once.
 const PIECES_IN_FLIGHT: usize = 8;
 
-impl Underway {
-    /// Pieces to send now: the first ones, or one more because one was delivered. Each with its
-    /// place and the length of the whole.
-    pub(crate) fn pieces(&mut self, first: bool) -> Vec<(u64, u64, Bytes)> {
-        let Self::Sending { bytes, next } = self else { return Vec::new() };
+/// Which checkpoint a piece is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Source {
+    pub(crate) leader: NodeId,
+    /// The try that brought the leader in.
+    pub(crate) attempt: Attempt,
+    /// The leader's count.
+    pub(crate) number: u64,
+}
+
+/// A piece of a checkpoint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct CheckpointPiece {
+    /// Where it begins.
+    pub(crate) offset: u64,
+    /// Bytes in all.
+    pub(crate) total: u64,
+    pub(crate) bytes: Bytes,
+}
+
+impl CheckpointPiece {
+    /// Pieces of `whole` from `next` on that may be sent now: the first ones, or one more because
+    /// one was delivered.
+    pub(crate) fn next(whole: &Bytes, next: &mut usize, first: bool) -> Vec<Self> {
         let count = if first { PIECES_IN_FLIGHT } else { 1 };
         let mut pieces = Vec::new();
-        while pieces.len() < count && *next < bytes.len() {
-            let end = (*next + PIECE_BYTES).min(bytes.len());
-            pieces.push((*next as u64, bytes.len() as u64, bytes.slice(*next..end)));
+        while pieces.len() < count && *next < whole.len() {
+            let end = (*next + PIECE_BYTES).min(whole.len());
+            let (offset, total) = (*next as u64, whole.len() as u64);
+            pieces.push(Self { offset, total, bytes: whole.slice(*next..end) });
             *next = end;
         }
         pieces
+    }
+
+    pub(crate) fn is_last(&self) -> bool {
+        self.offset.checked_add(self.bytes.len() as u64) == Some(self.total)
     }
 }
 
 /// A checkpoint as its pieces are delivered.
 #[derive(Default)]
 pub(crate) struct Assembly {
-    from: Option<(NodeId, Attempt)>,
+    source: Option<Source>,
     bytes: Vec<u8>,
 }
 
 impl Assembly {
-    /// Adds a piece; the checkpoint, if it was the last one. Pieces of one leader come in order, so
-    /// one that does not fit is of a checkpoint whose beginning was not for this member.
-    pub(crate) fn add(
-        &mut self,
-        leader: (NodeId, Attempt),
-        offset: u64,
-        total: u64,
-        piece: &[u8],
-    ) -> Option<Bytes> {
-        if offset == 0 || self.from != Some(leader) {
-            *self = Self { from: Some(leader), bytes: Vec::new() };
+    /// Adds a piece; the checkpoint, if it was the last one. Pieces of one checkpoint come in order,
+    /// so one that does not fit is of one whose beginning was not for this member.
+    pub(crate) fn add(&mut self, source: Source, piece: &CheckpointPiece) -> Option<Bytes> {
+        if self.source != Some(source) {
+            *self = Self { source: Some(source), bytes: Vec::new() };
         }
-        if offset != self.bytes.len() as u64 {
+        if piece.offset != self.bytes.len() as u64 {
             return None;
         }
-        self.bytes.extend_from_slice(piece);
-        (self.bytes.len() as u64 == total).then(|| Bytes::from(core::mem::take(&mut self.bytes)))
+        self.bytes.extend_from_slice(&piece.bytes);
+        piece.is_last().then(|| Bytes::from(core::mem::take(&mut self.bytes)))
     }
 }
 
@@ -245,6 +268,10 @@ impl Assembly {
 mod tests {
     use super::*;
     use alloc::vec;
+
+    fn source(leader: u8, number: u64) -> Source {
+        Source { leader: NodeId::new(leader).unwrap(), attempt: Attempt(3), number }
+    }
 
     fn key(retention_id: i32) -> RequestKey {
         RequestKey::Client { client_id: Bytes::from_static(b"c"), retention_id }
@@ -257,32 +284,37 @@ mod tests {
         for from in [None, Some(4)] {
             let replies = replies.clone();
             let checkpoint = Checkpoint { from, up_to: 9, replies, state: state.clone() };
-            let mut underway = Underway::Sending { bytes: checkpoint.encode(), next: 0 };
+            let (bytes, mut next) = (checkpoint.encode(), 0);
             let mut assembly = Assembly::default();
-            let leader = (NodeId::new(1).unwrap(), Attempt(3));
             let mut whole = None;
-            let mut pieces = underway.pieces(true);
+            let mut pieces = CheckpointPiece::next(&bytes, &mut next, true);
             while !pieces.is_empty() {
-                for (offset, total, bytes) in &pieces {
+                for piece in &pieces {
                     assert!(whole.is_none());
-                    whole = assembly.add(leader, *offset, *total, bytes);
+                    whole = assembly.add(source(1, 1), piece);
                 }
-                pieces = underway.pieces(false);
+                pieces = CheckpointPiece::next(&bytes, &mut next, false);
             }
             assert_eq!(Checkpoint::decode(whole.expect("complete")), Ok(checkpoint));
         }
     }
 
     #[test]
-    fn a_member_that_missed_the_beginning_takes_nothing_for_a_checkpoint() {
+    fn pieces_of_several_checkpoints_are_never_put_together() {
         let mut assembly = Assembly::default();
-        let leader = (NodeId::new(1).unwrap(), Attempt(3));
-        let next = (NodeId::new(2).unwrap(), Attempt(3));
-        assert!(assembly.add(leader, 1, 2, &[1]).is_none());
-        assert!(assembly.add(leader, 0, 2, &[1]).is_none());
-        assert!(assembly.add(next, 1, 2, &[1]).is_none(), "the rest is another leader's");
-        assert!(assembly.add(next, 0, 2, &[8]).is_none());
-        assert_eq!(assembly.add(next, 1, 2, &[9]), Some(Bytes::from_static(&[8, 9])));
+        let piece = |offset, byte| CheckpointPiece {
+            offset,
+            total: 2,
+            bytes: Bytes::copy_from_slice(&[byte]),
+        };
+        assert!(assembly.add(source(1, 1), &piece(1, 1)).is_none(), "the beginning was missed");
+        assert!(assembly.add(source(1, 2), &piece(0, 2)).is_none());
+        assert!(assembly.add(source(1, 1), &piece(1, 3)).is_none(), "the rest is of another one");
+        assert!(assembly.add(source(1, 3), &piece(0, 4)).is_none());
+        assert!(assembly.add(source(2, 3), &piece(1, 5)).is_none(), "and of another leader");
+        assert!(assembly.add(source(2, 3), &piece(0, 8)).is_none());
+        let whole = assembly.add(source(2, 3), &piece(1, 9));
+        assert_eq!(whole, Some(Bytes::from_static(&[8, 9])));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::hello::{Hello, Lineage, Record};
 use crate::history::History;
 use crate::ids::{ChannelId, GroupId, ViewId};
 use crate::output::{Availability, Event, Outbox, Output};
+use crate::passive::Source;
 use crate::primary::{Blocked, Statement};
 use crate::table::DownReason;
 use crate::transfer::Piece;
@@ -269,8 +270,9 @@ impl Replica {
                 group.deliver_down(now, joiner, attempt, reason, here, out);
             }
             Envelope::Open { .. } => group.deliver_open(out),
-            Envelope::Checkpoint { attempt, offset, total, bytes, .. } => {
-                group.deliver_checkpoint(origin, attempt, (offset, total, bytes), here, out);
+            Envelope::Checkpoint { attempt, number, piece, .. } => {
+                let source = Source { leader: origin, attempt, number };
+                group.deliver_checkpoint(source, &piece, here, out);
             }
             Envelope::Command { id, command, .. } => {
                 let by = (origin, incarnation);

@@ -324,12 +324,7 @@ impl GroupTable {
     }
 
     /// What [`Self::keep_only`] would make of the table.
-    pub(crate) fn kept_only(
-        &self,
-        config: &GroupConfig,
-        current: NodeSet,
-        view: NodeSet,
-    ) -> Self {
+    pub(crate) fn kept_only(&self, config: &GroupConfig, current: NodeSet, view: NodeSet) -> Self {
         let mut table = self.clone();
         table.keep_only(config, current, view);
         table

@@ -13,7 +13,12 @@ fn main() -> ExitCode {
     let (from, seeds) = (numbers.next().unwrap_or(1), numbers.next().unwrap_or(100));
     if seeds == 1 {
         for scope in &scopes {
-            let options = Options { scope: *scope, transcript: true, ..Options::default() };
+            let options = Options {
+                scope: *scope,
+                transcript: true,
+                verbose: std::env::var_os("VERBOSE").is_some(),
+                ..Options::default()
+            };
             print!("{}", run(from, options).transcript.unwrap_or_default());
         }
     }

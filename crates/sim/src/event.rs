@@ -65,6 +65,7 @@ pub(crate) enum Event {
         node: usize,
         boot: u64,
         group: GroupId,
+        stops: u32,
         down: Option<DownReason>,
     },
     /// A server has executed what it works on.

@@ -123,6 +123,10 @@ faults! {
         PauseShort,
         /// The process stands still for long enough to be given up.
         PauseLong,
+        /// An operator makes another member the leader.
+        Promotion,
+        /// An operator changes the style of a group.
+        StyleChange,
         /// Several processes stand still at once.
         PauseSome,
         /// The virtual machine stands still, its clock too.
@@ -202,6 +206,8 @@ impl Fault {
                 | Self::HeldAtCommit
                 | Self::ServersSlow
                 | Self::OrphanedCall
+                | Self::Promotion
+                | Self::StyleChange
         )
     }
 

@@ -8,7 +8,7 @@ use crate::stream::StreamId;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 use quorba_engine::Node;
-use quorba_engine::replica::{ChannelId, DownReason, GroupId, Record};
+use quorba_engine::replica::{ChannelId, Command, DownReason, GroupId, Record};
 use std::collections::VecDeque;
 
 /// Something that happens to a node process.
@@ -24,6 +24,7 @@ pub(crate) enum Input {
     ServerConnected(GroupId, ChannelId),
     ServerClosed(GroupId, ChannelId),
     ServerBytes(GroupId, ChannelId, Bytes),
+    Command(GroupId, Command),
     Stop,
 }
 
@@ -40,6 +41,7 @@ impl Input {
             Self::ServerConnected(..) => "server connected",
             Self::ServerClosed(..) => "server closed",
             Self::ServerBytes(..) => "server bytes",
+            Self::Command(..) => "command",
             Self::Stop => "stop",
         }
     }
@@ -61,6 +63,10 @@ pub(crate) struct Supervisor {
     pub(crate) backoff_ms: u64,
     /// Counts orders, so that an old one is recognised.
     pub(crate) serial: u64,
+    /// A server is to run.
+    pub(crate) wanted: bool,
+    /// Counts the times that none was wanted any more: news from before are stale.
+    pub(crate) stops: u32,
     /// When the last news of it reach the node.
     pub(crate) news_at: Instant,
     pub(crate) started_at: Instant,

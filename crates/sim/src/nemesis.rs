@@ -10,10 +10,10 @@ use crate::host::Input;
 use crate::network::Disturbance;
 use crate::server::Misdeed;
 use crate::stream::{Callee, Caller, Segment, Side};
-use crate::world::{World, ms, us};
+use crate::world::{World, ms, node_id, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
-use quorba_engine::replica::GroupId;
+use quorba_engine::replica::{Command, GroupId, Style};
 use quorba_giop::build;
 
 /// How long a node is gone that has heard of a call alone.
@@ -112,12 +112,9 @@ impl World {
         let snapshots = self.snapshots();
         let groups = 0..self.plan.groups.len();
         self.plan.careless
-            || groups.filter(|index| group.is_none_or(|group| group == *index)).all(|index| {
-                let serving = self.serving(&snapshots, index);
-                serving
-                    .iter()
-                    .any(|member| member.node != node && !self.servers[member.server].hangs)
-            })
+            || groups
+                .filter(|index| group.is_none_or(|group| group == *index))
+                .all(|index| self.has_other_member(&snapshots, index, node))
     }
 
     pub(crate) fn plan_restart(&mut self, node: usize) {
@@ -151,8 +148,24 @@ impl World {
                     }
                 }
             }
+            Fault::Promotion | Fault::StyleChange => self.operate(fault, node),
             _ => self.delay_node(fault, node),
         }
+    }
+
+    /// An operator at `node` changes a group.
+    fn operate(&mut self, fault: Fault, node: usize) {
+        let group = self.rng.index(self.plan.groups.len());
+        let plan = &self.plan.groups[group];
+        let command = if fault == Fault::Promotion {
+            Command::Promote(node_id(self.rng.index(self.plan.nodes)))
+        } else {
+            let cold = if plan.foreign { Style::WarmPassive } else { Style::ColdPassive };
+            let styles = [Style::Active, Style::SemiActive, Style::WarmPassive, cold];
+            Command::SetStyle(self.rng.pick(&styles))
+        };
+        self.say(|| format!("OPERATOR at n{node}: g{group} {command:?}"));
+        self.deliver(node, Input::Command(GroupId(group as u16), command));
     }
 
     fn end_many(&mut self, fault: Fault) {

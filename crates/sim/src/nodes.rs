@@ -15,7 +15,7 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
-    Ack, DownReason, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
+    Ack, CheckpointRule, DownReason, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
@@ -173,6 +173,7 @@ impl World {
             Input::ServerBytes(group, channel, bytes) => {
                 engine.handle_server_bytes(now, group, channel, &bytes);
             }
+            Input::Command(group, command) => engine.handle_command(now, group, 0, command),
             Input::Stop => engine.handle_stop(now),
         }
         self.drain(node);
@@ -285,6 +286,9 @@ impl World {
                 self.checks.memories.note_record(&record);
                 self.hosts[node].disk.record = record;
             }
+            Output::Commanded { result, .. } => {
+                self.say(|| format!("n{node} answers its operator {result:?}"));
+            }
             Output::Event(event) => {
                 self.note_event(node, &event);
                 if matches!(&event, NodeEvent::View(view) if view.kind == ViewKind::Regular) {
@@ -344,6 +348,13 @@ fn settings(group: &GroupPlan, unavailable_wait_ms: u64) -> GroupSettings {
             foreign: group.foreign,
             reply: if group.ordered_replies { ReplyPath::Ordered } else { ReplyPath::Direct },
             replier: group.replier.map(node_id),
+            style: group.style,
+            leader: group.leader.map(node_id),
+            checkpoint: CheckpointRule {
+                requests: group.checkpoint_requests,
+                after: ms(group.checkpoint_ms),
+                updates: group.updates,
+            },
             on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),

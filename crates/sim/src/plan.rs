@@ -8,7 +8,7 @@ use crate::network::SlowLink;
 use crate::profile::Profile;
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
-use quorba_engine::replica::{Quorum, QuorumRule};
+use quorba_engine::replica::{Quorum, QuorumRule, Style};
 
 /// See the module's text. Times are in microseconds unless the name says otherwise.
 #[derive(Clone, Debug)]
@@ -69,6 +69,13 @@ pub(crate) struct GroupPlan {
     pub(crate) backoff_ms: u64,
     pub(crate) server_reply_ms: u64,
     pub(crate) open_after_ms: u64,
+    pub(crate) style: Style,
+    pub(crate) leader: Option<usize>,
+    /// When a passive group's leader sends its state.
+    pub(crate) checkpoint_requests: u32,
+    pub(crate) checkpoint_ms: u64,
+    /// Or what has changed.
+    pub(crate) updates: bool,
 }
 
 /// When a reply is released.
@@ -111,6 +118,17 @@ impl Plan {
             Some((profile, mut rng)) => plan.with(profile, &mut rng),
             None => plan,
         }
+    }
+
+    /// The plan of a seed with styles: what the seed stands for without them, but for these, and
+    /// with operators beside the faults.
+    pub(crate) fn draw_styles(seed: u64) -> Self {
+        let mut plan = Self::draw(seed);
+        let mut rng = Rng::new(seed).fork(0x57e1);
+        plan.groups = plan.groups.into_iter().map(|group| group.with_style(&mut rng)).collect();
+        let operators = [Fault::Promotion, Fault::StyleChange];
+        plan.faults.extend(operators.into_iter().filter(|_| rng.per_mille(500)));
+        plan
     }
 
     fn with(mut self, profile: Profile, rng: &mut Rng) -> Self {
@@ -242,7 +260,26 @@ impl GroupPlan {
             backoff_ms: rng.pick(&[20, 100, 1_000]),
             server_reply_ms: rng.pick(&[500, 2_000, 5_000]),
             open_after_ms: rng.pick(&[500, 3_000]),
+            style: Style::Active,
+            leader: None,
+            checkpoint_requests: 100,
+            checkpoint_ms: 1_000,
+            updates: false,
         }
+    }
+
+    /// Some style, and what it needs.
+    fn with_style(mut self, rng: &mut Rng) -> Self {
+        self.style =
+            rng.pick(&[Style::WarmPassive, Style::ColdPassive, Style::SemiActive, Style::Active]);
+        self.leader = rng.per_mille(300).then_some(self.members.trailing_zeros() as usize);
+        self.checkpoint_requests = rng.pick(&[1, 3, 20, 1_000]);
+        self.checkpoint_ms = rng.pick(&[5, 100, 2_000]);
+        self.updates = rng.per_mille(500);
+        self.state_object = true;
+        // What somebody else runs cannot be ended and started as a cold group wants it.
+        self.foreign &= self.style != Style::ColdPassive;
+        self
     }
 }
 

@@ -14,11 +14,13 @@ pub enum Scope {
     Domain,
     /// Rings alone.
     Ring,
+    /// Whole nodes whose groups have every style, and operators who change it.
+    Styles,
 }
 
 impl Scope {
-    /// Both.
-    pub const ALL: &[Self] = &[Self::Domain, Self::Ring];
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Domain, Self::Ring, Self::Styles];
 
     /// How the command line calls it.
     #[must_use]
@@ -26,6 +28,7 @@ impl Scope {
         match self {
             Self::Domain => "domain",
             Self::Ring => "ring",
+            Self::Styles => "styles",
         }
     }
 }

@@ -56,6 +56,7 @@ impl ServerBug {
 pub fn run(seed: u64, options: Options) -> Report {
     match options.scope {
         Scope::Domain => run_plan(seed, Plan::draw(seed), options),
+        Scope::Styles => run_plan(seed, Plan::draw_styles(seed), options),
         Scope::Ring => ring::run(seed, options),
     }
 }
@@ -77,7 +78,7 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
     let dead = world.checks.groups.iter().filter(|group| group.dead).count();
     let acknowledged = world.ledger.count(|o| matches!(o, Outcome::Acknowledged { .. }));
     Report {
-        scope: Scope::Domain,
+        scope: options.scope,
         seed,
         digest: world.transcript.digest(),
         simulated: world.now.since(begin),
@@ -104,11 +105,29 @@ fn play(world: &mut World, options: Options) -> Duration {
     let peace_at = world.now + world.plan.safety;
     world.run_until(peace_at);
     world.make_peace();
+    let settled_after = settle(world);
+    if world.checks.violations.is_empty() {
+        world.conclude();
+    }
+    if options.scope == Scope::Styles && world.checks.violations.is_empty() {
+        // What members keep without executing it is seen when they have to.
+        world.end_leaders();
+        settle(world);
+        if world.checks.violations.is_empty() {
+            world.conclude();
+        }
+    }
+    settled_after
+}
+
+/// Lets time pass until all is well; how long that took.
+fn settle(world: &mut World) -> Duration {
+    let begin = world.now;
     let limit = world.now + SETTLE_WITHIN;
-    let mut settled = world.now.since(peace_at);
+    let mut settled = Duration::ZERO;
     while world.checks.violations.is_empty() {
         let Some(missing) = world.unsettled() else {
-            settled = world.now.since(peace_at);
+            settled = world.now.since(begin);
             // What is still on its way arrives; a group that was dead may come back with it.
             world.run_until(world.now + ms(500));
             if world.unsettled().is_none() {
@@ -122,9 +141,6 @@ fn play(world: &mut World, options: Options) -> Duration {
             return SETTLE_WITHIN;
         }
         world.run_until(world.now + ms(20));
-    }
-    if world.checks.violations.is_empty() {
-        world.conclude();
     }
     settled
 }

@@ -53,6 +53,8 @@ impl Mark {
 pub(crate) struct Log {
     references: Vec<Reference>,
     digests: Vec<u64>,
+    /// How many the last state or update told of.
+    told: usize,
 }
 
 impl Log {
@@ -95,8 +97,9 @@ impl Log {
         self.digests.pop();
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
-        self.references.iter().flat_map(|reference| reference.0.to_be_bytes()).collect()
+    fn to_bytes(&self, from: usize) -> Vec<u8> {
+        let from = from.min(self.references.len());
+        self.references[from..].iter().flat_map(|reference| reference.0.to_be_bytes()).collect()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
@@ -124,6 +127,10 @@ pub(crate) enum Operation {
     GetState,
     /// `set_state`.
     SetState(Vec<u8>),
+    /// `get_update`.
+    GetUpdate,
+    /// `set_update`.
+    SetUpdate(Vec<u8>),
     /// Something else.
     Unknown,
 }
@@ -143,12 +150,22 @@ impl Operation {
                 Err(_) => Self::Unknown,
             },
             (Some(STATE_KEY), b"get_state") => Self::GetState,
+            (Some(STATE_KEY), b"get_update") => Self::GetUpdate,
+            (Some(STATE_KEY), b"set_update") => match reader.read_octets(usize::MAX, "update") {
+                Ok(update) => Self::SetUpdate(update.to_vec()),
+                Err(_) => Self::Unknown,
+            },
             (Some(STATE_KEY), b"set_state") => match reader.read_octets(usize::MAX, "state") {
                 Ok(state) => Self::SetState(state.to_vec()),
                 Err(_) => Self::Unknown,
             },
             _ => Self::Unknown,
         }
+    }
+
+    /// Whether it moves state.
+    pub(crate) const fn is_state(&self) -> bool {
+        matches!(self, Self::GetState | Self::SetState(_) | Self::GetUpdate | Self::SetUpdate(_))
     }
 
     /// Executes it and gives the reply under `request_id`.
@@ -171,14 +188,26 @@ impl Operation {
                 .bytes()
                 .clone();
             }
-            Self::GetState => {
-                let state = log.to_bytes();
+            Self::GetState | Self::GetUpdate => {
+                let from = if self == Self::GetUpdate { log.told } else { 0 };
+                log.told = log.references.len();
+                let state = log.to_bytes(from);
                 return build::reply(version, endian, request_id, good, |cdr| {
                     cdr.write_octets(&state);
                 })
                 .bytes()
                 .clone();
             }
+            Self::SetUpdate(update) => match Log::from_bytes(&update) {
+                Some(new) => {
+                    new.references.into_iter().for_each(|reference| {
+                        log.append(reference);
+                    });
+                    let reply = build::reply(version, endian, request_id, good, |_| {});
+                    return reply.bytes().clone();
+                }
+                None => return bad_param(version, endian, request_id),
+            },
             Self::SetState(state) => match Log::from_bytes(&state) {
                 Some(new) => {
                     *log = new;
@@ -268,7 +297,7 @@ mod tests {
         let mut other = Log::default();
         other.append(Reference(8));
         assert_ne!(other.append(Reference(7)), second);
-        let copy = Log::from_bytes(&log.to_bytes()).expect("whole references");
+        let copy = Log::from_bytes(&log.to_bytes(0)).expect("whole references");
         assert_eq!((copy.mark(1), copy.end()), (first, second));
         assert!(Log::from_bytes(&[0; 9]).is_none());
     }

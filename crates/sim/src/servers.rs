@@ -12,7 +12,7 @@ use crate::stream::{Callee, Caller, Segment, Side, StreamId};
 use crate::world::{World, ms, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
-use quorba_engine::replica::{DownReason, GroupId, ServerCommand};
+use quorba_engine::replica::{DownReason, GroupId, ServerCommand, Style};
 use quorba_giop::{Body, build};
 
 /// The longest pause between two starts of a server.
@@ -30,11 +30,15 @@ impl World {
     /// A node started: its supervisors start their servers, or find those of somebody else.
     pub(crate) fn begin_supervision(&mut self, node: usize, group: GroupId) {
         let backoff_ms = self.group_plan(group).backoff_ms;
+        let wanted = self.group_plan(group).style != Style::ColdPassive;
         let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
             return;
         };
         supervisor.backoff_ms = backoff_ms;
-        self.order_server(node, group, Duration::ZERO);
+        supervisor.wanted = wanted;
+        if wanted {
+            self.order_server(node, group, Duration::ZERO);
+        }
     }
 
     /// A node's process ended. Servers that it started end with it.
@@ -64,7 +68,8 @@ impl World {
     pub(crate) fn start_server(&mut self, node: usize, boot: u64, group: GroupId, serial: u64) {
         let host = &mut self.hosts[node];
         let Some(supervisor) = &mut host.supervisors[usize::from(group.0)] else { return };
-        if host.boot != boot || host.node.is_none() || supervisor.serial != serial {
+        let stale = supervisor.serial != serial || !supervisor.wanted;
+        if host.boot != boot || host.node.is_none() || stale {
             return;
         }
         let running = supervisor.server.filter(|server| self.servers[*server].alive);
@@ -93,17 +98,19 @@ impl World {
             return;
         };
         supervisor.news_at = at.max(supervisor.news_at + Duration::from_nanos(1));
-        self.queue.push(supervisor.news_at, Event::ServerNews { node, boot, group, down });
+        let stops = supervisor.stops;
+        let news = Event::ServerNews { node, boot, group, stops, down };
+        self.queue.push(supervisor.news_at, news);
     }
 
     pub(crate) fn server_news(
         &mut self,
-        node: usize,
-        boot: u64,
-        group: GroupId,
+        (node, boot): (usize, u64),
+        (group, stops): (GroupId, u32),
         down: Option<DownReason>,
     ) {
-        if self.hosts[node].boot != boot {
+        let supervisor = self.hosts[node].supervisors[usize::from(group.0)].as_ref();
+        if self.hosts[node].boot != boot || supervisor.is_none_or(|s| s.stops != stops) {
             return;
         }
         self.close_channels(node, group);
@@ -187,6 +194,30 @@ impl World {
                 self.close_channels(node, group);
                 self.restart_server(node, group);
             }
+            ServerCommand::Start => self.want_server(node, group),
+            ServerCommand::Stop => self.stop_server(node, group),
+        }
+    }
+
+    fn want_server(&mut self, node: usize, group: GroupId) {
+        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+            return;
+        };
+        if !std::mem::replace(&mut supervisor.wanted, true) {
+            self.order_server(node, group, Duration::ZERO);
+        }
+    }
+
+    fn stop_server(&mut self, node: usize, group: GroupId) {
+        self.say(|| format!("n{node} g{} needs no server", group.0));
+        self.close_channels(node, group);
+        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+            return;
+        };
+        supervisor.wanted = false;
+        supervisor.stops += 1;
+        if let Some(server) = supervisor.server {
+            self.kill_server(server);
         }
     }
 
@@ -315,7 +346,7 @@ impl World {
         let target = &mut self.servers[server];
         let (version, endian) = (work.message.version(), work.message.endian());
         let group = target.group;
-        let is_state = matches!(work.operation, Operation::GetState | Operation::SetState(_));
+        let is_state = work.operation.is_state();
         match target.misdeed {
             Some(Misdeed::Garbage) => {
                 target.misdeed = None;
@@ -403,6 +434,24 @@ impl World {
     }
 
     /// Servers of a group that run, by node.
+    /// In every group that has a leader and another member, the leader's server ends.
+    pub(crate) fn end_leaders(&mut self) {
+        let snapshots = self.snapshots();
+        for group in 0..self.plan.groups.len() {
+            let leaders = snapshots.iter().flatten().filter_map(|s| s.groups[group].leader);
+            let Some(leader) = leaders.map(|node| usize::from(node.index())).next() else {
+                continue;
+            };
+            let supervisor = self.hosts[leader].supervisors[group].as_ref();
+            if self.has_other_member(&snapshots, group, leader)
+                && let Some(server) = supervisor.and_then(|s| s.server)
+            {
+                self.say(|| format!("the leader of g{group} ends"));
+                self.end_server(server);
+            }
+        }
+    }
+
     pub(crate) fn live_servers(&self, group: GroupId) -> Vec<usize> {
         self.hosts
             .iter()

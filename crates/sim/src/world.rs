@@ -141,8 +141,8 @@ impl World {
             Event::ServerStart { node, boot, group, serial } => {
                 self.start_server(node, boot, group, serial);
             }
-            Event::ServerNews { node, boot, group, down } => {
-                self.server_news(node, boot, group, down);
+            Event::ServerNews { node, boot, group, stops, down } => {
+                self.server_news((node, boot), (group, stops), down);
             }
             Event::ServerDone { server, serial } => self.server_done(server, serial),
             Event::Client { client, serial } => self.client_woken(client, serial),
@@ -173,6 +173,8 @@ fn supervisors(plan: &Plan, node: usize) -> Vec<Option<Supervisor>> {
                 server: None,
                 backoff_ms: group.backoff_ms,
                 serial: 0,
+                wanted: true,
+                stops: 0,
                 news_at: Instant::ZERO,
                 started_at: Instant::ZERO,
             })

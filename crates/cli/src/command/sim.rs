@@ -66,6 +66,7 @@ pub struct Sim {
 enum What {
     Domain,
     Ring,
+    Styles,
 }
 
 impl Sim {
@@ -87,6 +88,7 @@ impl Sim {
             None => Scope::ALL.to_vec(),
             Some(What::Domain) => vec![Scope::Domain],
             Some(What::Ring) => vec![Scope::Ring],
+            Some(What::Styles) => vec![Scope::Styles],
         }
     }
 

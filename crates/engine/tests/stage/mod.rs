@@ -295,10 +295,16 @@ impl Stage {
                 ServerCommand::Send(channel, bytes) => {
                     self.calls[index].push_back((group, channel, bytes));
                 }
-                ServerCommand::Close(_) | ServerCommand::Restart(_) => {}
+                ServerCommand::Close(_)
+                | ServerCommand::Restart(_)
+                | ServerCommand::Start
+                | ServerCommand::Stop => {}
             },
             Output::Submit { .. } => unreachable!("the order is made by the ring"),
-            Output::PersistRing { .. } | Output::PersistPrimary(_) | Output::Event(_) => {}
+            Output::PersistRing { .. }
+            | Output::PersistPrimary(_)
+            | Output::Commanded { .. }
+            | Output::Event(_) => {}
         }
     }
 }

@@ -4,7 +4,9 @@ use super::{STATE_OBJECT, UNAVAILABLE_WAIT, id};
 use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_engine::order::{Boot, Config, DomainKey, Hold, Timing};
-use quorba_engine::replica::{Ack, GroupConfig, Quorum, Record, ReplyPath, TotalLoss};
+use quorba_engine::replica::{
+    Ack, CheckpointRule, GroupConfig, Quorum, Record, ReplyPath, Style, TotalLoss,
+};
 use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
 
 #[derive(Clone, Copy)]
@@ -44,6 +46,13 @@ impl Plan {
             ack: Ack::Majority,
             reply: self.reply,
             replier: None,
+            style: Style::Active,
+            leader: None,
+            checkpoint: CheckpointRule {
+                requests: 100,
+                after: Duration::from_secs(1),
+                updates: false,
+            },
             on_total_loss: TotalLoss::Stop,
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(300),

@@ -6,11 +6,10 @@
 use super::{Group, Here};
 use crate::command::Command;
 use crate::envelope::Envelope;
-use crate::ids::Attempt;
 use crate::output::{Event, Outbox, Output};
+use crate::passive::{CheckpointPiece, Source};
 use crate::style::{Duty, Style};
 use crate::table::{GroupTable, MemberState};
-use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet};
 
 impl Group {
@@ -68,30 +67,30 @@ impl Group {
     /// A piece of a checkpoint; it counts if the one who sent it leads.
     pub(crate) fn deliver_checkpoint(
         &mut self,
-        origin: NodeId,
-        attempt: Attempt,
-        (offset, total, bytes): (u64, u64, Bytes),
+        source: Source,
+        piece: &CheckpointPiece,
         here: Here,
         out: &mut Outbox,
     ) {
-        let is_leaders = self.table.leading() == Some(origin)
-            && matches!(self.table.state(origin), Some(MemberState::In { attempt: a }) if a == attempt);
+        let Source { leader, attempt, number } = source;
+        let is_leaders = self.table.leading() == Some(leader)
+            && self.table.state(leader) == Some(MemberState::In { attempt });
         let Some(member) = self.member.as_mut().filter(|_| is_leaders) else { return };
-        if origin != here.node {
-            member.take_checkpoint((origin, attempt), (offset, total, &bytes));
-        } else if offset + bytes.len() as u64 == total {
-            member.checkpoint_sent();
+        if leader != here.node {
+            member.take_checkpoint(source, piece);
+        } else if piece.is_last() {
+            member.checkpoint_sent(number);
         } else {
-            self.send_checkpoint(false, out);
+            self.send_checkpoint(Some(number), out);
         }
     }
 
-    pub(super) fn send_checkpoint(&mut self, first: bool, out: &mut Outbox) {
+    pub(super) fn send_checkpoint(&mut self, delivered: Option<u64>, out: &mut Outbox) {
         let Some(member) = &mut self.member else { return };
-        let Some((attempt, pieces)) = member.checkpoint_pieces(first) else { return };
-        for (offset, total, bytes) in pieces {
-            let group = self.id;
-            let piece = Envelope::Checkpoint { group, attempt, offset, total, bytes };
+        let Some((source, pieces)) = member.checkpoint_pieces(delivered) else { return };
+        let Source { attempt, number, .. } = source;
+        for piece in pieces {
+            let piece = Envelope::Checkpoint { group: self.id, attempt, number, piece };
             out.push_back(Output::Order(piece.encode()));
         }
     }

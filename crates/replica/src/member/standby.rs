@@ -7,13 +7,14 @@
 use super::{ASK_AGAIN, Consequence, Member, Server, Stage};
 use crate::executor::{Capture, Job, Restore};
 use crate::history::History;
-use crate::ids::Attempt;
 use crate::output::ServerCommand;
-use crate::passive::{Base, Checkpoint, Checkpointer, Logged, UPDATES_MAX, Underway};
+use crate::passive::{
+    Base, Checkpoint, CheckpointPiece, Checkpointer, Logged, Source, UPDATES_MAX, Underway,
+};
 use crate::style::Duty;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Instant, NodeId};
+use quorba_base::Instant;
 
 impl Member {
     /// Whether requests go to the server at once.
@@ -51,8 +52,15 @@ impl Member {
     }
 
     /// Somebody came who has not seen the last checkpoint: the next one has to be a whole state.
-    pub(crate) fn begin_with_whole_state(&mut self) {
-        self.checkpoints.base = None;
+    /// `came`: and is in now, with a log of what was delivered since it joined, which a checkpoint
+    /// is due for.
+    pub(crate) fn members_changed(&mut self, index: u64, came: bool) {
+        let c = &mut self.checkpoints;
+        c.base = None;
+        if came && index > c.joined_at {
+            c.since = c.since.max(1);
+        }
+        c.joined_at = index;
     }
 
     /// The style changed: members may wait for a checkpoint although nothing is asked of the group.
@@ -154,20 +162,26 @@ impl Member {
         let c = &mut self.checkpoints;
         let update = self.rule.updates && c.base.is_some() && c.updates < UPDATES_MAX;
         (c.since, c.waiting_since, c.wanted) = (0, None, false);
-        c.underway = Some(Underway::Asked);
-        self.executor.push(Job::Capture(Capture::Checkpoint { up_to: self.seen, update }));
+        self.checkpoint_number += 1;
+        let (number, up_to) = (self.checkpoint_number, self.seen);
+        c.underway = Some(Underway::Asked(number));
+        self.executor.push(Job::Capture(Capture::Checkpoint { number, up_to, update }));
     }
 
     /// The server gave its state, or could not.
     pub(super) fn checkpoint_taken(
         &mut self,
+        number: u64,
         up_to: u64,
         update: bool,
         state: Option<Bytes>,
     ) -> Option<Consequence> {
         let c = &mut self.checkpoints;
-        // Asked by a leader that does not lead any more, or leads anew.
-        c.underway.take_if(|underway| matches!(underway, Underway::Asked))?;
+        if c.underway.take_if(|underway| *underway == Underway::Asked(number)).is_none() {
+            // Asked before the member led anew. Updates of the server go on from this one now.
+            c.base = None;
+            return None;
+        }
         let Some(state) = state else {
             (c.wanted, c.failed, c.base) = (true, true, None);
             return None;
@@ -182,35 +196,42 @@ impl Member {
         let checkpoint = Checkpoint::new(from, up_to, &keys, &self.retention, state);
         c.base = Some(up_to);
         c.updates = if update { c.updates + 1 } else { 0 };
-        c.underway = Some(Underway::Sending { bytes: checkpoint.encode(), next: 0 });
+        c.underway = Some(Underway::Sending { number, bytes: checkpoint.encode(), next: 0 });
         Some(Consequence::Send)
     }
 
-    /// Pieces of the checkpoint to send now, and the try under which the member leads.
-    pub(crate) fn checkpoint_pieces(&mut self, first: bool) -> Option<(Attempt, Vec<Piece>)> {
+    /// Pieces of the checkpoint to send now, and whose they are: the first ones, or one more
+    /// because one of that number was delivered.
+    pub(crate) fn checkpoint_pieces(
+        &mut self,
+        delivered: Option<u64>,
+    ) -> Option<(Source, Vec<CheckpointPiece>)> {
         let attempt = self.attempt()?;
-        let pieces = self.checkpoints.underway.as_mut()?.pieces(first);
-        Some((attempt, pieces))
+        let Some(Underway::Sending { number, bytes, next }) = &mut self.checkpoints.underway else {
+            return None;
+        };
+        if delivered.is_some_and(|delivered| delivered != *number) {
+            return None;
+        }
+        let source = Source { leader: self.me, attempt, number: *number };
+        Some((source, CheckpointPiece::next(bytes, next, delivered.is_none())))
     }
 
     /// The last piece was delivered.
-    pub(crate) fn checkpoint_sent(&mut self) {
-        let is_sending = |underway: &mut Underway| matches!(underway, Underway::Sending { .. });
-        self.checkpoints.underway.take_if(is_sending);
+    pub(crate) fn checkpoint_sent(&mut self, sent: u64) {
+        self.checkpoints.underway.take_if(
+            |underway| matches!(underway, Underway::Sending { number, .. } if *number == sent),
+        );
     }
 
     // -- the others -------------------------------------------------------------------------
 
     /// A piece of the leader's checkpoint was delivered.
-    pub(crate) fn take_checkpoint(
-        &mut self,
-        leader: (NodeId, Attempt),
-        (offset, total, bytes): (u64, u64, &[u8]),
-    ) {
+    pub(crate) fn take_checkpoint(&mut self, source: Source, piece: &CheckpointPiece) {
         if !matches!(self.stage, Stage::Serving { .. }) || self.duty.executes() {
             return;
         }
-        let Some(whole) = self.assembly.add(leader, offset, total, bytes) else { return };
+        let Some(whole) = self.assembly.add(source, piece) else { return };
         let Ok(checkpoint) = Checkpoint::decode(whole) else { return };
         let Checkpoint { from, up_to, replies, state } = checkpoint;
         let mine = self.base.as_ref().map_or(self.seen, |base| base.index);
@@ -234,6 +255,3 @@ impl Member {
         }
     }
 }
-
-/// Where a piece begins, how long the whole is, and the piece.
-type Piece = (u64, u64, Bytes);

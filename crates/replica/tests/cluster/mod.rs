@@ -10,9 +10,10 @@ use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 use quorba_replica::{
-    Ack, ChannelId, CheckpointRule, Command, CommandRefused, Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, MemberState,
-    Output, Quorum, Record, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope,
-    RequestNumber, ServerCommand, Style, TotalLoss, ViewId,
+    Ack, ChannelId, CheckpointRule, Command, CommandRefused, Delivered, DownReason, Event,
+    FtRequest, GroupConfig, GroupId, MemberState, Output, Quorum, Record, Replica, ReplicaConfig,
+    ReplicaView, ReplyPath, RequestEnvelope, RequestNumber, ServerCommand, Style, TotalLoss,
+    ViewId,
 };
 use std::collections::VecDeque;
 

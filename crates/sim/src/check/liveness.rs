@@ -57,6 +57,15 @@ fn members_missing(world: &World, node: usize, snapshot: &NodeSnapshot) -> Optio
         if world.checks.groups[group].dead {
             continue;
         }
+        if table.local == Some("starting its server") {
+            return Some(format!("n{node} g{group} starts its server"));
+        }
+        if table.logged > 0 {
+            let logged = table.logged;
+            return Some(format!(
+                "n{node} g{group} has {logged} requests that no checkpoint covers"
+            ));
+        }
         if table.queued > 0 {
             return Some(format!("n{node} g{group} has {} requests to execute", table.queued));
         }

@@ -24,7 +24,9 @@ use crate::server::Server;
 use crate::world::{World, node_id};
 use quorba_base::Instant;
 use quorba_engine::replica::primary::Basis;
-use quorba_engine::replica::{Event as ReplicaEvent, GroupId, MemberState, OutReason, ViewId};
+use quorba_engine::replica::{
+    Event as ReplicaEvent, GroupId, GroupSnapshot, MemberState, OutReason, ViewId,
+};
 use quorba_engine::{Event as EngineEvent, NodeSnapshot};
 
 /// More are not collected.
@@ -290,7 +292,26 @@ impl World {
         liveness::unsettled(self, &self.snapshots())
     }
 
-    /// The members of `group` that are in and serve, in their own node's opinion.
+    /// Whether somebody beside `node` has the group's state, and a server that works or none.
+    pub(crate) fn has_other_member(
+        &self,
+        snapshots: &[Option<NodeSnapshot>],
+        group: usize,
+        node: usize,
+    ) -> bool {
+        let others = snapshots.iter().enumerate().filter(|(other, _)| *other != node);
+        others.into_iter().any(|(other, snapshot)| {
+            let Some(snapshot) = snapshot else { return false };
+            let table = &snapshot.groups[group];
+            let server = self.hosts[other].supervisors[group].as_ref().and_then(|s| s.server);
+            let hangs = server.is_some_and(|server| self.servers[server].hangs);
+            let has_state = matches!(table.local, Some("serving" | "standing by"));
+            is_in(table, other) && has_state && !hangs
+        })
+    }
+
+    /// The members of `group` that are in and serve, in their own node's opinion; with those that
+    /// stand by, whose servers have executed a beginning of what the others have.
     pub(crate) fn serving(
         &self,
         snapshots: &[Option<NodeSnapshot>],
@@ -300,17 +321,21 @@ impl World {
         for (node, snapshot) in snapshots.iter().enumerate() {
             let Some(snapshot) = snapshot else { continue };
             let table = &snapshot.groups[group];
-            let is_in = table.members.iter().any(|(member, state)| {
-                usize::from(member.index()) == node && matches!(state, MemberState::In { .. })
-            });
+            let has_state = matches!(table.local, Some("serving" | "standing by"));
             let supervisor = self.hosts[node].supervisors[group].as_ref();
             let Some(server) = supervisor.and_then(|s| s.server) else { continue };
-            if is_in && table.local == Some("serving") && self.servers[server].alive {
+            if is_in(table, node) && has_state && self.servers[server].alive {
                 serving.push(Serving { node, server, log: &self.servers[server].log });
             }
         }
         serving
     }
+}
+
+fn is_in(table: &GroupSnapshot, node: usize) -> bool {
+    table.members.iter().any(|(member, state)| {
+        usize::from(member.index()) == node && matches!(state, MemberState::In { .. })
+    })
 }
 
 fn describe(event: &ReplicaEvent) -> String {
