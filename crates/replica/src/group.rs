@@ -484,8 +484,8 @@ impl Group {
         self.assign(out);
         let Some(member) = &mut self.member else { return };
         if self.table.in_set() != before.in_set() || self.table.joining() != before.joining() {
-            let came = self.table.in_set().difference(before.in_set());
-            member.members_changed(self.table.history.count, !came.is_empty());
+            let (joining, inside) = (self.table.joining(), self.table.in_set());
+            member.members_changed(self.table.history.count, joining, inside);
         }
         for (node, state) in before.members() {
             let was_joining = matches!(state, MemberState::Joining { .. });

@@ -147,8 +147,10 @@ impl Member {
             Stage::Asked { .. } => "asked to join",
             Stage::Receiving { .. } => "receiving state",
             Stage::Restoring { .. } => "restoring state",
-            Stage::Serving { .. } if self.duty != Duty::Execute => "standing by",
-            Stage::Serving { .. } if self.server != Server::Up => "starting its server",
+            Stage::Serving { .. } if self.duty.needs_server() && self.server != Server::Up => {
+                "starting its server"
+            }
+            Stage::Serving { .. } if !self.duty.executes() => "standing by",
             Stage::Serving { .. } => "serving",
             Stage::Out { .. } => "out",
         }
@@ -218,6 +220,10 @@ impl Member {
         self.base = None;
         self.assembly = Assembly::default();
         self.checkpoints = Checkpointer::default();
+        if self.server != Server::Up {
+            // Whichever server it will have has executed nothing.
+            self.retention = Retention::default();
+        }
     }
 
     /// The try that the group knows, or is about to know, of this member.
@@ -355,10 +361,12 @@ impl Member {
             arrived;
         self.retention.release(gateway.node, gateway.incarnation, released_below);
         self.retention.expire(clock);
+        if self.executes_now() {
+            self.seen = index;
+        }
         match self.retention.admit(&key, gateway, expiry) {
             Admission::Execute => {
                 if self.executes_now() {
-                    self.seen = index;
                     self.executor.push(Job::Execute { key, giop, code_sets });
                 } else {
                     self.log.push(Logged::Request { index, key, giop, code_sets });

@@ -171,6 +171,8 @@ pub(crate) struct Checkpointer {
     pub(crate) wanted: bool,
     /// Requests that were admitted since the last one was begun.
     pub(crate) since: u32,
+    /// Others may keep requests that are not among these.
+    pub(crate) others_log: bool,
     /// When the first of them was.
     pub(crate) waiting_since: Option<Instant>,
     /// What the server has answered since the last one was taken.
@@ -179,6 +181,8 @@ pub(crate) struct Checkpointer {
     pub(crate) base: Option<u64>,
     /// Requests of the group when a member came or went last.
     pub(crate) joined_at: u64,
+    /// Members that join, and requests of the group when they began.
+    pub(crate) joiners: Vec<(NodeId, u64)>,
     /// Updates since the last whole state.
     pub(crate) updates: usize,
     pub(crate) underway: Option<Underway>,

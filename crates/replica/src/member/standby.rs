@@ -14,7 +14,7 @@ use crate::passive::{
 use crate::style::Duty;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::Instant;
+use quorba_base::{Instant, NodeId, NodeSet};
 
 impl Member {
     /// Whether requests go to the server at once.
@@ -33,15 +33,18 @@ impl Member {
         let before = core::mem::replace(&mut self.duty, duty);
         let mut consequences = Vec::new();
         if before != duty {
-            // The others log what this one does.
+            // The others log what this one does; some of them may log more.
             let since = u32::try_from(self.log.len()).unwrap_or(u32::MAX);
-            self.checkpoints = Checkpointer { since, ..Default::default() };
+            let before = core::mem::take(&mut self.checkpoints);
+            let Checkpointer { joined_at, joiners, .. } = before;
+            self.checkpoints =
+                Checkpointer { since, others_log: true, joined_at, joiners, ..Default::default() };
         }
         if before.executes() && !duty.executes() {
-            let captures = self.log.take_captures().into_iter();
-            consequences.extend(
-                captures.map(|(joiner, attempt)| Consequence::CannotGive { joiner, attempt }),
-            );
+            for (joiner, attempt) in self.log.take_captures() {
+                self.frozen.retain(|(node, _, _)| *node != joiner);
+                consequences.push(Consequence::CannotGive { joiner, attempt });
+            }
         }
         self.checkpoints.audience = audience;
         if !audience {
@@ -51,16 +54,21 @@ impl Member {
         consequences
     }
 
-    /// Somebody came who has not seen the last checkpoint: the next one has to be a whole state.
-    /// `came`: and is in now, with a log of what was delivered since it joined, which a checkpoint
-    /// is due for.
-    pub(crate) fn members_changed(&mut self, index: u64, came: bool) {
+    /// Members came or went: who comes has not seen the last checkpoint, so the next one has to be
+    /// a whole state. `index`: requests that the group was delivered.
+    pub(crate) fn members_changed(&mut self, index: u64, joining: NodeSet, inside: NodeSet) {
         let c = &mut self.checkpoints;
         c.base = None;
-        if came && index > c.joined_at {
-            c.since = c.since.max(1);
-        }
         c.joined_at = index;
+        // Who is in now logs what was delivered since it joined.
+        let is_behind = |(node, at): &(NodeId, u64)| inside.contains(*node) && *at < index;
+        c.others_log |= c.joiners.iter().any(is_behind);
+        c.joiners.retain(|(node, _)| joining.contains(*node));
+        for node in joining.iter() {
+            if c.joiners.iter().all(|(known, _)| *known != node) {
+                c.joiners.push((node, index));
+            }
+        }
     }
 
     /// The style changed: members may wait for a checkpoint although nothing is asked of the group.
@@ -111,7 +119,8 @@ impl Member {
         }
         let is_needed = match self.stage {
             Stage::NoServer => false,
-            Stage::Serving { .. } => self.base.is_none(),
+            // Somebody may wait for the state as it was before the duty changed.
+            Stage::Serving { .. } => self.base.is_none() || !self.frozen.is_empty(),
             Stage::Ready { .. }
             | Stage::Asked { .. }
             | Stage::Receiving { .. }
@@ -148,7 +157,7 @@ impl Member {
 
     pub(super) fn begin_checkpoint(&mut self, now: Instant) {
         let c = &mut self.checkpoints;
-        if c.since > 0 && c.waiting_since.is_none() {
+        if (c.since > 0 || c.others_log) && c.waiting_since.is_none() {
             c.waiting_since = Some(now);
         }
         if core::mem::take(&mut c.failed) {
@@ -161,7 +170,7 @@ impl Member {
         }
         let c = &mut self.checkpoints;
         let update = self.rule.updates && c.base.is_some() && c.updates < UPDATES_MAX;
-        (c.since, c.waiting_since, c.wanted) = (0, None, false);
+        (c.since, c.waiting_since, c.wanted, c.others_log) = (0, None, false, false);
         self.checkpoint_number += 1;
         let (number, up_to) = (self.checkpoint_number, self.seen);
         c.underway = Some(Underway::Asked(number));
@@ -194,7 +203,8 @@ impl Member {
         }
         let keys = core::mem::take(&mut c.completed);
         let checkpoint = Checkpoint::new(from, up_to, &keys, &self.retention, state);
-        c.base = Some(up_to);
+        // Whoever joined behind it cannot use it.
+        c.base = Some(up_to).filter(|up_to| *up_to >= c.joined_at);
         c.updates = if update { c.updates + 1 } else { 0 };
         c.underway = Some(Underway::Sending { number, bytes: checkpoint.encode(), next: 0 });
         Some(Consequence::Send)

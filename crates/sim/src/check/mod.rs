@@ -305,7 +305,8 @@ impl World {
             let table = &snapshot.groups[group];
             let server = self.hosts[other].supervisors[group].as_ref().and_then(|s| s.server);
             let hangs = server.is_some_and(|server| self.servers[server].hangs);
-            let has_state = matches!(table.local, Some("serving" | "standing by"));
+            let has_state =
+                matches!(table.local, Some("serving" | "standing by" | "starting its server"));
             is_in(table, other) && has_state && !hangs
         })
     }
