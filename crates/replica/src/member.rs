@@ -98,7 +98,9 @@ pub(crate) struct Member {
     log: RequestLog,
     /// What the server lacks that the log goes on from, if it has not seen it.
     base: Option<Base>,
-    /// Requests that the server has seen, or that are queued for it.
+    /// Requests that the group has delivered, as far as this member was told of them.
+    delivered: u64,
+    /// Of these, those that the server has seen, or that are queued for it.
     seen: u64,
     rule: CheckpointRule,
     checkpoints: Checkpointer,
@@ -132,6 +134,7 @@ impl Member {
             duty,
             log: RequestLog::default(),
             base: None,
+            delivered: 0,
             seen: 0,
             rule: config.checkpoint,
             checkpoints: Checkpointer::default(),
@@ -202,7 +205,8 @@ impl Member {
             return None;
         }
         let attempt = self.attempt();
-        self.server = if self.duty.needs_server() { Server::Starting } else { Server::Absent };
+        // The driver starts it again, unless it is told that none is wanted.
+        self.server = Server::Starting;
         self.executor.reset();
         self.forget();
         if matches!(self.stage, Stage::NoServer) {
@@ -300,7 +304,7 @@ impl Member {
     pub(crate) fn admitted(&mut self, attempt: Attempt, index: u64) {
         if self.is_asking(attempt) {
             self.stage = Stage::Serving { attempt };
-            self.seen = index;
+            (self.delivered, self.seen) = (index, index);
             if index == 0 && (self.server != Server::Up || self.duty == Duty::Keep) {
                 self.base = Some(Base::default());
             }
@@ -361,6 +365,7 @@ impl Member {
             arrived;
         self.retention.release(gateway.node, gateway.incarnation, released_below);
         self.retention.expire(clock);
+        self.delivered = index;
         if self.executes_now() {
             self.seen = index;
         }
@@ -443,7 +448,7 @@ impl Member {
             self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
             return Some(Consequence::Lost(Some(attempt), DownReason::StateUnavailable));
         };
-        self.seen = index;
+        (self.delivered, self.seen) = (index, index);
         if self.server == Server::Up {
             self.stage = Stage::Restoring { attempt, retention, buffer, bytes };
             self.executor.push(Job::Restore { state, purpose: Restore::Join { attempt } });

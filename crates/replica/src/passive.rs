@@ -9,7 +9,7 @@
 //! base and its log are together everything that was delivered to the group.
 
 use crate::ids::{Attempt, RequestKey};
-use crate::retention::{Retention, put_key, take_key};
+use crate::retention::{put_key, take_key};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -118,18 +118,6 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// With the replies that `retention` has for `keys`; what it has forgotten, all have.
-    pub(crate) fn new(
-        from: Option<u64>,
-        up_to: u64,
-        keys: &[RequestKey],
-        retention: &Retention,
-        state: Bytes,
-    ) -> Self {
-        let known = |key: &RequestKey| Some((key.clone(), retention.reply(key)?.cloned()));
-        Self { from, up_to, replies: keys.iter().filter_map(known).collect(), state }
-    }
-
     pub(crate) fn encode(&self) -> Bytes {
         let replies: usize =
             self.replies.iter().map(|(_, r)| r.as_ref().map_or(0, Bytes::len)).sum();

@@ -114,11 +114,16 @@ impl Retention {
         }
     }
 
-    /// What was replied to a request; `None` if it is not known, or runs.
-    pub(crate) fn reply(&self, key: &RequestKey) -> Option<Option<&Bytes>> {
-        match self.entries.get(key)? {
-            Entry::Done { reply } => Some(reply.as_ref()),
+    /// What was replied to `keys`, or to all requests that are known. What has been forgotten, all
+    /// members have.
+    pub(crate) fn replies(&self, keys: Option<&[RequestKey]>) -> Vec<(RequestKey, Option<Bytes>)> {
+        let reply = |key: &RequestKey| match self.entries.get(key)? {
+            Entry::Done { reply } => Some((key.clone(), reply.clone())),
             Entry::Executing { .. } => None,
+        };
+        match keys {
+            Some(keys) => keys.iter().filter_map(reply).collect(),
+            None => self.entries.keys().filter_map(reply).collect(),
         }
     }
 

@@ -95,10 +95,10 @@ impl Member {
         if !self.duty.executes() {
             return;
         }
+        self.seen = self.delivered;
         for entry in self.log.take() {
             self.executor.push(match entry {
-                Logged::Request { index, key, giop, code_sets } => {
-                    self.seen = index;
+                Logged::Request { key, giop, code_sets, .. } => {
                     Job::Execute { key, giop, code_sets }
                 }
                 Logged::Capture { joiner, attempt } => {
@@ -144,7 +144,8 @@ impl Member {
     /// When a checkpoint is due.
     pub(super) fn checkpoint_at(&self) -> Option<Instant> {
         let c = &self.checkpoints;
-        if self.duty != Duty::Lead || !self.executes_now() || c.underway.is_some() || !c.audience {
+        let leads = matches!(self.stage, Stage::Serving { .. }) && self.duty == Duty::Lead;
+        if !leads || !self.executes_now() || c.underway.is_some() || !c.audience {
             return None;
         }
         let at = if c.wanted || c.since >= self.rule.requests {
@@ -163,9 +164,7 @@ impl Member {
         if core::mem::take(&mut c.failed) {
             c.not_before = now + ASK_AGAIN;
         }
-        if !matches!(self.stage, Stage::Serving { .. })
-            || self.checkpoint_at().is_none_or(|at| at > now)
-        {
+        if self.checkpoint_at().is_none_or(|at| at > now) {
             return;
         }
         let c = &mut self.checkpoints;
@@ -201,8 +200,11 @@ impl Member {
             c.wanted = true;
             return None;
         }
-        let keys = core::mem::take(&mut c.completed);
-        let checkpoint = Checkpoint::new(from, up_to, &keys, &self.retention, state);
+        let completed = core::mem::take(&mut c.completed);
+        // Whoever has not seen the one before may lack any reply.
+        let since = c.base.is_some().then_some(completed.as_slice());
+        let replies = self.retention.replies(since);
+        let checkpoint = Checkpoint { from, up_to, replies, state };
         // Whoever joined behind it cannot use it.
         c.base = Some(up_to).filter(|up_to| *up_to >= c.joined_at);
         c.updates = if update { c.updates + 1 } else { 0 };
@@ -253,7 +255,9 @@ impl Member {
             let _ = self.retention.complete(&key, reply);
         }
         self.log.drop_up_to(up_to);
-        if self.duty == Duty::StandBy && self.base.is_none() {
+        // A server that is not wanted any more has the state that an update goes on from.
+        let by_server = self.duty == Duty::StandBy || from.is_some();
+        if self.base.is_none() && by_server {
             let purpose = if from.is_some() { Restore::Update } else { Restore::Base };
             self.seen = up_to;
             self.executor.push(Job::Restore { state, purpose });

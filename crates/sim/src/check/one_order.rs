@@ -22,7 +22,8 @@ pub(super) fn check(
         }
         for one in 0..snapshots.len() {
             for other in one + 1..snapshots.len() {
-                found.extend(compare_tables(snapshots, one, other, group));
+                let fresh = world.plan.groups[group].fresh_after_loss;
+                found.extend(compare_tables(snapshots, (one, other), group, fresh));
             }
         }
     }
@@ -60,15 +61,20 @@ fn compare_logs(one: &Serving<'_>, other: &Serving<'_>) -> Option<(&'static str,
 
 fn compare_tables(
     snapshots: &[Option<NodeSnapshot>],
-    one: usize,
-    other: usize,
+    (one, other): (usize, usize),
     group: usize,
+    fresh_after_loss: bool,
 ) -> Option<(&'static str, String)> {
     if !same_view(snapshots, one, other) {
         return None;
     }
-    let a = primary(snapshots, one)?.groups[group].history;
-    let b = primary(snapshots, other)?.groups[group].history;
+    let a = &primary(snapshots, one)?.groups[group];
+    let b = &primary(snapshots, other)?.groups[group];
+    // One of them may not have heard yet that the group has begun anew, and counts from before.
+    if fresh_after_loss && a.members != b.members {
+        return None;
+    }
+    let (a, b) = (a.history, b.history);
     if a.count != b.count || a.digest == b.digest {
         return None;
     }
