@@ -54,6 +54,7 @@ pub enum Command {
     Node(command::node::Node),
     Up(command::up::Up),
     Status(command::status::Status),
+    Group(command::group::Group),
     Ior(command::ior::Ior),
     Ping(command::ping::Ping),
     Key(command::key::Key),

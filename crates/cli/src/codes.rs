@@ -91,6 +91,13 @@ const CLI: &[CodeText] = &[
                figures would mislead, or a block that failed. Blocks that ended before are in the \
                run's folder, in samples.ndjson.",
     },
+    CodeText {
+        code: "QB-CLI-014",
+        title: "a group was not changed",
+        text: "The node says why: the style or the node does not exist, the style has no leader, the \
+               member is not in the group now, or a passive style is wanted for a group without a \
+               state_object. Nothing has changed.",
+    },
 ];
 
 /// Why a node cannot run; `command/node.rs` says which code is whose.

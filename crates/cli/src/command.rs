@@ -4,6 +4,7 @@ pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod explain;
+pub mod group;
 pub mod ior;
 pub mod key;
 pub mod lab;

@@ -21,6 +21,7 @@ pub mod codes {
     pub const DEMO: &str = "QB-CLI-011";
     pub const OUTPUT: &str = "QB-CLI-012";
     pub const LAB: &str = "QB-CLI-013";
+    pub const CHANGE_REFUSED: &str = "QB-CLI-014";
     pub const NODE_STATE_DIR: &str = "QB-NODE-001";
     pub const NODE_STATE_FILE: &str = "QB-NODE-002";
     pub const NODE_LISTEN: &str = "QB-NODE-003";

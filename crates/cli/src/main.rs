@@ -60,6 +60,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Node(node) => node.run(context),
         Command::Up(up) => up.run(context),
         Command::Status(status) => status.run(context),
+        Command::Group(group) => group.run(context),
         Command::Ior(ior) => ior.run(context),
         Command::Ping(ping) => ping.run(context),
         Command::Key(key) => key.run(context),

@@ -119,6 +119,11 @@ codes! {
      would make it execute each request twice. Give each its address: \
      connect = { n1 = \"...\", n2 = \"...\" }."
 
+    StyleNeeds "QB-CFG-020" "the style needs something that the group lacks"
+    "In a passive style the leader sends its state to the other members, so the servers need an \
+     FT::Checkpointable whose object key is the group's state_object. In a cold-passive group only \
+     the leader's server runs, so the nodes must be able to start and end it: server, not connect."
+
     TwoNodes "QB-CFG-101" "two nodes do not survive a crash"
     "Replies are released when a majority of the nodes holds the request. The majority of two is \
      two: when either stops, the domain stops. Three nodes survive one crash, five survive two. \

@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use crate::domain::{Domain, Engine, Group, Node, QuorumRule};
+use crate::domain::{Checkpoint, Domain, Engine, Group, Node, QuorumRule};
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
 const FORMAT: u32 = 2;
@@ -111,6 +111,15 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
             group.reply_retention.as_millis(),
             group.unavailable_wait.as_millis(),
             group.on_total_loss.as_str()
+        ),
+    );
+    let Checkpoint { requests, after, updates } = group.checkpoint;
+    line(
+        text,
+        format_args!(
+            " leader={:?} checkpoint={requests},{},{updates}",
+            group.leader.and_then(|id| domain.node(id)).map(|node| node.name.as_str()),
+            after.as_millis(),
         ),
     );
 }

@@ -267,6 +267,10 @@ pub struct Group {
     pub name: String,
     /// How its members share the work.
     pub style: Style,
+    /// Who leads first, if the style has a leader: the member on this node, or on the first one.
+    pub leader: Option<NodeId>,
+    /// When the leader of a passive group sends its state to the others.
+    pub checkpoint: Checkpoint,
     /// The gateway's port on every node, before the node's offset.
     pub listen: u16,
     /// The nodes that carry a replica.
@@ -315,8 +319,25 @@ impl Group {
 /// How the members of a group share the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Every member executes every request.
+    /// Every member executes every request; the one nearest to the client answers.
     Active,
+    /// Every member executes every request; the leader answers.
+    SemiActive,
+    /// The leader executes; the others stand by with its last checkpoint and the requests since.
+    WarmPassive,
+    /// The leader executes; the others run no server until one of them has to take over.
+    ColdPassive,
+}
+
+/// When the leader of a passive group sends its state to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// After so many requests: 100.
+    pub requests: u32,
+    /// So long after the first request that the last one does not cover: 1 s.
+    pub after: Duration,
+    /// The state object is an FT::Updateable, which tells what has changed. Default: no.
+    pub updates: bool,
 }
 
 impl Style {
@@ -325,7 +346,16 @@ impl Style {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
+            Self::SemiActive => "semi-active",
+            Self::WarmPassive => "warm-passive",
+            Self::ColdPassive => "cold-passive",
         }
+    }
+
+    /// Whether only the leader executes.
+    #[must_use]
+    pub const fn is_passive(self) -> bool {
+        matches!(self, Self::WarmPassive | Self::ColdPassive)
     }
 }
 

@@ -23,7 +23,7 @@ mod servant;
 
 pub use options::{
     CLIENTS_MAX, DemoError, DemoOptions, DemoOutcome, KILL_EVERY_DEFAULT, KILL_EVERY_MIN,
-    NODES_MAX, Show,
+    NODES_MAX, STYLES, Show,
 };
 pub use servant::{ServantError, servant_main};
 

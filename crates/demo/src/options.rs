@@ -39,6 +39,8 @@ pub struct DemoOptions {
     /// Whether clients repeat calls of unknown outcome under their FT_REQUEST identity. Without,
     /// they are like an unmodified client: such a call raises COMM_FAILURE COMPLETED_MAYBE.
     pub ft_request: bool,
+    /// How the replicas share the work: a style of the domain file.
+    pub style: String,
     /// Seed of the load's and the kills' choices.
     pub seed: u64,
     /// How the run shows itself.
@@ -46,6 +48,9 @@ pub struct DemoOptions {
     /// The `quorba` program, for the nodes; none: the program that runs.
     pub program: Option<PathBuf>,
 }
+
+/// The styles that the demo can show.
+pub const STYLES: [&str; 4] = ["active", "semi-active", "warm-passive", "cold-passive"];
 
 /// The most nodes of a demo.
 pub const NODES_MAX: usize = 9;
@@ -66,6 +71,7 @@ impl Default for DemoOptions {
             run_for: None,
             kill_every: None,
             ft_request: false,
+            style: "active".into(),
             seed: 1,
             show: Show::Picture,
             program: None,
@@ -80,6 +86,8 @@ impl DemoOptions {
             format!("the demo runs 3 to {NODES_MAX} nodes: with fewer, no crash is survived")
         } else if !(1..=CLIENTS_MAX).contains(&self.clients) {
             format!("the demo runs 1 to {CLIENTS_MAX} clients")
+        } else if !STYLES.contains(&self.style.as_str()) {
+            format!("there is no style \"{}\"; possible: {}", self.style, STYLES.join(", "))
         } else if self.kill_every.is_some_and(|every| every < KILL_EVERY_MIN) {
             format!("kills need at least {} ms between them", KILL_EVERY_MIN.as_millis())
         } else {

@@ -10,6 +10,7 @@ mod effects;
 use crate::admin::{self, AdminServer};
 use crate::boot::BootFile;
 use crate::clients::Clients;
+use crate::commands::Commands;
 use crate::recorder::Recorder;
 use crate::report::Reporter;
 use crate::servers::Servers;
@@ -50,7 +51,9 @@ const NICE: i32 = -10;
 /// Letters from other threads.
 pub(crate) enum Letter {
     /// From a supervisor.
-    Server(GroupId, ServerNews),
+    ///
+    /// The number is that of orders to end the server for good that it had then.
+    Server(GroupId, u32, ServerNews),
     /// From the admin API.
     Admin(admin::Question),
 }
@@ -66,6 +69,7 @@ pub(crate) struct DataPlane {
     servers: Servers,
     supervisors: Vec<Option<Supervisor>>,
     mailbox: Mailbox<Letter>,
+    commands: Commands,
     signals: UnixStream,
     reloads: UnixStream,
     // Dropping it ends the admin thread.
@@ -110,7 +114,7 @@ impl DataPlane {
             let id = GroupId(index as u16);
             let news = mailer.clone();
             supervisors.push(if group.members.contains(me) {
-                let tell = move |id, what| news.send(Letter::Server(id, what));
+                let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));
                 Some(Supervisor::start(id, me, group, &node, &launcher, tell)?)
             } else {
                 None
@@ -132,6 +136,7 @@ impl DataPlane {
             servers: Servers::default(),
             supervisors,
             mailbox,
+            commands: Commands::default(),
             signals,
             reloads,
             _admin: admin,
@@ -339,29 +344,53 @@ impl DataPlane {
         for letter in self.mailbox.take() {
             let now = self.now();
             match letter {
-                Letter::Server(group, ServerNews::Up(address)) => {
+                Letter::Server(group, stops, news) if !self.is_current(group, stops) => {
+                    tracing::debug!(group = group.0, ?news, "news of a server that was given up");
+                }
+                Letter::Server(group, _, ServerNews::Up(address)) => {
                     self.servers.close_group(group);
                     self.servers.set_address(group, address);
                     self.engine.handle_server_up(now, group);
                 }
-                Letter::Server(group, ServerNews::Down(reason)) => {
+                Letter::Server(group, _, ServerNews::Down(reason)) => {
                     self.servers.close_group(group);
                     self.engine.handle_server_down(now, group, reason);
                 }
-                Letter::Admin(question) => {
-                    let servers: Vec<_> = self
-                        .supervisors
-                        .iter()
-                        .map(|supervisor| supervisor.as_ref().map(Supervisor::status))
-                        .collect();
-                    let uptime = self.started.elapsed();
-                    let status = self.reporter.status(
-                        &self.engine.snapshot(),
-                        &self.transport.fanout(),
-                        servers,
-                        uptime,
-                    );
-                    question.answer(status);
+                Letter::Admin(question) => self.answer(question),
+            }
+        }
+    }
+
+    fn is_current(&self, group: GroupId, stops: u32) -> bool {
+        let supervisor = self.supervisors.get(usize::from(group.0)).and_then(Option::as_ref);
+        supervisor.is_some_and(|supervisor| supervisor.stops() == stops)
+    }
+
+    fn answer(&mut self, question: admin::Question) {
+        match question {
+            admin::Question::Status(asker) => {
+                let servers: Vec<_> = self
+                    .supervisors
+                    .iter()
+                    .map(|supervisor| supervisor.as_ref().map(Supervisor::status))
+                    .collect();
+                let uptime = self.started.elapsed();
+                let snapshot = self.engine.snapshot();
+                let fanout = self.transport.fanout();
+                let status = self.reporter.status(&snapshot, &fanout, servers, uptime);
+                // Whoever asked may have given up.
+                let _ = asker.send(status);
+            }
+            admin::Question::Change(name, change, asker) => {
+                match self.reporter.command(&name, &change) {
+                    Ok((group, command)) => {
+                        let id = self.commands.open(asker);
+                        let now = self.now();
+                        self.engine.handle_command(now, group, id, command);
+                    }
+                    Err(refusal) => {
+                        let _ = asker.send(Err(refusal));
+                    }
                 }
             }
         }

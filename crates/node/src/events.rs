@@ -6,7 +6,7 @@ use crate::report::Reporter;
 use quorba_base::NodeSet;
 use quorba_engine::Event;
 use quorba_engine::order::ViewKind;
-use quorba_engine::replica::{Event as ReplicaEvent, MemberState};
+use quorba_engine::replica::{Command, Event as ReplicaEvent, MemberState};
 
 /// Logs an event, and lets the reporter remember what status shows of it.
 pub(crate) fn log(event: &Event, reporter: &mut Reporter) {
@@ -67,6 +67,22 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
         }
         ReplicaEvent::Opened { group } => {
             tracing::info!(group = reporter.group_name(*group), "group takes requests");
+        }
+        ReplicaEvent::Changed { group, command } => {
+            let group = reporter.group_name(*group);
+            match command {
+                Command::SetStyle(style) => {
+                    tracing::info!(group, style = style.text(), "the operator changed the style");
+                }
+                Command::Promote(node) => {
+                    let leader = reporter.name_of(*node);
+                    tracing::info!(group, leader, "the operator chose the leader");
+                }
+            }
+        }
+        ReplicaEvent::Leader { group, leader } => {
+            let leader = leader.map_or("nobody", |node| reporter.name_of(node));
+            tracing::info!(group = reporter.group_name(*group), leader, "leader");
         }
         ReplicaEvent::Skipped { origin } => {
             let origin = reporter.name_of(*origin);

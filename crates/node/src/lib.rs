@@ -12,6 +12,7 @@
 pub mod admin;
 pub mod boot;
 mod clients;
+mod commands;
 #[cfg(feature = "corosync")]
 mod corosync;
 #[cfg(not(feature = "corosync"))]

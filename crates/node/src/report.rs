@@ -3,14 +3,17 @@
 //! Invariant: names instead of numbers, taken from the domain file.
 
 use crate::NodeError;
+use crate::admin::Change;
 use crate::status::{
     GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus, ServerStatus, Status,
 };
 use quorba_base::{NodeId, NodeSet};
-use quorba_config::{Domain, Engine, Group, Node};
+use quorba_config::{Backend, Domain, Engine, Group, Node};
 use quorba_engine::order::{LeaveReason, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
-use quorba_engine::replica::{GroupId, GroupSnapshot, MemberState, PrimaryStatus};
+use quorba_engine::replica::{
+    Command, CommandRefused, GroupId, GroupSnapshot, MemberState, PrimaryStatus, Style,
+};
 use quorba_engine::{GatewayCounters, NodeSnapshot};
 use quorba_net::Fanout;
 use std::collections::HashMap;
@@ -159,6 +162,51 @@ impl Reporter {
         }
     }
 
+    /// The command that an operator's change of the group called `name` is.
+    pub(crate) fn command(
+        &self,
+        name: &str,
+        change: &Change,
+    ) -> Result<(GroupId, Command), String> {
+        let groups = &self.domain.groups;
+        let Some(index) = groups.iter().position(|group| group.name == name) else {
+            return Err(format!("there is no group {name}"));
+        };
+        let command = match change {
+            Change::Style(word) => match Style::ALL.iter().find(|style| style.text() == word) {
+                Some(style)
+                    if *style == Style::ColdPassive
+                        && matches!(groups[index].backend, Backend::Connect(_)) =>
+                {
+                    return Err(format!(
+                        "style \"{word}\" needs servers that the nodes start and end; those of \
+                         group {name} are started by somebody else"
+                    ));
+                }
+                Some(style) => Command::SetStyle(*style),
+                None => return Err(format!("there is no style \"{word}\"")),
+            },
+            Change::Promote(node) => match self.domain.node_id(node) {
+                Some(node) => Command::Promote(node),
+                None => return Err(format!("there is no node {node}")),
+            },
+        };
+        Ok((GroupId(index as u16), command))
+    }
+
+    /// Why a command was refused, with names.
+    pub(crate) fn refusal(&self, refused: CommandRefused) -> String {
+        match refused {
+            CommandRefused::NoMember(node) => {
+                format!("node {} has no member of the group", self.name_of(node))
+            }
+            CommandRefused::NotIn(node) => {
+                format!("the member on node {} is not in the group now", self.name_of(node))
+            }
+            refused => refused.to_string(),
+        }
+    }
+
     pub(crate) fn key_file(&self) -> &Path {
         &self.domain.key_file
     }
@@ -234,7 +282,9 @@ impl Reporter {
             .collect();
         GroupStatus {
             name: group.name.clone(),
-            style: group.style.as_str().into(),
+            style: replica.style.text().into(),
+            leader: replica.leader.map(|node| self.name_of(node).into()),
+            logged: replica.logged as u64,
             listen: group.gateway(self.node()).to_string(),
             executed: replica.executed,
             members,

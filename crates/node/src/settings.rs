@@ -7,8 +7,8 @@ use quorba_base::{Instant, NodeId};
 use quorba_config::{Ack, Backend, Domain, Engine, Group, OnTotalLoss, QuorumRule, Reply};
 use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack as ReplicaAck, ENVELOPE_BYTES_MAX, GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule,
-    ReplyPath, TotalLoss,
+    Ack as ReplicaAck, CheckpointRule, ENVELOPE_BYTES_MAX, GroupConfig, Quorum,
+    QuorumRule as ReplicaQuorumRule, ReplyPath, Style, TotalLoss,
 };
 use quorba_engine::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
@@ -103,6 +103,13 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
                 Reply::Ordered => ReplyPath::Ordered,
             },
             replier: group.replier,
+            style: style(group.style),
+            leader: group.leader,
+            checkpoint: CheckpointRule {
+                requests: group.checkpoint.requests,
+                after: group.checkpoint.after,
+                updates: group.checkpoint.updates,
+            },
             on_total_loss: match group.on_total_loss {
                 OnTotalLoss::Stop => TotalLoss::Stop,
                 OnTotalLoss::Fresh => TotalLoss::Fresh,
@@ -114,6 +121,16 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             state_bytes_max: domain.limits.state_bytes as usize,
         },
         unavailable_wait: group.unavailable_wait,
+    }
+}
+
+/// The style as the engine names it.
+pub(crate) fn style(style: quorba_config::Style) -> Style {
+    match style {
+        quorba_config::Style::Active => Style::Active,
+        quorba_config::Style::SemiActive => Style::SemiActive,
+        quorba_config::Style::WarmPassive => Style::WarmPassive,
+        quorba_config::Style::ColdPassive => Style::ColdPassive,
     }
 }
 

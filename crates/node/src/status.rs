@@ -91,8 +91,15 @@ pub struct NodeStatus {
 pub struct GroupStatus {
     /// Its name in the domain file.
     pub name: String,
-    /// Replication style, such as `active`.
+    /// Replication style, such as `active`, as it is now.
     pub style: String,
+    /// The node whose member leads, if the style has a leader and one is in.
+    #[serde(default)]
+    pub leader: Option<String>,
+    /// Requests that this node's member keeps and has not executed: in a passive style, those since
+    /// the last checkpoint.
+    #[serde(default)]
+    pub logged: u64,
     /// The gateway's address on this node, `host:port`.
     pub listen: String,
     /// Ordered requests executed since the group was formed; equal on all members at rest.

@@ -11,13 +11,15 @@ use crate::status::ServerStatus;
 use crate::wake::{Mailbox, Mailer, mailbox};
 use quorba_base::NodeId;
 use quorba_config::{
-    Backend, Endpoint, Group, Host, Node, RESTART_BACKOFF_MAX, ServerCommand, Values,
+    Backend, Endpoint, Group, Host, Node, RESTART_BACKOFF_MAX, ServerCommand, Style, Values,
 };
 use quorba_engine::replica::{DownReason, GroupId};
 use quorba_net::timespec;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::process::CommandExt;
@@ -37,6 +39,7 @@ const SETTLED: Duration = Duration::from_secs(10);
 const LOG_BYTES_MAX: u64 = 16 << 20;
 
 /// What a supervisor tells the data plane.
+#[derive(Debug)]
 pub(crate) enum ServerNews {
     /// The server accepts connections here.
     Up(SocketAddr),
@@ -46,6 +49,11 @@ pub(crate) enum ServerNews {
 
 enum Order {
     Restart,
+    /// A server is wanted.
+    Want,
+    /// None is wanted: the one that runs is ended.
+    GiveUp,
+    /// The node ends.
     Stop,
 }
 
@@ -54,6 +62,8 @@ pub(crate) struct Supervisor {
     orders: Mailer<Order>,
     thread: Option<JoinHandle<()>>,
     state: Arc<Mutex<ServerStatus>>,
+    /// How often it was told that no server is wanted.
+    stops: u32,
 }
 
 /// How the supervisor's servers are started.
@@ -71,7 +81,7 @@ impl Supervisor {
         group: &Group,
         node: &Node,
         launcher: &Launcher,
-        tell: impl Fn(GroupId, ServerNews) -> bool + Send + 'static,
+        tell: impl Fn(GroupId, u32, ServerNews) -> bool + Send + 'static,
     ) -> Result<Self, NodeError> {
         let (orders, inbox) = mailbox().map_err(NodeError::Resources)?;
         let state = Arc::new(Mutex::new(ServerStatus {
@@ -92,17 +102,36 @@ impl Supervisor {
             state: Arc::clone(&state),
             tell: Box::new(tell),
             backoff: group.restart_backoff,
+            pending: RefCell::default(),
+            stops: 0,
+            wanted: group.style != Style::ColdPassive,
         };
         let thread = std::thread::Builder::new()
             .name(format!("server-{}", group.name))
             .spawn(move || worker.run())
             .map_err(NodeError::Resources)?;
-        Ok(Self { orders, thread: Some(thread), state })
+        Ok(Self { orders, thread: Some(thread), state, stops: 0 })
     }
 
     /// Ends the server and starts it anew.
     pub(crate) fn restart(&self) {
         self.orders.send(Order::Restart);
+    }
+
+    /// A server is wanted from now on.
+    pub(crate) fn want(&self) {
+        self.orders.send(Order::Want);
+    }
+
+    /// No server is wanted any more; news of the one that runs are stale from now on.
+    pub(crate) fn give_up(&mut self) {
+        self.stops += 1;
+        self.orders.send(Order::GiveUp);
+    }
+
+    /// How often [`Self::give_up`] was called.
+    pub(crate) fn stops(&self) -> u32 {
+        self.stops
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
@@ -130,8 +159,13 @@ struct Worker {
     launcher: Launcher,
     inbox: Mailbox<Order>,
     state: Arc<Mutex<ServerStatus>>,
-    tell: Box<dyn Fn(GroupId, ServerNews) -> bool + Send>,
+    tell: Box<dyn Fn(GroupId, u32, ServerNews) -> bool + Send>,
     backoff: Duration,
+    /// Orders that have come and were not heeded yet.
+    pending: RefCell<VecDeque<Order>>,
+    /// Orders to give up that were heeded.
+    stops: u32,
+    wanted: bool,
 }
 
 /// Why a wait ended.
@@ -144,13 +178,27 @@ enum Woken {
 impl Worker {
     fn run(mut self) {
         loop {
+            if !self.wanted {
+                self.fail("no server is wanted on this node now".into());
+                match self.wait(None, Duration::MAX) {
+                    Woken::Order(Order::Stop) => return,
+                    Woken::Order(order) => self.heed(&order),
+                    Woken::Exited | Woken::Timeout => {}
+                }
+                continue;
+            }
             let began = Instant::now();
             let ordered = match self.group.backend.clone() {
                 Backend::Start(command) => self.run_once(&command),
                 Backend::Connect(targets) => self.connect_once(&targets),
             };
-            if matches!(ordered, Some(Order::Stop)) {
-                return;
+            match ordered {
+                Some(Order::Stop) => return,
+                Some(order) => self.heed(&order),
+                None => {}
+            }
+            if !self.wanted {
+                continue;
             }
             if began.elapsed() >= SETTLED {
                 self.backoff = self.group.restart_backoff;
@@ -163,10 +211,28 @@ impl Worker {
                     Woken::Order(Order::Stop) => return,
                     Woken::Timeout => break,
                     // It is being started anew already.
-                    Woken::Order(Order::Restart) | Woken::Exited => {}
+                    Woken::Order(Order::Restart | Order::Want) | Woken::Exited => {}
+                    Woken::Order(order @ Order::GiveUp) => {
+                        self.heed(&order);
+                        break;
+                    }
                 }
             }
+            if !self.wanted {
+                continue;
+            }
             self.update(|state| state.restarts += 1);
+        }
+    }
+
+    fn heed(&mut self, order: &Order) {
+        match order {
+            Order::Want => self.wanted = true,
+            Order::GiveUp => {
+                self.wanted = false;
+                self.stops += 1;
+            }
+            Order::Restart | Order::Stop => {}
         }
     }
 
@@ -200,8 +266,8 @@ impl Worker {
                     state.state = "running".into();
                     state.reason = None;
                 });
-                (self.tell)(self.id, ServerNews::Up(address));
-                self.wait(Some(&pidfd), Duration::MAX)
+                (self.tell)(self.id, self.stops, ServerNews::Up(address));
+                self.wait_for_end(&pidfd)
             }
         };
         let stopping = matches!(woken, Woken::Order(Order::Stop));
@@ -213,12 +279,13 @@ impl Worker {
                 let waited = self.group.start_timeout.as_millis();
                 format!("did not serve on port {port} within {waited} ms")
             }
-            Woken::Order(Order::Restart) => "restarted by its node".into(),
+            Woken::Order(Order::Restart | Order::Want) => "restarted by its node".into(),
+            Woken::Order(Order::GiveUp) => "not wanted any more".into(),
             Woken::Order(Order::Stop) => "ended with its node".into(),
         };
         tracing::warn!(group = self.group.name, %reason, "server ended");
         self.fail(reason);
-        (self.tell)(self.id, ServerNews::Down(DownReason::ServerExited));
+        (self.tell)(self.id, self.stops, ServerNews::Down(DownReason::ServerExited));
         match woken {
             Woken::Order(order) => Some(order),
             Woken::Exited | Woken::Timeout => None,
@@ -236,8 +303,18 @@ impl Worker {
                 return Some(Woken::Timeout);
             }
             match self.wait(Some(pidfd), PROBE) {
-                Woken::Timeout | Woken::Order(Order::Restart) => {}
+                Woken::Timeout | Woken::Order(Order::Restart | Order::Want) => {}
                 woken => return Some(woken),
+            }
+        }
+    }
+
+    /// Until it ends, or is to end.
+    fn wait_for_end(&self, pidfd: &OwnedFd) -> Woken {
+        loop {
+            match self.wait(Some(pidfd), Duration::MAX) {
+                Woken::Order(Order::Want) => {}
+                woken => return woken,
             }
         }
     }
@@ -301,7 +378,7 @@ impl Worker {
                         state.port = Some(address.port());
                         state.reason = None;
                     });
-                    (self.tell)(self.id, ServerNews::Up(address));
+                    (self.tell)(self.id, self.stops, ServerNews::Up(address));
                     return match self.wait(None, Duration::MAX) {
                         Woken::Order(order) => {
                             self.fail("the connection to it was lost".into());
@@ -340,27 +417,32 @@ impl Worker {
     fn wait(&self, pidfd: Option<&OwnedFd>, timeout: Duration) -> Woken {
         let limit = (timeout != Duration::MAX).then(|| timespec(timeout));
         loop {
+            if let Some(order) = self.next_order() {
+                return Woken::Order(order);
+            }
             let bell = self.inbox.bell();
             let mut fds = vec![PollFd::new(&bell, PollFlags::IN)];
             if let Some(pidfd) = pidfd {
                 fds.push(PollFd::new(pidfd, PollFlags::IN));
             }
             let ready = poll(&mut fds, limit.as_ref());
-            let exited = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
-            // The strongest order wins: a stop after a restart is a stop.
-            let mut orders = self.inbox.take();
-            if let Some(index) = orders.iter().position(|order| matches!(order, Order::Stop)) {
-                return Woken::Order(orders.swap_remove(index));
-            }
-            if exited {
+            if fds.get(1).is_some_and(|fd| !fd.revents().is_empty()) {
+                // An order that came with it is heeded next.
                 return Woken::Exited;
-            }
-            if let Some(order) = orders.pop() {
-                return Woken::Order(order);
             }
             if matches!(ready, Ok(0)) {
                 return Woken::Timeout;
             }
+        }
+    }
+
+    /// What is to be heeded next: a stop before all else, the others in their order.
+    fn next_order(&self) -> Option<Order> {
+        let mut pending = self.pending.borrow_mut();
+        pending.extend(self.inbox.take());
+        match pending.iter().position(|order| matches!(order, Order::Stop)) {
+            Some(stop) => pending.remove(stop),
+            None => pending.pop_front(),
         }
     }
 }

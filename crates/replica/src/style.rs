@@ -20,7 +20,9 @@ pub enum Style {
 }
 
 impl Style {
-    const ALL: [Self; 4] = [Self::Active, Self::SemiActive, Self::WarmPassive, Self::ColdPassive];
+    /// All of them.
+    pub const ALL: [Self; 4] =
+        [Self::Active, Self::SemiActive, Self::WarmPassive, Self::ColdPassive];
 
     pub(crate) fn code(self) -> u8 {
         Self::ALL.iter().position(|style| *style == self).expect("ALL has every style") as u8

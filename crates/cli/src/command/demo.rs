@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use quorba_demo::{
-    CLIENTS_MAX, DemoError, DemoOptions, DemoOutcome, KILL_EVERY_DEFAULT, NODES_MAX, ServantError,
-    Show,
+    CLIENTS_MAX, DemoError, DemoOptions, DemoOutcome, KILL_EVERY_DEFAULT, NODES_MAX, STYLES,
+    ServantError, Show,
 };
 
 use crate::args::duration;
@@ -51,6 +51,11 @@ pub struct Demo {
     #[arg(long)]
     ft_request: bool,
 
+    /// How the replicas share the work
+    #[arg(long, value_name = "STYLE", default_value = "active")]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(STYLES))]
+    style: String,
+
     /// What the choices of calls and victims are drawn from
     #[arg(long, value_name = "NUMBER", default_value_t = DemoOptions::default().seed)]
     seed: u64,
@@ -87,6 +92,7 @@ impl Demo {
             run_for,
             kill_every: self.kill_every.or(self.chaos.then_some(KILL_EVERY_DEFAULT)),
             ft_request: self.ft_request,
+            style: self.style.clone(),
             seed: self.seed,
             show,
             program: None,

@@ -45,6 +45,11 @@ pub struct Status {
 }
 
 impl Status {
+    /// What `quorba group show` shows.
+    pub fn of_group(group: String, domain: DomainFile) -> Self {
+        Self { group: Some(group), domain, watch: false, wait_healthy: None }
+    }
+
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
         let domain = context.load(&self.domain.config)?;
         if let Some(group) = &self.group {

@@ -4,17 +4,13 @@ use quorba_base::{NodeId, NodeSet};
 use toml::de::DeValue;
 
 use super::node::{NodeDraft, parse_host};
+use super::style::{self, StyleDraft};
 use crate::codes::Code;
-use crate::domain::{
-    Ack, Backend, Endpoint, Engine, Group, OnTotalLoss, Reply, ServerCommand, Style,
-};
+use crate::domain::{Ack, Backend, Endpoint, Engine, Group, OnTotalLoss, Reply, ServerCommand};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::template::{PLACEHOLDERS, Placeholder, Template, TemplateError};
 use crate::walk::{At, Section, Span, Value, shortened};
-
-/// Styles that the blueprint names and this version cannot do.
-const STYLES_LATER: [&str; 4] = ["semi-active", "warm-passive", "cold-passive", "stateless"];
 
 /// An object key of a reference; longer ones are refused by ORBs in the field.
 const OBJECT_KEY_BYTES_MAX: usize = 1024;
@@ -40,12 +36,14 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
     section.require("listen", "the gateway's port on every node, such as listen = 5000");
     let listen = section.port("listen");
     let members = read_members(section, nodes);
-    let styles = [("active", Style::Active)];
+    let StyleDraft { style, leader, checkpoint } = style::read(section, nodes, members);
     let replies = [("direct", Reply::Direct), ("ordered", Reply::Ordered)];
     let losses = [("stop", OnTotalLoss::Stop), ("fresh", OnTotalLoss::Fresh)];
     let group = Group {
         name: name.to_owned(),
-        style: section.word_or("style", &styles, &STYLES_LATER, Style::Active),
+        style,
+        leader,
+        checkpoint,
         listen: listen.as_ref().map_or(0, |at| at.value),
         members,
         backend: read_backend(section, nodes, members),
@@ -54,7 +52,7 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
         type_id: section.text("type_id").and_then(|at| type_id(section, &at)),
         ack: read_ack(section, engine),
         reply: section.word_or("reply", &replies, &[], Reply::Direct),
-        replier: read_replier(section, nodes, members),
+        replier: named_member(section, "replier", nodes, members),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
         unavailable_wait: section.millis_or("unavailable_wait_ms", 0..=3_600_000, 3_000),
         server_reply: section.millis_or("server_reply_ms", 10..=86_400_000, 30_000),
@@ -62,6 +60,7 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
         restart_backoff: section.millis_or("restart_backoff_ms", 1..=10_000, 100),
         on_total_loss: section.word_or("on_total_loss", &losses, &[], OnTotalLoss::Stop),
     };
+    style::check(section, style, &group.backend, group.state_object.as_deref());
     warn(section, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);
     GroupDraft { group, listen_span }
@@ -120,10 +119,16 @@ fn read_members(section: &Section<'_>, nodes: &[NodeDraft]) -> NodeSet {
     members
 }
 
-fn read_replier(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet) -> Option<NodeId> {
-    let name = section.text("replier")?;
-    let node = find_node(section, nodes, "replier", &name)?;
-    refuse_outsider(section, "replier", members, node, name)
+/// The member that a key names.
+pub(super) fn named_member(
+    section: &Section<'_>,
+    key: &'static str,
+    nodes: &[NodeDraft],
+    members: NodeSet,
+) -> Option<NodeId> {
+    let name = section.text(key)?;
+    let node = find_node(section, nodes, key, &name)?;
+    refuse_outsider(section, key, members, node, name)
 }
 
 /// A key that names a node must name a member; if the members could not be read, that is enough.

@@ -6,8 +6,11 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quorba_node::admin::{Change, Client};
+
 use super::model::EventKind;
 use super::play::Play;
+use super::stage::BANK_KEY;
 use crate::accounting::{self, Difference, Replica, read};
 use crate::options::{DemoError, DemoOutcome};
 
@@ -28,6 +31,7 @@ impl Play<'_> {
         let result = self.load.stop();
         self.restore()?;
         self.await_whole()?;
+        self.bring_all_up();
         self.await_quiet();
         let (replicas, unread) = self.read_replicas();
         let mut account = accounting::account(std::slice::from_ref(&result.recording), &replicas);
@@ -69,6 +73,21 @@ impl Play<'_> {
             self.tell(EventKind::Alarm, text);
         }
         Ok(())
+    }
+
+    /// Replicas that have executed only a part are to catch up, and those without a server to start
+    /// one, before they are read. A change of the style does that.
+    fn bring_all_up(&mut self) {
+        if self.options.style == "active" {
+            return;
+        }
+        self.tell(EventKind::Note, "all replicas catch up: the style becomes active");
+        let active = Change::Style("active".into());
+        let node = &self.stage.nodes()[0];
+        let client = Client::new(node.admin, node.state_dir.join("admin.token"));
+        if let Err(error) = client.change(BANK_KEY, &active, QUIET_WITHIN) {
+            self.tell(EventKind::Alarm, format!("the style cannot be changed: {error}"));
+        }
     }
 
     /// Waits until all servers have executed the same number of calls for a while. If they never

@@ -249,6 +249,10 @@ impl<'a> Play<'a> {
     }
 
     fn strike(&mut self, victim: Victim) {
+        let victim = match victim {
+            Victim::Server(host) => Victim::Server(self.with_server(host)),
+            node @ Victim::Node(_) => node,
+        };
         let host = victim.host();
         let name = self.name(host);
         let (struck, what) = match victim {
@@ -272,6 +276,13 @@ impl<'a> Play<'a> {
         } else {
             self.tell(EventKind::Note, format!("at {name} there is nothing to kill just now"));
         }
+    }
+
+    /// The host, or, if none of its own is wanted there, one on which a server runs.
+    fn with_server(&self, host: usize) -> usize {
+        let runs = |host: &usize| self.watch.seen(*host).server().is_some();
+        let others = (1..self.options.nodes).map(|step| (host + step) % self.options.nodes);
+        std::iter::once(host).chain(others).find(runs).unwrap_or(host)
     }
 
     fn begin_fault(&mut self, what: String) {
@@ -355,8 +366,13 @@ impl<'a> Play<'a> {
     /// Whether the node's own answer is of now, and says that every member is in.
     fn is_well(&self, standing: Standing, seen: &Seen) -> bool {
         let Some(status) = &seen.status else { return false };
-        let server_is_new =
-            seen.server().is_some_and(|(pid, _)| !self.killed_servers.contains(&pid));
+        let needs_none = seen.bank().is_some_and(|bank| {
+            bank.style == "cold-passive" && bank.leader.as_ref() != Some(&status.node)
+        });
+        let server_is_new = match seen.server() {
+            Some((pid, _)) => !self.killed_servers.contains(&pid),
+            None => needs_none,
+        };
         standing == Standing::Up(status.pid)
             && seen.is_fresh()
             && server_is_new

@@ -1,5 +1,6 @@
 //! The asking side, for the command line, the demo and tests.
 
+use super::change::Change;
 use crate::status::Status;
 use std::fs;
 use std::net::SocketAddr;
@@ -48,6 +49,14 @@ pub enum AdminError {
         /// How long it had.
         timeout: Duration,
     },
+    /// The node was asked for something that cannot be done.
+    #[error("{refusal}")]
+    Conflict {
+        /// Who.
+        address: SocketAddr,
+        /// What it says.
+        refusal: String,
+    },
     /// The answer is not one.
     #[error("{address} answered something else than a status: {detail}")]
     Answer {
@@ -70,27 +79,70 @@ impl Client {
     /// # Errors
     /// If the node does not answer, or not with a status, within `timeout`.
     pub fn status(&self, timeout: Duration) -> Result<Status, AdminError> {
+        let (agent, token) = self.agent(timeout)?;
         let address = self.address;
-        // Read every time: a node that was started anew has a new token.
-        let token = fs::read_to_string(&self.token_file)
-            .map_err(|source| AdminError::Token { path: self.token_file.clone(), source })?;
-        let agent: ureq::Agent =
-            ureq::Agent::config_builder().timeout_global(Some(timeout)).proxy(None).build().into();
         let answer = agent
             .get(format!("http://{address}/v1/status"))
             .header("Authorization", format!("Bearer {}", token.trim()))
             .call();
+        self.checked(answer, timeout)?
+            .body_mut()
+            .read_json()
+            .map_err(|error| AdminError::Answer { address, detail: error.to_string() })
+    }
+
+    /// Changes a group; when this returns, the change has its place in the order.
+    ///
+    /// # Errors
+    /// [`AdminError::Conflict`] if the change makes no sense; others if the node does not answer.
+    pub fn change(
+        &self,
+        group: &str,
+        change: &Change,
+        timeout: Duration,
+    ) -> Result<(), AdminError> {
+        let (agent, token) = self.agent(timeout)?;
+        let address = self.address;
+        let answer = agent
+            .post(format!("http://{address}/v1/groups/{group}"))
+            .header("Authorization", format!("Bearer {}", token.trim()))
+            .send_json(change);
+        let mut response = self.checked(answer, timeout)?;
+        if response.status().is_success() {
+            return Ok(());
+        }
+        let refusal = response.body_mut().read_to_string();
+        Err(AdminError::Conflict { address, refusal: refusal.unwrap_or_default() })
+    }
+
+    fn agent(&self, timeout: Duration) -> Result<(ureq::Agent, String), AdminError> {
+        // Read every time: a node that was started anew has a new token.
+        let token = fs::read_to_string(&self.token_file)
+            .map_err(|source| AdminError::Token { path: self.token_file.clone(), source })?;
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(timeout))
+            .proxy(None)
+            .http_status_as_error(false)
+            .build();
+        Ok((config.into(), token))
+    }
+
+    fn checked(
+        &self,
+        answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+        timeout: Duration,
+    ) -> Result<ureq::http::Response<ureq::Body>, AdminError> {
+        let address = self.address;
         match answer {
-            Ok(mut response) => response
-                .body_mut()
-                .read_json()
-                .map_err(|error| AdminError::Answer { address, detail: error.to_string() }),
-            Err(ureq::Error::StatusCode(401)) => {
-                Err(AdminError::Refused { address, path: self.token_file.clone() })
-            }
-            Err(ureq::Error::StatusCode(code)) => {
-                Err(AdminError::Answer { address, detail: format!("HTTP status {code}") })
-            }
+            Ok(response) => match response.status().as_u16() {
+                401 => Err(AdminError::Refused { address, path: self.token_file.clone() }),
+                409 => Ok(response),
+                504 => Err(AdminError::Timeout { address, timeout }),
+                code if !response.status().is_success() => {
+                    Err(AdminError::Answer { address, detail: format!("HTTP status {code}") })
+                }
+                _ => Ok(response),
+            },
             Err(ureq::Error::Timeout(_)) => Err(AdminError::Timeout { address, timeout }),
             Err(error) => Err(AdminError::Unreachable { address, detail: error.to_string() }),
         }

@@ -1,18 +1,20 @@
 //! The serving side: an async thread of its own that asks the data plane and waits.
 
+use super::change::Change;
 use crate::NodeError;
+use crate::commands::Asker;
 use crate::status::Status;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use quorba_config::Node;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -20,14 +22,15 @@ use tokio::sync::oneshot;
 /// How long the data plane may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// A request for the node's status.
-pub(crate) struct Question(oneshot::Sender<Status>);
+/// How long a change may take to get its place in the order; a view may be forming.
+const CHANGE_WITHIN: Duration = Duration::from_secs(10);
 
-impl Question {
-    pub(crate) fn answer(self, status: Status) {
-        // Whoever asked may have given up.
-        let _ = self.0.send(status);
-    }
+/// What the data plane is asked.
+pub(crate) enum Question {
+    /// The node's status.
+    Status(oneshot::Sender<Status>),
+    /// To change the group of this name.
+    Change(String, Change, Asker),
 }
 
 /// The running server; it ends when this is dropped.
@@ -84,6 +87,7 @@ impl AdminServer {
 fn routes(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/status", get(status))
+        .route("/v1/groups/{name}", post(change))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), authorize))
         .with_state(shared)
 }
@@ -104,12 +108,30 @@ async fn authorize(State(shared): State<Arc<Shared>>, request: Request, next: Ne
 
 async fn status(State(shared): State<Arc<Shared>>) -> Response {
     let (sender, answer) = oneshot::channel();
-    if !(shared.ask)(Question(sender)) {
+    if !(shared.ask)(Question::Status(sender)) {
         return (StatusCode::SERVICE_UNAVAILABLE, "the node is stopping\n").into_response();
     }
     match tokio::time::timeout(ANSWER_WITHIN, answer).await {
         Ok(Ok(status)) => Json(status).into_response(),
         _ => (StatusCode::GATEWAY_TIMEOUT, "the data plane did not answer\n").into_response(),
+    }
+}
+
+async fn change(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    Json(change): Json<Change>,
+) -> Response {
+    let (sender, answer) = oneshot::channel();
+    if !(shared.ask)(Question::Change(name, change, sender)) {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the node is stopping\n").into_response();
+    }
+    match tokio::time::timeout(CHANGE_WITHIN, answer).await {
+        Ok(Ok(Ok(()))) => StatusCode::NO_CONTENT.into_response(),
+        Ok(Ok(Err(refusal))) => (StatusCode::CONFLICT, refusal).into_response(),
+        _ => {
+            (StatusCode::GATEWAY_TIMEOUT, "it is not known whether it was ordered").into_response()
+        }
     }
 }
 
@@ -124,7 +146,7 @@ fn new_token() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn write_token(path: &Path, token: &str) -> std::io::Result<()> {
+fn write_token(path: &FilePath, token: &str) -> std::io::Result<()> {
     // An old file may have kept wider permissions.
     let _ = fs::remove_file(path);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;

@@ -62,6 +62,10 @@ impl DataPlane {
             Output::PersistPrimary(record) => {
                 self.boot.set_record(record).map_err(|e| self.reporter.disk_failed(e))?;
             }
+            Output::Commanded { id, result } => {
+                let reporter = &self.reporter;
+                self.commands.close(id, result.map_err(|refused| reporter.refusal(refused)));
+            }
             Output::Event(event) => events::log(&event, &mut self.reporter),
         }
         Ok(())
@@ -85,6 +89,17 @@ impl DataPlane {
                 if found.stream.send(bytes, &self.poller).is_err() {
                     self.servers.close(group, channel);
                     self.engine.handle_server_closed(now, group, channel);
+                }
+            }
+            ServerCommand::Start => {
+                if let Some(Some(supervisor)) = self.supervisors.get(usize::from(group.0)) {
+                    supervisor.want();
+                }
+            }
+            ServerCommand::Stop => {
+                self.servers.close_group(group);
+                if let Some(Some(supervisor)) = self.supervisors.get_mut(usize::from(group.0)) {
+                    supervisor.give_up();
                 }
             }
             ServerCommand::Close(channel) => self.servers.close(group, channel),

@@ -1,0 +1,187 @@
+//! `quorba group`: the groups of a running domain, and what an operator changes of them.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use quorba_config::Domain;
+use quorba_node::admin::{AdminError, Change, Client};
+use quorba_node::status::{GroupStatus, MemberState, Status};
+use serde_json::{Value, json};
+
+use crate::args::DomainFile;
+use crate::ask::{self, Answer};
+use crate::command::status::require_group;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, codes};
+use crate::health;
+use crate::text::{grouped, table};
+
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// Show the groups of a running domain, and change them while they work
+///
+/// A change has its place in the order like any request: all members change at the same request,
+/// and none is lost. It lasts until the whole domain is stopped; the domain file says what the
+/// groups start with.
+#[derive(Debug, Args)]
+pub struct Group {
+    #[command(subcommand)]
+    command: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the groups with their styles and leaders
+    Ls {
+        #[command(flatten)]
+        domain: DomainFile,
+    },
+    /// Show one group with its members and servers
+    Show {
+        /// The group
+        group: String,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
+    /// Change how the members of a group share the work
+    Style {
+        /// The group
+        group: String,
+
+        /// active, semi-active, warm-passive or cold-passive
+        style: String,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
+    /// Make the member on a node the leader of its group
+    Promote {
+        /// The group
+        group: String,
+
+        /// The node whose member is to lead
+        node: String,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
+}
+
+impl Group {
+    pub fn run(self, context: &Context) -> Result<Exit, Failure> {
+        match self.command {
+            What::Ls { domain } => list(context, &context.load(&domain.config)?),
+            What::Show { group, domain } => {
+                crate::command::status::Status::of_group(group, domain).run(context)
+            }
+            What::Style { group, style, domain } => {
+                let domain = context.load(&domain.config)?;
+                change(context, &domain, &group, &Change::Style(style))
+            }
+            What::Promote { group, node, domain } => {
+                let domain = context.load(&domain.config)?;
+                change(context, &domain, &group, &Change::Promote(node))
+            }
+        }
+    }
+}
+
+fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {
+    let answers = ask::everyone(domain, context.deadline(DEADLINE).left());
+    let best = health::best(&answers).ok_or_else(|| nobody_here(domain))?;
+    if context.is_json() {
+        for group in &best.groups {
+            context.print_json(&group_json(group))?;
+        }
+    } else {
+        let rows = best.groups.iter().map(|group| {
+            let inside = group.members.iter().filter(|member| member.state == MemberState::In);
+            vec![
+                group.name.clone(),
+                group.style.clone(),
+                group.leader.clone().unwrap_or_else(|| "-".into()),
+                format!("{}/{}", inside.count(), group.members.len()),
+                grouped(group.executed),
+            ]
+        });
+        let headings = ["GROUP", "STYLE", "LEADER", "MEMBERS", ">EXECUTED"];
+        context.print(&table(&headings, rows.collect()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn group_json(group: &GroupStatus) -> Value {
+    json!({
+        "group": group.name,
+        "style": group.style,
+        "leader": group.leader,
+        "members": group.members,
+        "executed": group.executed,
+    })
+}
+
+/// Has a node order the change, and shows what came of it.
+fn change(
+    context: &Context,
+    domain: &Domain,
+    group: &str,
+    change: &Change,
+) -> Result<Exit, Failure> {
+    require_group(domain, group)?;
+    let deadline = context.deadline(DEADLINE);
+    let answers = ask::everyone(domain, deadline.left());
+    // A node in the primary component can order something; the others would only say so.
+    let able = |answer: &&Answer| answer.status.as_ref().is_ok_and(|status| status.ring.primary);
+    let asked = answers.iter().find(able).or(answers.iter().find(|a| a.status.is_ok()));
+    let asked = asked.ok_or_else(|| nobody_here(domain))?;
+    let node = domain.nodes.iter().find(|node| node.name == asked.node).expect("it was asked");
+    let client = Client::new(node.admin, node.admin_token_file());
+    client.change(group, change, deadline.left()).map_err(|error| refused(&asked.node, &error))?;
+    let status = client.status(deadline.left()).map_err(|error| refused(&asked.node, &error))?;
+    show(context, &status, group)?;
+    Ok(Exit::Ok)
+}
+
+fn show(context: &Context, status: &Status, name: &str) -> Result<(), Failure> {
+    let Some(group) = status.groups.iter().find(|group| group.name == name) else { return Ok(()) };
+    if context.is_json() {
+        return context.print_json(&group_json(group));
+    }
+    let leader = match &group.leader {
+        Some(leader) => format!(", led by {leader}"),
+        None => String::new(),
+    };
+    context.print(&format!("group {name} is {}{leader}\n", group.style))
+}
+
+fn refused(node: &str, error: &AdminError) -> Failure {
+    let what = format!("node {node}: {error}");
+    match error {
+        AdminError::Conflict { .. } => Failure::new(
+            codes::CHANGE_REFUSED,
+            Exit::Failed,
+            what,
+            "quorba group ls shows the groups as they are",
+        ),
+        AdminError::Timeout { .. } => Failure::new(
+            codes::TIMED_OUT,
+            Exit::TimedOut,
+            what,
+            "quorba group ls shows whether the change was made",
+        ),
+        _ => Failure::new(
+            codes::NOBODY_ANSWERS,
+            Exit::Failed,
+            what,
+            "quorba status shows which nodes answer",
+        ),
+    }
+}
+
+fn nobody_here(domain: &Domain) -> Failure {
+    let what = format!("no node of domain {} answers on this machine", domain.id);
+    let next = "start one with quorba node, or run this where one runs";
+    Failure::new(codes::NOBODY_ANSWERS, Exit::Failed, what, next)
+}

@@ -1,0 +1,65 @@
+//! How a group's members share the work: `style`, `leader` and the checkpoints of passive styles.
+
+use quorba_base::{NodeId, NodeSet};
+
+use super::group::named_member;
+use super::node::NodeDraft;
+use crate::codes::Code;
+use crate::domain::{Backend, Checkpoint, Style};
+use crate::problem::Problem;
+use crate::walk::Section;
+
+/// Styles that the blueprint names and this version cannot do.
+const STYLES_LATER: [&str; 2] = ["active-with-voting", "stateless"];
+/// All that it can.
+const STYLES: [(&str, Style); 4] = [
+    ("active", Style::Active),
+    ("semi-active", Style::SemiActive),
+    ("warm-passive", Style::WarmPassive),
+    ("cold-passive", Style::ColdPassive),
+];
+/// Requests between two checkpoints, unless the file says otherwise.
+const REQUESTS_DEFAULT: u32 = 100;
+
+/// What the file says of it.
+pub(super) struct StyleDraft {
+    pub(super) style: Style,
+    pub(super) leader: Option<NodeId>,
+    pub(super) checkpoint: Checkpoint,
+}
+
+pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet) -> StyleDraft {
+    let style = section.word_or("style", &STYLES, &STYLES_LATER, Style::Active);
+    let leader = named_member(section, "leader", nodes, members);
+    let requests = section.number_or("checkpoint_requests", "", 1..=1_000_000, REQUESTS_DEFAULT);
+    let after = section.millis_or("checkpoint_ms", 1..=86_400_000, 1_000);
+    let updates = section.boolean_or("checkpoint_updates", false);
+    StyleDraft { style, leader, checkpoint: Checkpoint { requests, after, updates } }
+}
+
+/// What the style needs and the group does not have.
+pub(super) fn check(
+    section: &Section<'_>,
+    style: Style,
+    backend: &Backend,
+    state_object: Option<&[u8]>,
+) {
+    let refuse = |message: String, help: &str| {
+        let span = section.value("style").map_or(section.header.clone(), |value| value.span());
+        section.problems.add(Problem::at(Code::StyleNeeds, span, message).help(help));
+    };
+    let word = style.as_str();
+    if style.is_passive() && state_object.is_none() {
+        refuse(
+            format!("style \"{word}\" without a `state_object`"),
+            "the leader's state is sent to the others: name the object key of an \
+             FT::Checkpointable in the server",
+        );
+    }
+    if style == Style::ColdPassive && matches!(backend, Backend::Connect(_)) {
+        refuse(
+            format!("style \"{word}\" with `connect`"),
+            "only the leader's server runs, so the nodes must start and end it: use `server`",
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! What an operator can change of a group while it works.
+//!
+//! What it is not: a description of the group; a change says what becomes different. Invariant:
+//! names as in the domain file.
+
+use serde::{Deserialize, Serialize};
+
+/// The body of `POST /v1/groups/NAME`, such as `{"style": "warm-passive"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// Its members share the work in another way: a style of the domain file.
+    Style(String),
+    /// The member on this node leads.
+    Promote(String),
+}
