@@ -74,7 +74,11 @@ golden! {
         "members = [\"n1\", \"n2\", \"n3\"]",
         "members = [\"n1\", \"n2\"]\nreplier = \"n3\""
     );
-    style_of_another_version: with("listen = 5000", "listen = 5000\nstyle = \"warm-passive\"");
+    style_of_another_version: with("listen = 5000", "listen = 5000\nstyle = \"stateless\"");
+    passive_without_a_state: with("state_object = \"bank\"", "style = \"warm-passive\"");
+    cold_without_a_command: and("[group.cold]\nlisten = 5001\nmembers = [\"n1\"]\n\
+        connect = \"127.0.0.1:6000\"\nstyle = \"cold-passive\"\nstate_object = \"s\"\n\
+        leader = \"n2\"\ncheckpoint_ms = 0\n");
     multicast_unusable: and("[ring]\nmulticast = \"10.0.0.1:4701\"\n");
     engine_unknown: and("[ring]\nengine = \"corosink\"\n");
     corosync_has_no_safe_delivery: check(

@@ -246,7 +246,7 @@ fn group_table(answers: &[Answer], best: &NodeSaid) -> String {
         let executed = seen(answers, &group.name).map(|group| group.executed).max();
         vec![
             group.name.clone(),
-            group.style.clone(),
+            style_text(group),
             members_text(group),
             grouped(executed.unwrap_or(0)),
             sum(|group| group.requests),
@@ -272,6 +272,14 @@ fn group_table(answers: &[Answer], best: &NodeSaid) -> String {
     table(&headings, rows.collect())
 }
 
+/// The style, and who leads.
+fn style_text(group: &GroupStatus) -> String {
+    match &group.leader {
+        Some(leader) => format!("{} ({leader} leads)", group.style),
+        None => group.style.clone(),
+    }
+}
+
 fn members_text(group: &GroupStatus) -> String {
     use quorba_node::status::MemberState;
     let whole = group.members.len();
@@ -287,7 +295,7 @@ fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) 
     let executed = seen(answers, name).map(|group| group.executed).max().unwrap_or(0);
     let mut text = format!(
         "GROUP {name}   {}   members {}   executed {}\n",
-        group.style,
+        style_text(group),
         members_text(group),
         grouped(executed)
     );

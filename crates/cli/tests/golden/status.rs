@@ -68,6 +68,8 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
     GroupStatus {
         name: "bank".to_owned(),
         style: "active".to_owned(),
+        leader: None,
+        logged: 0,
         listen: format!("127.0.0.1:{}", 5000 + index * 100),
         executed: 90_000 + u64::from(index),
         members: NODES.iter().map(member).collect(),
