@@ -186,8 +186,8 @@ impl Node {
         self.pump(now);
     }
 
-    /// An operator wants to change `group`; [`Output::Commanded`] with the same `id` says what became
-    /// of it, unless this node is thrown out of the primary component before.
+    /// An operator wants to change `group`; [`Output::Commanded`] with the same `id` says what
+    /// became of it, unless this node is thrown out of the primary component before.
     pub fn handle_command(&mut self, now: Instant, group: GroupId, id: u64, command: Command) {
         self.replica.handle_command(group, id, command);
         self.pump(now);

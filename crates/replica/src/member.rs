@@ -1,7 +1,8 @@
 //! The local member of a group: its stage, its server, what it has executed.
 //!
-//! What it is not: what a member does that does not execute, which is `standby`. Invariant: requests reach the executor in delivery order, each key once; a member that is not
-//! sure of its server's state executes nothing.
+//! What it is not: what a member does that does not execute, which is `standby`. Invariant:
+//! requests reach the executor in delivery order, each key once; a member that is not sure of its
+//! server's state executes nothing.
 
 mod standby;
 

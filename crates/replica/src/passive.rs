@@ -242,8 +242,8 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Adds a piece; the checkpoint, if it was the last one. Pieces of one checkpoint come in order,
-    /// so one that does not fit is of one whose beginning was not for this member.
+    /// Adds a piece; the checkpoint, if it was the last one. Pieces of one checkpoint come in
+    /// order, so one that does not fit is of one whose beginning was not for this member.
     pub(crate) fn add(&mut self, source: Source, piece: &CheckpointPiece) -> Option<Bytes> {
         if self.source != Some(source) {
             *self = Self { source: Some(source), bytes: Vec::new() };
