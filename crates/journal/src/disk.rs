@@ -8,8 +8,8 @@
 //! was written since the one before is unknown for ever: a second sync that succeeds says nothing
 //! about it (Linux reports a lost write once).
 
-mod file;
 mod fault;
+mod file;
 mod image;
 mod simulated;
 

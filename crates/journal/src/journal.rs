@@ -18,6 +18,7 @@ mod survey;
 pub use adopt::AdoptError;
 pub use open::{OpenError, Opened, Recovered};
 pub use replay::{Memory, Records};
+pub(crate) use survey::Files;
 
 use crate::checkpoint::Checkpoints;
 use crate::disk::{Disk, DiskFile};

@@ -5,12 +5,13 @@
 //! the second witness: it knows what *should* be there.
 //!
 //! Invariants: the file appears under its name only when it is complete; each change of it is one
-//! transaction; after a failure of the disk the file is written anew from memory, never used on
-//! (a failed sync says nothing about what is on the disk).
+//! transaction; at the first change of a boot, and after a failure of the disk, the file is written
+//! anew from memory (a failed sync says nothing about what is on the disk).
 
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, read_whole};
 use crate::format::{Owner, Seq};
 use quorba_base::NodeId;
+use redb::backends::InMemoryBackend;
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
 use std::collections::BTreeMap;
 use std::io;
@@ -94,30 +95,17 @@ pub(crate) struct Meta {
 }
 
 impl Meta {
-    /// Opens the store that is there, if there is one.
+    /// Reads the store that is there, if there is one. It is not written on: the first change of a
+    /// boot makes a new one.
     ///
     /// # Errors
     /// The disk's, if the file cannot even be opened.
     pub(crate) fn open(disk: &Arc<dyn Disk>) -> io::Result<(Self, Found)> {
         let mut meta = Self { disk: Arc::clone(disk), database: None, stored: None };
-        let file = match disk.open(FILE) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok((meta, Found::Nothing));
-            }
-            Err(error) => return Err(error),
-        };
-        let found = match open_database(Storage(file)).and_then(|database| {
-            let metadata = read(&database)?;
-            Ok((database, metadata))
-        }) {
-            Ok((database, metadata)) => {
-                meta.database = Some(database);
-                meta.stored = Some(metadata.clone());
-                Found::Whole(Box::new(metadata))
-            }
-            Err(text) => Found::Damaged(text),
-        };
+        let found = look(&**disk)?;
+        if let Found::Whole(metadata) = &found {
+            meta.stored = Some((**metadata).clone());
+        }
         Ok((meta, found))
     }
 
@@ -127,7 +115,7 @@ impl Meta {
     /// The disk's; what the store holds is then the old or the new, and the next change writes it
     /// anew.
     pub(crate) fn store(&mut self, metadata: &Metadata) -> io::Result<()> {
-        if self.stored.as_ref() == Some(metadata) {
+        if self.database.is_some() && self.stored.as_ref() == Some(metadata) {
             return Ok(());
         }
         let before = self.stored.take();
@@ -152,15 +140,30 @@ impl Meta {
     }
 }
 
-/// Reads a store that somebody else may be writing, from a copy in memory.
-pub(crate) fn look(content: Vec<u8>) -> Result<Metadata, String> {
-    let backend = redb::backends::InMemoryBackend::new();
-    let fill = |()| {
-        backend.set_len(content.len() as u64)?;
-        backend.write(0, &content)
+/// Reads the store from a copy in memory, so that nothing is written, and the disk cannot fail in
+/// the middle of a repair; also while somebody else writes it.
+///
+/// # Errors
+/// The disk's, if the file cannot even be opened.
+pub(crate) fn look(disk: &dyn Disk) -> io::Result<Found> {
+    let file = match disk.open(FILE) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(error),
     };
-    fill(()).map_err(|error| error.to_string())?;
-    read(&open_database(backend)?)
+    let content = match read_whole(&*file) {
+        Ok(content) => content,
+        Err((offset, error)) => {
+            return Ok(Found::Damaged(format!("cannot be read at offset {offset}: {error}")));
+        }
+    };
+    let backend = InMemoryBackend::new();
+    backend.set_len(content.len() as u64)?;
+    backend.write(0, &content)?;
+    Ok(match open_database(backend).and_then(|database| read(&database)) {
+        Ok(metadata) => Found::Whole(Box::new(metadata)),
+        Err(text) => Found::Damaged(text),
+    })
 }
 
 fn open_database(backend: impl StorageBackend) -> Result<Database, String> {
@@ -208,11 +211,7 @@ fn read(database: &Database) -> Result<Metadata, String> {
 }
 
 /// Writes what differs.
-fn write(
-    database: &Database,
-    before: Option<&Metadata>,
-    after: &Metadata,
-) -> io::Result<()> {
+fn write(database: &Database, before: Option<&Metadata>, after: &Metadata) -> io::Result<()> {
     let failed = |error: redb::Error| match error {
         redb::Error::Io(error) => error,
         error => io::Error::other(error.to_string()),
@@ -243,8 +242,7 @@ fn write_tables(
     }
     if before.is_none_or(|before| before.checkpoints != after.checkpoints) {
         let mut checkpoints = transaction.open_table(CHECKPOINTS)?;
-        checkpoints
-            .retain(|(group, seq), _| after.checkpoints.contains_key(&(group, Seq(seq))))?;
+        checkpoints.retain(|(group, seq), _| after.checkpoints.contains_key(&(group, Seq(seq))))?;
         for ((group, seq), bytes) in &after.checkpoints {
             checkpoints.insert((*group, seq.0), bytes)?;
         }

@@ -77,7 +77,11 @@ impl Image {
 
     /// The platter gets those dirty sectors that `survival` says, and none is dirty any more. The
     /// length is the whole one, or as much as the sectors need.
-    pub(super) fn settle(&mut self, whole_length: bool, mut survival: impl FnMut(usize) -> Survival) {
+    pub(super) fn settle(
+        &mut self,
+        whole_length: bool,
+        mut survival: impl FnMut(usize) -> Survival,
+    ) {
         if self.dirty.is_empty() {
             return;
         }

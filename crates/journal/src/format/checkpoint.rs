@@ -95,8 +95,7 @@ impl CheckpointHeader {
         header[10] = self.owner.node.index();
         header[11] = component.representative.index();
         header[12..14].copy_from_slice(&self.group.to_le_bytes());
-        let numbers =
-            [self.owner.domain_digest, self.seq.0, component.seq, prefix, self.nonce];
+        let numbers = [self.owner.domain_digest, self.seq.0, component.seq, prefix, self.nonce];
         for (place, number) in header[16..56].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -252,8 +251,7 @@ pub fn file_name(group: u16, seq: Seq) -> String {
 /// Group and record of the checkpoint that a file of this name holds.
 #[must_use]
 pub fn name_parts(name: &str) -> Option<(u16, Seq)> {
-    let (group, seq) =
-        name.strip_prefix("checkpoint-")?.strip_suffix(".ckpt")?.split_once('-')?;
+    let (group, seq) = name.strip_prefix("checkpoint-")?.strip_suffix(".ckpt")?.split_once('-')?;
     let (group, seq) = (group.parse().ok()?, Seq(seq.parse().ok()?));
     (name == file_name(group, seq)).then_some((group, seq))
 }

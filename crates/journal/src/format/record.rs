@@ -144,10 +144,7 @@ impl Record {
                 origin: NodeId::new(body[0])?,
                 incarnation: u64_at(body, 8),
                 ticket: u64_at(body, 16),
-                position: Position {
-                    component: component(24, body[1])?,
-                    prefix: u64_at(body, 32),
-                },
+                position: Position { component: component(24, body[1])?, prefix: u64_at(body, 32) },
                 payload,
             },
             Kind::Component => Self::Component { component: component(8, body[0])?, payload },

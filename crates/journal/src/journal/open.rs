@@ -23,7 +23,8 @@ use std::sync::Arc;
 /// The beginning of the names of files that were set aside.
 pub(crate) const ASIDE: &str = "doubtful-";
 
-/// After damage nobody knows which numbers were given out behind it.
+/// After damage nobody knows which numbers were given out behind it. A segment holds fewer records
+/// than this, and file names survive most damage; so segment `n` begins below `n` leaps.
 const LEAP: u64 = 1 << 32;
 
 /// The log cannot be opened. Nothing was lost, and the node must not start.
@@ -162,7 +163,7 @@ impl Start {
         self.keep_older(&before, &mut metadata);
         let disk = Arc::clone(&self.disk);
         let files = self.files.segments.clone();
-        let segment_last = files.last().copied().unwrap_or(0);
+        let segment_last = self.segment_last();
         let records = tail.into_iter().map(|entry| entry.record).collect();
         metadata.segments = table(headers.iter().filter(|header| header.first <= watermark));
         let mut journal = self.begin(metadata, watermark, segment_last, records)?;
@@ -233,22 +234,29 @@ impl Start {
         }
         metadata.segments.clear();
         metadata.checkpoints.clear();
-        metadata.watermark = Seq((highest.0 / LEAP + 1).saturating_mul(LEAP));
+        let leap = highest.0.max(u64::from(self.segment_last()).saturating_mul(LEAP)) / LEAP + 1;
+        metadata.watermark = Seq(leap.saturating_mul(LEAP));
         self.meta.store(&metadata).map_err(failed("write the metadata"))?;
         self.set_aside(is_again).map_err(failed("set the doubtful files aside"))?;
-        let segment_last = self.files.segments.last().copied().unwrap_or(0);
+        let segment_last = self.segment_last();
         let watermark = metadata.watermark;
         let journal = self.begin(metadata, watermark, segment_last, VecDeque::new())?;
         Ok(Opened { journal, recovered: Recovered::Doubtful { damage } })
+    }
+
+    /// The highest number that a segment has or had, as far as names tell.
+    fn segment_last(&self) -> u32 {
+        self.files.segments.last().copied().max(self.files.aside).unwrap_or(0)
     }
 
     /// What there was before the doubt is kept until the node is rebuilt; what was written while
     /// it was being rebuilt goes.
     fn set_aside(&self, is_again: bool) -> io::Result<()> {
         let segments = self.files.segments.iter().map(|number| segment::file_name(*number));
-        let checkpoints = self.files.checkpoints.iter().flat_map(|(group, seqs)| {
-            seqs.iter().map(|seq| checkpoint::file_name(*group, *seq))
-        });
+        let checkpoints =
+            self.files.checkpoints.iter().flat_map(|(group, seqs)| {
+                seqs.iter().map(|seq| checkpoint::file_name(*group, *seq))
+            });
         for name in segments.chain(checkpoints) {
             if is_again {
                 self.disk.delete(&name)?;
@@ -315,9 +323,7 @@ impl Journal {
     }
 }
 
-fn table<'h>(
-    headers: impl Iterator<Item = &'h SegmentHeader>,
-) -> BTreeMap<u32, (Seq, u64)> {
+fn table<'h>(headers: impl Iterator<Item = &'h SegmentHeader>) -> BTreeMap<u32, (Seq, u64)> {
     headers.map(|header| (header.segment, (header.first, header.nonce))).collect()
 }
 

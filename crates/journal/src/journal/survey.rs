@@ -5,6 +5,7 @@
 //! Invariant: either everything that was durable is found, or it is damage; by the rule of
 //! [`crate::format::tail`].
 
+use super::open::ASIDE;
 use crate::checkpoint::{Checkpoint, Checkpoints};
 use crate::damage::{Cause, Damage};
 use crate::disk::{Disk, read_whole};
@@ -23,6 +24,8 @@ pub(crate) struct Files {
     pub(crate) segments: Vec<u32>,
     /// The checkpoints of each group, oldest first.
     pub(crate) checkpoints: BTreeMap<u16, Vec<Seq>>,
+    /// The highest segment that was set aside.
+    pub(crate) aside: Option<u32>,
     /// Files that were never completed.
     pub(crate) incomplete: Vec<String>,
 }
@@ -31,6 +34,8 @@ impl Files {
     pub(crate) fn of(names: Vec<String>) -> Self {
         let mut files = Self::default();
         for name in names {
+            let aside = name.strip_prefix(ASIDE).and_then(segment::number_of);
+            files.aside = files.aside.max(aside);
             if let Some(number) = segment::number_of(&name) {
                 files.segments.push(number);
             } else if let Some((group, seq)) = checkpoint::name_parts(&name) {
@@ -188,12 +193,7 @@ impl<'d> Survey<'d> {
     }
 
     /// The newest right checkpoint of a group, from which the log goes on.
-    fn checkpoint(
-        &mut self,
-        group: u16,
-        seqs: &[Seq],
-        found: &mut Found,
-    ) -> Result<(), Damage> {
+    fn checkpoint(&mut self, group: u16, seqs: &[Seq], found: &mut Found) -> Result<(), Damage> {
         let first = found.headers.first().map_or(Seq(1), |header| header.first);
         let mut wrong = None;
         for &seq in seqs.iter().rev() {
