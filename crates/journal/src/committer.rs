@@ -246,7 +246,12 @@ impl Worker {
                     }
                 }
             }
-            self.take(RETRY);
+            let until = std::time::Instant::now() + RETRY;
+            while let Some(left) = until.checked_duration_since(std::time::Instant::now())
+                && !self.stops
+            {
+                self.take(left);
+            }
         }
     }
 

@@ -85,6 +85,8 @@ impl fmt::Display for Damage {
     }
 }
 
+impl std::error::Error for Damage {}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
