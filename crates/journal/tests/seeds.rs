@@ -1,4 +1,4 @@
-//! Thousands of seeded histories with crashes and faults: what is recovered is always a part of
+//! Seeded histories with crashes and faults: what is recovered is always a part of
 //! what was appended, from its beginning, with everything that was reported durable; or it is in
 //! doubt.
 
@@ -18,13 +18,24 @@ fn run(seed: u64, draw: Draw, trust: Trust) -> Model {
     let mut model = Model::new(disk, segment_bytes);
     for _ in 0..4 {
         let faults = draw(&mut next);
-        model.disk.set_faults(faults);
+        model.disk.set_faults(Faults { capacity_bytes: None, ..faults });
         match model.open(trust) {
-            Ok(()) => work(&mut model, &mut next),
+            Ok(()) => {
+                // The capacity is what is left for the work.
+                let used = model.disk.used_bytes();
+                let capacity_bytes = faults.capacity_bytes.map(|left| used + left);
+                let faults = Faults { capacity_bytes, ..faults };
+                model.disk.set_faults(faults);
+                work(&mut model, &mut next);
+            }
             Err(OpenError::Disk { .. }) => {}
             Err(error) => panic!("seed {seed}: {error}"),
         }
-        model.disk.set_faults(Faults { power_fails_after: None, ..draw(&mut next) });
+        model.disk.set_faults(Faults {
+            power_fails_after: None,
+            capacity_bytes: None,
+            ..draw(&mut next)
+        });
         model.crash();
     }
     model.disk.set_faults(Faults::default());
@@ -65,9 +76,11 @@ fn work(model: &mut Model, next: &mut impl FnMut() -> u64) {
     }
 }
 
-fn runs(what: &str, count: u64, draw: Draw, trust: Trust) -> (u64, u64) {
+/// Runs `JOURNAL_SEEDS` seeds, or a few hundred.
+fn runs(what: &str, draw: Draw, trust: Trust) -> (u64, u64) {
+    let seeds = std::env::var("JOURNAL_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     let (mut doubts, mut unnoticed) = (0, 0);
-    for seed in 0..count {
+    for seed in 0..seeds.unwrap_or(300) {
         let outcome = std::panic::catch_unwind(|| run(seed, draw, trust));
         let Ok(model) = outcome else { panic!("{what}: seed {seed}") };
         doubts += model.doubts;
@@ -83,7 +96,7 @@ fn power(next: &mut dyn FnMut() -> u64) -> Faults {
 
 #[test]
 fn a_crash_at_any_operation_loses_nothing_durable() {
-    runs("power", 3_000, power, Trust::Whole);
+    runs("power", power, Trust::Whole);
 }
 
 #[test]
@@ -91,7 +104,7 @@ fn torn_sectors_are_torn_tails() {
     fn torn(next: &mut dyn FnMut() -> u64) -> Faults {
         Faults { torn_sector: (next() % 1000) as u32, ..power(next) }
     }
-    runs("torn", 3_000, torn, Trust::WholeOrDoubt);
+    runs("torn", torn, Trust::WholeOrDoubt);
 }
 
 #[test]
@@ -104,17 +117,16 @@ fn failed_writes_and_syncs_lose_nothing_durable() {
             ..power(next)
         }
     }
-    runs("failing", 3_000, failing, Trust::Whole);
+    runs("failing", failing, Trust::Whole);
 }
 
 #[test]
 fn a_full_disk_loses_nothing() {
     fn full(next: &mut dyn FnMut() -> u64) -> Faults {
-        // The metadata's store alone takes up to 1.2 MB.
-        let capacity_bytes = Some(1_000_000 + next() % 600_000);
+        let capacity_bytes = Some(next() % 20_000);
         Faults { capacity_bytes, ..power(next) }
     }
-    runs("full", 2_000, full, Trust::Whole);
+    runs("full", full, Trust::Whole);
 }
 
 #[test]
@@ -122,7 +134,7 @@ fn bit_rot_is_doubt_or_harms_nothing() {
     fn rot(next: &mut dyn FnMut() -> u64) -> Faults {
         Faults { bit_rot: (next() % 300) as u32, ..power(next) }
     }
-    let (doubts, _) = runs("rot", 3_000, rot, Trust::WholeOrDoubt);
+    let (doubts, _) = runs("rot", rot, Trust::WholeOrDoubt);
     assert!(doubts > 0, "the fault occurs");
 }
 
@@ -138,6 +150,6 @@ fn a_lying_disk_never_gives_a_wrong_record() {
             ..power(next)
         }
     }
-    let (doubts, unnoticed) = runs("lying", 3_000, lying, Trust::Right);
-    assert!(doubts > 0 && unnoticed < doubts, "{doubts} doubts, {unnoticed} unnoticed");
+    let (doubts, unnoticed) = runs("lying", lying, Trust::Right);
+    assert!(doubts > unnoticed, "{doubts} doubts, {unnoticed} unnoticed");
 }

@@ -183,7 +183,7 @@ fn flipped_bits_and_blank_sectors_of_the_metadata_are_doubt_or_harm_nothing() {
     for _ in 0..1_500 {
         let mut damaged = content.clone();
         let at = written[next() as usize % written.len()];
-        if next() % 4 == 0 {
+        if next().is_multiple_of(4) {
             damaged[at / 512 * 512..][..512].fill(0);
         } else {
             damaged[at] ^= 1 << (next() % 8);

@@ -35,10 +35,9 @@ impl Image {
     }
 
     pub(super) fn set_bytes(&mut self, bytes: usize) {
-        let from = bytes.min(self.seen.len());
-        let to = bytes.max(self.seen.len());
+        // What is cut off and comes back reads as zeros. What is new does so in any case.
+        self.dirty.extend(bytes / SECTOR_BYTES..self.seen.len().div_ceil(SECTOR_BYTES));
         self.seen.resize(bytes, 0);
-        self.dirty.extend(from / SECTOR_BYTES..to.div_ceil(SECTOR_BYTES));
     }
 
     pub(super) fn is_readable(&self, offset: usize, len: usize) -> bool {
@@ -82,7 +81,7 @@ impl Image {
         whole_length: bool,
         mut survival: impl FnMut(usize) -> Survival,
     ) {
-        if self.dirty.is_empty() {
+        if self.dirty.is_empty() && self.seen.len() == self.durable.len() {
             return;
         }
         let before = self.durable.len();

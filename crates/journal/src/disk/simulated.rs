@@ -151,6 +151,12 @@ impl SimulatedDisk {
         Self { state: Arc::clone(&self.state), boot: state.boot }
     }
 
+    /// Octets that all files hold together.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.lock().used_bytes()
+    }
+
     /// The sectors of a file that a crash may lose.
     #[must_use]
     pub fn unsynced(&self, name: &str) -> Vec<usize> {

@@ -135,6 +135,13 @@ impl Record {
         if body.len() < fixed || body.len() - fixed > PAYLOAD_BYTES_MAX {
             return None;
         }
+        let reserved = match kind {
+            Kind::Message => &body[2..8],
+            Kind::Component => &body[1..8],
+        };
+        if !super::is_blank(reserved) {
+            return None;
+        }
         let payload = body.slice(fixed..);
         let component = |seq, node: u8| {
             Some(ComponentId { seq: u64_at(body, seq), representative: NodeId::new(node)? })
