@@ -222,6 +222,23 @@ fn lost_metadata_are_doubt_and_a_log_of_somebody_else_is_not_touched() {
 }
 
 #[test]
+fn a_log_of_another_version_is_refused_and_not_touched() {
+    let mut model = model(1 << 20);
+    model.append(50);
+    model.commit().unwrap();
+    let mut content = model.disk.content("log-0000000001.seg").unwrap();
+    content[8] = 9;
+    let crc = crc32fast::hash(&content[..56]);
+    content[56..60].copy_from_slice(&crc.to_le_bytes());
+    model.disk.damage("log-0000000001.seg", Some(content));
+    let before = model.disk.list().unwrap();
+    let disk = Arc::new(model.disk.clone());
+    let error = Journal::open(disk, Options::new(owner(), 5, 5)).unwrap_err();
+    assert!(error.to_string().contains("format version 9"), "{error}");
+    assert_eq!(model.disk.list().unwrap(), before);
+}
+
+#[test]
 fn what_cannot_be_read_is_damage_with_its_place() {
     let mut model = model(1 << 20);
     for _ in 0..3 {

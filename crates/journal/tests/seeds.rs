@@ -5,7 +5,7 @@
 mod harness;
 
 use harness::{Model, Trust, chance};
-use quorba_journal::disk::{Faults, SimulatedDisk};
+use quorba_journal::disk::{Disk, Faults, SimulatedDisk};
 use quorba_journal::{CommitError, OpenError};
 
 /// The faults of one kind of disk, drawn per seed.
@@ -152,4 +152,21 @@ fn a_lying_disk_never_gives_a_wrong_record() {
     }
     let (doubts, unnoticed) = runs("lying", lying, Trust::Right);
     assert!(doubts > unnoticed, "{doubts} doubts, {unnoticed} unnoticed");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_disk_to_the_octet() {
+    fn all(next: &mut dyn FnMut() -> u64) -> Faults {
+        let chance = (next() % 50) as u32;
+        let (misdirected, sync_error, short_write) = (chance, chance, chance);
+        Faults { misdirected, sync_error, short_write, torn_sector: 100, ..power(next) }
+    }
+    for seed in 0..20 {
+        let contents = || {
+            let disk = run(seed, all, Trust::Right).disk;
+            let names = disk.list().unwrap();
+            names.into_iter().map(|name| (disk.content(&name), name)).collect::<Vec<_>>()
+        };
+        assert!(contents() == contents(), "seed {seed}");
+    }
 }

@@ -13,7 +13,7 @@ use crate::damage::{Cause, Damage};
 use crate::disk::Disk;
 use crate::format::record::Stamp;
 use crate::format::segment::{self, SegmentFault, SegmentHeader};
-use crate::format::{Owner, Seq, checkpoint};
+use crate::format::{Owner, Seq, VERSION, checkpoint};
 use crate::meta::{self, Found, Meta, Metadata};
 use crate::nonce::Nonces;
 use std::collections::{BTreeMap, VecDeque};
@@ -48,6 +48,14 @@ pub enum OpenError {
         /// Who asked.
         ours: Owner,
     },
+    /// Another version of this program has written it.
+    #[error("{file} is of format version {found}, this program reads version {VERSION}")]
+    Version {
+        /// The file.
+        file: String,
+        /// Its version.
+        found: u16,
+    },
     /// A later boot has used this log: the file with the boot's number is an old copy.
     #[error("the log was used by boot {stored}, this is boot {given}: an old copy was restored")]
     OldIncarnation {
@@ -66,7 +74,7 @@ fn failed(what: impl Into<String>) -> impl FnOnce(io::Error) -> OpenError {
 /// An open log, and what it remembers.
 #[derive(Debug)]
 pub struct Opened {
-    /// The log, ready for appends.
+    /// The log, ready for appends: the next record gets the number after [`Journal::last`].
     pub journal: Journal,
     /// What it remembers.
     pub recovered: Recovered,
@@ -142,6 +150,10 @@ impl Start {
         let highest = survey.highest;
         match (metadata.doubt.clone(), surveyed) {
             (None, Ok(believed)) => self.clean(metadata, believed),
+            (
+                None,
+                Err(Damage { file, cause: Cause::Segment(SegmentFault::Version(found)), .. }),
+            ) => Err(OpenError::Version { file, found }),
             (None, Err(damage)) => self.doubtful(metadata, highest, damage),
             (Some(text), _) => {
                 let damage = Damage::of_file(meta::FILE, Cause::Earlier(text));
@@ -166,7 +178,7 @@ impl Start {
         let segment_last = self.segment_last();
         let records = tail.into_iter().map(|entry| entry.record).collect();
         metadata.segments = table(headers.iter().filter(|header| header.first <= watermark));
-        let mut journal = self.begin(metadata, watermark, segment_last, records)?;
+        let journal = self.begin(metadata, watermark, segment_last, records)?;
         let current = journal.current.as_ref().expect("begun").header;
         // What the new segment has taken over, and what was given up before.
         for number in files {
@@ -181,7 +193,6 @@ impl Start {
             headers.into_iter().filter(|header| header.first <= watermark).collect();
         headers.push(current);
         let first = headers[0].first;
-        journal.stored_at = None;
         let memory = Memory { checkpoints, spoilt, first, last, torn, disk, headers };
         Ok(Opened { journal, recovered: Recovered::Clean(memory) })
     }

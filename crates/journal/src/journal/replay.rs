@@ -30,7 +30,7 @@ pub struct Memory {
 
 impl Memory {
     /// All records from the first to the last. A group that has a checkpoint skips those up to
-    /// its own.
+    /// its own. To be read before the log is truncated.
     #[must_use]
     pub fn records(&self) -> Records {
         Records {
