@@ -7,7 +7,8 @@ use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 use quorba_journal::disk::{Disk, FileDisk};
 use quorba_journal::{
-    Committer, ComponentId, Journal, Notice, Opened, Options, Owner, Position, Record, Refused,
+    Committer, ComponentId, Journal, Notice, Opened, Options, Owner, Position, Record, Recovered,
+    Refused,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,9 +41,41 @@ fn measure(path: &Path) -> Result<(), Failure> {
     {
         by_commit(&mut journal, records, bytes)?;
     }
+    checkpoint(&mut journal)?;
     for (records, bytes) in [(1, 1_000), (16, 1_000)] {
         journal = by_thread(journal, records, bytes)?;
     }
+    drop(journal);
+    start(path)
+}
+
+/// The state of a group, written, synced, read back and taken in.
+fn checkpoint(journal: &mut Journal) -> Result<(), Failure> {
+    const PARTS: usize = 256;
+    let part = vec![7; 1 << 20];
+    let Record::Message { position, .. } = record(0)? else { return Err("a message".into()) };
+    let begun = Clock::now();
+    let mut writer = journal.checkpoints().begin(0, journal.durable(), position)?;
+    for _ in 0..PARTS {
+        writer.write(&part)?;
+    }
+    journal.adopt(&writer.seal()?)?;
+    line("a checkpoint of 256 MiB", 0, 0, (PARTS * part.len()) as u64, begun.elapsed(), Vec::new());
+    Ok(())
+}
+
+/// A start: everything is read and checked, then read again as records.
+fn start(path: &Path) -> Result<(), Failure> {
+    let disk = Arc::new(FileDisk::open(path)?);
+    let begun = Clock::now();
+    let Opened { recovered, .. } = Journal::open(disk, Options::new(owner()?, 2, 2))?;
+    let Recovered::Clean(memory) = recovered else { return Err("doubt".into()) };
+    let (mut records, mut bytes) = (0, 0);
+    for entry in memory.records() {
+        records += 1;
+        bytes += entry?.record.payload().len() as u64;
+    }
+    line("a start with that", 0, records, bytes, begun.elapsed(), Vec::new());
     Ok(())
 }
 
@@ -71,7 +104,7 @@ fn bare(disk: &dyn Disk) -> Result<(), Failure> {
         times.push(before.elapsed());
         offset += 4096;
     }
-    print("4 KiB and fdatasync alone", times.len() as u64, 0, offset, start.elapsed(), times);
+    line("4 KiB and fdatasync alone", times.len() as u64, 0, offset, start.elapsed(), times);
     Ok(disk.delete("bare")?)
 }
 
@@ -91,7 +124,7 @@ fn by_commit(journal: &mut Journal, records: usize, bytes: usize) -> Result<(), 
     let commits = times.len() as u64;
     let count = commits * records as u64;
     let name = format!("commits of {records} records of {bytes} B");
-    print(&name, commits, count, count * bytes as u64, start.elapsed(), times);
+    line(&name, commits, count, count * bytes as u64, start.elapsed(), times);
     Ok(())
 }
 
@@ -113,17 +146,16 @@ fn by_thread(journal: Journal, records: usize, bytes: usize) -> Result<Journal, 
             Err(refused) => return Err(format!("{refused:?}").into()),
         }
     }
-    let mut journal = committer.stop().ok_or("the disk failed")?;
+    let journal = committer.stop().ok_or("the disk failed")?;
     let elapsed = start.elapsed();
     let count = journal.durable().0 - before;
     let name = format!("thread, batches of {records} of {bytes} B");
     let commits = commits.load(Ordering::Relaxed);
-    print(&name, commits, count, count * bytes as u64, elapsed, Vec::new());
-    journal.truncate_before(journal.durable())?;
+    line(&name, commits, count, count * bytes as u64, elapsed, Vec::new());
     Ok(journal)
 }
 
-fn print(
+fn line(
     what: &str,
     commits: u64,
     records: u64,

@@ -93,6 +93,10 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
     fn sync(&self) -> io::Result<()>;
 }
 
+/// The longest file that is read as a whole. A segment is never near it; what a damaged directory
+/// says is not believed.
+const WHOLE_BYTES_MAX: u64 = 1 << 30;
+
 /// The whole content, read in pieces.
 ///
 /// # Errors
@@ -100,8 +104,10 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
 pub(crate) fn read_whole(file: &dyn DiskFile) -> Result<Vec<u8>, (u64, io::Error)> {
     const PIECE_BYTES: usize = 1 << 20;
     let bytes = file.bytes().map_err(|error| (0, error))?;
-    let bytes = usize::try_from(bytes).map_err(|_| (0, io::ErrorKind::FileTooLarge.into()))?;
-    let mut whole = vec![0; bytes];
+    if bytes > WHOLE_BYTES_MAX {
+        return Err((WHOLE_BYTES_MAX, io::ErrorKind::FileTooLarge.into()));
+    }
+    let mut whole = vec![0; usize::try_from(bytes).expect("bounded above")];
     let mut offset = 0;
     for piece in whole.chunks_mut(PIECE_BYTES) {
         file.read_at(offset, piece).map_err(|error| (offset, error))?;

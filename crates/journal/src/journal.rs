@@ -35,6 +35,9 @@ use std::sync::Arc;
 /// How often the metadata learn the watermark, at most.
 const WATERMARK_PERIOD: Duration = Duration::from_secs(1);
 
+/// What the buffer of a batch keeps between two.
+const BUFFER_BYTES_KEPT: usize = 1 << 20;
+
 /// A segment before it is complete.
 const SEGMENT_NEXT: &str = "log.seg.next";
 
@@ -45,15 +48,20 @@ pub struct Options {
     pub owner: Owner,
     /// The number of this boot, above that of every earlier one.
     pub incarnation: u64,
-    /// A number that no client can guess; nonces of segments and checkpoints are made from it.
+    /// A number that no client can guess, drawn anew for each boot; nonces of segments and
+    /// checkpoints are made from it.
     pub nonce_seed: u64,
-    /// A segment that has reached so many octets is left for a new one.
+    /// A segment that has reached so many octets is left for a new one. At most
+    /// [`Options::SEGMENT_BYTES_MAX`] count.
     pub segment_bytes: u64,
 }
 
 impl Options {
     /// The default size of a segment.
     pub const SEGMENT_BYTES: u64 = 64 << 20;
+
+    /// The longest segment.
+    pub const SEGMENT_BYTES_MAX: u64 = 512 << 20;
 
     /// Options with the default size of segments.
     #[must_use]
@@ -216,7 +224,8 @@ impl Journal {
             self.begin_segment()?;
         }
         let current = self.current.as_ref().expect("begun above");
-        let room = self.options.segment_bytes.saturating_sub(current.bytes);
+        let segment_bytes = self.options.segment_bytes.min(Options::SEGMENT_BYTES_MAX);
+        let room = segment_bytes.saturating_sub(current.bytes);
         let is_empty = current.bytes == segment::HEADER_BYTES as u64;
         let count = self.encode(current.header, room, is_empty);
         if count == 0 {
@@ -238,6 +247,9 @@ impl Journal {
         current.bytes += self.buffer.len() as u64;
         self.durable.0 += count as u64;
         self.pending.drain(..count);
+        // A burst does not hold its memory for ever.
+        self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_BYTES_KEPT);
         Ok(())
     }
 

@@ -76,6 +76,8 @@ pub(crate) struct Model {
     pub(crate) disk: SimulatedDisk,
     pub(crate) journal: Option<Journal>,
     pub(crate) now: Instant,
+    /// What passes from one commit to the next.
+    pub(crate) pace: Duration,
     pub(crate) segment_bytes: u64,
     boot: u64,
     pub(crate) appended: BTreeMap<u64, Record>,
@@ -91,6 +93,7 @@ impl Model {
             disk,
             journal: None,
             now: Instant::from_nanos(0),
+            pace: Duration::from_millis(300),
             segment_bytes,
             boot: 0,
             appended: BTreeMap::new(),
@@ -122,7 +125,7 @@ impl Model {
     }
 
     pub(crate) fn commit(&mut self) -> Result<(), CommitError> {
-        self.now = self.now + Duration::from_millis(300);
+        self.now = self.now + self.pace;
         let now = self.now;
         let result = self.journal().commit(now).map(drop);
         let durable = self.journal().durable().0;
