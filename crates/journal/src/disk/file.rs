@@ -18,7 +18,7 @@ pub struct FileDisk {
     path: PathBuf,
     directory: File,
     /// Held for as long as this lives; none for a reader.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl FileDisk {
@@ -47,7 +47,7 @@ impl FileDisk {
             TryLockError::Error(error) => error,
         })?;
         let directory = File::open(path)?;
-        Ok(Self { path: path.to_path_buf(), directory, _lock: Some(lock) })
+        Ok(Self { path: path.to_path_buf(), directory, lock: Some(lock) })
     }
 
     /// Opens the directory for looking only, also beside a process that writes. What would change
@@ -56,11 +56,11 @@ impl FileDisk {
     /// # Errors
     /// The operating system's.
     pub fn open_for_reading(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_path_buf(), directory: File::open(path)?, _lock: None })
+        Ok(Self { path: path.to_path_buf(), directory: File::open(path)?, lock: None })
     }
 
     fn check_writable(&self) -> io::Result<()> {
-        let writable = self._lock.is_some();
+        let writable = self.lock.is_some();
         if writable { Ok(()) } else { Err(io::ErrorKind::ReadOnlyFilesystem.into()) }
     }
 }
@@ -90,7 +90,7 @@ impl Disk for FileDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let writable = self._lock.is_some();
+        let writable = self.lock.is_some();
         let file = OpenOptions::new().read(true).write(writable).open(self.path.join(name))?;
         Ok(Arc::new(OpenFile(file)))
     }

@@ -248,7 +248,9 @@ impl Start {
         let leap = highest.0.max(u64::from(self.segment_last()).saturating_mul(LEAP)) / LEAP + 1;
         metadata.watermark = Seq(leap.saturating_mul(LEAP));
         self.meta.store(&metadata).map_err(failed("write the metadata"))?;
-        self.set_aside(is_again).map_err(failed("set the doubtful files aside"))?;
+        // A start that ended between the two has nothing aside yet.
+        let is_rebuilding = is_again && self.files.aside.is_some();
+        self.set_aside(is_rebuilding).map_err(failed("set the doubtful files aside"))?;
         let segment_last = self.segment_last();
         let watermark = metadata.watermark;
         let journal = self.begin(metadata, watermark, segment_last, VecDeque::new())?;
@@ -262,14 +264,14 @@ impl Start {
 
     /// What there was before the doubt is kept until the node is rebuilt; what was written while
     /// it was being rebuilt goes.
-    fn set_aside(&self, is_again: bool) -> io::Result<()> {
+    fn set_aside(&self, is_rebuilding: bool) -> io::Result<()> {
         let segments = self.files.segments.iter().map(|number| segment::file_name(*number));
         let checkpoints =
             self.files.checkpoints.iter().flat_map(|(group, seqs)| {
                 seqs.iter().map(|seq| checkpoint::file_name(*group, *seq))
             });
         for name in segments.chain(checkpoints) {
-            if is_again {
+            if is_rebuilding {
                 self.disk.delete(&name)?;
             } else {
                 self.disk.rename(&name, &format!("{ASIDE}{name}"))?;

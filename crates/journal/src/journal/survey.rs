@@ -52,7 +52,7 @@ impl Files {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.segments.is_empty() && self.checkpoints.is_empty()
+        self.segments.is_empty() && self.checkpoints.is_empty() && self.aside.is_none()
     }
 }
 
