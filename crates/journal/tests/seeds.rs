@@ -76,11 +76,12 @@ fn work(model: &mut Model, next: &mut impl FnMut() -> u64) {
     }
 }
 
-/// Runs `JOURNAL_SEEDS` seeds, or a few hundred.
+/// Runs the seeds `JOURNAL_SEEDS` (such as `5000` or `600..700`), or a few hundred.
 fn runs(what: &str, draw: Draw, trust: Trust) -> (u64, u64) {
-    let seeds = std::env::var("JOURNAL_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    let seeds = std::env::var("JOURNAL_SEEDS").unwrap_or_else(|_| "300".to_string());
+    let (from, to) = seeds.split_once("..").unwrap_or(("0", &seeds));
     let (mut doubts, mut unnoticed) = (0, 0);
-    for seed in 0..seeds.unwrap_or(300) {
+    for seed in from.parse().unwrap()..to.parse().unwrap() {
         let outcome = std::panic::catch_unwind(|| run(seed, draw, trust));
         let Ok(model) = outcome else { panic!("{what}: seed {seed}") };
         doubts += model.doubts;

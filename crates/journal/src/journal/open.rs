@@ -201,14 +201,15 @@ impl Start {
     fn keep_older(&self, before: &BTreeMap<(u16, Seq), u64>, metadata: &mut Metadata) {
         for (group, seqs) in &self.files.checkpoints {
             let newest = metadata.checkpoints.keys().find(|(of, _)| of == group).map(|key| key.1);
-            let Some(newest) = newest else { continue };
-            let mut older = seqs.iter().rev().filter(|seq| **seq < newest);
-            if let Some(kept) = older.next() {
+            let mut rest = seqs.iter().rev().filter(|seq| Some(**seq) != newest);
+            if newest.is_some()
+                && let Some(kept) = rest.find(|seq| Some(**seq) < newest)
+            {
                 let key = (*group, *kept);
                 let bytes = before.get(&key).copied().unwrap_or(0);
                 metadata.checkpoints.insert(key, bytes);
             }
-            for gone in older {
+            for gone in rest {
                 let _ = self.disk.delete(&checkpoint::file_name(*group, *gone));
             }
         }
