@@ -220,8 +220,8 @@ impl<'d> Survey<'d> {
                 }
             }
         }
-        // Without any, the whole log makes the state, if it is there. A file that the log never took
-        // in is not missed.
+        // Without any, the whole log makes the state, if it is there. A file that the log never
+        // took in is not missed.
         let taken_in = self.metadata.checkpoints.keys().any(|(of, _)| *of == group);
         if first == Seq(1) || !taken_in {
             return Ok(());
