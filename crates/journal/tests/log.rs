@@ -336,3 +336,29 @@ fn a_checkpoint_file_that_the_log_did_not_take_in_is_not_missed() {
     model.open(Trust::Whole).unwrap();
     assert!(!lines(&model.disk).contains("group 4"));
 }
+
+#[test]
+fn a_record_of_an_earlier_log_in_its_place_is_found() {
+    // Two logs alike but for their seeds: numbers, segments and lengths are the same.
+    let logs = [11, 12].map(|seed| {
+        let disk = SimulatedDisk::new(chance(1));
+        let options = Options::new(owner(), 1, seed);
+        let Opened { mut journal, .. } = Journal::open(Arc::new(disk.clone()), options).unwrap();
+        for number in 1..4 {
+            journal.append(record(1, number, 50)).unwrap();
+        }
+        journal.commit(NOW).unwrap();
+        disk
+    });
+    let segment = "log-0000000001.seg";
+    let [mut ours, other] = [0, 1].map(|log: usize| logs[log].content(segment).unwrap());
+    let second = 64 + record(1, 1, 50).bytes();
+    let third = second + record(1, 2, 50).bytes();
+    ours[second..third].copy_from_slice(&other[second..third]);
+    logs[0].damage(segment, Some(ours));
+    let disk = Arc::new(logs[0].crash());
+    let Opened { recovered, .. } = Journal::open(disk, Options::new(owner(), 2, 2)).unwrap();
+    let Recovered::Doubtful { damage } = recovered else { panic!("a record of another log") };
+    assert_eq!((damage.seq, damage.offset), (Some(Seq(2)), Some(second as u64)));
+    assert!(damage.to_string().contains("a record of an earlier log"), "{damage}");
+}

@@ -1,5 +1,5 @@
-//! Small logs, exhaustively: cut at every octet, every subset of sectors, every crash point, every
-//! bit.
+//! Small logs, exhaustively: cut at every octet, every subset of sectors, every crash point, bits
+//! of every octet.
 
 mod harness;
 
@@ -121,7 +121,7 @@ fn a_crash_at_every_operation_loses_nothing_durable() {
 }
 
 #[test]
-fn every_flipped_bit_below_the_watermark_is_damage_and_named() {
+fn a_flipped_bit_in_any_octet_below_the_watermark_is_damage_and_named() {
     let mut model = three_batches(&[10]);
     model.disk = restarted(&model);
     let content = model.disk.content(SEGMENT).unwrap();
@@ -129,7 +129,7 @@ fn every_flipped_bit_below_the_watermark_is_damage_and_named() {
     let [first, second] = [64, 64 + record(1, 1, 5).bytes()];
     let third = second + record(1, 2, 40).bytes();
     for at in 64..third {
-        for bit in 0..8 {
+        for bit in [at % 8, (at + 5) % 8] {
             let mut damaged = content.clone();
             damaged[at] ^= 1 << bit;
             let disk = restarted(&model);
@@ -159,12 +159,12 @@ fn six_durable(bytes: usize) -> Model {
 }
 
 #[test]
-fn every_flipped_bit_of_a_durable_segment_is_doubt() {
+fn a_flipped_bit_in_any_octet_of_a_durable_segment_is_doubt() {
     let model = six_durable(30);
     let content = model.disk.content(SEGMENT).unwrap();
     // Also in the last record, whose watermark is nowhere: it is whole, and not what was written.
     for at in 0..content.len() {
-        for bit in 0..8 {
+        for bit in [at % 8, (at + 5) % 8] {
             let mut damaged = content.clone();
             damaged[at] ^= 1 << bit;
             let disk = restarted(&model);
@@ -182,7 +182,7 @@ fn flipped_bits_and_blank_sectors_of_the_metadata_are_doubt_or_harm_nothing() {
     let content = model.disk.content("meta.redb").unwrap();
     let written: Vec<usize> = (0..content.len()).filter(|at| content[*at] != 0).collect();
     let mut next = chance(5);
-    for _ in 0..1_500 {
+    for _ in 0..400 {
         let mut damaged = content.clone();
         let at = written[next() as usize % written.len()];
         if next().is_multiple_of(4) {
