@@ -6,7 +6,7 @@ for target in framer message rewrite fragment describe; do
   mkdir -p fuzz/corpus/$target
   cp corpus/streams/*.giop fuzz/corpus/$target/
 done
-for target in reference reference_text contexts cdr; do
+for target in reference reference_text contexts cdr segment checkpoint; do
   mkdir -p fuzz/corpus/$target
 done
 cp corpus/references/*.ior fuzz/corpus/reference_text/

@@ -36,6 +36,7 @@ const ROOMS: &[Room] = &[
     room("orb", &["giop"], &[]),
     room("corosync", &["base", "order"], &[]),
     room("config", &["base"], &[]),
+    room("journal", &["base"], &[]),
     room("net", &["base", "order"], &[]),
     room("node", &["base", "config", "corosync", "engine", "giop", "net"], &["demo", "orb"]),
     room("ringd", &["base", "config", "groups", "net", "node", "order"], &[]),

@@ -1,0 +1,122 @@
+//! The thread that commits: order, bounds, a full disk, a failed one.
+
+mod harness;
+
+use harness::{chance, owner, position, record};
+use quorba_journal::disk::{Faults, SimulatedDisk};
+use quorba_journal::{
+    Committer, Journal, Notice, Opened, Options, Recovered, Refused, Sealed, Seq,
+};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+
+fn start(
+    disk: &SimulatedDisk,
+    boot: u64,
+    waiting_bytes_max: usize,
+) -> (Committer, Receiver<Notice>) {
+    let options = Options::new(owner(), boot, boot);
+    let Opened { journal, .. } = Journal::open(Arc::new(disk.clone()), options).unwrap();
+    let (sender, notices) = mpsc::channel();
+    let notify = move |notice| drop(sender.send(notice));
+    (Committer::start(journal, waiting_bytes_max, notify).unwrap(), notices)
+}
+
+fn wait_for_durable(notices: &Receiver<Notice>, seq: Seq) {
+    let mut last = Seq::NONE;
+    while last < seq {
+        match notices.recv().unwrap() {
+            Notice::Durable(durable) => {
+                assert!(durable > last, "it only grows");
+                last = durable;
+            }
+            Notice::Full(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn batch(first: u64, count: u64, bytes: usize) -> Vec<quorba_journal::Record> {
+    (first..first + count).map(|number| record(1, number, bytes)).collect()
+}
+
+#[test]
+fn batches_become_durable_in_order_and_are_there_after_a_crash() {
+    let disk = SimulatedDisk::new(chance(1));
+    let (committer, notices) = start(&disk, 1, 1 << 20);
+    for index in 0..50 {
+        committer.append(batch(1 + index * 4, 4, 100)).unwrap();
+    }
+    wait_for_durable(&notices, Seq(200));
+    let disk = disk.crash();
+    assert!(committer.append(batch(201, 1, 10)).is_ok(), "the power went off behind its back");
+    assert!(committer.stop().is_none());
+    let opened = Journal::open(Arc::new(disk), Options::new(owner(), 2, 2)).unwrap();
+    let Recovered::Clean(memory) = opened.recovered else { panic!("clean") };
+    let records: Vec<_> = memory.records().map(|entry| entry.unwrap().record).collect();
+    assert_eq!(records, batch(1, 200, 100));
+}
+
+#[test]
+fn what_is_over_the_bound_is_given_back_and_fits_later() {
+    let disk = SimulatedDisk::new(chance(1));
+    let (committer, notices) = start(&disk, 1, 4_000);
+    disk.set_faults(Faults { capacity_bytes: Some(0), ..Faults::default() });
+    committer.append(batch(1, 1, 3_000)).unwrap();
+    assert!(matches!(notices.recv().unwrap(), Notice::Full(_)));
+    let Err(Refused::Full(back)) = committer.append(batch(2, 1, 3_000)) else { panic!("full") };
+    let Err(Refused::TooLong(_)) = committer.append(batch(2, 1, (17 << 20) + 1)) else {
+        panic!("too long")
+    };
+    disk.set_faults(Faults::default());
+    wait_for_durable(&notices, Seq(1));
+    // The thread counts a batch as done just after it has said so.
+    let mut back = Some(back);
+    while let Some(batch) = back.take() {
+        if let Err(Refused::Full(again)) = committer.append(batch) {
+            back = Some(again);
+            std::thread::yield_now();
+        }
+    }
+    wait_for_durable(&notices, Seq(2));
+    assert_eq!(committer.stop().unwrap().durable(), Seq(2));
+}
+
+#[test]
+fn a_disk_that_fails_for_good_ends_the_thread_with_the_reason() {
+    let disk = SimulatedDisk::new(chance(1));
+    let (committer, notices) = start(&disk, 1, 4_000);
+    disk.set_faults(Faults { sync_error: 1000, ..Faults::default() });
+    committer.append(batch(1, 1, 100)).unwrap();
+    let Notice::Failed(error) = notices.recv().unwrap() else { panic!("it failed") };
+    assert!(error.to_string().contains("sync"), "{error}");
+    assert!(notices.recv().is_err(), "nothing more is said");
+    assert!(matches!(committer.append(batch(2, 1, 1)), Err(Refused::Ended(_))));
+    assert!(committer.stop().is_none());
+}
+
+#[test]
+fn checkpoints_and_truncation_go_through_the_thread() {
+    let disk = SimulatedDisk::new(chance(1));
+    let options = Options::new(owner(), 1, 1);
+    let Opened { journal, .. } = Journal::open(Arc::new(disk.clone()), options).unwrap();
+    let store = journal.checkpoints();
+    let (sender, notices) = mpsc::channel();
+    let notify = move |notice| drop(sender.send(notice));
+    let committer = Committer::start(journal, 1 << 20, notify).unwrap();
+    committer.append(batch(1, 10, 10)).unwrap();
+    let mut writer = store.begin(0, Seq(10), position(10)).unwrap();
+    writer.write(b"state").unwrap();
+    let sealed: Sealed = writer.seal().unwrap();
+    // Handed over before its record is durable: it waits for it.
+    assert!(committer.adopt(sealed.clone()));
+    assert!(committer.truncate_before(Seq(5)) && committer.trust() && committer.forget(7));
+    wait_for_durable(&notices, Seq(10));
+    let Notice::Adopted(adopted) = notices.recv().unwrap() else { panic!("adopted") };
+    assert_eq!(adopted, sealed);
+    assert!(matches!(notices.recv().unwrap(), Notice::Truncated(Seq(1))));
+    committer.stop().unwrap().close().unwrap();
+    let opened = Journal::open(Arc::new(disk), Options::new(owner(), 2, 2)).unwrap();
+    let Recovered::Clean(memory) = opened.recovered else { panic!("clean") };
+    assert_eq!(memory.checkpoints, [sealed.checkpoint().clone()]);
+}

@@ -1,0 +1,7 @@
+//! Fuzzes the target `checkpoint` of the `journal` crate's tests.
+#![no_main]
+
+#[path = "../../crates/journal/tests/targets/mod.rs"]
+mod targets;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| targets::run("checkpoint", input));
