@@ -75,6 +75,10 @@ bugs! {
     ReplaysOffByOne,
     /// The state is taken before the requests that were delivered before.
     CaptureOvertakes,
+    /// The state is taken while other calls are with the server.
+    CaptureAmongCalls,
+    /// Calls of one object run side by side.
+    IgnoresObjects,
     /// A repeated request is executed again.
     ExecutesRepetitions,
     /// A client's own name for its request is ignored.

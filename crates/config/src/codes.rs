@@ -143,6 +143,12 @@ codes! {
 
     SilentSetting "QB-CFG-105" "a setting without effect"
     "The marked setting means something only together with another one, which is not there."
+
+    CallsOverlap "QB-CFG-106" "the server may change the order of calls"
+    "concurrency = \"pipelined\" is for servers that execute the calls of a connection one after \
+     the other. omniORB does so with -ORBmaxServerThreadPerConnection 1 among its arguments, \
+     JacORB with jacorb.poa.thread_pool_max=1 and jacorb.poa.thread_pool_min=1; by default both \
+     execute them at the same time, and each replica in another order."
 }
 
 impl Code {
@@ -156,6 +162,7 @@ impl Code {
                 | Self::FewMembers
                 | Self::LoopbackHost
                 | Self::SilentSetting
+                | Self::CallsOverlap
         )
     }
 }

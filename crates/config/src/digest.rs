@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use crate::domain::{Checkpoint, Domain, Engine, Group, Node, QuorumRule};
+use crate::domain::{Checkpoint, Concurrency, Domain, Engine, Group, Node, QuorumRule};
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
 const FORMAT: u32 = 3;
@@ -122,4 +122,8 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
             after.as_millis(),
         ),
     );
+    // Younger than the digest: where it is not used, older versions agree.
+    if group.concurrency != Concurrency::Sequential {
+        line(text, format_args!(" concurrency={}", group.concurrency.as_str()));
+    }
 }

@@ -290,6 +290,8 @@ pub struct Group {
     /// The member that replies while it is in, and in whose absence the next one in ring order
     /// does. `None`: whom [`Group::reply`] says.
     pub replier: Option<NodeId>,
+    /// What its servers do with several calls on one connection.
+    pub concurrency: Concurrency,
     /// How long a reply is kept for repeated requests: 5 min.
     pub reply_retention: Duration,
     /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.
@@ -390,6 +392,30 @@ pub enum Reply {
     /// Through the total order, whoever replies. Every member does, unless one is named as
     /// [`Group::replier`]; the gateway takes the first (Zhao02). For experiments.
     Ordered,
+}
+
+/// What a group's servers do with several calls that are sent on one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concurrency {
+    /// Nobody says: a server gets one call at a time.
+    Sequential,
+    /// They execute them one after the other, in order; a server gets several.
+    Pipelined,
+    /// They execute them side by side, and objects share no state: a server gets calls of different
+    /// objects at the same time.
+    PerObject,
+}
+
+impl Concurrency {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::Pipelined => "pipelined",
+            Self::PerObject => "per-object",
+        }
+    }
 }
 
 impl Reply {

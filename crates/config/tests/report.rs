@@ -70,6 +70,11 @@ golden! {
     out_of_range: with("listen = 5000", "listen = 70000\nserver_reply_ms = -1");
     number_far_out_of_range: with("listen = 5000", "listen = 99999999999999999999999999999999999");
     unknown_value: with("listen = 5000", "listen = 5000\nack = \"majorty\"");
+    concurrency_unknown: with("listen = 5000", "listen = 5000\nconcurrency = \"pipelned\"");
+    calls_may_overlap: with(
+        "listen = 5000",
+        "listen = 5000\nconcurrency = \"pipelined\""
+    );
     replier_is_no_member: with(
         "members = [\"n1\", \"n2\", \"n3\"]",
         "members = [\"n1\", \"n2\"]\nreplier = \"n3\""

@@ -4,11 +4,13 @@
 
 use crate::boot::BootFile;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Ack, Backend, Domain, Engine, Group, OnTotalLoss, QuorumRule, Reply};
+use quorba_config::{
+    Ack, Backend, Concurrency, Domain, Engine, Group, OnTotalLoss, QuorumRule, Reply,
+};
 use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack as ReplicaAck, CheckpointRule, ENVELOPE_BYTES_MAX, GroupConfig, Quorum,
-    QuorumRule as ReplicaQuorumRule, ReplyPath, Style, TotalLoss,
+    Ack as ReplicaAck, CheckpointRule, Concurrency as ReplicaConcurrency, ENVELOPE_BYTES_MAX,
+    GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule, ReplyPath, Style, TotalLoss,
 };
 use quorba_engine::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
@@ -109,6 +111,11 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
                 requests: group.checkpoint.requests,
                 after: group.checkpoint.after,
                 updates: group.checkpoint.updates,
+            },
+            concurrency: match group.concurrency {
+                Concurrency::Sequential => ReplicaConcurrency::Sequential,
+                Concurrency::Pipelined => ReplicaConcurrency::Pipelined,
+                Concurrency::PerObject => ReplicaConcurrency::PerObject,
             },
             on_total_loss: match group.on_total_loss {
                 OnTotalLoss::Stop => TotalLoss::Stop,

@@ -48,6 +48,18 @@ pub struct CheckpointRule {
     pub updates: bool,
 }
 
+/// What a group's servers are declared to do with several calls that are sent on one connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Concurrency {
+    /// Unknown: one call is sent at a time.
+    Sequential,
+    /// They execute them one after the other, in order, so that several can be sent.
+    Pipelined,
+    /// They may execute them at the same time, and objects share no state: calls of different
+    /// objects run side by side, those of one object in order.
+    PerObject,
+}
+
 /// One object group.
 #[derive(Clone, Debug)]
 pub struct GroupConfig {
@@ -70,6 +82,8 @@ pub struct GroupConfig {
     pub leader: Option<NodeId>,
     /// When a passive group's leader sends its state to the others.
     pub checkpoint: CheckpointRule,
+    /// How many calls a server has at a time.
+    pub concurrency: Concurrency,
     /// What happens when all members' state is lost.
     pub on_total_loss: TotalLoss,
     /// How long the group waits for its configured members before it opens without them.

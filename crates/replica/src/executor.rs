@@ -1,9 +1,16 @@
-//! Talks to one member's server: one call at a time, in order, over plain GIOP.
+//! Talks to one member's server over plain GIOP, with as many calls outstanding as its group lets
+//! it have.
 //!
-//! What it is not: it does not decide what to execute, nor who answers. Invariants: at most one
-//! call is outstanding over all channels, because servers run pipelined requests concurrently;
-//! oneways are sent as calls with a reply, so that the next call waits for them too.
+//! What it is not: it does not decide what to execute, nor who answers. Invariants: which calls are
+//! outstanding together is the [`schedule`]'s word, and all of them share one channel; oneways are
+//! sent as calls with a reply, so that what must wait for them can.
 
+mod channel;
+mod schedule;
+
+use self::channel::Channel;
+pub(crate) use self::schedule::CALLS_MAX;
+use self::schedule::Schedule;
 use crate::checkpoint;
 use crate::config::GroupConfig;
 use crate::ids::{ChannelId, RequestKey};
@@ -14,14 +21,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId, canary};
-use quorba_giop::{Body, FrameError, Framer, FramerLimits, Message, ResponseFlags, Rewrite};
+use quorba_giop::{Body, FrameError, Message};
 
 use crate::ids::Attempt;
 
 /// Code-set negotiations that one server's clients may differ in at the same time.
 const CHANNELS_MAX: usize = 8;
-/// CodeSets service context (GIOP §13.10.2.6).
-const CODE_SETS: u32 = 1;
 
 /// Something for the server to do.
 pub(crate) enum Job {
@@ -63,25 +68,35 @@ pub(crate) enum Outcome {
     Restored { purpose: Restore, accepted: bool },
 }
 
-struct Current {
+impl Job {
+    /// What a client's connection has negotiated; the state's own calls negotiate nothing.
+    fn code_sets(&self) -> Option<&Bytes> {
+        match self {
+            Self::Execute { code_sets, .. } => code_sets.as_ref(),
+            Self::Capture(_) | Self::Restore { .. } => None,
+        }
+    }
+
+    /// How much of it is sent.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Execute { giop, .. } => giop.len(),
+            Self::Capture(_) => 0,
+            Self::Restore { state, .. } => state.len(),
+        }
+    }
+}
+
+/// A job that is with the server.
+struct Outstanding {
     job: Job,
     oneway: bool,
     request_id: u32,
     channel: ChannelId,
-    deadline: Instant,
+    /// `None` until the calls before it, which the server executes first, have ended.
+    deadline: Option<Instant>,
     /// The member was detached meanwhile: the reply only says that the server is free again.
     abandoned: bool,
-}
-
-struct Channel {
-    id: ChannelId,
-    code_sets: Option<Bytes>,
-    open: bool,
-    /// A message with the CodeSets context was sent on it.
-    negotiated: bool,
-    framer: Framer,
-    /// Waits for the connection.
-    waiting: Option<Bytes>,
 }
 
 /// See the module's text.
@@ -92,8 +107,9 @@ pub(crate) struct Executor {
     reply_bytes_max: usize,
     /// Larger messages are not read to their end.
     message_bytes_max: usize,
-    queue: VecDeque<Job>,
-    current: Option<Current>,
+    schedule: Schedule,
+    /// Calls that ended together with another one.
+    ended: VecDeque<Outcome>,
     channels: Vec<Channel>,
     next_channel: u32,
     next_request_id: u32,
@@ -106,8 +122,8 @@ impl Executor {
             reply_within: config.server_reply,
             reply_bytes_max: config.reply_bytes_max,
             message_bytes_max: config.reply_bytes_max.max(config.state_bytes_max),
-            queue: VecDeque::new(),
-            current: None,
+            schedule: Schedule::new(config.concurrency),
+            ended: VecDeque::new(),
             channels: Vec::new(),
             next_channel: 0,
             next_request_id: 0,
@@ -116,23 +132,20 @@ impl Executor {
 
     /// Nothing is queued and nothing runs.
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.current.is_none()
+        self.schedule.is_idle()
     }
 
     pub(crate) fn queued(&self) -> usize {
-        self.queue.len()
+        self.schedule.queued()
     }
 
-    /// When the server must have answered.
+    /// When the server must have answered the call that it has had for longest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.current.as_ref().map(|current| current.deadline)
+        self.schedule.oldest().and_then(|oldest| oldest.deadline)
     }
 
     pub(crate) fn push(&mut self, job: Job) {
-        if canary!(CaptureOvertakes) && matches!(job, Job::Capture(_)) {
-            return self.queue.push_front(job);
-        }
-        self.queue.push_back(job);
+        self.schedule.push(job);
     }
 
     pub(crate) fn extend(&mut self, jobs: impl IntoIterator<Item = Job>) {
@@ -148,111 +161,76 @@ impl Executor {
 
     /// Forgets everything: the server is gone.
     pub(crate) fn reset(&mut self) {
-        self.queue.clear();
-        self.current = None;
+        self.schedule.clear();
+        self.ended.clear();
         self.channels.clear();
     }
 
-    /// Forgets the queue; a call that runs is waited for, but its result counts for nothing.
+    /// Forgets the queue; calls that run are waited for, but their results count for nothing.
     pub(crate) fn abandon(&mut self) {
-        self.queue.clear();
-        if let Some(current) = &mut self.current {
-            current.abandoned = true;
+        self.schedule.clear_queue();
+        self.ended.clear();
+        for call in self.schedule.outstanding_mut() {
+            call.abandoned = true;
         }
     }
 
-    /// Starts the next job if the server is free.
+    /// Starts the jobs that the server may have now.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
-        while self.current.is_none() {
-            let Some(job) = self.queue.pop_front() else { return };
-            self.start(now, job, out);
+        let deadline = now + self.reply_within;
+        if let Some(oldest) = self.schedule.oldest_mut() {
+            oldest.deadline.get_or_insert(deadline);
+        }
+        while let Some(job) = self.schedule.take() {
+            self.start(deadline, job, out);
         }
     }
 
-    fn start(&mut self, now: Instant, job: Job, out: &mut Vec<ServerCommand>) {
+    fn start(&mut self, deadline: Instant, job: Job, out: &mut Vec<ServerCommand>) {
         assert!(!self.channels.is_empty(), "jobs come to a server that is up, see `watch`");
         self.next_request_id = self.next_request_id.wrapping_add(1);
         let request_id = self.next_request_id;
-        let wanted = match &job {
-            Job::Execute { code_sets, .. } => code_sets.clone(),
-            Job::Capture(_) | Job::Restore { .. } => None,
-        };
-        let channel = self.channel_for(wanted, out);
-        let index = self.channels.iter().position(|c| c.id == channel).expect("just found");
-        let (bytes, oneway) = self.message_for(&job, index, request_id);
-        let deadline = now + self.reply_within;
-        self.current =
-            Some(Current { job, oneway, request_id, channel, deadline, abandoned: false });
-        self.send(index, bytes, out);
-    }
-
-    /// What the server is sent for a job on a channel, and whether its client wants no reply.
-    fn message_for(&mut self, job: &Job, index: usize, request_id: u32) -> (Bytes, bool) {
-        match job {
-            Job::Execute { giop, .. } => prepare(&mut self.channels[index], giop, request_id),
-            Job::Capture(purpose) => {
-                let update = matches!(purpose, Capture::Checkpoint { update: true, .. });
-                (checkpoint::get(request_id, self.state_key(), update), false)
-            }
-            Job::Restore { state, purpose } => {
-                let update = *purpose == Restore::Update;
-                (checkpoint::set(request_id, self.state_key(), update, state), false)
-            }
-        }
-    }
-
-    fn state_key(&self) -> &[u8] {
-        self.state_object.as_ref().expect("joiners need a state object")
-    }
-
-    fn send(&mut self, index: usize, bytes: Bytes, out: &mut Vec<ServerCommand>) {
+        let index = self.channel_for(job.code_sets(), out);
         let channel = &mut self.channels[index];
-        if channel.open {
-            out.push(ServerCommand::Send(channel.id, bytes));
-        } else {
-            channel.waiting = Some(bytes);
-        }
+        let state_object = self.state_object.as_ref();
+        let (bytes, oneway) = message_for(&job, channel, state_object, request_id);
+        let at_once = self.schedule.runs_side_by_side() || self.schedule.oldest().is_none();
+        let deadline = at_once.then_some(deadline);
+        channel.send(bytes, out);
+        let channel = channel.id;
+        let abandoned = false;
+        let call = Outstanding { job, oneway, request_id, channel, deadline, abandoned };
+        self.schedule.started(call);
     }
 
-    fn channel_for(&mut self, code_sets: Option<Bytes>, out: &mut Vec<ServerCommand>) -> ChannelId {
-        if let Some(channel) = self.channels.iter().find(|c| c.code_sets == code_sets) {
-            return channel.id;
+    /// The place of the channel with these code sets. What is outstanding is on the same one, or
+    /// there is nothing.
+    fn channel_for(&mut self, code_sets: Option<&Bytes>, out: &mut Vec<ServerCommand>) -> usize {
+        let found = self.channels.iter().position(|c| c.code_sets.as_ref() == code_sets);
+        if let Some(index) = found {
+            return index;
         }
         if self.channels.len() >= CHANNELS_MAX {
             // The oldest one beside the default: nothing is outstanding on it now.
             let oldest = self.channels.remove(1);
             out.push(ServerCommand::Close(oldest.id));
         }
-        self.connect(code_sets, out)
+        self.connect(code_sets.cloned(), out)
     }
 
-    fn connect(&mut self, code_sets: Option<Bytes>, out: &mut Vec<ServerCommand>) -> ChannelId {
+    /// Asks for a channel, and says where it stands.
+    fn connect(&mut self, code_sets: Option<Bytes>, out: &mut Vec<ServerCommand>) -> usize {
         self.next_channel += 1;
         let id = ChannelId(self.next_channel);
-        let framer = Framer::new(FramerLimits {
-            message_bytes_max: self.message_bytes_max,
-            fragmented_requests_max: 1,
-            buffered_bytes_max: self.message_bytes_max + self.message_bytes_max / 4,
-        });
-        self.channels.push(Channel {
-            id,
-            code_sets,
-            open: false,
-            negotiated: false,
-            framer,
-            waiting: None,
-        });
+        self.channels.push(Channel::new(id, code_sets, self.message_bytes_max));
         out.push(ServerCommand::Connect(id));
-        id
+        self.channels.len() - 1
     }
 
     /// A connection that was asked for is there.
     pub(crate) fn connected(&mut self, channel: ChannelId, out: &mut Vec<ServerCommand>) {
         if let Some(channel) = self.channels.iter_mut().find(|c| c.id == channel) {
-            channel.open = true;
-            if let Some(bytes) = channel.waiting.take() {
-                out.push(ServerCommand::Send(channel.id, bytes));
-            }
+            channel.opened(out);
         }
     }
 
@@ -261,43 +239,45 @@ impl Executor {
         self.channels.iter().any(|c| c.id == channel)
     }
 
-    /// Bytes from the server: at most one call can end with them.
-    pub(crate) fn received(
+    /// Bytes from the server; [`Self::next_outcome`] says what they end.
+    pub(crate) fn received(&mut self, channel: ChannelId, bytes: &[u8]) {
+        if let Some(channel) = self.channels.iter_mut().find(|c| c.id == channel) {
+            channel.framer.push(bytes);
+        }
+    }
+
+    /// What has ended with the bytes of `channel`, one after the other.
+    pub(crate) fn next_outcome(
         &mut self,
         channel: ChannelId,
-        bytes: &[u8],
         out: &mut Vec<ServerCommand>,
     ) -> Result<Option<Outcome>, DownReason> {
-        let Some(index) = self.channels.iter().position(|c| c.id == channel) else {
-            return Ok(None);
-        };
-        self.channels[index].framer.push(bytes);
-        let mut outcome = None;
         loop {
+            if let Some(outcome) = self.ended.pop_front() {
+                return Ok(Some(outcome));
+            }
+            let Some(index) = self.channels.iter().position(|c| c.id == channel) else {
+                return Ok(None);
+            };
             let message = match self.channels[index].framer.next() {
                 Ok(Some(message)) => message,
-                Ok(None) => return Ok(outcome),
+                Ok(None) => return Ok(None),
                 Err(FrameError::TooLarge { .. } | FrameError::TooMuchBuffered { .. })
                     if self.is_awaited(channel) =>
                 {
-                    return Ok(self.fail(index, refusal::reply_too_large, out).or(outcome));
+                    self.fail(index, refusal::reply_too_large, out);
+                    continue;
                 }
                 Err(_) => return Err(DownReason::ServerProtocol),
             };
             match message.parse().map_err(|_| DownReason::ServerProtocol)? {
                 Body::Reply(reply) => {
-                    if outcome.is_none() {
-                        outcome = self.finish(channel, reply.request_id(), &message)?;
-                    }
+                    let outcome = self.finish(channel, reply.request_id(), &message)?;
+                    self.ended.extend(outcome);
                 }
-                Body::CloseConnection => {
-                    self.closed_gracefully(index, out);
-                    return Ok(outcome);
-                }
+                Body::CloseConnection => self.closed_gracefully(index, out),
                 // The server cannot read what it was sent.
-                Body::MessageError => {
-                    return Ok(self.fail(index, refusal::rejected, out).or(outcome));
-                }
+                Body::MessageError => self.fail(index, refusal::rejected, out),
                 // A server may only reply; a LocateReply answers nothing that we sent.
                 _ => return Err(DownReason::ServerProtocol),
             }
@@ -305,29 +285,25 @@ impl Executor {
     }
 
     fn is_awaited(&self, channel: ChannelId) -> bool {
-        self.current.as_ref().is_some_and(|current| current.channel == channel)
+        self.schedule.oldest().is_some_and(|oldest| oldest.channel == channel)
     }
 
+    /// A reply to something else than what may be answered now is an error of the server: one that
+    /// is declared to work in order and does not has perhaps done so in another order elsewhere.
     fn finish(
         &mut self,
         channel: ChannelId,
         request_id: u32,
         message: &Message,
     ) -> Result<Option<Outcome>, DownReason> {
-        let expected = self
-            .current
-            .as_ref()
-            .is_some_and(|c| c.request_id == request_id && c.channel == channel);
-        if !expected {
-            return Err(DownReason::ServerProtocol);
-        }
-        let current = self.current.take().expect("just looked");
-        if current.abandoned && !canary!(AbandonedCallCounts) {
+        let call = self.schedule.end(|c| c.request_id == request_id && c.channel == channel);
+        let Some(call) = call else { return Err(DownReason::ServerProtocol) };
+        if call.abandoned && !canary!(AbandonedCallCounts) {
             return Ok(None);
         }
         let bytes = message.bytes().clone();
-        Ok(Some(match current.job {
-            Job::Execute { key, .. } if current.oneway => Outcome::Executed { key, reply: None },
+        Ok(Some(match call.job {
+            Job::Execute { key, .. } if call.oneway => Outcome::Executed { key, reply: None },
             Job::Execute { key, giop, .. } => {
                 let fits = bytes.len() <= self.reply_bytes_max;
                 let reply = if fits { Some(bytes) } else { refusal::reply_too_large(&giop) };
@@ -342,72 +318,81 @@ impl Executor {
         }))
     }
 
-    /// The call has no reply that can be used: the server sent MessageError, or more than is read.
+    /// A call has no reply that can be used: the server sent MessageError, or more than is read.
     /// It lives on. All replicas see the same, so to count this as a crash would let one client
-    /// take down the whole group. `refusal` is what the client is told.
+    /// take down the whole group. `refusal` is what the client is told if no other call was there.
+    ///
+    /// Of several calls the oldest is meant if the server works in order; those behind it, and all
+    /// if it does not, are answered MAYBE. They are not sent again: GIOP does not promise that what
+    /// stood behind an unreadable message was not executed, and twice is worse than perhaps.
     fn fail(
         &mut self,
         index: usize,
         refusal: impl Fn(&Bytes) -> Option<Bytes>,
         out: &mut Vec<ServerCommand>,
-    ) -> Option<Outcome> {
+    ) {
         let old = self.channels.remove(index);
         out.push(ServerCommand::Close(old.id));
         self.connect(old.code_sets, out);
-        let current = self.current.take_if(|current| current.channel == old.id)?;
-        if current.abandoned {
-            return None;
+        if !self.is_awaited(old.id) {
+            return;
         }
-        Some(match current.job {
-            Job::Execute { key, giop, .. } => {
-                let reply = if current.oneway { None } else { refusal(&giop) };
-                Outcome::Executed { key, reply }
-            }
-            Job::Capture(purpose) => Outcome::Captured { purpose, state: None },
-            Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },
-        })
+        let calls = self.schedule.end_all();
+        let (count, in_order) = (calls.len(), !self.schedule.runs_side_by_side());
+        for (index, call) in calls.into_iter().enumerate().filter(|(_, call)| !call.abandoned) {
+            let is_meant = index == 0 && (in_order || count == 1);
+            self.ended.push_back(match call.job {
+                Job::Execute { key, giop, .. } => {
+                    let exception =
+                        if is_meant { refusal(&giop) } else { refusal::rejected(&giop) };
+                    let reply = if call.oneway { None } else { exception };
+                    Outcome::Executed { key, reply }
+                }
+                Job::Capture(purpose) => Outcome::Captured { purpose, state: None },
+                Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },
+            });
+        }
     }
 
-    /// CloseConnection: what was outstanding was not executed and goes out again (GIOP §15.5.1.1).
+    /// CloseConnection: what was outstanding was not executed and goes out again, in its order
+    /// (GIOP §15.5.1.1).
     fn closed_gracefully(&mut self, index: usize, out: &mut Vec<ServerCommand>) {
         let old = self.channels.remove(index);
         out.push(ServerCommand::Close(old.id));
-        let id = self.connect(old.code_sets, out);
-        let Some(current) = self.current.take_if(|current| current.channel == old.id) else {
+        let index = self.connect(old.code_sets, out);
+        if self.schedule.oldest().is_none_or(|oldest| oldest.channel != old.id) {
             return;
-        };
-        let index = self.channels.iter().position(|c| c.id == id).expect("just made");
-        let (bytes, _) = self.message_for(&current.job, index, current.request_id);
-        self.current = Some(Current { channel: id, ..current });
-        self.send(index, bytes, out);
+        }
+        let channel = &mut self.channels[index];
+        for call in self.schedule.outstanding_mut() {
+            let state_object = self.state_object.as_ref();
+            let (bytes, _) = message_for(&call.job, channel, state_object, call.request_id);
+            call.channel = channel.id;
+            channel.send(bytes, out);
+        }
     }
 }
 
-/// The request as this channel's server gets it: under our request id, with a reply even if the
-/// client wants none, and with the code sets that its connection negotiated.
-fn prepare(channel: &mut Channel, giop: &Bytes, request_id: u32) -> (Bytes, bool) {
-    let message = Message::from_bytes(giop.clone()).expect("the gateway parsed it");
-    let Ok(Body::Request(request)) = message.parse() else {
-        unreachable!("the gateway submits requests only");
-    };
-    let oneway = !request.response_expected();
-    let introduce = !channel.negotiated
-        && channel.code_sets.is_some()
-        && request.contexts().all(|(id, _)| id != CODE_SETS);
-    channel.negotiated = true;
-    let code_sets = channel.code_sets.clone();
-    let context = code_sets.as_ref().map(|data| (CODE_SETS, data.as_ref()));
-    let add: &[(u32, &[u8])] = match &context {
-        Some(context) if introduce => core::slice::from_ref(context),
-        _ => &[],
-    };
-    let rewritten = request.rewrite(&Rewrite {
-        request_id: Some(request_id),
-        // Always: a reply before the execution, or none, would let the next call overtake it.
-        response_flags: Some(ResponseFlags::WithTarget),
-        object_key: None,
-        drop_contexts: &[],
-        add_contexts: add,
-    });
-    (rewritten.bytes().clone(), oneway)
+/// What the server is sent for a job on a channel, and whether its client wants no reply.
+fn message_for(
+    job: &Job,
+    channel: &mut Channel,
+    state_object: Option<&Bytes>,
+    request_id: u32,
+) -> (Bytes, bool) {
+    let state_key = || state_object.expect("joiners need a state object");
+    match job {
+        Job::Execute { giop, .. } => channel.prepare(giop, request_id),
+        Job::Capture(purpose) => {
+            let update = matches!(purpose, Capture::Checkpoint { update: true, .. });
+            (checkpoint::get(request_id, state_key(), update), false)
+        }
+        Job::Restore { state, purpose } => {
+            let update = *purpose == Restore::Update;
+            (checkpoint::set(request_id, state_key(), update, state), false)
+        }
+    }
 }
+
+#[cfg(test)]
+mod tests;

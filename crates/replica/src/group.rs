@@ -366,11 +366,18 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
-        let Some(member) = &mut self.member else { return };
-        let mut commands: Vec<ServerCommand> = Vec::new();
-        let consequence = member.received(channel, bytes, &mut commands);
-        forward(self.id, commands, out);
-        self.follow(consequence, here, out);
+        if let Some(member) = &mut self.member {
+            member.received(channel, bytes);
+        }
+        while let Some(member) = &mut self.member {
+            let mut commands: Vec<ServerCommand> = Vec::new();
+            let consequence = member.next_consequence(channel, &mut commands);
+            forward(self.id, commands, out);
+            if consequence.is_none() {
+                return;
+            }
+            self.follow(consequence, here, out);
+        }
     }
 
     /// Time passed, or something changed: ask to join, start the next call, notice a hung server.

@@ -41,7 +41,9 @@ mod transfer;
 mod wire;
 
 pub use command::{Command, CommandRefused};
-pub use config::{Ack, CheckpointRule, GroupConfig, ReplicaConfig, ReplyPath, TotalLoss};
+pub use config::{
+    Ack, CheckpointRule, Concurrency, GroupConfig, ReplicaConfig, ReplyPath, TotalLoss,
+};
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
 pub use group::GroupSnapshot;
 pub use hello::{Hello, Lineage, Record};

@@ -479,17 +479,26 @@ impl Member {
         self.executor.deadline().is_some_and(|deadline| deadline <= now)
     }
 
-    /// Bytes from the server.
-    pub(crate) fn received(
+    /// Bytes from the server; [`Self::next_consequence`] says what comes of them.
+    pub(crate) fn received(&mut self, channel: ChannelId, bytes: &[u8]) {
+        self.executor.received(channel, bytes);
+    }
+
+    /// What the group must do after something came on `channel`, one thing after the other.
+    pub(crate) fn next_consequence(
         &mut self,
         channel: ChannelId,
-        bytes: &[u8],
         out: &mut Vec<ServerCommand>,
     ) -> Option<Consequence> {
-        match self.executor.received(channel, bytes, out) {
-            Err(reason) => self.server_lost(reason),
-            Ok(None) => None,
-            Ok(Some(outcome)) => self.completed(outcome),
+        loop {
+            match self.executor.next_outcome(channel, out) {
+                Err(reason) => return self.server_lost(reason),
+                Ok(outcome) => {
+                    if let Some(consequence) = self.completed(outcome?) {
+                        return Some(consequence);
+                    }
+                }
+            }
         }
     }
 

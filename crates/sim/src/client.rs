@@ -17,7 +17,7 @@ use crate::servant::{self, Dialect, Reference, Wish};
 use crate::stream::{Callee, Caller, Segment, Side, StreamId};
 use crate::world::{World, ms, us};
 use quorba_base::{Duration, Instant};
-use quorba_engine::replica::GroupId;
+use quorba_engine::replica::{Concurrency, GroupId};
 use quorba_giop::{Endian, Framer, FtRequest, Version, context};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -277,6 +277,8 @@ impl World {
         };
         let data = name.encode(dialect.endian);
         let contexts: &[(u32, &[u8])] = if named { &[(context::FT_REQUEST, &data)] } else { &[] };
+        let group = self.clients[client].plan.group;
+        let in_parts = self.plan.groups[group].concurrency == Concurrency::PerObject;
         let message = servant::request(
             dialect,
             request_id,
@@ -284,6 +286,7 @@ impl World {
             task.reference,
             task.padding,
             contexts,
+            in_parts,
         );
         let reference = task.reference;
         self.transcript.whisper(self.now, || {

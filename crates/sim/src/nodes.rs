@@ -359,6 +359,7 @@ fn settings(group: &GroupPlan, unavailable_wait_ms: u64) -> GroupSettings {
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),
             retention: Duration::from_secs(300),
+            concurrency: group.concurrency,
             reply_bytes_max: quorba_engine::MESSAGE_BYTES_MAX,
             state_bytes_max: 16 << 20,
         },

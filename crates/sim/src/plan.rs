@@ -8,7 +8,7 @@ use crate::network::SlowLink;
 use crate::profile::Profile;
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
-use quorba_engine::replica::{Quorum, QuorumRule, Style};
+use quorba_engine::replica::{Concurrency, Quorum, QuorumRule, Style};
 
 /// See the module's text. Times are in microseconds unless the name says otherwise.
 #[derive(Clone, Debug)]
@@ -76,6 +76,7 @@ pub(crate) struct GroupPlan {
     pub(crate) checkpoint_ms: u64,
     /// Or what has changed.
     pub(crate) updates: bool,
+    pub(crate) concurrency: Concurrency,
 }
 
 /// When a reply is released.
@@ -113,7 +114,7 @@ pub(crate) struct ClientPlan {
 impl Plan {
     /// The plan of a seed.
     pub(crate) fn draw(seed: u64) -> Self {
-        let plan = Self::draw_plain(seed);
+        let plan = Self::draw_plain(seed).concurrent(&mut Rng::new(seed).fork(0xc4e7));
         match Profile::of_domain(seed) {
             Some((profile, mut rng)) => plan.with(profile, &mut rng),
             None => plan,
@@ -129,6 +130,30 @@ impl Plan {
         let operators = [Fault::Promotion, Fault::StyleChange];
         plan.faults.extend(operators.into_iter().filter(|_| rng.per_mille(500)));
         plan
+    }
+
+    /// Some groups have servers that get several calls at a time.
+    fn concurrent(mut self, rng: &mut Rng) -> Self {
+        use Concurrency::{PerObject, Pipelined, Sequential};
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            let kinds = [Sequential, Sequential, Sequential, Pipelined, Pipelined, PerObject];
+            group.concurrency = rng.pick(&kinds);
+            if group.concurrency == Sequential {
+                continue;
+            }
+            // What an earlier node has sent them may run beside what this one sends.
+            group.foreign = false;
+            if group.concurrency == PerObject {
+                // Where a history begins is a question of its objects.
+                group.fresh_after_loss = false;
+            }
+            for client in self.clients.iter_mut().filter(|client| client.group == index) {
+                client.window = rng.pick(&[1, 4, 16, 16]);
+                // That looks at all objects.
+                client.peek *= u64::from(group.concurrency == Pipelined);
+            }
+        }
+        self
     }
 
     fn with(mut self, profile: Profile, rng: &mut Rng) -> Self {
@@ -265,6 +290,7 @@ impl GroupPlan {
             checkpoint_requests: 100,
             checkpoint_ms: 1_000,
             updates: false,
+            concurrency: Concurrency::Sequential,
         }
     }
 

@@ -18,6 +18,9 @@ use quorba_giop::{
 
 /// Object key of the log.
 pub(crate) const LOG_KEY: &[u8] = b"log";
+/// Object keys of the log's parts, where calls of different objects run side by side: what is
+/// appended to each is in one order, and what of which comes first is nobody's business.
+const PART_KEYS: [&[u8]; OBJECTS as usize] = [b"log-0", b"log-1", b"log-2", b"log-3"];
 /// Object key of its FT::Checkpointable.
 pub(crate) const STATE_KEY: &[u8] = b"log-state";
 
@@ -91,6 +94,11 @@ impl Log {
         last.map_or(0, |reference| reference.0)
     }
 
+    /// What was appended to one object, in its order.
+    pub(crate) fn part(&self, object: u64) -> impl Iterator<Item = &Reference> {
+        self.references.iter().filter(move |reference| reference.object() == object)
+    }
+
     /// A planted bug forgets the last reference.
     pub(crate) fn forget_last(&mut self) {
         self.references.pop();
@@ -139,7 +147,11 @@ impl Operation {
     pub(crate) fn of(request: &Request<'_>, endian: Endian) -> Self {
         let mut reader =
             quorba_giop::cdr::Reader::at(request.message_bytes(), request.body_offset(), endian);
-        match (request.object_key(), request.operation()) {
+        let key = request.object_key().map(|key| match PART_KEYS.contains(&key) {
+            true => LOG_KEY,
+            false => key,
+        });
+        match (key, request.operation()) {
             (Some(LOG_KEY), b"append" | b"note") => match reader.read_u64("reference") {
                 Ok(reference) => Self::Append(Reference(reference)),
                 Err(_) => Self::Unknown,
@@ -261,6 +273,7 @@ pub(crate) fn request(
     reference: Reference,
     padding: usize,
     contexts: &[(u32, &[u8])],
+    in_parts: bool,
 ) -> Message {
     let operation: &[u8] = match wish {
         Wish::Append => b"append",
@@ -275,7 +288,7 @@ pub(crate) fn request(
         endian: dialect.endian,
         request_id,
         response_flags,
-        object_key: LOG_KEY,
+        object_key: if in_parts { PART_KEYS[reference.object() as usize] } else { LOG_KEY },
         operation,
         contexts,
     };

@@ -1,11 +1,12 @@
-//! A virtual server process: the log servant behind plain GIOP, one call after the other.
+//! A virtual server process: the log servant behind plain GIOP, one call after the other, one of
+//! each connection, or all at once.
 //!
 //! What it is not: it knows nothing of Quorba. Invariant: a dead server does nothing.
 
 use crate::servant::{Log, Operation};
 use crate::stream::StreamId;
 use quorba_base::{Duration, Instant};
-use quorba_engine::replica::GroupId;
+use quorba_engine::replica::{Concurrency, GroupId};
 use quorba_giop::{Framer, FramerLimits, Message};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -40,8 +41,9 @@ pub(crate) struct Server {
     pub(crate) log: Log,
     pub(crate) links: BTreeMap<StreamId, Framer>,
     pub(crate) queue: VecDeque<Work>,
-    pub(crate) running: Option<Work>,
-    /// Counts calls started, so that the end of an old one is recognised.
+    /// By the count of calls started.
+    pub(crate) running: BTreeMap<u64, Work>,
+    /// Counts calls started.
     pub(crate) serial: u64,
     /// It answers nothing until then.
     pub(crate) hangs: bool,
@@ -61,13 +63,24 @@ impl Server {
             log: Log::default(),
             links: BTreeMap::new(),
             queue: VecDeque::new(),
-            running: None,
+            running: BTreeMap::new(),
             serial: 0,
             hangs: false,
             slow_until: Instant::ZERO,
             lingers: None,
             misdeed: None,
         }
+    }
+
+    /// The next call that it may begin.
+    pub(crate) fn next_work(&mut self, concurrency: Concurrency) -> Option<Work> {
+        let is_free = |work: &Work| match concurrency {
+            Concurrency::Sequential => self.running.is_empty(),
+            Concurrency::Pipelined => self.running.values().all(|r| r.stream != work.stream),
+            Concurrency::PerObject => true,
+        };
+        let index = self.queue.iter().position(is_free)?;
+        self.queue.remove(index)
     }
 
     pub(crate) fn framer() -> Framer {

@@ -12,7 +12,7 @@ use crate::stream::{Callee, Caller, Segment, Side, StreamId};
 use crate::world::{World, ms, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
-use quorba_engine::replica::{DownReason, GroupId, ServerCommand, Style};
+use quorba_engine::replica::{Concurrency, DownReason, GroupId, ServerCommand, Style};
 use quorba_giop::{Body, build};
 
 /// The longest pause between two starts of a server.
@@ -156,7 +156,7 @@ impl World {
         }
         dead.listening = false;
         dead.queue.clear();
-        dead.running = None;
+        dead.running.clear();
         let node = dead.node;
         let links = std::mem::take(&mut dead.links);
         self.say(|| format!("n{node} server {server} ends"));
@@ -310,13 +310,18 @@ impl World {
     }
 
     fn server_next(&mut self, server: usize) {
-        let target = &mut self.servers[server];
-        if target.running.is_some() || target.hangs {
-            return;
+        let concurrency = self.group_plan(self.servers[server].group).concurrency;
+        while !self.servers[server].hangs
+            && let Some(work) = self.servers[server].next_work(concurrency)
+        {
+            self.server_begins(server, work);
         }
-        let Some(work) = target.queue.pop_front() else { return };
-        target.running = Some(work);
+    }
+
+    fn server_begins(&mut self, server: usize, work: Work) {
+        let target = &mut self.servers[server];
         target.serial += 1;
+        target.running.insert(target.serial, work);
         let serial = target.serial;
         let (group, slow) = (target.group, target.slow_until > self.now);
         let lingers = target.lingers.take().unwrap_or_default();
@@ -330,10 +335,10 @@ impl World {
 
     pub(crate) fn server_done(&mut self, server: usize, serial: u64) {
         let target = &mut self.servers[server];
-        if !target.alive || target.hangs || target.serial != serial {
+        if !target.alive || target.hangs {
             return;
         }
-        let Some(work) = target.running.take() else { return };
+        let Some(work) = target.running.remove(&serial) else { return };
         let reply = self.execute(server, &work);
         if work.wants_reply && self.servers[server].links.contains_key(&work.stream) {
             self.transcript.mix_bytes(&reply);
@@ -343,9 +348,15 @@ impl World {
     }
 
     fn execute(&mut self, server: usize, work: &Work) -> Bytes {
+        let has_several =
+            self.group_plan(self.servers[server].group).concurrency != Concurrency::Sequential;
         let target = &mut self.servers[server];
         let (version, endian) = (work.message.version(), work.message.endian());
         let group = target.group;
+        // It has left a call out. Its node learns that, and counts on nothing behind it; but until
+        // then a server that goes on with other calls has executed other ones than its peers.
+        target.hangs |=
+            has_several && matches!(target.misdeed, Some(Misdeed::Garbage | Misdeed::WrongId));
         let is_state = work.operation.is_state();
         match target.misdeed {
             Some(Misdeed::Garbage) => {
@@ -409,15 +420,14 @@ impl World {
 
     /// The server stops answering at all.
     pub(crate) fn hang_server(&mut self, server: usize) {
-        self.servers[server].hangs = true;
         // What it worked on is never done.
-        self.servers[server].serial += 1;
+        self.servers[server].hangs = true;
     }
 
     /// The server closes its connections: as GIOP wants it, or without a word.
     pub(crate) fn drop_links(&mut self, server: usize, politely: bool) {
         // GIOP allows CloseConnection only while no call is being answered.
-        if politely && self.servers[server].running.is_some() {
+        if politely && !self.servers[server].running.is_empty() {
             return;
         }
         let links: Vec<StreamId> = self.servers[server].links.keys().copied().collect();

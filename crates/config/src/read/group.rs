@@ -6,7 +6,9 @@ use toml::de::DeValue;
 use super::node::{NodeDraft, parse_host};
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
-use crate::domain::{Ack, Backend, Endpoint, Engine, Group, OnTotalLoss, Reply, ServerCommand};
+use crate::domain::{
+    Ack, Backend, Concurrency, Endpoint, Engine, Group, OnTotalLoss, Reply, ServerCommand,
+};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::template::{PLACEHOLDERS, Placeholder, Template, TemplateError};
@@ -53,6 +55,7 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
         ack: read_ack(section, engine),
         reply: section.word_or("reply", &replies, &[], Reply::Direct),
         replier: named_member(section, "replier", nodes, members),
+        concurrency: read_concurrency(section),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
         unavailable_wait: section.millis_or("unavailable_wait_ms", 0..=3_600_000, 3_000),
         server_reply: section.millis_or("server_reply_ms", 10..=86_400_000, 30_000),
@@ -62,8 +65,15 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
     };
     style::check(section, style, &group.backend, group.state_object.as_deref());
     warn(section, &group);
+    warn_of_overlap(section, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);
     GroupDraft { group, listen_span }
+}
+
+fn read_concurrency(section: &Section<'_>) -> Concurrency {
+    use Concurrency::{PerObject, Pipelined, Sequential};
+    let words = [("sequential", Sequential), ("pipelined", Pipelined), ("per-object", PerObject)];
+    section.word_or("concurrency", &words, &[], Sequential)
 }
 
 fn read_ack(section: &Section<'_>, engine: Engine) -> Ack {
@@ -95,6 +105,28 @@ fn warn(section: &Section<'_>, group: &Group) {
             section.problems.add(at(Code::NoStateObject, message).help(help));
         }
         _ => {}
+    }
+}
+
+/// Says so if a server that is to keep calls in order is one of omniORB and was not told.
+fn warn_of_overlap(section: &Section<'_>, group: &Group) {
+    if group.concurrency != Concurrency::Pipelined {
+        return;
+    }
+    let Some(DeValue::Array(words)) = section.value("server").map(|value| value.get_ref()) else {
+        return;
+    };
+    let says = |word: &str| {
+        words
+            .iter()
+            .any(|value| matches!(value.get_ref(), DeValue::String(text) if text.starts_with(word)))
+    };
+    let option = "-ORBmaxServerThreadPerConnection";
+    if says("-ORB") && !says(option) {
+        let span = section.value("concurrency").map_or(section.header.clone(), |v| v.span());
+        let message = format!("{}: omniORB changes the order of calls by default", section.title);
+        let help = format!("add \"{option}\", \"1\" to `server`");
+        section.problems.add(Problem::at(Code::CallsOverlap, span, message).help(help));
     }
 }
 

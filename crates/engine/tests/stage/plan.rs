@@ -5,7 +5,7 @@ use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_engine::order::{Boot, Config, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack, CheckpointRule, GroupConfig, Quorum, Record, ReplyPath, Style, TotalLoss,
+    Ack, CheckpointRule, Concurrency, GroupConfig, Quorum, Record, ReplyPath, Style, TotalLoss,
 };
 use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
 
@@ -53,6 +53,7 @@ impl Plan {
                 after: Duration::from_secs(1),
                 updates: false,
             },
+            concurrency: Concurrency::Sequential,
             on_total_loss: TotalLoss::Stop,
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(300),

@@ -10,10 +10,10 @@ use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 use quorba_replica::{
-    Ack, ChannelId, CheckpointRule, Command, CommandRefused, Delivered, DownReason, Event,
-    FtRequest, GroupConfig, GroupId, MemberState, Output, Quorum, Record, Replica, ReplicaConfig,
-    ReplicaView, ReplyPath, RequestEnvelope, RequestNumber, ServerCommand, Style, TotalLoss,
-    ViewId,
+    Ack, ChannelId, CheckpointRule, Command, CommandRefused, Concurrency, Delivered, DownReason,
+    Event, FtRequest, GroupConfig, GroupId, MemberState, Output, Quorum, Record, Replica,
+    ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber, ServerCommand, Style,
+    TotalLoss, ViewId,
 };
 use std::collections::VecDeque;
 
@@ -69,15 +69,17 @@ pub struct Plan {
     pub quorum: Quorum,
     pub style: Style,
     pub checkpoint: CheckpointRule,
+    pub concurrency: Concurrency,
 }
 
 impl Plan {
     pub fn plain(state_object: bool) -> Self {
         let quorum = Quorum::default();
+        let (reply, concurrency) = (ReplyPath::Direct, Concurrency::Sequential);
         let style = Style::Active;
         let after = Duration::from_secs(1);
         let checkpoint = CheckpointRule { requests: 3, after, updates: false };
-        Self { state_object, reply: ReplyPath::Direct, replier: None, quorum, style, checkpoint }
+        Self { state_object, reply, replier: None, quorum, style, checkpoint, concurrency }
     }
 
     pub fn style(style: Style) -> Self {
@@ -372,6 +374,7 @@ impl Node {
         let nodes = NodeSet::first(count);
         let group = GroupConfig {
             members: nodes,
+            concurrency: plan.concurrency,
             state_object: plan.state_object.then(|| Bytes::from_static(b"log")),
             foreign: false,
             ack: Ack::Majority,

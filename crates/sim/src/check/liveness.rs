@@ -40,7 +40,7 @@ pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Op
     // What a slow server still computes is in no history yet.
     let busy = world.servers.iter().find(|server| {
         let dead = world.checks.groups[usize::from(server.group.0)].dead;
-        server.alive && !dead && (server.running.is_some() || !server.queue.is_empty())
+        server.alive && !dead && (!server.running.is_empty() || !server.queue.is_empty())
     });
     if let Some(server) = busy {
         return Some(format!("the server of g{} at n{} is busy", server.group.0, server.node));
@@ -94,7 +94,9 @@ mod tests {
         let mut world = World::new(3, Plan::draw(3), Transcript::new(false, false));
         let work = loop {
             world.run_until(world.now + us(50));
-            if let Some(work) = world.servers.iter().find_map(|server| server.running.clone()) {
+            if let Some(work) =
+                world.servers.iter().find_map(|s| s.running.values().next().cloned())
+            {
                 break work;
             }
         };

@@ -2,9 +2,10 @@
 //! and nodes of the same view agree on what was delivered.
 
 use super::Serving;
+use crate::servant::OBJECTS;
 use crate::world::World;
 use quorba_engine::NodeSnapshot;
-use quorba_engine::replica::PrimaryStatus;
+use quorba_engine::replica::{Concurrency, PrimaryStatus};
 
 pub(super) fn check(
     world: &World,
@@ -13,10 +14,15 @@ pub(super) fn check(
     let mut found = Vec::new();
     for group in 0..world.plan.groups.len() {
         let serving = world.serving(snapshots, group);
+        let in_parts = world.plan.groups[group].concurrency == Concurrency::PerObject;
         for (index, one) in serving.iter().enumerate() {
             for other in &serving[index + 1..] {
                 if same_view(snapshots, one.node, other.node) {
-                    found.extend(compare_logs(one, other));
+                    if in_parts {
+                        found.extend((0..OBJECTS).find_map(|o| compare_parts(one, other, o)));
+                    } else {
+                        found.extend(compare_logs(one, other));
+                    }
                 }
             }
         }
@@ -55,6 +61,26 @@ fn compare_logs(one: &Serving<'_>, other: &Serving<'_>) -> Option<(&'static str,
         same + 1,
         a[same].0,
         b[same].0
+    );
+    Some(("one order", text))
+}
+
+/// Where objects share no order, each has its own.
+fn compare_parts(
+    one: &Serving<'_>,
+    other: &Serving<'_>,
+    object: u64,
+) -> Option<(&'static str, String)> {
+    let pairs = one.log.part(object).zip(other.log.part(object));
+    let (place, (a, b)) = pairs.enumerate().find(|(_, (a, b))| a != b)?;
+    let text = format!(
+        "n{} and n{} serve in one view, but executed different requests at {} of object {object}: \
+         {:x} and {:x}",
+        one.node,
+        other.node,
+        place + 1,
+        a.0,
+        b.0
     );
     Some(("one order", text))
 }

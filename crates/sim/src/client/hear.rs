@@ -8,6 +8,7 @@ use crate::servant::{Mark, Wish};
 use crate::stream::{Segment, Side, StreamId};
 use crate::world::World;
 use bytes::Bytes;
+use quorba_engine::replica::Concurrency;
 use quorba_giop::{Body, Completion, Message, ReplyStatus, Version, build};
 
 impl World {
@@ -121,7 +122,10 @@ impl World {
         self.ledger.close(reference, Outcome::Acknowledged { mark, at: now });
         let call = self.ledger.calls[&reference].clone();
         self.note_beginning(call.group, mark);
-        self.checks.acknowledged(now, reference, &call, mark);
+        // What a reply says of all objects together is another thing at each member.
+        if self.plan.groups[call.group].concurrency != Concurrency::PerObject {
+            self.checks.acknowledged(now, reference, &call, mark);
+        }
     }
 
     fn client_refused(&mut self, client: usize, task: Task, completed: Completion) {

@@ -1,0 +1,80 @@
+//! One connection to a member's server: what was negotiated on it, and what waits for it to open.
+//!
+//! What it is not: it does not know what is outstanding. Invariant: a server gets each request
+//! under a request id of ours, and is asked for a reply even if the client wants none.
+
+use crate::ids::ChannelId;
+use crate::output::ServerCommand;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_giop::{Body, Framer, FramerLimits, Message, ResponseFlags, Rewrite};
+
+/// CodeSets service context (GIOP §13.10.2.6).
+const CODE_SETS: u32 = 1;
+
+/// See the module's text.
+pub(super) struct Channel {
+    pub(super) id: ChannelId,
+    pub(super) code_sets: Option<Bytes>,
+    pub(super) framer: Framer,
+    open: bool,
+    /// A message with the CodeSets context was sent on it.
+    negotiated: bool,
+    /// Wait for the connection, in order.
+    waiting: Vec<Bytes>,
+}
+
+impl Channel {
+    /// A connection that has been asked for.
+    pub(super) fn new(id: ChannelId, code_sets: Option<Bytes>, message_bytes_max: usize) -> Self {
+        let framer = Framer::new(FramerLimits {
+            message_bytes_max,
+            fragmented_requests_max: super::CALLS_MAX,
+            buffered_bytes_max: message_bytes_max + message_bytes_max / 4,
+        });
+        Self { id, code_sets, framer, open: false, negotiated: false, waiting: Vec::new() }
+    }
+
+    /// The connection is there.
+    pub(super) fn opened(&mut self, out: &mut Vec<ServerCommand>) {
+        self.open = true;
+        out.extend(self.waiting.drain(..).map(|bytes| ServerCommand::Send(self.id, bytes)));
+    }
+
+    pub(super) fn send(&mut self, bytes: Bytes, out: &mut Vec<ServerCommand>) {
+        if self.open {
+            out.push(ServerCommand::Send(self.id, bytes));
+        } else {
+            self.waiting.push(bytes);
+        }
+    }
+
+    /// The request as this channel's server gets it: under our request id, with a reply even if
+    /// the client wants none, and with the code sets that its connection negotiated. Says whether
+    /// the client wants none.
+    pub(super) fn prepare(&mut self, giop: &Bytes, request_id: u32) -> (Bytes, bool) {
+        let message = Message::from_bytes(giop.clone()).expect("the gateway parsed it");
+        let Ok(Body::Request(request)) = message.parse() else {
+            unreachable!("the gateway submits requests only");
+        };
+        let oneway = !request.response_expected();
+        let introduce = !self.negotiated
+            && self.code_sets.is_some()
+            && request.contexts().all(|(id, _)| id != CODE_SETS);
+        self.negotiated = true;
+        let context = self.code_sets.as_ref().map(|data| (CODE_SETS, data.as_ref()));
+        let add: &[(u32, &[u8])] = match &context {
+            Some(context) if introduce => core::slice::from_ref(context),
+            _ => &[],
+        };
+        let rewritten = request.rewrite(&Rewrite {
+            request_id: Some(request_id),
+            // Always: a reply before the execution, or none, would let the next call overtake it.
+            response_flags: Some(ResponseFlags::WithTarget),
+            object_key: None,
+            drop_contexts: &[],
+            add_contexts: add,
+        });
+        (rewritten.bytes().clone(), oneway)
+    }
+}

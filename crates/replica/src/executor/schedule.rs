@@ -1,0 +1,223 @@
+//! Which jobs may be with the server at the same time, as the group's [`Concurrency`] says.
+//!
+//! What it is not: it sends nothing and waits for nothing. Invariants: a job that runs alone starts
+//! when everything before it has ended, and nothing starts until it has ended; two calls of one
+//! object never change their order; when the server is idle, the next job starts.
+
+use super::{Job, Outstanding};
+use crate::config::Concurrency;
+use alloc::collections::{BTreeMap, VecDeque};
+use bytes::Bytes;
+use quorba_base::canary;
+use quorba_giop::{Body, Message};
+
+/// Calls that may be with the server at the same time.
+pub(crate) const CALLS_MAX: usize = 64;
+/// Bytes of their requests.
+const BYTES_MAX: usize = 1 << 20;
+/// A larger request runs alone. If a server refuses to read one, as omniORB does above its
+/// `giopMaxMsgSize`, no other call is then with it whose fate would be unknown.
+const SHARED_BYTES_MAX: usize = 256 << 10;
+
+/// See the module's text.
+pub(super) struct Schedule {
+    concurrency: Concurrency,
+    /// In the order in which they came.
+    queue: VecDeque<Job>,
+    /// Objects with a call that is outstanding or ready, and the calls that wait for its end.
+    lanes: BTreeMap<Bytes, VecDeque<Job>>,
+    /// Jobs in the lanes.
+    in_lanes: usize,
+    /// Calls whose object has become free, before anything in the queue.
+    ready: VecDeque<Job>,
+    /// In the order in which they were sent.
+    outstanding: VecDeque<Outstanding>,
+    bytes: usize,
+}
+
+impl Schedule {
+    pub(super) fn new(concurrency: Concurrency) -> Self {
+        Self {
+            concurrency,
+            queue: VecDeque::new(),
+            lanes: BTreeMap::new(),
+            in_lanes: 0,
+            ready: VecDeque::new(),
+            outstanding: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.queue.len() + self.ready.len() + self.in_lanes
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.queued() == 0 && self.outstanding.is_empty()
+    }
+
+    /// The call that was sent first and is not answered; its time runs.
+    pub(super) fn oldest(&self) -> Option<&Outstanding> {
+        self.outstanding.front()
+    }
+
+    pub(super) fn oldest_mut(&mut self) -> Option<&mut Outstanding> {
+        self.outstanding.front_mut()
+    }
+
+    /// Whether the time of a call runs from when it is sent, or from when it is the oldest.
+    pub(super) fn runs_side_by_side(&self) -> bool {
+        self.concurrency == Concurrency::PerObject
+    }
+
+    pub(super) fn outstanding_mut(&mut self) -> impl Iterator<Item = &mut Outstanding> {
+        self.outstanding.iter_mut()
+    }
+
+    pub(super) fn push(&mut self, job: Job) {
+        if canary!(CaptureOvertakes) && matches!(job, Job::Capture(_)) {
+            return self.queue.push_front(job);
+        }
+        self.queue.push_back(job);
+    }
+
+    /// Forgets what has not started.
+    pub(super) fn clear_queue(&mut self) {
+        self.queue.clear();
+        self.lanes.clear();
+        self.in_lanes = 0;
+        self.ready.clear();
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.clear_queue();
+        self.outstanding.clear();
+        self.bytes = 0;
+    }
+
+    /// The next job that may start now; [`Self::started`] must follow.
+    pub(super) fn take(&mut self) -> Option<Job> {
+        if self.outstanding.is_empty() && self.ready.is_empty() {
+            let job = self.queue.pop_front()?;
+            self.occupy(&job);
+            return Some(job);
+        }
+        if let Some(oldest) = self.outstanding.front() {
+            // What runs abandoned may still change what a later call sees.
+            if oldest.abandoned || self.is_alone(&oldest.job) {
+                return None;
+            }
+        }
+        if let Some(job) = self.ready.front() {
+            return if self.has_room(job) { self.ready.pop_front() } else { None };
+        }
+        loop {
+            let job = self.queue.front()?;
+            if self.is_alone(job) || !self.shares_channel(job) {
+                return None;
+            }
+            if let Some(lane) = self.object_of(job).and_then(|key| self.lanes.get_mut(&key)) {
+                lane.extend(self.queue.pop_front());
+                self.in_lanes += 1;
+                continue;
+            }
+            if !self.has_room(job) {
+                return None;
+            }
+            let job = self.queue.pop_front().expect("just looked");
+            self.occupy(&job);
+            return Some(job);
+        }
+    }
+
+    /// A job that was taken is with the server.
+    pub(super) fn started(&mut self, call: Outstanding) {
+        self.bytes += call.job.bytes();
+        self.outstanding.push_back(call);
+    }
+
+    /// The call ends that `matches`; the others stay. In order means that only the oldest ends.
+    pub(super) fn end(&mut self, matches: impl Fn(&Outstanding) -> bool) -> Option<Outstanding> {
+        let index = match self.concurrency {
+            Concurrency::PerObject => self.outstanding.iter().position(matches)?,
+            Concurrency::Sequential | Concurrency::Pipelined => {
+                matches(self.outstanding.front()?).then_some(0)?
+            }
+        };
+        let call = self.outstanding.remove(index)?;
+        self.bytes -= call.job.bytes();
+        self.free(&call.job);
+        Some(call)
+    }
+
+    /// All calls that are outstanding end.
+    pub(super) fn end_all(&mut self) -> VecDeque<Outstanding> {
+        let calls = core::mem::take(&mut self.outstanding);
+        self.bytes = 0;
+        for call in &calls {
+            self.free(&call.job);
+        }
+        calls
+    }
+
+    fn has_room(&self, job: &Job) -> bool {
+        self.outstanding.is_empty()
+            || self.outstanding.len() < CALLS_MAX && self.bytes + job.bytes() <= BYTES_MAX
+    }
+
+    /// Whether nothing else may be with the server while this is.
+    fn is_alone(&self, job: &Job) -> bool {
+        match (self.concurrency, job) {
+            (Concurrency::Sequential, _) => true,
+            (_, Job::Capture(_)) => !canary!(CaptureAmongCalls),
+            (_, Job::Restore { .. }) => true,
+            (_, Job::Execute { giop, .. }) if giop.len() > SHARED_BYTES_MAX => true,
+            (Concurrency::PerObject, Job::Execute { giop, .. }) => object_key(giop).is_none(),
+            (Concurrency::Pipelined, Job::Execute { .. }) => false,
+        }
+    }
+
+    /// Nothing is known of the order between two connections.
+    fn shares_channel(&self, job: &Job) -> bool {
+        self.outstanding.front().is_none_or(|oldest| oldest.job.code_sets() == job.code_sets())
+    }
+
+    /// The object whose calls this one must not overtake.
+    fn object_of(&self, job: &Job) -> Option<Bytes> {
+        match (self.concurrency, job) {
+            _ if canary!(IgnoresObjects) => None,
+            (Concurrency::PerObject, Job::Execute { giop, .. }) => object_key(giop),
+            _ => None,
+        }
+    }
+
+    fn occupy(&mut self, job: &Job) {
+        if let Some(key) = self.object_of(job) {
+            self.lanes.insert(key, VecDeque::new());
+        }
+    }
+
+    /// The object of a job that has ended is free for the next that waits for it.
+    fn free(&mut self, job: &Job) {
+        let Some(key) = self.object_of(job) else { return };
+        let Some(lane) = self.lanes.get_mut(&key) else { return };
+        match lane.pop_front() {
+            Some(next) => {
+                self.in_lanes -= 1;
+                self.ready.push_back(next);
+            }
+            None => {
+                self.lanes.remove(&key);
+            }
+        }
+    }
+}
+
+/// The key that a request names its object by, if it does; the standard allows other ways
+/// (GIOP §15.4.2).
+fn object_key(giop: &Bytes) -> Option<Bytes> {
+    let message = Message::from_bytes(giop.clone()).ok()?;
+    let Ok(Body::Request(request)) = message.parse() else { return None };
+    request.object_key().map(|key| giop.slice_ref(key))
+}

@@ -1,0 +1,380 @@
+//! What is with a server at the same time, and what becomes of it when something ends.
+
+use super::*;
+use crate::config::{Ack, CheckpointRule, Concurrency, ReplyPath, TotalLoss};
+use crate::ids::{GatewayKey, RequestNumber};
+use alloc::string::String;
+use alloc::vec;
+use quorba_base::NodeSet;
+use quorba_giop::build::{self, RequestHead};
+use quorba_giop::{Endian, ReplyStatus, ResponseFlags, Version};
+
+const WITHIN: Duration = Duration::from_secs(30);
+const NOW: Instant = Instant::ZERO;
+
+/// An executor whose server reads what it is sent.
+struct Bench {
+    executor: Executor,
+    sent: Vec<(ChannelId, Message)>,
+    closed: Vec<ChannelId>,
+}
+
+fn node(index: u8) -> NodeId {
+    NodeId::new(index).expect("in range")
+}
+
+fn key(number: u64) -> RequestKey {
+    let number = RequestNumber(number);
+    RequestKey::Gateway(GatewayKey { node: node(0), incarnation: 1, number })
+}
+
+impl Bench {
+    fn new(concurrency: Concurrency) -> Self {
+        let config = GroupConfig {
+            members: NodeSet::first(3),
+            state_object: Some(Bytes::from_static(b"state")),
+            foreign: false,
+            ack: Ack::Majority,
+            reply: ReplyPath::Direct,
+            replier: None,
+            style: crate::Style::Active,
+            leader: None,
+            checkpoint: CheckpointRule { requests: 100, after: WITHIN, updates: false },
+            concurrency,
+            on_total_loss: TotalLoss::Stop,
+            open_after: WITHIN,
+            server_reply: WITHIN,
+            retention: WITHIN,
+            reply_bytes_max: 1 << 20,
+            state_bytes_max: 1 << 20,
+        };
+        let executor = Executor::new(&config);
+        let mut bench = Self { executor, sent: Vec::new(), closed: Vec::new() };
+        let mut out = Vec::new();
+        bench.executor.watch(&mut out);
+        bench.carry_out(out);
+        bench
+    }
+
+    fn carry_out(&mut self, mut out: Vec<ServerCommand>) {
+        while !out.is_empty() {
+            for command in core::mem::take(&mut out) {
+                match command {
+                    ServerCommand::Connect(id) => self.executor.connected(id, &mut out),
+                    ServerCommand::Send(id, bytes) => {
+                        let message = Message::from_bytes(bytes).expect("one whole message");
+                        self.sent.push((id, message));
+                    }
+                    ServerCommand::Close(id) => self.closed.push(id),
+                    _ => panic!("an executor starts and ends no server"),
+                }
+            }
+        }
+    }
+
+    fn call_with(&mut self, number: u64, object: &[u8], padding: usize, code_sets: Option<&[u8]>) {
+        let head = RequestHead {
+            version: Version::V1_2,
+            endian: Endian::Little,
+            request_id: 7,
+            response_flags: ResponseFlags::WithTarget,
+            object_key: object,
+            operation: b"do",
+            contexts: &[],
+        };
+        let request = build::request(&head, |cdr| cdr.write_octets(&vec![0; padding]));
+        let giop = request.bytes().clone();
+        let code_sets = code_sets.map(Bytes::copy_from_slice);
+        self.executor.push(Job::Execute { key: key(number), giop, code_sets });
+    }
+
+    fn call(&mut self, number: u64, object: &[u8]) {
+        self.call_with(number, object, 0, None);
+    }
+
+    fn capture(&mut self) {
+        let (joiner, attempt) = (node(2), Attempt(1));
+        self.executor.push(Job::Capture(Capture::Join { joiner, attempt }));
+    }
+
+    /// Lets start what may; the objects of what the server got by it.
+    fn step_at(&mut self, now: Instant) -> Vec<String> {
+        let mut out = Vec::new();
+        self.executor.step(now, &mut out);
+        let before = self.sent.len();
+        self.carry_out(out);
+        self.sent[before..].iter().map(|(_, message)| object_of(message)).collect()
+    }
+
+    fn step(&mut self) -> Vec<String> {
+        self.step_at(NOW)
+    }
+
+    fn hear(&mut self, channel: ChannelId, bytes: &[u8]) -> Result<Vec<String>, DownReason> {
+        self.executor.received(channel, bytes);
+        let mut ended = Vec::new();
+        let mut out = Vec::new();
+        while let Some(outcome) = self.executor.next_outcome(channel, &mut out)? {
+            ended.push(match outcome {
+                Outcome::Executed { key: RequestKey::Gateway(key), reply } => {
+                    alloc::format!("{}{}", key.number.0, exception_of(&reply))
+                }
+                Outcome::Executed { .. } => panic!("no client has named its request"),
+                Outcome::Captured { state, .. } => alloc::format!("state {}", state.is_some()),
+                Outcome::Restored { .. } => panic!("nothing was restored"),
+            });
+        }
+        self.carry_out(out);
+        Ok(ended)
+    }
+
+    /// The server answers the call that it got as number `index`.
+    fn answer(&mut self, index: usize) -> Result<Vec<String>, DownReason> {
+        let (channel, message) = &self.sent[index];
+        let (channel, id) = (*channel, id_of(message));
+        let reply =
+            build::reply(Version::V1_2, Endian::Little, id, ReplyStatus::NoException, |cdr| {
+                cdr.write_octets(&[1, 2, 3]);
+            });
+        self.hear(channel, reply.bytes())
+    }
+}
+
+fn id_of(message: &Message) -> u32 {
+    let Ok(Body::Request(request)) = message.parse() else { panic!("no request") };
+    request.request_id()
+}
+
+fn object_of(message: &Message) -> String {
+    let Ok(Body::Request(request)) = message.parse() else { panic!("no request") };
+    String::from_utf8(request.object_key().expect("a key").to_vec()).expect("a text")
+}
+
+/// ` MARSHAL` and the like for a system exception, nothing for a reply.
+fn exception_of(reply: &Option<Bytes>) -> &'static str {
+    let message = Message::from_bytes(reply.clone().expect("a reply")).expect("a message");
+    let Ok(Body::Reply(reply)) = message.parse() else { panic!("no reply") };
+    match reply.status() {
+        ReplyStatus::NoException => "",
+        _ if message.bytes().windows(7).any(|word| word == b"MARSHAL") => " MARSHAL",
+        _ => " another exception",
+    }
+}
+
+fn good(ended: &[&str]) -> Result<Vec<String>, DownReason> {
+    Ok(ended.iter().map(|text| String::from(*text)).collect())
+}
+
+#[test]
+fn in_sequence_a_server_has_one_call() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.call(2, b"b");
+    assert_eq!(bench.step(), ["a"]);
+    assert_eq!(bench.answer(0), good(&["1"]));
+    assert_eq!(bench.step(), ["b"]);
+    assert_eq!(bench.answer(1), good(&["2"]));
+    assert!(bench.executor.is_idle());
+}
+
+#[test]
+fn in_a_pipeline_a_server_has_a_window_of_calls_on_one_channel_in_order() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    for number in 0..100 {
+        bench.call(number, b"a");
+    }
+    assert_eq!(bench.step().len(), CALLS_MAX);
+    let channel = bench.sent[0].0;
+    assert!(bench.sent.iter().all(|(id, _)| *id == channel));
+    assert!(bench.sent.windows(2).all(|pair| id_of(&pair[0].1) < id_of(&pair[1].1)));
+    assert_eq!(bench.answer(0), good(&["0"]));
+    assert_eq!(bench.answer(1), good(&["1"]));
+    assert_eq!(bench.step().len(), 2);
+    assert_eq!(bench.executor.queued(), 100 - CALLS_MAX - 2);
+}
+
+#[test]
+fn several_replies_in_one_piece_end_several_calls() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    (1..=3).for_each(|number| bench.call(number, b"a"));
+    bench.step();
+    let reply = |id| {
+        build::reply(Version::V1_2, Endian::Little, id, ReplyStatus::NoException, |_| {})
+            .bytes()
+            .clone()
+    };
+    let ids: Vec<u32> = bench.sent.iter().map(|(_, message)| id_of(message)).collect();
+    let bytes: Vec<u8> = ids.into_iter().flat_map(reply).collect();
+    let channel = bench.sent[0].0;
+    assert_eq!(bench.hear(channel, &bytes), good(&["1", "2", "3"]));
+}
+
+#[test]
+fn a_server_in_a_pipeline_that_answers_out_of_order_is_not_what_it_was_declared_to_be() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    bench.call(1, b"a");
+    bench.call(2, b"a");
+    bench.step();
+    assert_eq!(bench.answer(1), Err(DownReason::ServerProtocol));
+}
+
+#[test]
+fn calls_of_one_object_wait_for_each_other_and_others_do_not() {
+    let mut bench = Bench::new(Concurrency::PerObject);
+    for (number, object) in [(1, b"a"), (2, b"a"), (3, b"b"), (4, b"a"), (5, b"c")] {
+        bench.call(number, object);
+    }
+    assert_eq!(bench.step(), ["a", "b", "c"]);
+    assert_eq!(bench.answer(2), good(&["5"]));
+    assert!(bench.step().is_empty());
+    assert_eq!(bench.answer(0), good(&["1"]));
+    assert_eq!(bench.step(), ["a"]);
+    assert_eq!(bench.answer(3), good(&["2"]));
+    assert_eq!(bench.answer(1), good(&["3"]));
+    assert_eq!(bench.step(), ["a"]);
+    assert_eq!(bench.answer(4), good(&["4"]));
+    assert!(bench.executor.is_idle());
+}
+
+#[test]
+fn the_state_is_taken_behind_all_calls_before_it_and_before_all_behind() {
+    for concurrency in [Concurrency::Pipelined, Concurrency::PerObject] {
+        let mut bench = Bench::new(concurrency);
+        bench.call(1, b"a");
+        bench.call(2, b"b");
+        bench.capture();
+        bench.call(3, b"c");
+        assert_eq!(bench.step(), ["a", "b"]);
+        assert_eq!(bench.answer(0), good(&["1"]));
+        assert!(bench.step().is_empty());
+        assert_eq!(bench.answer(1), good(&["2"]));
+        assert_eq!(bench.step(), ["state"]);
+        assert_eq!(bench.answer(2), good(&["state true"]));
+        assert_eq!(bench.step(), ["c"]);
+    }
+}
+
+#[test]
+fn what_another_channel_must_carry_waits_for_the_calls_on_this_one() {
+    for concurrency in [Concurrency::Pipelined, Concurrency::PerObject] {
+        let mut bench = Bench::new(concurrency);
+        bench.call_with(1, b"a", 0, None);
+        bench.call_with(2, b"b", 0, Some(b"code sets"));
+        bench.call_with(3, b"c", 0, Some(b"code sets"));
+        assert_eq!(bench.step(), ["a"]);
+        assert_eq!(bench.answer(0), good(&["1"]));
+        assert_eq!(bench.step(), ["b", "c"]);
+        assert_ne!(bench.sent[0].0, bench.sent[1].0);
+        assert_eq!(bench.sent[1].0, bench.sent[2].0);
+    }
+}
+
+#[test]
+fn a_large_request_runs_alone() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    bench.call(1, b"a");
+    bench.call_with(2, b"b", 300 << 10, None);
+    bench.call(3, b"c");
+    assert_eq!(bench.step(), ["a"]);
+    assert_eq!(bench.answer(0), good(&["1"]));
+    assert_eq!(bench.step(), ["b"]);
+    assert_eq!(bench.answer(1), good(&["2"]));
+    assert_eq!(bench.step(), ["c"]);
+}
+
+#[test]
+fn a_server_has_a_mebibyte_of_requests_at_most() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    for number in 0..10 {
+        bench.call_with(number, b"a", 200 << 10, None);
+    }
+    assert_eq!(bench.step().len(), 5);
+}
+
+#[test]
+fn what_was_outstanding_when_the_server_says_goodbye_goes_out_again_in_order() {
+    for concurrency in [Concurrency::Pipelined, Concurrency::PerObject] {
+        let mut bench = Bench::new(concurrency);
+        for (number, object) in [(1, b"a"), (2, b"b"), (3, b"c")] {
+            bench.call(number, object);
+        }
+        bench.step();
+        assert_eq!(bench.answer(0), good(&["1"]));
+        let channel = bench.sent[0].0;
+        let goodbye = build::close_connection(Version::V1_2);
+        assert_eq!(bench.hear(channel, goodbye.bytes()), good(&[]));
+        assert_eq!(bench.closed, [channel]);
+        let again: Vec<String> = bench.sent[3..].iter().map(|(_, m)| object_of(m)).collect();
+        assert_eq!(again, ["b", "c"]);
+        assert!(bench.sent[3..].iter().all(|(id, _)| *id != channel));
+        assert_eq!(bench.answer(3), good(&["2"]));
+        assert_eq!(bench.answer(4), good(&["3"]));
+        assert!(bench.executor.is_idle());
+    }
+}
+
+#[test]
+fn a_message_error_ends_all_calls_and_repeats_none() {
+    for concurrency in [Concurrency::Pipelined, Concurrency::PerObject] {
+        let mut bench = Bench::new(concurrency);
+        for (number, object) in [(1, b"a"), (2, b"b"), (3, b"a")] {
+            bench.call(number, object);
+        }
+        bench.step();
+        let channel = bench.sent[0].0;
+        let before = bench.sent.len();
+        let error = build::message_error(Version::V1_2);
+        let ended = bench.hear(channel, error.bytes()).expect("the server lives on");
+        assert_eq!(ended.len(), before, "{ended:?}");
+        assert!(ended.iter().all(|text| text.ends_with("MARSHAL")), "{ended:?}");
+        assert_eq!(bench.sent.len(), before, "nothing is sent again");
+        // What had not been sent, because its object was busy, is sent now.
+        assert_eq!(bench.step().len(), 3 - before);
+    }
+}
+
+#[test]
+fn in_a_pipeline_the_time_of_a_call_begins_when_the_one_before_it_has_ended() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    bench.call(1, b"a");
+    bench.call(2, b"b");
+    bench.step();
+    assert_eq!(bench.executor.deadline(), Some(NOW + WITHIN));
+    let later = NOW + Duration::from_secs(29);
+    assert_eq!(bench.answer(0), good(&["1"]));
+    assert_eq!(bench.executor.deadline(), None);
+    bench.step_at(later);
+    assert_eq!(bench.executor.deadline(), Some(later + WITHIN));
+}
+
+#[test]
+fn side_by_side_the_time_of_a_call_begins_when_it_is_sent() {
+    let mut bench = Bench::new(Concurrency::PerObject);
+    bench.call(1, b"a");
+    bench.step();
+    let later = NOW + Duration::from_secs(9);
+    bench.call(2, b"b");
+    bench.step_at(later);
+    assert_eq!(bench.answer(0), good(&["1"]));
+    assert_eq!(bench.executor.deadline(), Some(later + WITHIN));
+}
+
+#[test]
+fn abandoned_calls_count_for_nothing_and_nothing_starts_beside_them() {
+    for concurrency in [Concurrency::Pipelined, Concurrency::PerObject] {
+        let mut bench = Bench::new(concurrency);
+        for (number, object) in [(1, b"a"), (2, b"b"), (3, b"a")] {
+            bench.call(number, object);
+        }
+        let sent = bench.step().len();
+        bench.executor.abandon();
+        bench.call(4, b"d");
+        for index in 0..sent {
+            assert!(bench.step().is_empty());
+            assert_eq!(bench.answer(index), good(&[]));
+        }
+        assert_eq!(bench.step(), ["d"]);
+        assert_eq!(bench.answer(sent), good(&["4"]));
+        assert!(bench.executor.is_idle());
+    }
+}
