@@ -51,6 +51,9 @@ pub(crate) struct Gateway {
     connections: BTreeMap<ConnectionId, Connection>,
     peers: Peers,
     pub(crate) groups: Vec<GroupBook>,
+    /// Which group submits next, and how much it has submitted in its turn.
+    turn: usize,
+    in_turn: usize,
     /// Messages whose safety is awaited, oldest first.
     awaiting_held: VecDeque<(Ticket, GroupId, RequestNumber)>,
     awaiting_stable: VecDeque<(Ticket, GroupId, RequestNumber)>,
@@ -91,6 +94,8 @@ impl Gateway {
             connections: BTreeMap::new(),
             peers: Peers::new(limits.connections_per_peer, limits.requests_per_second_per_peer),
             groups,
+            turn: 0,
+            in_turn: 0,
             awaiting_held: VecDeque::new(),
             awaiting_stable: VecDeque::new(),
             held: None,
@@ -218,9 +223,10 @@ impl Gateway {
 
     /// Whether the connection may not be read on now; pauses it if so, lets it go on if not.
     fn must_wait(&mut self, now: Instant, id: ConnectionId) -> bool {
-        let Some(connection) = self.connections.get_mut(&id) else { return true };
+        let Some(connection) = self.connections.get(&id) else { return true };
         let crowded = connection.pending.len() >= self.limits.pending_per_connection
-            || self.pending >= self.limits.pending;
+            || !self.has_room(connection.group);
+        let Some(connection) = self.connections.get_mut(&id) else { return true };
         let throttled = connection.throttled_until.is_some_and(|until| until > now);
         let wait = crowded || throttled || self.stopping;
         if wait != connection.paused {
@@ -234,6 +240,20 @@ impl Gateway {
             }
         }
         wait
+    }
+
+    /// Whether one more request of `group` may wait. Half of the room belongs to the groups, in
+    /// equal shares, and the rest to whoever comes first: a group that takes in more than it
+    /// answers leaves the others theirs.
+    fn has_room(&self, group: GroupId) -> bool {
+        if self.pending < self.limits.pending / 2 {
+            return true;
+        }
+        let share = self.limits.pending / 2 / self.groups.len();
+        let kept = |book: &GroupBook| share.saturating_sub(book.book.len());
+        self.pending < self.limits.pending
+            && (kept(&self.groups[usize::from(group.0)]) > 0
+                || self.pending + self.groups.iter().map(kept).sum::<usize>() < self.limits.pending)
     }
 
     fn malformed(&mut self, id: ConnectionId, reason: CloseReason) {
@@ -275,3 +295,6 @@ impl Gateway {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,8 @@
 //! Routes between gateway, replica and ring until nothing is left to do.
 //!
-//! Invariant: after every `handle_*` the three rooms have drained each other; what remains is in
-//! the outputs and the timers.
+//! Invariant: when [`Node::poll`] gives `None`, the three rooms have drained each other; what
+//! remains is in the timers. What came in between two polls is ordered together: several requests
+//! leave in one datagram, and their replies come back in one.
 
 use crate::config::{GroupSettings, NodeConfig};
 use crate::gateway::Gateway;
@@ -32,6 +33,8 @@ pub struct Node {
     control: VecDeque<Bytes>,
     guarantees: Vec<Guarantee>,
     out: VecDeque<Output>,
+    /// When something came in that the rooms have not told each other yet.
+    unsettled: Option<Instant>,
 }
 
 impl Node {
@@ -90,13 +93,18 @@ impl Node {
             control: VecDeque::new(),
             guarantees,
             out: VecDeque::new(),
+            unsettled: None,
         };
         node.pump(now);
         node
     }
 
-    /// The next effect to carry out.
+    /// The next effect to carry out. After one or several `handle_*`, whoever drives the node polls
+    /// until it gives `None`; before that [`Self::poll_timeout`] and the figures may be of before.
     pub fn poll(&mut self) -> Option<Output> {
+        if let Some(now) = self.unsettled.take() {
+            self.pump(now);
+        }
         self.out.pop_front()
     }
 
@@ -129,7 +137,7 @@ impl Node {
     /// A datagram came on the ring's socket, from anybody.
     pub fn handle_datagram(&mut self, now: Instant, datagram: BytesMut) {
         self.order.handle_datagram(now, datagram);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// The outside order goes on; see [`Self::with_outside_order`].
@@ -138,7 +146,7 @@ impl Node {
     /// If this node's order is its own ring's.
     pub fn handle_ordered(&mut self, now: Instant, output: RingOutput) {
         self.order.handle_ordered(output);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// Time passed.
@@ -153,13 +161,13 @@ impl Node {
             let replica = &self.replica;
             self.gateway.handle_timeout(now, |group| replica.availability(group));
         }
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// There is evidence that the process of `node` is dead.
     pub fn handle_peer_lost(&mut self, now: Instant, node: NodeId) {
         self.order.handle_peer_lost(now, node);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// A client connected to the gateway port of `group`.
@@ -171,50 +179,50 @@ impl Node {
         peer: IpAddr,
     ) {
         self.gateway.opened(now, connection, group, peer);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// Bytes from a client.
     pub fn handle_client_bytes(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) {
         self.gateway.received(now, connection, bytes);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// A client closed its connection, or it broke.
     pub fn handle_client_closed(&mut self, now: Instant, connection: ConnectionId) {
         self.gateway.closed(connection);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// An operator wants to change `group`; [`Output::Commanded`] with the same `id` says what
     /// became of it, unless this node is thrown out of the primary component before.
     pub fn handle_command(&mut self, now: Instant, group: GroupId, id: u64, command: Command) {
         self.replica.handle_command(group, id, command);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// The local server of `group` accepts connections.
     pub fn handle_server_up(&mut self, now: Instant, group: GroupId) {
         self.replica.handle_server_up(now, group);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// The local server of `group` is gone.
     pub fn handle_server_down(&mut self, now: Instant, group: GroupId, reason: DownReason) {
         self.replica.handle_server_down(now, group, reason);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// A connection to the local server is there.
     pub fn handle_server_connected(&mut self, now: Instant, group: GroupId, channel: ChannelId) {
         self.replica.handle_connected(now, group, channel);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// A connection to the local server ended, or could not be made.
     pub fn handle_server_closed(&mut self, now: Instant, group: GroupId, channel: ChannelId) {
         self.replica.handle_disconnected(now, group, channel);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// Bytes from the local server.
@@ -226,14 +234,14 @@ impl Node {
         bytes: &[u8],
     ) {
         self.replica.handle_server_bytes(now, group, channel, bytes);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// The node is to stop; its listeners are closed already. Clients are sent elsewhere as soon
     /// as their open calls are answered.
     pub fn handle_stop(&mut self, now: Instant) {
         self.gateway.stop();
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// The domain keys have changed, oldest first; see [`Ring::set_domain_keys`].
@@ -246,14 +254,14 @@ impl Node {
         keys: Vec<DomainKey>,
     ) -> Result<(), InvalidKeys> {
         let result = self.order.set_domain_keys(now, keys);
-        self.pump(now);
+        self.unsettled = Some(now);
         result
     }
 
     /// The node goes now: the others need not wait for its silence.
     pub fn handle_leave(&mut self, now: Instant) {
         self.order.leave(now);
-        self.pump(now);
+        self.unsettled = Some(now);
     }
 
     /// Whether, after [`Self::handle_stop`], no client has an open call any more.

@@ -15,6 +15,9 @@ use std::os::unix::net::UnixStream;
 /// Bytes that may wait for a slow reader.
 const UNSENT_MAX: usize = 64 << 20;
 
+/// Bytes that are gathered before some are sent.
+const GATHERED_MAX: usize = 256 << 10;
+
 /// Pieces that one system call writes.
 const SLICES: usize = 256;
 
@@ -156,6 +159,24 @@ impl Stream {
         self.update(poller)
     }
 
+    /// Keeps `bytes` for the next [`Self::flush`], so that one system call sends many. Whether that
+    /// flush is now owed: nothing else waits for it or for room. Does not let very much pile up.
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub fn gather(&mut self, bytes: Bytes, poller: &Poller) -> io::Result<bool> {
+        let is_first = self.unsent.is_empty();
+        self.unsent_bytes += bytes.len();
+        self.unsent.push_back(bytes);
+        if self.unsent_bytes >= GATHERED_MAX {
+            self.flush(poller)?;
+        }
+        if self.unsent_bytes > UNSENT_MAX {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the reader is too slow"));
+        }
+        Ok(is_first)
+    }
+
     /// Sends `pieces`, now or when there is room; copies only what there is no room for now.
     ///
     /// # Errors
@@ -200,15 +221,18 @@ impl Stream {
     /// # Errors
     /// The connection is of no use any more.
     pub fn flush(&mut self, poller: &Poller) -> io::Result<()> {
-        while let Some(front) = self.unsent.front_mut() {
-            match self.socket.write(front) {
-                Ok(count) => {
-                    self.unsent_bytes -= count;
-                    front.advance(count);
-                    if front.is_empty() {
-                        self.unsent.pop_front();
-                    }
+        while !self.unsent.is_empty() {
+            let written = if self.unsent.len() == 1 {
+                self.socket.write(&self.unsent[0])
+            } else {
+                let mut slices = [IoSlice::new(&[]); SLICES];
+                for (slice, piece) in slices.iter_mut().zip(&self.unsent) {
+                    *slice = IoSlice::new(piece);
                 }
+                self.socket.write_vectored(&slices[..self.unsent.len().min(SLICES)])
+            };
+            match written {
+                Ok(count) => self.forget_sent(count),
                 Err(error) if would_block(&error) => break,
                 Err(error) => return Err(error),
             }
@@ -217,6 +241,19 @@ impl Stream {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         self.update(poller)
+    }
+
+    fn forget_sent(&mut self, count: usize) {
+        self.unsent_bytes -= count;
+        let mut left = count;
+        while let Some(front) = self.unsent.front_mut() {
+            if front.len() > left {
+                front.advance(left);
+                return;
+            }
+            left -= front.len();
+            self.unsent.pop_front();
+        }
     }
 
     /// Reads no more until told otherwise.

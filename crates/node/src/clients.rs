@@ -5,7 +5,6 @@
 
 use crate::NodeError;
 use crate::supervise::bind_address;
-use bytes::Bytes;
 use quorba_config::{Domain, Node};
 use quorba_engine::ConnectionId;
 use quorba_engine::replica::GroupId;
@@ -117,16 +116,6 @@ impl Clients {
 
     pub(crate) fn get(&mut self, token: u64) -> Option<&mut Stream> {
         self.streams.get_mut(&token)
-    }
-
-    /// Sends; false if the connection broke and is gone.
-    pub(crate) fn send(&mut self, id: ConnectionId, bytes: Bytes, poller: &Poller) -> bool {
-        let Some(stream) = self.streams.get_mut(&id.0) else { return true };
-        if stream.send(bytes, poller).is_err() {
-            self.streams.remove(&id.0);
-            return false;
-        }
-        true
     }
 
     pub(crate) fn set_reading(&mut self, id: ConnectionId, reading: bool, poller: &Poller) {

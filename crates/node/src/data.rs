@@ -1,9 +1,9 @@
 //! The data-plane thread: waits for sockets, timers and letters, feeds the engine, and carries
 //! out what it answers.
 //!
-//! Invariants: everything that the engine sees happens in this thread, one event at a time, and
-//! its outputs are carried out in their order before the next event; nothing here blocks but the
-//! wait itself and the rare write of the boot file.
+//! Invariants: everything that the engine sees happens in this thread; what sockets brought at one
+//! time is taken in together, and the outputs are carried out in their order before anything else
+//! is; nothing here blocks but the wait itself and the rare write of the boot file.
 
 mod effects;
 
@@ -79,6 +79,8 @@ pub(crate) struct DataPlane {
     accept_again: Option<Clock>,
     stop_by: Option<Clock>,
     buffer: Vec<u8>,
+    /// Sockets for which something is gathered; always empty between events, kept for its room.
+    to_send: Vec<u64>,
     /// Always empty between events; kept for its room.
     datagrams: Vec<BytesMut>,
     raise_priority: bool,
@@ -145,6 +147,7 @@ impl DataPlane {
             accept_again: None,
             stop_by: None,
             buffer: vec![0; READ_BYTES],
+            to_send: Vec::new(),
             datagrams: Vec::new(),
             raise_priority: options.raise_priority,
             recorder,
@@ -165,11 +168,8 @@ impl DataPlane {
             }
             let timeout = self.timeout();
             let ready = self.poller.wait(timeout).map_err(NodeError::Resources)?;
-            for index in 0..ready {
-                let event = self.poller.ready(index);
-                self.handle(event)?;
-                self.drain()?;
-            }
+            self.handle_all(ready)?;
+            self.drain()?;
             self.tick()?;
         }
         let now = self.now();
@@ -179,6 +179,21 @@ impl DataPlane {
         Supervisor::stop_all(&mut self.supervisors);
         tracing::info!(node = self.reporter.node_name(), "node stopped");
         Ok(self.recorder)
+    }
+
+    fn handle_all(&mut self, ready: usize) -> Result<(), NodeError> {
+        for index in 0..ready {
+            let event = self.poller.ready(index);
+            let together = event.token == ORDER || event.token >= CONNECTIONS;
+            if !together {
+                self.drain()?;
+            }
+            self.handle(event)?;
+            if !together {
+                self.drain()?;
+            }
+        }
+        Ok(())
     }
 
     fn now(&self) -> Instant {
@@ -242,7 +257,6 @@ impl DataPlane {
         for datagram in datagrams.drain(..) {
             let now = self.now();
             self.engine.handle_datagram(now, datagram);
-            self.drain()?;
         }
         self.datagrams = datagrams;
         Ok(())

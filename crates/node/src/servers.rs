@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 /// A socket and whose it is.
 pub(crate) struct Channel {
     pub(crate) stream: Stream,
+    pub(crate) token: u64,
     pub(crate) group: GroupId,
     pub(crate) id: ChannelId,
     pub(crate) connected: bool,
@@ -39,7 +40,7 @@ impl Servers {
     ) -> bool {
         let Some(address) = self.addresses.get(&group) else { return false };
         let Ok(stream) = Stream::connect(*address, token, poller) else { return false };
-        self.channels.insert(token, Channel { stream, group, id, connected: false });
+        self.channels.insert(token, Channel { stream, token, group, id, connected: false });
         self.tokens.insert((group, id), token);
         true
     }

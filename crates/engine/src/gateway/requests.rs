@@ -14,6 +14,9 @@ use quorba_replica::{
     Ack, Availability, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope, RequestNumber,
 };
 
+/// Requests that a group submits before it is the next group's turn.
+pub(super) const TURN_MAX: usize = 16;
+
 impl Gateway {
     pub(super) fn request(
         &mut self,
@@ -141,23 +144,34 @@ impl Gateway {
         }
     }
 
-    /// The next request that can be submitted, given what the groups can take now.
+    /// The next request that can be submitted, given what the groups can take now. Groups take
+    /// turns: one with a long backlog does not keep the others waiting.
     pub(crate) fn next_submission(
         &mut self,
         available: impl Fn(GroupId) -> Availability,
     ) -> Option<Submission> {
-        for index in 0..self.groups.len() {
-            let group = GroupId(index as u16);
-            if self.groups[index].parked.is_empty() || available(group) != Availability::Ready {
-                continue;
+        if self.in_turn >= TURN_MAX {
+            self.pass_turn();
+        }
+        for _ in 0..self.groups.len() {
+            let group = GroupId(self.turn as u16);
+            let books = &mut self.groups[self.turn];
+            if !books.parked.is_empty() && available(group) == Availability::Ready {
+                while let Some(number) = books.parked.pop_front() {
+                    let Some(pending) = books.book.get_mut(number) else { continue };
+                    let payload = pending.payload.clone();
+                    self.in_turn += 1;
+                    return Some(Submission { group, number, payload });
+                }
             }
-            while let Some(number) = self.groups[index].parked.pop_front() {
-                let Some(pending) = self.groups[index].book.get_mut(number) else { continue };
-                let payload = pending.payload.clone();
-                return Some(Submission { group, number, payload });
-            }
+            self.pass_turn();
         }
         None
+    }
+
+    fn pass_turn(&mut self) {
+        self.turn = (self.turn + 1) % self.groups.len();
+        self.in_turn = 0;
     }
 
     /// The order has no room: the submission goes back to the front.

@@ -1,29 +1,58 @@
 //! Carries out what the engine answers.
 //!
-//! Invariant: outputs take effect in their order; datagrams in a row are sent together, before
-//! whatever comes behind them.
+//! Invariants: nothing leaves before what stands before it in the outputs is on disk; what goes to
+//! one receiver leaves in its order. What leaves for a socket is gathered while there are outputs,
+//! and each socket gets all of it with one system call.
 
 use super::DataPlane;
 use crate::{NodeError, events};
-use quorba_engine::Output;
 use quorba_engine::replica::{GroupId, ServerCommand};
+use quorba_engine::{ConnectionId, Output};
 
 impl DataPlane {
     /// Carries out everything that the engine wants.
     pub(super) fn drain(&mut self) -> Result<(), NodeError> {
+        let mut first = self.engine.poll();
         if let Some(recorder) = &mut self.recorder {
             recorder.progress(self.engine.progress());
         }
         loop {
-            while let Some(output) = self.engine.poll() {
+            while let Some(output) = first.take().or_else(|| self.engine.poll()) {
                 self.carry_out(output)?;
             }
-            let Some(ordered) = self.transport.next_ordered()? else { break };
-            let now = self.now();
-            self.engine.handle_ordered(now, ordered);
+            if let Some(ordered) = self.transport.next_ordered()? {
+                let now = self.now();
+                self.engine.handle_ordered(now, ordered);
+                continue;
+            }
+            if self.to_send.is_empty() {
+                break;
+            }
+            // What is found broken is news for the engine.
+            self.transport.flush();
+            self.send_gathered();
         }
         self.transport.flush();
         Ok(())
+    }
+
+    /// Lets go what was gathered.
+    fn send_gathered(&mut self) {
+        let now = self.now();
+        let mut to_send = std::mem::take(&mut self.to_send);
+        for token in to_send.drain(..) {
+            if let Some(stream) = self.clients.get(token) {
+                if stream.flush(&self.poller).is_err() {
+                    self.clients.remove(token);
+                    self.engine.handle_client_closed(now, ConnectionId(token));
+                }
+            } else if let Some(channel) = self.servers.get(token)
+                && channel.stream.flush(&self.poller).is_err()
+            {
+                self.server_gone(token);
+            }
+        }
+        self.to_send = to_send;
     }
 
     fn carry_out(&mut self, output: Output) -> Result<(), NodeError> {
@@ -31,8 +60,6 @@ impl DataPlane {
             self.transport.send(to, datagram);
             return Ok(());
         }
-        // What comes behind datagrams in the order, comes behind them in time.
-        self.transport.flush();
         match output {
             Output::Datagram { .. } => unreachable!("sent above"),
             Output::Submit { ticket, payload } => self.transport.submit(ticket, payload),
@@ -40,9 +67,15 @@ impl DataPlane {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.client_answered(connection);
                 }
-                if !self.clients.send(connection, bytes, &self.poller) {
-                    let now = self.now();
-                    self.engine.handle_client_closed(now, connection);
+                let Some(stream) = self.clients.get(connection.0) else { return Ok(()) };
+                match stream.gather(bytes, &self.poller) {
+                    Ok(true) => self.to_send.push(connection.0),
+                    Ok(false) => {}
+                    Err(_) => {
+                        self.clients.remove(connection.0);
+                        let now = self.now();
+                        self.engine.handle_client_closed(now, connection);
+                    }
                 }
             }
             Output::ClientPause { connection } => {
@@ -53,13 +86,19 @@ impl DataPlane {
             }
             Output::ClientClose { connection, reason, linger } => {
                 tracing::debug!(connection = connection.0, reason = reason.text(), "closing");
+                // Its last words come first; whether it then lingers depends on what is unsent.
+                if let Some(stream) = self.clients.get(connection.0) {
+                    let _broken = stream.flush(&self.poller);
+                }
                 self.clients.close_when_sent(connection, linger, &self.poller);
             }
             Output::Server { group, command } => self.command_server(group, command),
             Output::PersistRing { ring_seq } => {
+                self.transport.flush();
                 self.boot.set_ring_seq(ring_seq).map_err(|e| self.reporter.disk_failed(e))?;
             }
             Output::PersistPrimary(record) => {
+                self.transport.flush();
                 self.boot.set_record(record).map_err(|e| self.reporter.disk_failed(e))?;
             }
             Output::Commanded { id, result } => {
@@ -86,9 +125,13 @@ impl DataPlane {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.server_asked(group);
                 }
-                if found.stream.send(bytes, &self.poller).is_err() {
-                    self.servers.close(group, channel);
-                    self.engine.handle_server_closed(now, group, channel);
+                match found.stream.gather(bytes, &self.poller) {
+                    Ok(true) => self.to_send.push(found.token),
+                    Ok(false) => {}
+                    Err(_) => {
+                        self.servers.close(group, channel);
+                        self.engine.handle_server_closed(now, group, channel);
+                    }
                 }
             }
             ServerCommand::Start => {
@@ -102,7 +145,12 @@ impl DataPlane {
                     supervisor.give_up();
                 }
             }
-            ServerCommand::Close(channel) => self.servers.close(group, channel),
+            ServerCommand::Close(channel) => {
+                if let Some(found) = self.servers.by_id(group, channel) {
+                    let _broken = found.stream.flush(&self.poller);
+                }
+                self.servers.close(group, channel);
+            }
             ServerCommand::Restart(reason) => {
                 tracing::warn!(
                     group = self.reporter.group_name(group),

@@ -1,0 +1,112 @@
+//! That groups share the gateway fairly.
+
+use super::requests::TURN_MAX;
+use super::*;
+use core::net::Ipv4Addr;
+use quorba_base::NodeSet;
+use quorba_giop::build::{self, RequestHead};
+use quorba_giop::{Endian, ResponseFlags, Version};
+use quorba_replica::{
+    Ack, Availability, CheckpointRule, Concurrency, GroupConfig, ReplyPath, Style, TotalLoss,
+};
+
+const NOW: Instant = Instant::ZERO;
+const SECOND: Duration = Duration::from_secs(1);
+
+fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
+    let settings = GroupSettings {
+        replica: GroupConfig {
+            members: NodeSet::first(1),
+            state_object: None,
+            foreign: false,
+            ack: Ack::Majority,
+            reply: ReplyPath::Direct,
+            replier: None,
+            style: Style::Active,
+            leader: None,
+            checkpoint: CheckpointRule { requests: 100, after: SECOND, updates: false },
+            concurrency: Concurrency::Sequential,
+            on_total_loss: TotalLoss::Stop,
+            open_after: SECOND,
+            server_reply: SECOND,
+            retention: SECOND,
+            reply_bytes_max: 1 << 20,
+            state_bytes_max: 1 << 20,
+        },
+        unavailable_wait: SECOND,
+    };
+    Gateway::new(limits, 1 << 20, 0, alloc::vec![settings; groups])
+}
+
+/// `count` requests over a new connection to `group`.
+fn send(gateway: &mut Gateway, id: u64, group: u16, count: u32) {
+    let id = ConnectionId(id);
+    gateway.opened(NOW, id, GroupId(group), Ipv4Addr::LOCALHOST.into());
+    for request_id in 0..count {
+        let head = RequestHead {
+            version: Version::V1_2,
+            endian: Endian::Little,
+            request_id,
+            response_flags: ResponseFlags::WithTarget,
+            object_key: b"echo",
+            operation: b"echo",
+            contexts: &[],
+        };
+        gateway.received(NOW, id, build::request(&head, |_| {}).bytes());
+    }
+}
+
+#[test]
+fn a_single_request_is_submitted_within_one_round_beside_a_full_backlog() {
+    let mut gateway = gateway(3, GatewayLimits::default());
+    for connection in 0..20 {
+        send(&mut gateway, connection, 0, 64);
+    }
+    send(&mut gateway, 20, 2, 1);
+    let mut before = 0;
+    while let Some(submission) = gateway.next_submission(|_| Availability::Ready) {
+        if submission.group == GroupId(2) {
+            break;
+        }
+        before += 1;
+    }
+    assert!(before <= TURN_MAX, "{before} requests of the hot group came first");
+    assert!(gateway.groups[0].parked.len() > 1000, "the hot group has a backlog still");
+}
+
+#[test]
+fn a_group_that_cannot_serve_holds_nobody_up() {
+    let mut gateway = gateway(2, GatewayLimits::default());
+    send(&mut gateway, 0, 0, 64);
+    send(&mut gateway, 1, 1, 40);
+    let only_the_second = |group| match group {
+        GroupId(1) => Availability::Ready,
+        _ => Availability::NoMember,
+    };
+    let submitted = core::iter::from_fn(|| gateway.next_submission(only_the_second)).count();
+    assert_eq!(submitted, 40);
+}
+
+#[test]
+fn a_hot_group_leaves_the_others_their_share_of_the_room() {
+    let limits = GatewayLimits { pending: 400, ..GatewayLimits::default() };
+    let mut gateway = gateway(4, limits);
+    for connection in 0..20 {
+        send(&mut gateway, connection, 0, 64);
+    }
+    assert_eq!(gateway.groups[0].book.len(), 250, "all but three shares of 50");
+    for group in 1..4 {
+        send(&mut gateway, 20 + u64::from(group), group, 64);
+        assert_eq!(gateway.groups[usize::from(group)].book.len(), 50);
+    }
+}
+
+#[test]
+fn a_group_alone_has_all_the_room() {
+    let limits = GatewayLimits { pending: 100, ..GatewayLimits::default() };
+    let mut gateway = gateway(1, limits);
+    for connection in 0..4 {
+        send(&mut gateway, connection, 0, 64);
+    }
+    assert_eq!(gateway.pending, 100);
+}
