@@ -1,11 +1,16 @@
-// Measures how long a call takes: one thread, one call at a time.
+// Measures how long a call takes, and how many there are a second: threads that each make one
+// call at a time.
 //
-// usage: echo_client --ref IOR-or-corbaloc [--calls N] [--warm-up N] [--longs N]
+// usage: echo_client --ref IOR-or-corbaloc [--calls N] [--warm-up N] [--longs N] [--clients N]
 //   [--think-us N] [--think-spread-us N] [--samples FILE] [ORB options]
 //
+// --clients is the number of threads; each has a connection of its own, and --calls and --warm-up
+// are those of all together.
 // --think-us sleeps before each call, --think-spread-us up to so much longer, at random.
-// --samples writes the time of every measured call, in nanoseconds, one per line, in order.
+// --samples writes the time of every measured call, in nanoseconds, one per line; in order if
+// there is one client, client by client otherwise.
 #include <algorithm>
+#include <atomic>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +18,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <time.h>
 #include <vector>
 
@@ -26,6 +32,7 @@ struct Options {
   std::uint64_t calls = 20000;
   std::uint64_t warm_up = 2000;  // calls before the first that counts
   CORBA::ULong longs = 256;      // 1 KiB
+  std::uint64_t clients = 1;     // threads
   std::int64_t think_us = 0;     // sleep before each call; not part of its time
   std::int64_t think_spread_us = 0;  // at most so much longer, at random
 };
@@ -44,7 +51,7 @@ std::int64_t own_cpu_ns() {
 
 // The same pauses in every run, so that two runs differ in nothing else.
 void think(const Options& options) {
-  static std::minstd_rand random;
+  static thread_local std::minstd_rand random;
   std::int64_t think_us = options.think_us;
   if (options.think_spread_us > 0)
     think_us += std::uniform_int_distribution<std::int64_t>(0, options.think_spread_us)(random);
@@ -65,12 +72,15 @@ Options parse(int argc, char** argv) {
     else if (name == "--calls") options.calls = std::stoull(value);
     else if (name == "--warm-up") options.warm_up = std::stoull(value);
     else if (name == "--longs") options.longs = std::stoul(value);
+    else if (name == "--clients") options.clients = std::stoull(value);
     else if (name == "--think-us") options.think_us = std::stoll(value);
     else if (name == "--think-spread-us") options.think_spread_us = std::stoll(value);
     else throw std::invalid_argument("unknown option " + name);
   }
   if (options.ref.empty()) throw std::invalid_argument("--ref is missing");
   if (options.calls == 0) throw std::invalid_argument("--calls must be at least 1");
+  if (options.clients == 0 || options.clients > 256)
+    throw std::invalid_argument("--clients must be 1 to 256");
   return options;
 }
 
@@ -108,8 +118,40 @@ void print_figures(std::vector<std::int64_t> samples_ns, std::int64_t elapsed_ns
               static_cast<double>(cpu_ns) / 1e3 / static_cast<double>(count));
 }
 
+// Makes `calls` calls with all clients together; what each call took, client by client.
+std::vector<std::int64_t> make_calls(EchoService_ptr echo, const Options& options,
+                                     const EchoService::Longs& values, std::uint64_t calls) {
+  std::atomic<std::uint64_t> begun{0};
+  std::atomic<bool> failed{false};
+  std::string failure;
+  std::vector<std::vector<std::int64_t>> samples_ns(options.clients);
+  auto client = [&](std::size_t which) {
+    try {
+      samples_ns[which].reserve(calls / options.clients * 2 + 1);
+      while (!failed && begun.fetch_add(1, std::memory_order_relaxed) < calls) {
+        think(options);
+        samples_ns[which].push_back(timed_call(echo, values));
+      }
+    } catch (const CORBA::SystemException& e) {
+      if (!failed.exchange(true)) failure = e._rep_id();
+    } catch (const std::exception& e) {
+      if (!failed.exchange(true)) failure = e.what();
+    }
+  };
+  std::vector<std::thread> others;
+  for (std::size_t which = 1; which < options.clients; ++which) others.emplace_back(client, which);
+  client(0);
+  for (std::thread& other : others) other.join();
+  if (failed) throw std::runtime_error(failure);
+  for (std::size_t which = 1; which < options.clients; ++which)
+    samples_ns[0].insert(samples_ns[0].end(), samples_ns[which].begin(), samples_ns[which].end());
+  return std::move(samples_ns[0]);
+}
+
 int run(int argc, char** argv) {
-  CORBA::ORB_var orb = CORBA::ORB_init(argc, argv);
+  // A client's call never waits for another client's connection.
+  const char* defaults[][2] = {{"maxGIOPConnectionPerServer", "256"}, {nullptr, nullptr}};
+  CORBA::ORB_var orb = CORBA::ORB_init(argc, argv, "omniORB4", defaults);
   Options options = parse(argc, argv);
   CORBA::Object_var object = orb->string_to_object(options.ref.c_str());
   EchoService_var echo = EchoService::_unchecked_narrow(object);
@@ -118,18 +160,10 @@ int run(int argc, char** argv) {
   EchoService::Longs values;
   values.length(options.longs);
   for (CORBA::ULong at = 0; at < options.longs; ++at) values[at] = static_cast<CORBA::Long>(at);
-  for (std::uint64_t call = 0; call < options.warm_up; ++call) {
-    think(options);
-    timed_call(echo, values);
-  }
-  std::vector<std::int64_t> samples_ns;
-  samples_ns.reserve(options.calls);
+  make_calls(echo, options, values, options.warm_up);
   std::int64_t start_ns = now_ns();
   std::int64_t start_cpu_ns = own_cpu_ns();
-  for (std::uint64_t call = 0; call < options.calls; ++call) {
-    think(options);
-    samples_ns.push_back(timed_call(echo, values));
-  }
+  std::vector<std::int64_t> samples_ns = make_calls(echo, options, values, options.calls);
   std::int64_t cpu_ns = own_cpu_ns() - start_cpu_ns;
   std::int64_t elapsed_ns = now_ns() - start_ns;
   write_samples(options.samples, samples_ns);

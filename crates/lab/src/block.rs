@@ -145,7 +145,7 @@ impl Bench<'_> {
         let stand = match &configuration.chain {
             Chain::Tcp { relays } => self.stand_tcp(*relays, folder),
             Chain::Udp { processes } => self.stand_udp(*processes, folder),
-            Chain::Direct => self.stand_direct(folder),
+            Chain::Direct => self.stand_direct(configuration, folder),
             Chain::Domain(shape) => {
                 let server = self.echo_dir.join(ECHO_SERVER);
                 let records = configuration.repeats.is_some();
@@ -154,7 +154,7 @@ impl Bench<'_> {
                     domain.processes().map(|(name, pid)| (name.to_owned(), pid)).collect();
                 let servers = domain::servers(&domain.statuses()?);
                 watched.extend(servers.into_iter().map(|server| (server.name, server.pid)));
-                let mut client = self.echo_client(domain.gateway(), folder.path());
+                let mut client = self.echo_client(configuration, domain.gateway(), folder.path());
                 client.args(["--think-us", &configuration.think_us.to_string()]);
                 client.args(["--think-spread-us", &configuration.think_spread_us.to_string()]);
                 return Ok(Stand::new(client, Vec::new(), folder).with(watched, domain));
@@ -194,7 +194,11 @@ impl Bench<'_> {
         Ok(Stand::new(client, peers, folder))
     }
 
-    fn stand_direct(&self, folder: TempDir) -> Result<Stand, LabError> {
+    fn stand_direct(
+        &self,
+        configuration: &Configuration,
+        folder: TempDir,
+    ) -> Result<Stand, LabError> {
         let port = find_ports(1)?[0];
         let mut server = Command::new(&self.program);
         // Through this program, so that the server ends when we do, however that happens.
@@ -202,14 +206,16 @@ impl Bench<'_> {
         server.arg(self.echo_dir.join(ECHO_SERVER));
         server.args(["-ORBendPoint", &format!("giop:tcp:127.0.0.1:{port}")]).stdin(Stdio::null());
         let peers = vec![Peer::start_ready("server", &mut server)?];
-        let client = self.echo_client(port, folder.path());
+        let client = self.echo_client(configuration, port, folder.path());
         Ok(Stand::new(client, peers, folder))
     }
 
-    fn echo_client(&self, port: u16, folder: &Path) -> Command {
+    fn echo_client(&self, configuration: &Configuration, port: u16, folder: &Path) -> Command {
+        let longs = configuration.longs.unwrap_or(self.plan.longs);
         let mut command = Command::new(self.echo_dir.join(ECHO_CLIENT));
         command.arg("--ref").arg(format!("corbaloc:iiop:1.2@127.0.0.1:{port}/echo"));
-        command.args(["--longs", &self.plan.longs.to_string()]);
+        command.args(["--longs", &longs.to_string()]);
+        command.args(["--clients", &configuration.clients.to_string()]);
         self.counts(&mut command, folder);
         command
     }

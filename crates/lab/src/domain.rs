@@ -288,12 +288,17 @@ fn domain_text(shape: &DomainShape, echo_server: &Path, ports: &Ports) -> String
     let members: Vec<String> =
         (0..shape.members).map(|index| format!("\"{}\"", node_name(index))).collect();
     // JSON's quotes are TOML's, and braces are doubled in templates.
-    let server = echo_server.to_string_lossy().replace('{', "{{").replace('}', "}}");
-    let server = serde_json::Value::from(server);
+    let quoted = |text: &str| {
+        serde_json::Value::from(text.replace('{', "{{").replace('}', "}}")).to_string()
+    };
+    let server = quoted(&echo_server.to_string_lossy());
+    let options: Vec<String> =
+        shape.server_options.iter().map(|option| format!(", {}", quoted(option))).collect();
     text.push_str(&format!(
         "[group.echo]\nstyle = \"active\"\nlisten = {listen}\nmembers = [{members}]\n{group}\
-         server = [{server}, \"-ORBendPoint\", \"giop:tcp:127.0.0.1:{{port}}\"]\n",
+         server = [{server}, \"-ORBendPoint\", \"giop:tcp:127.0.0.1:{{port}}\"{options}]\n",
         members = members.join(", "),
+        options = options.concat(),
         group = shape.group,
     ));
     text
@@ -315,7 +320,10 @@ mod tests {
             let encrypt = nodes > 1;
             let ring = toml::Table::from_iter([("encrypt".to_owned(), encrypt.into())]);
             let group = toml::Table::from_iter([("ack".to_owned(), "agreed".into())]);
-            let shape = DomainShape { nodes, members, client: nodes, wire: None, ring, group };
+            let server_options = vec!["-ORBmaxServerThreadPerConnection".into(), "1".into()];
+            let wire = None;
+            let shape =
+                DomainShape { nodes, members, client: nodes, wire, ring, group, server_options };
             assert_eq!(refusal(&shape), None);
             let folder = tempfile::tempdir().expect("a folder");
             let server = Path::new("/opt/a \"quoted\" {path}/echo_server");

@@ -19,6 +19,7 @@ use crate::zhao::{self, Repeats};
 /// The plans that are part of the program.
 const BUILT_IN: &[(&str, &str)] = &[
     ("baseline", include_str!("../plans/baseline.toml")),
+    ("throughput", include_str!("../plans/throughput.toml")),
     ("zhao2002", include_str!("../plans/zhao2002.toml")),
 ];
 
@@ -34,6 +35,8 @@ const LONGS_MAX: u32 = 1 << 18;
 const PROCESSES_MAX: usize = 16;
 /// Most nodes of a domain on one machine.
 const NODES_MAX: usize = 16;
+/// Most clients of a block.
+const CLIENTS_MAX: u32 = 256;
 /// Most octets of a name; it becomes part of file names and columns.
 const NAME_LEN_MAX: usize = 32;
 
@@ -84,6 +87,15 @@ pub struct Configuration {
     /// It sleeps up to so much longer, at random.
     #[serde(default)]
     pub think_spread_us: u32,
+    /// Clients that call at the same time, each over a connection of its own; only with an ORB.
+    #[serde(default = "one")]
+    pub clients: u32,
+    /// Instead of the plan's `longs`.
+    #[serde(default)]
+    pub longs: Option<u32>,
+    /// Instead of the plan's `against`: the direct call with as many clients and longs.
+    #[serde(default)]
+    pub against: Option<String>,
     /// What it repeats of Zhao02. Its nodes then record their time stamps.
     #[serde(default)]
     pub repeats: Option<Repeats>,
@@ -130,6 +142,13 @@ pub struct DomainShape {
     /// What stands in the domain file's `[group.echo]`, besides members and server.
     #[serde(default)]
     pub group: toml::Table,
+    /// More options of the echo servers.
+    #[serde(default)]
+    pub server_options: Vec<String>,
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn first() -> usize {
@@ -211,7 +230,12 @@ impl Plan {
                 return Err(self.no_configuration(unknown));
             }
             let against = self.against.clone();
-            self.configurations.retain(|one| one.name == against || only.contains(&one.name));
+            let wanted = |one: &Configuration| only.contains(&one.name);
+            let compared: Vec<String> = (self.configurations.iter().filter(|one| wanted(one)))
+                .map(|one| self.against_of(one).to_owned())
+                .collect();
+            self.configurations
+                .retain(|one| one.name == against || wanted(one) || compared.contains(&one.name));
             let left: Vec<_> = self.configurations.iter().map(|one| one.name.clone()).collect();
             self.steps.retain(|step| step.names().all(|name| left.contains(name)));
         }
@@ -223,6 +247,11 @@ impl Plan {
     #[must_use]
     pub fn configuration(&self, name: &str) -> Option<&Configuration> {
         self.configurations.iter().find(|one| one.name == name)
+    }
+
+    /// The name of what a configuration is compared with.
+    pub(crate) fn against_of<'a>(&'a self, one: &'a Configuration) -> &'a str {
+        one.against.as_ref().unwrap_or(&self.against)
     }
 
     fn check(&self) -> Result<(), LabError> {
@@ -260,12 +289,13 @@ impl Plan {
             if one.repeats.is_some() && !fits {
                 return fault(format!("configuration {} is no domain of four nodes", one.name));
             }
-            if let Some(what) = one.chain.fault() {
+            if let Some(what) = one.chain.fault().or_else(|| one.fault()) {
                 return fault(format!("configuration {}: {what}", one.name));
             }
         }
+        let against = self.configurations.iter().filter_map(|one| one.against.as_ref());
         let named = self.steps.iter().flat_map(Step::names).chain([&self.against]);
-        match named.into_iter().find(|name| self.configuration(name).is_none()) {
+        match named.chain(against).find(|name| self.configuration(name).is_none()) {
             Some(unknown) => Err(self.no_configuration(unknown)),
             None => Ok(()),
         }
@@ -278,6 +308,20 @@ impl Plan {
             self.name,
             names.join(", ")
         ))
+    }
+}
+
+impl Configuration {
+    fn fault(&self) -> Option<String> {
+        if !(1..=CLIENTS_MAX).contains(&self.clients) {
+            Some(format!("clients must be from 1 to {CLIENTS_MAX}"))
+        } else if self.clients > 1 && !self.chain.uses_echo() {
+            Some("only the echo client is several".to_owned())
+        } else if self.longs.is_some_and(|longs| !(1..=LONGS_MAX).contains(&longs)) {
+            Some(format!("longs must be from 1 to {LONGS_MAX}"))
+        } else {
+            None
+        }
     }
 }
 
@@ -325,68 +369,4 @@ impl Chain {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(result: Result<Plan, LabError>) -> String {
-        match result {
-            Err(LabError::Plan(what)) => what,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn every_built_in_plan_can_be_run() {
-        for (name, _) in BUILT_IN {
-            let plan = Plan::find(name).expect("a plan");
-            assert_eq!(plan.name, *name);
-            let recorded = plan.configurations.iter().all(|one| one.repeats.is_some());
-            assert!(plan.rounds >= 5 || recorded, "medians of fewer rounds say little");
-        }
-    }
-
-    #[test]
-    fn what_does_not_exist_is_named() {
-        let what = refusal(Plan::find("basline"));
-        assert!(what.contains("\"basline\"") && what.contains("baseline"), "{what}");
-        let plan = Plan::find("baseline").expect("a plan");
-        let only = Some(vec!["grup".to_owned()]);
-        let what = refusal(plan.with(Changes { only, ..Changes::default() }));
-        assert!(what.contains("\"grup\"") && what.contains("group"), "{what}");
-    }
-
-    #[test]
-    fn fewer_configurations_keep_only_their_steps() {
-        let plan = Plan::find("baseline").expect("a plan");
-        let only = Some(vec!["one-node".to_owned()]);
-        let calls = Some(50);
-        let plan = plan.with(Changes { only, calls, ..Changes::default() }).expect("a plan");
-        let names: Vec<_> = plan.configurations.iter().map(|one| one.name.as_str()).collect();
-        assert_eq!(names, ["direct", "one-node"]);
-        let steps: Vec<_> = plan.steps.iter().map(|step| step.name.as_str()).collect();
-        assert_eq!(steps, ["gateway"]);
-        assert_eq!((plan.calls, plan.warm_up), (50, 5));
-    }
-
-    #[test]
-    fn what_cannot_be_run_is_refused() {
-        let text = BUILT_IN[0].1;
-        for (from, to, word) in [
-            ("rounds = 5 ", "rounds = 0 ", "rounds"),
-            ("processes = 2", "processes = 1", "processes"),
-            ("members = 3 }", "members = 4 }", "member"),
-            ("name = \"udp-2\"", "name = \"udp-3\"", "two configurations"),
-            ("name = \"udp-2\"", "name = \"udp/2\"", "udp/2"),
-            ("nodes = 3, members = 1", "nodes = 3, client = 4, members = 1", "client"),
-            ("ack = \"agreed\"", "ack = \"agred\"", "agreed"),
-            ("encrypt = false", "encryt = false", "encrypt"),
-            ("against = \"direct\"", "against = \"absent\"", "absent"),
-            ("to = \"tcp\"", "to = \"tpc\"", "tpc"),
-            ("rounds = 5 ", "round = 5 ", "round"),
-        ] {
-            assert!(text.contains(from), "{from}");
-            let what = refusal(Plan::parse(&text.replacen(from, to, 1)));
-            assert!(what.contains(word), "{to}: {what}");
-        }
-    }
-}
+mod tests;

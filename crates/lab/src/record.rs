@@ -98,8 +98,16 @@ pub struct Row {
     pub cpu_us_by_process: BTreeMap<String, Spread>,
     /// Time of a token's round, if there was one, in microseconds.
     pub rotation_us: Option<Spread>,
-    /// Median latency of each round, in those of [`Run::against`].
+    /// What the two quotients are with: [`Run::against`], or what the plan says for this row.
+    pub against: String,
+    /// Median latency of each round, in those of [`Row::against`].
     pub times_against: Spread,
+    /// Calls a second of each round, in those of [`Row::against`].
+    pub calls_against: Spread,
+    /// Clients that called at the same time.
+    pub clients: u32,
+    /// Longs in a call, and in its answer.
+    pub longs: u32,
 }
 
 /// A part of a call's time.
@@ -215,12 +223,17 @@ fn rows(plan: &Plan, blocks: &[Block]) -> Vec<Row> {
         for one in &plan.configurations {
             let mine = of_rounds(blocks, *setting, &one.name);
             let spread = |figure: fn(&Block) -> f64| Spread::of(mine.iter().map(|b| figure(b)));
-            let (Some(p50_us), Some(times_against)) = (
-                spread(|block| block.latency.p50_us),
+            let against = plan.against_of(one);
+            let times = |figure: fn(&Block) -> f64| {
                 Spread::of(
-                    pairs(blocks, *setting, &plan.against, &one.name)
-                        .map(|(against, block)| block.latency.p50_us / against.latency.p50_us),
-                ),
+                    pairs(blocks, *setting, against, &one.name)
+                        .map(|(against, block)| figure(block) / figure(against)),
+                )
+            };
+            let (Some(p50_us), Some(times_against), Some(calls_against)) = (
+                spread(|block| block.latency.p50_us),
+                times(|block| block.latency.p50_us),
+                times(|block| block.calls_per_s),
             ) else {
                 continue;
             };
@@ -237,7 +250,11 @@ fn rows(plan: &Plan, blocks: &[Block]) -> Vec<Row> {
                 sleeps: spread(|block| block.sleeps).expect(every),
                 cpu_us_by_process: by_process(&mine),
                 rotation_us: Spread::of(mine.iter().filter_map(|block| block.ring?.rotation_us)),
+                against: against.to_owned(),
                 times_against,
+                calls_against,
+                clients: one.clients,
+                longs: one.longs.unwrap_or(plan.longs),
             });
         }
     }

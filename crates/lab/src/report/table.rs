@@ -23,6 +23,8 @@ pub fn table(run: &Run) -> String {
     for setting in settings(run) {
         let _ = writeln!(text, "\n{}: {}", setting.as_str(), setting.text());
         let _ = writeln!(text, "{}", rows(run, setting));
+        let _ = writeln!(text, "\nCPU µs/call by process; L* is calls/s over those of the direct");
+        let _ = writeln!(text, "call of the same round\n{}", processes(run, setting));
         if run.steps.iter().any(|step| step.setting == setting) {
             let _ = writeln!(text, "\n{}", steps(run, setting));
         }
@@ -45,24 +47,30 @@ pub(super) fn settings(run: &Run) -> Vec<Setting> {
 }
 
 /// The columns of a row after the first two, which are its name and its title.
-pub(super) fn cells(row: &Row) -> [String; 6] {
+pub(super) fn cells(row: &Row) -> [String; 7] {
     [
         with_range(row.p50_us),
         with_range(row.p99_us),
         times(row.times_against),
         figure(row.calls_per_s.median),
+        times(row.calls_against),
         with_range(row.cpu_us),
         figure(row.sleeps.median),
     ]
 }
 
 /// Heads of those columns.
-pub(super) fn heads(run: &Run) -> [String; 6] {
+pub(super) fn heads(run: &Run) -> [String; 7] {
     [
         "p50".to_owned(),
         "p99".to_owned(),
-        format!("× {}", run.against),
+        if run.rows.iter().any(|row| row.against != run.against) {
+            "× p50".to_owned()
+        } else {
+            format!("× {}", run.against)
+        },
         "calls/s".to_owned(),
+        "L*".to_owned(),
         "CPU/call".to_owned(),
         "waits/call".to_owned(),
     ]
@@ -74,6 +82,20 @@ fn rows(run: &Run, setting: Setting) -> Table {
     for row in run.rows.iter().filter(|row| row.setting == setting) {
         let name = Cell::new(&row.configuration);
         table.add_row(std::iter::once(name).chain(cells(row).map(right)));
+    }
+    table
+}
+
+fn processes(run: &Run, setting: Setting) -> Table {
+    let mut table = plain();
+    for row in run.rows.iter().filter(|row| row.setting == setting) {
+        let of_all: Vec<String> = (row.cpu_us_by_process.iter())
+            .map(|(name, cpu_us)| {
+                let name = name.replace("server of ", "s:");
+                format!("{name} {}", figure(cpu_us.median))
+            })
+            .collect();
+        table.add_row([row.configuration.clone(), of_all.join("  ")]);
     }
     table
 }
