@@ -38,7 +38,8 @@ pub(crate) fn state_of(reply: &Message) -> Option<Bytes> {
         return None;
     }
     let state = view.reader().read_octets(usize::MAX, "state").ok()?;
-    Some(Bytes::copy_from_slice(state))
+    // A state may be large: it is shared with the message that it came in.
+    Some(reply.bytes().slice_ref(state))
 }
 
 /// Whether the server took the state.

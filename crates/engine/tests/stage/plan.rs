@@ -53,6 +53,7 @@ impl Plan {
                 after: Duration::from_secs(1),
                 updates: false,
             },
+            transfer: quorba_engine::replica::TransferRule::default(),
             on_total_loss: TotalLoss::Stop,
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(300),

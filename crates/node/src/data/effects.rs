@@ -7,6 +7,7 @@ use super::DataPlane;
 use crate::{NodeError, events};
 use quorba_engine::Output;
 use quorba_engine::replica::{GroupId, ServerCommand};
+use quorba_net::{LinkEvent, Sent};
 
 impl DataPlane {
     /// Carries out everything that the engine wants.
@@ -18,12 +19,34 @@ impl DataPlane {
             while let Some(output) = self.engine.poll() {
                 self.carry_out(output)?;
             }
-            let Some(ordered) = self.transport.next_ordered()? else { break };
-            let now = self.now();
-            self.engine.handle_ordered(now, ordered);
+            if let Some(ordered) = self.transport.next_ordered()? {
+                let now = self.now();
+                self.engine.handle_ordered(now, ordered);
+                continue;
+            }
+            self.transport.flush();
+            self.transport.flush_links(&self.poller);
+            let Some(event) = self.transport.next_link_event() else { return Ok(()) };
+            self.hear_link(event);
         }
-        self.transport.flush();
-        Ok(())
+    }
+
+    fn hear_link(&mut self, event: LinkEvent) {
+        let now = self.now();
+        match event {
+            LinkEvent::Up { node, incarnation } => {
+                self.engine.handle_peer_up(now, node, incarnation);
+            }
+            LinkEvent::Down { node } => self.engine.handle_peer_down(now, node),
+            LinkEvent::Ended { node } => {
+                tracing::warn!(node = self.reporter.name_of(node), "its process has ended");
+                self.engine.handle_peer_lost(now, node);
+            }
+            LinkEvent::Message { from, incarnation, bytes } => {
+                self.engine.handle_peer_message(now, from, incarnation, bytes);
+            }
+            LinkEvent::Room { node } => self.engine.handle_peer_room(now, node),
+        }
     }
 
     fn carry_out(&mut self, output: Output) -> Result<(), NodeError> {
@@ -31,11 +54,20 @@ impl DataPlane {
             self.transport.send(to, datagram);
             return Ok(());
         }
-        // What comes behind datagrams in the order, comes behind them in time.
-        self.transport.flush();
+        // What comes behind datagrams in the order, comes behind them in time; but messages to
+        // single nodes have an order of their own, and leave when all else has.
+        if !matches!(output, Output::Peer { .. }) {
+            self.transport.flush();
+        }
         match output {
             Output::Datagram { .. } => unreachable!("sent above"),
             Output::Submit { ticket, payload } => self.transport.submit(ticket, payload),
+            Output::Peer { to, lane, bytes } => {
+                if self.transport.send_peer(to, lane, bytes) == Sent::Full {
+                    let now = self.now();
+                    self.engine.handle_peer_full(now, to);
+                }
+            }
             Output::ClientSend { connection, bytes } => {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.client_answered(connection);
