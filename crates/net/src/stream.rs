@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Bytes that may wait for a slow reader.
+/// Bytes that may wait for a slow reader when more is sent.
 const UNSENT_MAX: usize = 64 << 20;
 
 /// Pieces that one system call writes.
@@ -199,11 +199,12 @@ impl Stream {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.unsent_bytes += bytes.len();
-        self.unsent.push_back(bytes);
+        // What waits already counts: one message may be as long as it likes.
         if self.unsent_bytes > UNSENT_MAX {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the reader is too slow"));
         }
+        self.unsent_bytes += bytes.len();
+        self.unsent.push_back(bytes);
         self.update(poller)
     }
 
