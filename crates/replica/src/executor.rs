@@ -81,7 +81,17 @@ struct Channel {
     negotiated: bool,
     framer: Framer,
     /// Waits for the connection.
-    waiting: Option<Bytes>,
+    waiting: Option<Pieces>,
+}
+
+/// A message, and maybe what stands behind it, uncopied.
+type Pieces = (Bytes, Option<Bytes>);
+
+impl Channel {
+    fn send(&self, (begin, rest): Pieces, out: &mut Vec<ServerCommand>) {
+        let pieces = core::iter::once(begin).chain(rest);
+        out.extend(pieces.map(|bytes| ServerCommand::Send(self.id, bytes)));
+    }
 }
 
 /// See the module's text.
@@ -179,20 +189,23 @@ impl Executor {
         };
         let channel = self.channel_for(wanted, out);
         let index = self.channels.iter().position(|c| c.id == channel).expect("just found");
-        let (bytes, oneway) = self.message_for(&job, index, request_id);
+        let (pieces, oneway) = self.message_for(&job, index, request_id);
         let deadline = now + self.reply_within;
         self.current =
             Some(Current { job, oneway, request_id, channel, deadline, abandoned: false });
-        self.send(index, bytes, out);
+        self.send(index, pieces, out);
     }
 
     /// What the server is sent for a job on a channel, and whether its client wants no reply.
-    fn message_for(&mut self, job: &Job, index: usize, request_id: u32) -> (Bytes, bool) {
+    fn message_for(&mut self, job: &Job, index: usize, request_id: u32) -> (Pieces, bool) {
         match job {
-            Job::Execute { giop, .. } => prepare(&mut self.channels[index], giop, request_id),
+            Job::Execute { giop, .. } => {
+                let (bytes, oneway) = prepare(&mut self.channels[index], giop, request_id);
+                ((bytes, None), oneway)
+            }
             Job::Capture(purpose) => {
                 let update = matches!(purpose, Capture::Checkpoint { update: true, .. });
-                (checkpoint::get(request_id, self.state_key(), update), false)
+                ((checkpoint::get(request_id, self.state_key(), update), None), false)
             }
             Job::Restore { state, purpose } => {
                 let update = *purpose == Restore::Update;
@@ -205,12 +218,12 @@ impl Executor {
         self.state_object.as_ref().expect("joiners need a state object")
     }
 
-    fn send(&mut self, index: usize, bytes: Bytes, out: &mut Vec<ServerCommand>) {
+    fn send(&mut self, index: usize, pieces: Pieces, out: &mut Vec<ServerCommand>) {
         let channel = &mut self.channels[index];
         if channel.open {
-            out.push(ServerCommand::Send(channel.id, bytes));
+            channel.send(pieces, out);
         } else {
-            channel.waiting = Some(bytes);
+            channel.waiting = Some(pieces);
         }
     }
 
@@ -250,8 +263,8 @@ impl Executor {
     pub(crate) fn connected(&mut self, channel: ChannelId, out: &mut Vec<ServerCommand>) {
         if let Some(channel) = self.channels.iter_mut().find(|c| c.id == channel) {
             channel.open = true;
-            if let Some(bytes) = channel.waiting.take() {
-                out.push(ServerCommand::Send(channel.id, bytes));
+            if let Some(pieces) = channel.waiting.take() {
+                channel.send(pieces, out);
             }
         }
     }
@@ -377,9 +390,9 @@ impl Executor {
             return;
         };
         let index = self.channels.iter().position(|c| c.id == id).expect("just made");
-        let (bytes, _) = self.message_for(&current.job, index, current.request_id);
+        let (pieces, _) = self.message_for(&current.job, index, current.request_id);
         self.current = Some(Current { channel: id, ..current });
-        self.send(index, bytes, out);
+        self.send(index, pieces, out);
     }
 }
 
