@@ -94,6 +94,8 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         malformed: 0,
         last_change: Some("n3 joined 11 m ago".to_owned()),
         transfers: Vec::new(),
+        leader: None,
+        logged: 0,
     }
 }
 
