@@ -107,6 +107,8 @@ bugs! {
     AbandonedCallCounts,
     /// Messages that did not count are not sent again.
     LostStaysLost,
+    /// A joiner takes any part of a state, whatever it is a part of, and compares no digest.
+    TakesAnyChunk,
     // -- engine --
     /// A reply is released before a majority holds its request.
     RepliesBeforeHeld,

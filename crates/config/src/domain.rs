@@ -300,6 +300,9 @@ pub struct Group {
     pub server_reply: Duration,
     /// Time in which a started server must accept connections: 15 s.
     pub start_timeout: Duration,
+    /// What a member sends to one that joins at most, in bytes per second; none: what the link
+    /// takes.
+    pub transfer_rate: Option<u64>,
     /// The first pause before a dead server is started again; doubles up to
     /// [`RESTART_BACKOFF_MAX`]: 100 ms.
     pub restart_backoff: Duration,

@@ -219,8 +219,9 @@ const MIB: u64 = 1 << 20;
 pub const MESSAGE_BYTES_MAX: u32 = (16 << 20) - 2048;
 /// The same for Corosync.
 pub const MESSAGE_BYTES_COROSYNC_MAX: u32 = 900_000;
-/// The largest state, and the default: as large as a message may be in front of another one.
-const STATE_BYTES_MAX: u32 = 256 << 20;
+/// The largest state: what is passed from member to member.
+const STATE_BYTES_MAX: u32 = 1 << 30;
+const STATE_BYTES_DEFAULT: u32 = 256 << 20;
 
 fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
     let idle = section.number("idle_ms", "milliseconds", 0..=86_400_000);
@@ -234,7 +235,7 @@ fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
             "state_bytes",
             "bytes",
             1_024..=u64::from(STATE_BYTES_MAX),
-            STATE_BYTES_MAX,
+            STATE_BYTES_DEFAULT,
         ),
         buffered_bytes: section.number_or("buffered_bytes", "bytes", MIB..=MIB << 20, 256 * MIB),
         requests_per_second_per_peer: section.number_or(

@@ -29,7 +29,7 @@ mod snapshot;
 
 pub use config::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig};
 pub use node::Node;
-pub use output::{CloseReason, ConnectionId, Event, Output};
+pub use output::{CloseReason, ConnectionId, Event, Output, PEER_MESSAGE_BYTES_MAX};
 pub use quorba_order as order;
 pub use quorba_replica as replica;
 pub use snapshot::{GatewayCounters, GatewaySnapshot, NodeSnapshot};

@@ -170,6 +170,43 @@ impl Node {
         self.unsettled = Some(now);
     }
 
+    /// Messages pass in both directions between this node and that boot of another.
+    pub fn handle_peer_up(&mut self, now: Instant, node: NodeId, incarnation: u64) {
+        self.replica.handle_peer_up(now, node, incarnation);
+        self.pump(now);
+    }
+
+    /// A message from a node, in the order in which it sent them, and of this boot of it. It may
+    /// come shortly before [`Self::handle_peer_up`].
+    pub fn handle_peer_message(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        incarnation: u64,
+        bytes: Bytes,
+    ) {
+        self.replica.handle_peer_message(now, from, incarnation, bytes);
+        self.pump(now);
+    }
+
+    /// The link to a node has ended: what was on its way, in either direction, may be lost.
+    pub fn handle_peer_down(&mut self, now: Instant, node: NodeId) {
+        self.replica.handle_peer_down(now, node);
+        self.pump(now);
+    }
+
+    /// A message to a node was dropped, because too much waits already.
+    pub fn handle_peer_full(&mut self, now: Instant, node: NodeId) {
+        self.replica.handle_peer_full(now, node);
+        self.pump(now);
+    }
+
+    /// After [`Self::handle_peer_full`]: there is room again.
+    pub fn handle_peer_room(&mut self, now: Instant, node: NodeId) {
+        self.replica.handle_peer_room(now, node);
+        self.pump(now);
+    }
+
     /// A client connected to the gateway port of `group`.
     pub fn handle_client_opened(
         &mut self,
@@ -339,6 +376,9 @@ impl Node {
     fn route_from_replica(&mut self, now: Instant, output: ReplicaOutput) {
         match output {
             ReplicaOutput::Order(payload) => self.control.push_back(payload),
+            ReplicaOutput::Peer { to, lane, bytes } => {
+                self.out.push_back(Output::Peer { to, lane, bytes });
+            }
             ReplicaOutput::Server { group, command } => {
                 self.out.push_back(Output::Server { group, command });
             }

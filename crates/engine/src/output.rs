@@ -3,7 +3,10 @@
 use bytes::{Bytes, BytesMut};
 use quorba_base::NodeId;
 use quorba_order::{Destination, Ticket, View};
-use quorba_replica::{CommandRefused, GroupId, Record, ServerCommand};
+use quorba_replica::{CommandRefused, GroupId, Lane, Record, ServerCommand};
+
+/// The longest message from node to node; drivers carry such.
+pub const PEER_MESSAGE_BYTES_MAX: usize = quorba_replica::PEER_MESSAGE_BYTES_MAX;
 
 /// A client's connection to the gateway; the driver counts them up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -60,6 +63,16 @@ pub enum Output {
         ticket: Ticket,
         /// What is to be delivered to every node.
         payload: Bytes,
+    },
+    /// Send a message to one node, on the link to it; without one it is dropped. If there is no
+    /// room, it is dropped, too, and [`crate::Node::handle_peer_full`] wants to be told.
+    Peer {
+        /// To whom.
+        to: NodeId,
+        /// How urgent it is.
+        lane: Lane,
+        /// At most [`PEER_MESSAGE_BYTES_MAX`].
+        bytes: Bytes,
     },
     /// Send bytes to a client.
     ClientSend {

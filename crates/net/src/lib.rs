@@ -1,4 +1,4 @@
-//! A node's sockets: epoll, byte streams, the ring's datagrams, and the links that show a death.
+//! A node's sockets: epoll, byte streams, the ring's datagrams, and the links between nodes.
 //!
 //! What it is not: a protocol. It carries what the pure rooms hand out and brings what comes in.
 //!
@@ -17,7 +17,7 @@ mod ring_socket;
 mod stream;
 mod udp;
 
-pub use links::Links;
+pub use links::{Lane, LinkEvent, Links, MESSAGE_BYTES_MAX, Sent};
 pub use poller::{Interest, Poller, Ready, timespec};
 pub use ports::free_ports;
 pub use ring_socket::{Fanout, Multicast, RingSocket};

@@ -1,34 +1,50 @@
-//! A TCP connection from every node to every other one, on which nothing is said once both have
-//! proven that they hold a domain key.
+//! Two TCP connections between any two nodes, one from each side, which carry messages as soon as
+//! both ends have proven that they hold a domain key: what a node sends goes on the one that it
+//! opened, sealed and in order.
 //!
-//! Its only use is its end: when a process dies, its kernel closes its connections at once, and
-//! that is evidence enough to leave it out of the ring without waiting for its silence.
+//! Their end says something too: when a process dies, its kernel closes its connections at once,
+//! and that is evidence enough to leave it out of the ring without waiting for its silence.
 //!
-//! What it is not: a path for messages, or a sign of life; a link to a process that hangs stays
-//! open. Nor does it withstand who can forge packets of a connection under way: such a one can end
-//! it, and the ring then finds that the process lives.
+//! What it is not: a sign of life; a link to a process that hangs stays open. Nor does it withstand
+//! who can forge packets of a connection under way: such a one can end it, and the ring then finds
+//! that the process lives. It repeats nothing: what was on its way when a link ended may be lost.
 //!
-//! Invariants: only the end of a proven link that this node opened counts, once, because then it
-//! is known whose end it was; who that is is known by proof. Addresses only say who may try.
-//! Connections without a proof are few, end soon, and never push out one that has it.
+//! Invariants: only the end of a proven link that this node opened counts as a death, once, because
+//! then it is known whose end it was; who that is is known by proof. Addresses only say who may
+//! try. Connections without a proof are few, end soon, and never push out one that has it. Messages
+//! of a node are told between its [`LinkEvent::Up`] and [`LinkEvent::Down`] or shortly before, come
+//! in the order in which they were sent, and of the boot that is named with them; between an `Up`
+//! and a `Down` none is missing.
 
+mod frame;
 mod handshake;
 mod link;
+mod queue;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use crate::keys::derived;
 use crate::poller::{Interest, Poller, Ready};
-use link::{Link, PROVE_WITHIN};
-use quorba_base::{NODES_MAX, NodeId};
+use bytes::Bytes;
+pub use frame::MESSAGE_BYTES_MAX;
+use handshake::Boot;
+use link::{Link, PROVE_WITHIN, Tools};
+pub use queue::{Lane, Sent};
+use quorba_base::{NODES_MAX, NodeId, NodeSet};
 use ring::hmac;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant as Clock};
+pub use traffic::LinkEvent;
 
 /// How long after a failure a link is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+/// And after the end of one that was proven: the process may live.
+const RETRY_PROVEN: Duration = Duration::from_millis(50);
+/// Bytes that are read at once, beside the rest of a message that has begun.
+const READ_BYTES: usize = 64 << 10;
 /// Connections from outside that have proven nothing yet; each address has its share of them, so
 /// that a host where somebody misbehaves hinders only new links of its own nodes.
 const UNPROVEN_MAX: usize = 256;
@@ -54,7 +70,7 @@ struct Incoming {
 /// See the module's text. Tokens: `base` is the listener, those behind it the links; no more than
 /// 2^17 in all.
 pub struct Links {
-    me: NodeId,
+    me: Boot,
     base: u64,
     /// Links come from the ring's address, because the other side takes none from elsewhere.
     from: IpAddr,
@@ -70,16 +86,25 @@ pub struct Links {
     reopen_at: Option<Clock>,
     /// When to look for connections that were not proven in time.
     expire_at: Option<Clock>,
+    /// Boots that messages pass to and from.
+    up: BTreeMap<NodeId, u64>,
+    /// Something was put into their queues since the last flush.
+    to_flush: NodeSet,
+    events: VecDeque<LinkEvent>,
+    /// Where bytes are read to.
+    room: Vec<u8>,
+    /// Always empty between events; kept for its room.
+    came: Vec<Bytes>,
 }
 
 impl Links {
-    /// Listens at `bind` (the ring's address and port); `peers` has `None` for this node, `me`;
-    /// `keys` are the domain keys, the newest last.
+    /// Listens at `bind` (the ring's address and port); `me` is this node and its boot, larger than
+    /// any before; `peers` has `None` for this node; `keys` are the domain keys, the newest last.
     ///
     /// # Errors
     /// What the system says; a retry helps if the address was in use.
     pub fn open<'a>(
-        me: NodeId,
+        me: (NodeId, u64),
         bind: SocketAddr,
         peers: Vec<Option<SocketAddr>>,
         keys: impl Iterator<Item = &'a [u8; 32]>,
@@ -91,7 +116,7 @@ impl Links {
         poller.add(&listener, base, Interest::READ)?;
         let known = peers.iter().flatten().map(SocketAddr::ip).collect();
         let mut links = Self {
-            me,
+            me: Boot { node: me.0, incarnation: me.1 },
             base,
             from: bind.ip(),
             listener,
@@ -103,13 +128,19 @@ impl Links {
             known,
             reopen_at: Some(Clock::now()),
             expire_at: None,
+            up: BTreeMap::new(),
+            to_flush: NodeSet::EMPTY,
+            events: VecDeque::new(),
+            room: vec![0; READ_BYTES],
+            came: Vec::new(),
         };
         links.set_keys(keys);
         Ok(links)
     }
 
     /// The domain keys have changed. What is proven stays: whoever proved it was a node when it
-    /// did, and if all links went at once no death would show for a moment.
+    /// did, and if all links went at once no death would show for a moment. Messages are sealed
+    /// with keys of the links' own.
     pub fn set_keys<'a>(&mut self, keys: impl Iterator<Item = &'a [u8; 32]>) {
         self.keys = derived(b"quorba link v1", keys);
     }
@@ -138,7 +169,7 @@ impl Links {
         let before = self.outgoing.len();
         self.outgoing.retain(|_, link| !is_late(link));
         if self.outgoing.len() < before {
-            self.reopen_soon();
+            self.reopen_within(RETRY);
         }
         let incoming = self.incoming.iter().map(|incoming| &incoming.link);
         self.expire_at = self.outgoing.values().chain(incoming).filter_map(Link::prove_by).min();
@@ -148,8 +179,9 @@ impl Links {
         self.expire_at.get_or_insert_with(|| Clock::now() + PROVE_WITHIN);
     }
 
-    fn reopen_soon(&mut self) {
-        self.reopen_at.get_or_insert_with(|| Clock::now() + RETRY);
+    fn reopen_within(&mut self, wait: Duration) {
+        let at = Clock::now() + wait;
+        self.reopen_at = Some(self.reopen_at.map_or(at, |known| known.min(at)));
     }
 
     fn call_missing(&mut self, poller: &Poller) {
@@ -166,40 +198,68 @@ impl Links {
                     self.outgoing.insert(node, link);
                     self.expire_soon();
                 }
-                Err(_) => self.reopen_soon(),
+                Err(_) => self.reopen_within(RETRY),
             }
         }
     }
 
-    /// Something happened to a link. `Some` is a node whose process has ended.
-    pub fn handle(&mut self, event: Ready, poller: &Poller) -> Option<NodeId> {
-        let place = event.token.checked_sub(self.base)?;
+    /// Something happened to a link; [`Self::poll`] says what.
+    pub fn handle(&mut self, event: Ready, poller: &Poller) {
+        let Some(place) = event.token.checked_sub(self.base) else { return };
         if place == 0 {
-            self.accept(poller);
-            return None;
+            return self.accept(poller);
         }
         if place >= INCOMING {
-            self.handle_incoming(event, poller);
-            return None;
+            return self.handle_incoming(event, poller);
         }
-        let node = NodeId::new(u8::try_from(place - 1).ok()?)?;
-        let link = self.outgoing.get_mut(&node)?;
-        if link.handle(event, &self.keys, poller).is_ok() {
-            return None;
+        let node = u8::try_from(place - 1).ok().and_then(NodeId::new);
+        if let Some(node) = node {
+            self.handle_outgoing(node, event, poller);
         }
-        let ended = self.outgoing.remove(&node)?;
-        self.reopen_soon();
-        ended.proven()
+    }
+
+    fn handle_outgoing(&mut self, node: NodeId, event: Ready, poller: &Poller) {
+        let Some(link) = self.outgoing.get_mut(&node) else { return };
+        let was_proven = link.proven().is_some();
+        let (keys, room, came) = (&self.keys, &mut self.room, &mut self.came);
+        match link.handle(event, Tools { keys, poller, room, came }) {
+            Ok(None) if event.writable && was_proven => self.write(node, poller),
+            Ok(None) => {}
+            Ok(Some(_)) => self.look_at(node),
+            Err(error) => self.outgoing_ended(node, &error),
+        }
+    }
+
+    fn outgoing_ended(&mut self, node: NodeId, error: &io::Error) {
+        let Some(ended) = self.outgoing.remove(&node) else { return };
+        if ended.proven().is_none() {
+            return self.reopen_within(RETRY);
+        }
+        self.reopen_within(RETRY_PROVEN);
+        self.look_at(node);
+        if is_death(error) {
+            self.events.push_back(LinkEvent::Ended { node });
+        }
     }
 
     fn handle_incoming(&mut self, event: Ready, poller: &Poller) {
         let here = |incoming: &Incoming| incoming.token == event.token;
         let Some(index) = self.incoming.iter().position(here) else { return };
-        match self.incoming[index].link.handle(event, &self.keys, poller) {
+        let link = &mut self.incoming[index].link;
+        let (keys, room, came) = (&self.keys, &mut self.room, &mut self.came);
+        let result = link.handle(event, Tools { keys, poller, room, came });
+        if let Some(Boot { node, incarnation }) = link.proven() {
+            let message = |bytes| LinkEvent::Message { from: node, incarnation, bytes };
+            self.events.extend(self.came.drain(..).map(message));
+        }
+        match result {
             Ok(None) => {}
-            Ok(Some(node)) if self.is_peer(node) => self.make_room_for_proven(node, event.token),
+            Ok(Some(boot)) if self.is_peer(boot.node) => self.take_over(boot, event.token),
             Ok(Some(_)) | Err(_) => {
-                self.incoming.remove(index);
+                let ended = self.incoming.remove(index);
+                if let Some(boot) = ended.link.proven() {
+                    self.look_at(boot.node);
+                }
             }
         }
     }
@@ -244,8 +304,8 @@ impl Links {
 
     /// `node` has come to hold the connection `token`: a former process of it needs none.
     fn make_room_for_proven(&mut self, node: NodeId, token: u64) {
-        let others =
-            |incoming: &Incoming| incoming.token != token && incoming.link.proven() == Some(node);
+        let is_its = |incoming: &Incoming| incoming.link.proven().is_some_and(|b| b.node == node);
+        let others = |incoming: &Incoming| incoming.token != token && is_its(incoming);
         self.drop_oldest(PROVEN_PER_NODE_MAX - 1, others);
     }
 
@@ -258,4 +318,15 @@ impl Links {
             }
         }
     }
+}
+
+/// Whether a link ended because its other end did, and not the network.
+fn is_death(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+    )
 }

@@ -7,12 +7,13 @@ use crate::poller::{Interest, Poller};
 use bytes::{Buf, Bytes, BytesMut};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
-/// Bytes that may wait for a slow reader.
+/// Bytes that may wait for a slow reader when more is sent.
 const UNSENT_MAX: usize = 64 << 20;
 
 /// Bytes that are gathered before some are sent.
@@ -38,6 +39,8 @@ pub struct Stream {
     unsent: VecDeque<Bytes>,
     unsent_bytes: usize,
     wants_read: bool,
+    /// The owner has something to write, see [`Self::write`].
+    wants_write: bool,
     interest: Interest,
     /// To be closed as soon as everything is sent.
     closing: bool,
@@ -108,6 +111,7 @@ impl Stream {
             unsent: VecDeque::new(),
             unsent_bytes: 0,
             wants_read: true,
+            wants_write: false,
             interest,
             closing: false,
         }
@@ -135,6 +139,53 @@ impl Stream {
         }
     }
 
+    /// Reads once, into one room after the other.
+    pub(crate) fn read_vectored(&mut self, rooms: &mut [IoSliceMut<'_>]) -> ReadOutcome {
+        match self.socket.read_vectored(rooms) {
+            Ok(0) => ReadOutcome::Closed,
+            Ok(count) => ReadOutcome::Bytes(count),
+            Err(error) if would_block(&error) => ReadOutcome::Nothing,
+            Err(_) => ReadOutcome::Closed,
+        }
+    }
+
+    /// Writes what the socket takes now, and gives how much that is. Only for an owner that keeps
+    /// the rest itself, and sends nothing in another way.
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.socket.write(bytes) {
+            Ok(count) => Ok(count),
+            Err(error) if would_block(&error) => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the owner wants to know when it can write.
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub(crate) fn set_writing(&mut self, writing: bool, poller: &Poller) -> io::Result<()> {
+        self.wants_write = writing;
+        self.update(poller)
+    }
+
+    /// What went wrong with the connection, if anything did.
+    pub(crate) fn take_error(&self) -> Option<io::Error> {
+        self.socket.take_error().unwrap_or_else(Some)
+    }
+
+    /// The kernel keeps no more than `unsent_bytes` that are not under way, and ends the
+    /// connection if nothing of what is has arrived for so long.
+    ///
+    /// # Errors
+    /// What the system says of the socket.
+    pub(crate) fn bound(&self, unsent_bytes: u32, silence: Duration) -> io::Result<()> {
+        self.socket.set_tcp_notsent_lowat(unsent_bytes)?;
+        self.socket.set_tcp_user_timeout(Some(silence))
+    }
+
     /// Sends, now or when there is room.
     ///
     /// # Errors
@@ -151,11 +202,12 @@ impl Stream {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.unsent_bytes += bytes.len();
-        self.unsent.push_back(bytes);
+        // What waits already counts: one message may be as long as it likes.
         if self.unsent_bytes > UNSENT_MAX {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the reader is too slow"));
         }
+        self.unsent_bytes += bytes.len();
+        self.unsent.push_back(bytes);
         self.update(poller)
     }
 
@@ -292,7 +344,8 @@ impl Stream {
     }
 
     fn update(&mut self, poller: &Poller) -> io::Result<()> {
-        let wanted = Interest { read: self.wants_read, write: !self.unsent.is_empty() };
+        let write = self.wants_write || !self.unsent.is_empty();
+        let wanted = Interest { read: self.wants_read, write };
         if wanted != self.interest {
             poller.modify(&self.socket, self.token, wanted)?;
             self.interest = wanted;

@@ -238,13 +238,7 @@ impl DataPlane {
             RELOADS => self.reload_keys(),
             ORDER => self.read_order()?,
             LISTENERS..LINKS => self.accept(event.token),
-            LINKS..CONNECTIONS => {
-                if let Some(node) = self.transport.link_ready(event, &self.poller) {
-                    tracing::warn!(node = self.reporter.name_of(node), "its process has ended");
-                    let now = self.now();
-                    self.engine.handle_peer_lost(now, node);
-                }
-            }
+            LINKS..CONNECTIONS => self.transport.link_ready(event, &self.poller),
             token if self.clients.get(token).is_some() => self.client_ready(token, event),
             token => self.server_ready(token, event),
         }
@@ -391,7 +385,8 @@ impl DataPlane {
                 let uptime = self.started.elapsed();
                 let snapshot = self.engine.snapshot();
                 let fanout = self.transport.fanout();
-                let status = self.reporter.status(&snapshot, &fanout, servers, uptime);
+                let ways = (&fanout, &self.transport.linked().collect());
+                let status = self.reporter.status(&snapshot, ways, servers, uptime);
                 // Whoever asked may have given up.
                 let _ = asker.send(status);
             }

@@ -6,6 +6,7 @@ use crate::NodeError;
 use crate::admin::Change;
 use crate::status::{
     GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus, ServerStatus, Status,
+    TransferStatus,
 };
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Backend, Domain, Engine, Group, Node};
@@ -13,10 +14,11 @@ use quorba_engine::order::{LeaveReason, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
     Command, CommandRefused, GroupId, GroupSnapshot, MemberState, PrimaryStatus, Style,
+    TransferProgress,
 };
 use quorba_engine::{GatewayCounters, NodeSnapshot};
 use quorba_net::Fanout;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -88,11 +90,11 @@ impl Reporter {
         self.last_changes.insert(group, text);
     }
 
-    /// The whole status.
+    /// The whole status. `links`: what waits to be sent to each node that messages pass to.
     pub(crate) fn status(
         &self,
         snapshot: &NodeSnapshot,
-        fanout: &Fanout,
+        (fanout, links): (&Fanout, &BTreeMap<NodeId, usize>),
         servers: Vec<Option<ServerStatus>>,
         uptime: Duration,
     ) -> Status {
@@ -117,7 +119,7 @@ impl Reporter {
             pid: std::process::id(),
             uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
             ring: self.ring(&snapshot.order, fanout, snapshot.primary),
-            nodes: self.nodes(&snapshot.order, snapshot.primary),
+            nodes: self.nodes(&snapshot.order, snapshot.primary, links),
             groups,
             cpu_ms,
             rss_bytes,
@@ -242,7 +244,12 @@ impl Reporter {
         }
     }
 
-    fn nodes(&self, order: &Snapshot, primary: PrimaryStatus) -> Vec<NodeStatus> {
+    fn nodes(
+        &self,
+        order: &Snapshot,
+        primary: PrimaryStatus,
+        links: &BTreeMap<NodeId, usize>,
+    ) -> Vec<NodeStatus> {
         let ids = self.domain.node_set().iter();
         ids.zip(&self.domain.nodes)
             .map(|(id, node)| {
@@ -259,6 +266,8 @@ impl Reporter {
                     host: node.host.to_string(),
                     in_view,
                     standing,
+                    linked: links.contains_key(&id),
+                    link_queued_bytes: links.get(&id).map_or(0, |bytes| *bytes as u64),
                 }
             })
             .collect()
@@ -299,6 +308,18 @@ impl Reporter {
             refused: gateway.refused,
             malformed: gateway.malformed,
             last_change,
+            transfers: replica.transfers.iter().map(|transfer| self.transfer(*transfer)).collect(),
+        }
+    }
+
+    fn transfer(&self, transfer: TransferProgress) -> TransferStatus {
+        let (me, peer) = (self.node_name(), self.name_of(transfer.peer));
+        let (from, to) = if transfer.gives { (me, peer) } else { (peer, me) };
+        TransferStatus {
+            from: from.into(),
+            to: to.into(),
+            done_bytes: transfer.done,
+            total_bytes: transfer.total,
         }
     }
 

@@ -11,6 +11,7 @@ use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Hold, Timing}
 use quorba_engine::replica::{
     Ack as ReplicaAck, CheckpointRule, Concurrency as ReplicaConcurrency, ENVELOPE_BYTES_MAX,
     GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule, ReplyPath, Style, TotalLoss,
+    TransferRule,
 };
 use quorba_engine::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
@@ -126,6 +127,10 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             retention: group.reply_retention,
             reply_bytes_max: MESSAGE_BYTES_MAX,
             state_bytes_max: domain.limits.state_bytes as usize,
+            transfer: TransferRule {
+                bytes_per_second: group.transfer_rate,
+                ..TransferRule::default()
+            },
         },
         unavailable_wait: group.unavailable_wait,
     }

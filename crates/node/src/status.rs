@@ -84,6 +84,12 @@ pub struct NodeStatus {
     pub in_view: bool,
     /// In words: how it is in the view, or since when and why it is not.
     pub standing: String,
+    /// Whether messages pass directly between it and the node that answers; never for itself.
+    #[serde(default)]
+    pub linked: bool,
+    /// Bytes that wait to be sent to it directly.
+    #[serde(default)]
+    pub link_queued_bytes: u64,
 }
 
 /// An object group, as one node sees it.
@@ -128,6 +134,22 @@ pub struct GroupStatus {
     pub malformed: u64,
     /// The last change of membership, in words; none if there was none.
     pub last_change: Option<String>,
+    /// States on their way to or from the member on this node.
+    #[serde(default)]
+    pub transfers: Vec<TransferStatus>,
+}
+
+/// A state on its way from one member to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransferStatus {
+    /// The node whose member gives it.
+    pub from: String,
+    /// The node whose member takes it.
+    pub to: String,
+    /// Bytes that have arrived, as far as the node that answers knows.
+    pub done_bytes: u64,
+    /// Bytes in all; none as long as they are not known.
+    pub total_bytes: Option<u64>,
 }
 
 /// A member of a group.

@@ -3,6 +3,7 @@
 use crate::hello::Record;
 use crate::primary::Quorum;
 use crate::style::Style;
+use crate::transfer::TransferRule;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, NodeId, NodeSet};
@@ -97,6 +98,8 @@ pub struct GroupConfig {
     pub reply_bytes_max: usize,
     /// The largest state that is taken from a server, in bytes of its GIOP message.
     pub state_bytes_max: usize,
+    /// How states go from member to member.
+    pub transfer: TransferRule,
 }
 
 /// The domain as the replica sees it.

@@ -112,21 +112,6 @@ pub(crate) enum Envelope {
         /// Why.
         reason: DownReason,
     },
-    /// A piece of the group's state, from the donor.
-    State {
-        /// Of this group.
-        group: GroupId,
-        /// For the member on this node.
-        joiner: NodeId,
-        /// And this try of it.
-        attempt: Attempt,
-        /// Where the piece begins.
-        offset: u64,
-        /// Bytes in all.
-        total: u64,
-        /// The piece.
-        bytes: Bytes,
-    },
     /// The donor cannot give its state.
     StateFailed {
         /// Of this group.
@@ -135,6 +120,8 @@ pub(crate) enum Envelope {
         joiner: NodeId,
         /// And this try of it.
         attempt: Attempt,
+        /// Why.
+        reason: DownReason,
     },
     /// The wait for missing members is over.
     Open {
@@ -177,7 +164,6 @@ const REPLY: u8 = 2;
 const JOIN: u8 = 3;
 const JOINED: u8 = 4;
 const DOWN: u8 = 5;
-const STATE: u8 = 6;
 const STATE_FAILED: u8 = 7;
 const OPEN: u8 = 8;
 const HELLO: u8 = 9;
@@ -217,18 +203,11 @@ impl Envelope {
                 w.u64(attempt.0);
                 w.u8(reason.code());
             }
-            Self::State { group, joiner, attempt, offset, total, bytes } => {
-                head(&mut w, STATE, *group);
-                w.node(*joiner);
-                w.u64(attempt.0);
-                w.u64(*offset);
-                w.u64(*total);
-                w.rest(bytes);
-            }
-            Self::StateFailed { group, joiner, attempt } => {
+            Self::StateFailed { group, joiner, attempt, reason } => {
                 head(&mut w, STATE_FAILED, *group);
                 w.node(*joiner);
                 w.u64(attempt.0);
+                w.u8(reason.code());
             }
             Self::Open { group } => head(&mut w, OPEN, *group),
             Self::Checkpoint { group, attempt, number, piece } => {
@@ -268,7 +247,6 @@ impl Envelope {
                 request.giop.len() + request.code_sets.as_ref().map_or(0, Bytes::len) + ft
             }
             Self::Reply { giop, .. } => giop.len(),
-            Self::State { bytes, .. } => bytes.len(),
             Self::Checkpoint { piece, .. } => piece.bytes.len(),
             _ => 0,
         }
@@ -309,23 +287,13 @@ impl Envelope {
             JOINED => Self::Joined { group, attempt: Attempt(r.u64("attempt")?) },
             DOWN => {
                 let attempt = Attempt(r.u64("attempt")?);
-                let invalid = r.error("reason");
-                let reason = DownReason::from_code(r.u8("reason")?).ok_or(invalid)?;
-                Self::Down { group, attempt, reason }
+                Self::Down { group, attempt, reason: take_reason(&mut r)? }
             }
-            STATE => Self::State {
-                group,
-                joiner: r.node("joiner")?,
-                attempt: Attempt(r.u64("attempt")?),
-                offset: r.u64("offset")?,
-                total: r.u64("total")?,
-                bytes: r.rest(),
-            },
-            STATE_FAILED => Self::StateFailed {
-                group,
-                joiner: r.node("joiner")?,
-                attempt: Attempt(r.u64("attempt")?),
-            },
+            STATE_FAILED => {
+                let joiner = r.node("joiner")?;
+                let attempt = Attempt(r.u64("attempt")?);
+                Self::StateFailed { group, joiner, attempt, reason: take_reason(&mut r)? }
+            }
             OPEN => Self::Open { group },
             CHECKPOINT => Self::Checkpoint {
                 group,
@@ -346,6 +314,11 @@ impl Envelope {
         r.end()?;
         Ok(envelope)
     }
+}
+
+fn take_reason(r: &mut Reader) -> Result<DownReason, InvalidEnvelope> {
+    let invalid = r.error("reason");
+    DownReason::from_code(r.u8("reason")?).ok_or(invalid)
 }
 
 fn head(w: &mut Writer, kind: u8, group: GroupId) {
@@ -423,15 +396,12 @@ mod tests {
             Envelope::Join { group, attempt, claim: None },
             Envelope::Joined { group, attempt },
             Envelope::Down { group, attempt, reason: DownReason::ServerHung },
-            Envelope::State {
+            Envelope::StateFailed {
                 group,
                 joiner: node,
                 attempt,
-                offset: 1,
-                total: 9,
-                bytes: Bytes::from_static(b"xyz"),
+                reason: DownReason::StateTooLarge,
             },
-            Envelope::StateFailed { group, joiner: node, attempt },
             Envelope::Open { group },
             Envelope::Checkpoint {
                 group,

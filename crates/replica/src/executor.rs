@@ -8,7 +8,7 @@
 mod channel;
 mod schedule;
 
-use self::channel::Channel;
+use self::channel::{Channel, Pieces};
 pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
 use crate::checkpoint;
@@ -193,10 +193,10 @@ impl Executor {
         let index = self.channel_for(job.code_sets(), out);
         let channel = &mut self.channels[index];
         let state_object = self.state_object.as_ref();
-        let (bytes, oneway) = message_for(&job, channel, state_object, request_id);
+        let (pieces, oneway) = message_for(&job, channel, state_object, request_id);
         let at_once = self.schedule.runs_side_by_side() || self.schedule.oldest().is_none();
         let deadline = at_once.then_some(deadline);
-        channel.send(bytes, out);
+        channel.send(pieces, out);
         let channel = channel.id;
         let abandoned = false;
         let call = Outstanding { job, oneway, request_id, channel, deadline, abandoned };
@@ -366,9 +366,9 @@ impl Executor {
         let channel = &mut self.channels[index];
         for call in self.schedule.outstanding_mut() {
             let state_object = self.state_object.as_ref();
-            let (bytes, _) = message_for(&call.job, channel, state_object, call.request_id);
+            let (pieces, _) = message_for(&call.job, channel, state_object, call.request_id);
             call.channel = channel.id;
-            channel.send(bytes, out);
+            channel.send(pieces, out);
         }
     }
 }
@@ -379,13 +379,16 @@ fn message_for(
     channel: &mut Channel,
     state_object: Option<&Bytes>,
     request_id: u32,
-) -> (Bytes, bool) {
+) -> (Pieces, bool) {
     let state_key = || state_object.expect("joiners need a state object");
     match job {
-        Job::Execute { giop, .. } => channel.prepare(giop, request_id),
+        Job::Execute { giop, .. } => {
+            let (bytes, oneway) = channel.prepare(giop, request_id);
+            ((bytes, None), oneway)
+        }
         Job::Capture(purpose) => {
             let update = matches!(purpose, Capture::Checkpoint { update: true, .. });
-            (checkpoint::get(request_id, state_key(), update), false)
+            ((checkpoint::get(request_id, state_key(), update), None), false)
         }
         Job::Restore { state, purpose } => {
             let update = *purpose == Restore::Update;

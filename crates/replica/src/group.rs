@@ -1,10 +1,12 @@
 //! One object group at one node: the replicated table and the local member, kept in step.
 //!
-//! What it is not: what commands and checkpoints do to them, which is `changes`.
+//! What it is not: what commands and checkpoints do to them, which is `changes`, and how its state
+//! travels, which is `transfers`.
 //! Invariant: the table changes in `deliver_*` and `decided` only; what the local server does can
 //! only lead to messages, never to a change of the table.
 
 mod changes;
+mod transfers;
 
 use crate::config::{GroupConfig, ReplyPath};
 use crate::envelope::{Envelope, RequestEnvelope};
@@ -15,7 +17,7 @@ use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::refusal;
 use crate::style::Style;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
-use crate::transfer::Piece;
+use crate::transfer::TransferProgress;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
@@ -57,6 +59,8 @@ pub struct GroupSnapshot {
     pub duplicates: u64,
     /// Requests executed by the local member.
     pub executed: u64,
+    /// States on their way to or from the local member.
+    pub transfers: Vec<TransferProgress>,
 }
 
 /// See the module's text.
@@ -114,6 +118,7 @@ impl Group {
             retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
             duplicates: self.duplicates,
             executed: self.executed,
+            transfers: member.map_or_else(Vec::new, Member::transfers),
         }
     }
 
@@ -252,8 +257,8 @@ impl Group {
         if let Some(member) = self.member.as_mut() {
             match state {
                 MemberState::In { .. } if node == here.node => member.admitted(attempt, index),
-                MemberState::Joining { .. } if node == here.node => {
-                    member.must_receive(attempt, index);
+                MemberState::Joining { donor, .. } if node == here.node => {
+                    member.must_receive(attempt, donor, index);
                 }
                 MemberState::Out { .. } if node == here.node => member.refused(attempt),
                 _ => {}
@@ -299,23 +304,6 @@ impl Group {
         if self.table.down(&self.config, node, attempt, reason) {
             self.changed(now, &before, here, out);
         }
-    }
-
-    pub(crate) fn deliver_state(
-        &mut self,
-        origin: NodeId,
-        piece: &Piece,
-        here: Here,
-        out: &mut Outbox,
-    ) {
-        if origin == here.node {
-            self.give(piece.joiner, piece.attempt, false, out);
-        }
-        if piece.joiner != here.node {
-            return;
-        }
-        let consequence = self.member.as_mut().and_then(|member| member.receive(piece));
-        self.follow(consequence, here, out);
     }
 
     pub(crate) fn deliver_open(&mut self, out: &mut Outbox) {
@@ -401,6 +389,7 @@ impl Group {
             out.push_back(Output::Order(join.encode()));
         }
         forward(self.id, commands, out);
+        self.send_to_members(now, out);
     }
 
     // -- consequences -----------------------------------------------------------------------
@@ -412,10 +401,14 @@ impl Group {
                 self.executed += 1;
                 self.answer(&waiters, reply, here, out);
             }
-            Some(Consequence::Give { joiner, attempt }) => self.give(joiner, attempt, true, out),
             Some(Consequence::CannotGive { joiner, attempt }) => {
-                let failed = Envelope::StateFailed { group: self.id, joiner, attempt };
-                out.push_back(Output::Order(failed.encode()));
+                self.submit_failed(joiner, attempt, DownReason::StateUnavailable, out);
+            }
+            Some(Consequence::TooMuch { joiner, attempt }) => {
+                self.submit_failed(joiner, attempt, DownReason::StateTooLarge, out);
+            }
+            Some(Consequence::Useless(attempt, reason)) => {
+                self.submit_down(Some(attempt), reason, out);
             }
             Some(Consequence::Caught { attempt }) => {
                 let joined = Envelope::Joined { group: self.id, attempt };
@@ -434,19 +427,21 @@ impl Group {
         self.submit_down(attempt, reason, out);
     }
 
+    fn submit_failed(
+        &self,
+        joiner: NodeId,
+        attempt: Attempt,
+        reason: DownReason,
+        out: &mut Outbox,
+    ) {
+        let failed = Envelope::StateFailed { group: self.id, joiner, attempt, reason };
+        out.push_back(Output::Order(failed.encode()));
+    }
+
     fn submit_down(&self, attempt: Option<Attempt>, reason: DownReason, out: &mut Outbox) {
         if let Some(attempt) = attempt {
             let down = Envelope::Down { group: self.id, attempt, reason };
             out.push_back(Output::Order(down.encode()));
-        }
-    }
-
-    fn give(&mut self, joiner: NodeId, attempt: Attempt, first: bool, out: &mut Outbox) {
-        let Some(member) = &mut self.member else { return };
-        for (offset, total, bytes) in member.pieces(joiner, attempt, first) {
-            let group = self.id;
-            let state = Envelope::State { group, joiner, attempt, offset, total, bytes };
-            out.push_back(Output::Order(state.encode()));
         }
     }
 

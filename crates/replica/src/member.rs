@@ -1,10 +1,11 @@
 //! The local member of a group: its stage, its server, what it has executed.
 //!
-//! What it is not: what a member does that does not execute, which is `standby`. Invariant:
-//! requests reach the executor in delivery order, each key once; a member that is not sure of its
-//! server's state executes nothing.
+//! What it is not: what a member does that does not execute, which is `standby`, and how states
+//! travel, which is `transfers`. Invariant: requests reach the executor in delivery order, each key
+//! once; a member that is not sure of its server's state executes nothing.
 
 mod standby;
+mod transfers;
 
 use crate::config::{CheckpointRule, GroupConfig};
 use crate::executor::{Capture, Executor, Job, Outcome, Restore};
@@ -15,11 +16,13 @@ use crate::passive::{Assembly, Base, Checkpointer, Logged, RequestLog};
 use crate::retention::{Admission, Frozen, Retention};
 use crate::style::Duty;
 use crate::table::DownReason;
-use crate::transfer::{self, Incoming, Outgoing, PIECES_IN_FLIGHT, Piece};
+use crate::transfer::{Incoming, Outgoing, TransferRule};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId, canary};
+pub(crate) use transfers::Sent;
 
 /// Requests and bytes that may wait for the state; a longer transfer starts over.
 const BUFFERED_MAX: usize = 200_000;
@@ -54,7 +57,7 @@ enum Stage {
     Receiving {
         attempt: Attempt,
         index: u64,
-        incoming: Incoming,
+        incoming: Box<Incoming>,
         buffer: VecDeque<Arrived>,
         bytes: usize,
     },
@@ -70,10 +73,12 @@ enum Stage {
 pub(crate) enum Consequence {
     /// A request was executed: these gateways wait for the reply.
     Answer(Vec<GatewayKey>, Option<Bytes>),
-    /// `get_state` succeeded: send the pieces.
-    Give { joiner: NodeId, attempt: Attempt },
     /// `get_state` failed.
     CannotGive { joiner: NodeId, attempt: Attempt },
+    /// It succeeded, but the state is larger than any that is passed on.
+    TooMuch { joiner: NodeId, attempt: Attempt },
+    /// What came is no state to go on with; the server has not seen it.
+    Useless(Attempt, DownReason),
     /// The state is in; the rest is being replayed.
     Caught { attempt: Attempt },
     /// A checkpoint is there: send its pieces.
@@ -89,9 +94,11 @@ pub(crate) struct Member {
     executor: Executor,
     /// What was known when a join was delivered, until the state is there.
     frozen: Vec<(NodeId, Attempt, Frozen)>,
+    /// States for members that join.
     outgoing: Vec<(NodeId, Attempt, Outgoing)>,
     /// This node.
     me: NodeId,
+    transfer: TransferRule,
     next_attempt: Attempt,
     server: Server,
     duty: Duty,
@@ -129,6 +136,7 @@ impl Member {
             frozen: Vec::new(),
             outgoing: Vec::new(),
             me,
+            transfer: config.transfer,
             next_attempt: Attempt(incarnation),
             // Unless none is wanted from the beginning, the driver starts one by itself.
             server: if duty.needs_server() { Server::Starting } else { Server::Absent },
@@ -172,7 +180,7 @@ impl Member {
             _ => None,
         };
         let checkpoint = self.checkpoint_at().filter(|_| in_primary);
-        [ask, checkpoint, self.executor.deadline()].into_iter().flatten().min()
+        [ask, checkpoint, self.transfer_at(), self.executor.deadline()].into_iter().flatten().min()
     }
 
     /// The server accepts connections.
@@ -313,18 +321,6 @@ impl Member {
         }
     }
 
-    pub(crate) fn must_receive(&mut self, attempt: Attempt, index: u64) {
-        if self.is_asking(attempt) {
-            self.stage = Stage::Receiving {
-                attempt,
-                index,
-                incoming: Incoming::default(),
-                buffer: VecDeque::new(),
-                bytes: 0,
-            };
-        }
-    }
-
     pub(crate) fn refused(&mut self, attempt: Attempt) {
         if let Stage::Asked { attempt: asked, claim } = self.stage
             && asked == attempt
@@ -410,55 +406,6 @@ impl Member {
         self.frozen.retain(|(node, _, _)| *node != joiner);
     }
 
-    /// Pieces to send now: the first ones, or one more because one was delivered.
-    pub(crate) fn pieces(
-        &mut self,
-        joiner: NodeId,
-        attempt: Attempt,
-        first: bool,
-    ) -> Vec<(u64, u64, Bytes)> {
-        let count = if first { PIECES_IN_FLIGHT } else { 1 };
-        let Some((_, _, outgoing)) =
-            self.outgoing.iter_mut().find(|(node, a, _)| *node == joiner && *a == attempt)
-        else {
-            return Vec::new();
-        };
-        let total = outgoing.total();
-        (0..count)
-            .map_while(|_| outgoing.next_piece())
-            .map(|(offset, piece)| (offset, total, piece))
-            .collect()
-    }
-
-    /// A piece of state was delivered to this member.
-    pub(crate) fn receive(&mut self, piece: &Piece) -> Option<Consequence> {
-        let attempt = piece.attempt;
-        let Stage::Receiving { attempt: mine, incoming, .. } = &mut self.stage else {
-            return None;
-        };
-        if *mine != attempt {
-            return None;
-        }
-        let whole = incoming.add(piece.offset, piece.total, &piece.bytes)?;
-        let Stage::Receiving { index, buffer, bytes, .. } =
-            core::mem::replace(&mut self.stage, Stage::NoServer)
-        else {
-            unreachable!("just matched");
-        };
-        let Ok((retention, state)) = transfer::unpack(whole) else {
-            self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
-            return Some(Consequence::Lost(Some(attempt), DownReason::StateUnavailable));
-        };
-        (self.delivered, self.seen) = (index, index);
-        if self.server == Server::Up {
-            self.stage = Stage::Restoring { attempt, retention, buffer, bytes };
-            self.executor.push(Job::Restore { state, purpose: Restore::Join { attempt } });
-            return None;
-        }
-        self.base = Some(Base { index, state: Some(state), updates: Vec::new() });
-        Some(self.catch_up(attempt, retention, buffer))
-    }
-
     /// Starts what can be started.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
         self.mind_server(out);
@@ -521,10 +468,7 @@ impl Member {
                 if canary!(FreezesLate) {
                     frozen = self.retention.freeze();
                 }
-                let transfer = Outgoing::new(transfer::pack(&self.retention, &frozen, &state));
-                self.outgoing.retain(|(node, _, _)| *node != joiner);
-                self.outgoing.push((joiner, attempt, transfer));
-                Some(Consequence::Give { joiner, attempt })
+                self.give(joiner, attempt, &frozen, state)
             }
             Outcome::Captured { purpose: Capture::Checkpoint { number, up_to, update }, state } => {
                 self.checkpoint_taken(number, up_to, update, state)

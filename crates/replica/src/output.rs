@@ -3,6 +3,7 @@
 use crate::command::{Command, CommandRefused};
 use crate::hello::Record;
 use crate::ids::{ChannelId, GroupId, RequestNumber, ViewId};
+use crate::peer::Lane;
 use crate::primary::{Basis, Blocked};
 use crate::table::{DownReason, MemberState};
 use alloc::collections::VecDeque;
@@ -14,6 +15,16 @@ use quorba_base::{NodeId, NodeSet};
 pub enum Output {
     /// Submit this to the order.
     Order(Bytes),
+    /// Send a message to one node, on the link to it; without one it is dropped. If there is no
+    /// room, it is dropped, too, and [`crate::Replica::handle_peer_full`] wants to be told.
+    Peer {
+        /// To whom.
+        to: NodeId,
+        /// How urgent it is.
+        lane: Lane,
+        /// At most [`crate::PEER_MESSAGE_BYTES_MAX`].
+        bytes: Bytes,
+    },
     /// Something for the local server of a group.
     Server {
         /// Whose server.

@@ -6,6 +6,7 @@
 //! component from the delivery of the group tables on, for all.
 
 mod agreement;
+mod peers;
 
 use self::agreement::Agreed;
 use crate::command::{Command, CommandRefused};
@@ -19,7 +20,6 @@ use crate::output::{Availability, Event, Outbox, Output};
 use crate::passive::Source;
 use crate::primary::{Blocked, Statement};
 use crate::table::DownReason;
-use crate::transfer::Piece;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -261,12 +261,7 @@ impl Replica {
             Envelope::Down { attempt, reason, .. } => {
                 group.deliver_down(now, origin, attempt, reason, here, out);
             }
-            Envelope::State { joiner, attempt, offset, total, bytes, .. } => {
-                let piece = Piece { joiner, attempt, offset, total, bytes };
-                group.deliver_state(origin, &piece, here, out);
-            }
-            Envelope::StateFailed { joiner, attempt, .. } => {
-                let reason = DownReason::StateUnavailable;
+            Envelope::StateFailed { joiner, attempt, reason, .. } => {
                 group.deliver_down(now, joiner, attempt, reason, here, out);
             }
             Envelope::Open { .. } => group.deliver_open(out),
@@ -372,7 +367,6 @@ fn concerns_members(payload: &Bytes) -> bool {
         Ok(Envelope::Join { .. }
             | Envelope::Joined { .. }
             | Envelope::Down { .. }
-            | Envelope::State { .. }
             | Envelope::StateFailed { .. }
             | Envelope::Checkpoint { .. }
             | Envelope::Command { .. }
@@ -387,7 +381,6 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::Join { group, .. }
         | Envelope::Joined { group, .. }
         | Envelope::Down { group, .. }
-        | Envelope::State { group, .. }
         | Envelope::StateFailed { group, .. }
         | Envelope::Checkpoint { group, .. }
         | Envelope::Command { group, .. }

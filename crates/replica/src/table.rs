@@ -41,10 +41,14 @@ pub enum DownReason {
     NodeMissedMessages,
     /// It logged more requests than it may keep: no checkpoint came for too long.
     LogOverflow,
+    /// The state that it was given is not what the donor had.
+    StateDamaged,
+    /// The donor's state and the replies that go with it are more than is passed on.
+    StateTooLarge,
 }
 
 impl DownReason {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -56,6 +60,8 @@ impl DownReason {
         Self::NodeLeft,
         Self::NodeMissedMessages,
         Self::LogOverflow,
+        Self::StateDamaged,
+        Self::StateTooLarge,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -81,6 +87,8 @@ impl DownReason {
             Self::NodeLeft => "its node left the view",
             Self::NodeMissedMessages => "its node missed messages while it was away",
             Self::LogOverflow => "its log of requests grew too long without a checkpoint",
+            Self::StateDamaged => "the state that it was given is not what the donor had",
+            Self::StateTooLarge => "the donor's state, with its replies, is more than is passed on",
         }
     }
 }

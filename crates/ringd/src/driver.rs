@@ -8,7 +8,7 @@
 use bytes::{Bytes, BytesMut};
 use quorba_base::{Instant, NodeId};
 use quorba_config::DomainKey;
-use quorba_net::{Fanout, Interest, Links, Multicast, Poller, Ready, RingSocket};
+use quorba_net::{Fanout, Interest, LinkEvent, Links, Multicast, Poller, Ready, RingSocket};
 use quorba_node::boot::BootFile;
 use quorba_order::{
     Boot, Config, Delivery, DomainKey as RingKey, Full, Guarantee, InvalidKeys, Output, Progress,
@@ -107,7 +107,8 @@ impl Driver {
             poller.add(socket, RING, Interest::READ)?;
         }
         let raw = keys.iter().map(DomainKey::as_bytes);
-        let links = Links::open(me, address, socket.others(), raw, LINKS, &poller);
+        let life = (me, boot.incarnation());
+        let links = Links::open(life, address, socket.others(), raw, LINKS, &poller);
         let links = links.map_err(failed)?;
         let mut salt = [0; 16];
         getrandom::fill(&mut salt).map_err(|error| io::Error::other(error.to_string()))?;
@@ -239,11 +240,8 @@ impl Driver {
             match event.token {
                 RING => self.read_ring()?,
                 LINKS..OWN_TOKENS => {
-                    if let Some(node) = self.links.handle(event, &self.poller) {
-                        let now = self.now();
-                        self.ring.handle_peer_lost(now, node);
-                        self.pump()?;
-                    }
+                    self.links.handle(event, &self.poller);
+                    self.hear_links()?;
                 }
                 _ => self.ready.push_back(event),
             }
@@ -276,6 +274,18 @@ impl Driver {
         self.socket.probe(Clock::now());
         if self.links.retry_at().is_some_and(|at| at <= Clock::now()) {
             self.links.retry(&self.poller);
+        }
+        Ok(())
+    }
+
+    /// Only a death matters here: the ring's daemons send each other no messages over links.
+    fn hear_links(&mut self) -> io::Result<()> {
+        while let Some(event) = self.links.poll() {
+            if let LinkEvent::Ended { node } = event {
+                let now = self.now();
+                self.ring.handle_peer_lost(now, node);
+                self.pump()?;
+            }
         }
         Ok(())
     }

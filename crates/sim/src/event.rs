@@ -2,6 +2,7 @@
 //!
 //! Invariant: events of the same time happen in the order in which they were planned.
 
+use crate::peers::PeerEvent;
 use crate::stream::{Segment, Side, StreamId};
 use bytes::Bytes;
 use quorba_base::Instant;
@@ -53,6 +54,8 @@ pub(crate) enum Event {
         boot: u64,
         lost: usize,
     },
+    /// Something about a link between nodes.
+    Peer(PeerEvent),
     /// A supervisor starts its server.
     ServerStart {
         node: usize,

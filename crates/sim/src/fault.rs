@@ -10,6 +10,7 @@ use quorba_engine::order::StateName;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     Network,
+    Peers,
     Nodes,
     Servers,
     Clients,
@@ -97,6 +98,14 @@ faults! {
         Replay,
         /// Datagrams that nobody sent.
         Forged,
+    }
+    Peers {
+        /// The link between two nodes ends, and both processes live.
+        PeerReset,
+        /// Some of what is on its way between two nodes arrives still, then the link ends.
+        PeerHalf,
+        /// Nothing passes on one direction of a link for a while.
+        PeerStall,
     }
     Nodes {
         /// The node's process ends; its kernel tells its peers.
@@ -209,6 +218,11 @@ impl Fault {
                 | Self::Promotion
                 | Self::StyleChange
         )
+    }
+
+    /// Whether it hits links between nodes: a stream of its own says whether it is mixed in.
+    pub(crate) fn is_of_peers(self) -> bool {
+        self.place() == Place::Peers
     }
 
     /// Whether it takes the memory of more than a minority.

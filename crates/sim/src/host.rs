@@ -16,6 +16,11 @@ use std::collections::VecDeque;
 pub(crate) enum Input {
     Datagram(Bytes),
     PeerLost(NodeId),
+    PeerUp(NodeId, u64),
+    PeerDown(NodeId),
+    PeerMessage(NodeId, u64, Bytes),
+    PeerFull(NodeId),
+    PeerRoom(NodeId),
     ClientOpened(StreamId, GroupId),
     ClientBytes(StreamId, Bytes),
     ClientClosed(StreamId),
@@ -33,6 +38,11 @@ impl Input {
         match self {
             Self::Datagram(_) => "datagram",
             Self::PeerLost(_) => "peer lost",
+            Self::PeerUp(..) => "peer up",
+            Self::PeerDown(_) => "peer down",
+            Self::PeerMessage(..) => "peer message",
+            Self::PeerFull(_) => "peer full",
+            Self::PeerRoom(_) => "peer room",
             Self::ClientOpened(..) => "client opened",
             Self::ClientBytes(..) => "client bytes",
             Self::ClientClosed(_) => "client closed",

@@ -23,6 +23,7 @@ pub mod measure;
 mod nemesis;
 mod network;
 mod nodes;
+mod peers;
 mod plan;
 mod profile;
 mod report;

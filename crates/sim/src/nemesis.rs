@@ -41,6 +41,7 @@ impl World {
         match fault.place() {
             _ if ambush.is_some() => self.ambush = ambush,
             Place::Network => self.disturb_network(fault),
+            Place::Peers => self.hurt_peers(fault),
             Place::Nodes => self.hurt_nodes(fault),
             Place::Servers => self.hurt_servers(fault),
             Place::Clients => self.confuse_clients(fault),
@@ -391,6 +392,7 @@ impl World {
         self.say(|| "PEACE: no more faults, no more new calls".into());
         self.peace = true;
         self.network.make_perfect();
+        self.peers.make_peace();
         self.stalled_until.fill(Instant::ZERO);
         for node in 0..self.plan.nodes {
             let host = &mut self.hosts[node];

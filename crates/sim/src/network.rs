@@ -13,6 +13,8 @@ use quorba_base::{Duration, Instant};
 const KEPT_MAX: usize = 64;
 /// What straggles is at most so late, in microseconds.
 const STRAGGLER_US_MAX: u64 = 300_000;
+/// What a stream has lost comes so much later, in microseconds.
+const RESENT_AFTER_US: u64 = 200_000;
 /// While a partition flaps, it comes or goes this often.
 const FLAP: Duration = Duration::from_millis(30);
 /// How long a node is gone that changes sides: the others have to find each other meanwhile.
@@ -243,6 +245,34 @@ impl Network {
                 arrive(held + Duration::from_nanos(delay), bytes.clone());
             }
         }
+    }
+
+    /// How long bytes of a stream take now; `None` if none get through. What is lost on the way
+    /// is sent again after a while.
+    pub(crate) fn stream_delay(
+        &self,
+        now: Instant,
+        (from, to): (usize, usize),
+        rng: &mut Rng,
+    ) -> Option<Duration> {
+        let link = self.links[from * self.nodes + to];
+        let leaving = Leaving { alone: true, last: false };
+        let (spells, cut) = (&self.spells, self.is_orphaned(now, from, to, leaving));
+        let held = self.held.wait(now, from, to);
+        if link.cut || cut || self.is_flapped(now, from, to) || held > Duration::ZERO {
+            return None;
+        }
+        let slow = self.plan.slow.filter(|slow| (slow.from, slow.to) == (from, to));
+        let slow_us = link.slow_us + spells.slow_us.now(now) + slow.map_or(0, |slow| slow.micros);
+        let loss = self.plan.loss
+            + link.loss
+            + spells.loss.now(now)
+            + spells.unicast_loss.now(now)
+            + self.plan.corrupt
+            + spells.corrupt.now(now);
+        let (low, high) = self.plan.delay_us;
+        let again_us = if rng.per_mille(loss) { RESENT_AFTER_US } else { 0 };
+        Some(Duration::from_micros(rng.between(low, high) + slow_us + again_us))
     }
 
     fn is_flapped(&self, now: Instant, from: usize, to: usize) -> bool {

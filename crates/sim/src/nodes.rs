@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::host::Input;
 use crate::machine::Machine;
 use crate::network::{Leaving, owned};
-use crate::plan::{AckPlan, GroupPlan};
+use crate::plan::{AckPlan, GroupPlan, Plan};
 use crate::stream::{Segment, Side, StreamId};
 use crate::world::{INCARNATION_STEP, World, ms, node_id, us};
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
     Ack, CheckpointRule, DownReason, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
+    TransferRule,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
@@ -47,6 +48,7 @@ impl World {
         host.stopping = false;
         host.node = Some(Node::new(config, Instant::ZERO));
         self.say(|| format!("n{node} starts (boot {boot})"));
+        self.link_up_soon(node);
         self.drain(node);
         self.arm(node);
         for group in 0..self.plan.groups.len() {
@@ -78,7 +80,7 @@ impl World {
             boot: Boot { incarnation: disk.incarnation, salt, ring_seq_min: disk.ring_seq },
             quorum: plan.quorum,
             record: disk.record.clone(),
-            groups: plan.groups.iter().map(|g| settings(g, plan.unavailable_wait_ms)).collect(),
+            groups: plan.groups.iter().map(|g| settings(plan, g)).collect(),
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
             wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
         }
@@ -99,6 +101,7 @@ impl World {
             self.end_supervision(node, GroupId(group as u16), silent);
         }
         self.forget_streams_of(node, silent);
+        self.unlink(node, silent);
         if silent {
             return;
         }
@@ -152,6 +155,13 @@ impl World {
         match input {
             Input::Datagram(bytes) => engine.handle_datagram(now, owned(bytes)),
             Input::PeerLost(lost) => engine.handle_peer_lost(now, lost),
+            Input::PeerUp(peer, incarnation) => engine.handle_peer_up(now, peer, incarnation),
+            Input::PeerDown(peer) => engine.handle_peer_down(now, peer),
+            Input::PeerMessage(peer, incarnation, bytes) => {
+                engine.handle_peer_message(now, peer, incarnation, bytes);
+            }
+            Input::PeerFull(peer) => engine.handle_peer_full(now, peer),
+            Input::PeerRoom(peer) => engine.handle_peer_room(now, peer),
             Input::ClientOpened(stream, group) => {
                 let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
                 engine.handle_client_opened(now, ConnectionId(stream.0), group, peer);
@@ -257,6 +267,9 @@ impl World {
     fn carry_out(&mut self, node: usize, output: Output) {
         match output {
             Output::Datagram { .. } => unreachable!("the caller sends them"),
+            Output::Peer { to, lane, bytes } => {
+                self.send_peer(node, usize::from(to.index()), lane, bytes);
+            }
             Output::ClientSend { connection, bytes } => {
                 self.transcript.mix_bytes(&bytes);
                 self.send(StreamId(connection.0), Side::Callee, Segment::Bytes(bytes));
@@ -336,7 +349,7 @@ impl World {
     }
 }
 
-fn settings(group: &GroupPlan, unavailable_wait_ms: u64) -> GroupSettings {
+fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
     GroupSettings {
         replica: GroupConfig {
             members: NodeSet::from_bits(group.members),
@@ -362,7 +375,11 @@ fn settings(group: &GroupPlan, unavailable_wait_ms: u64) -> GroupSettings {
             concurrency: group.concurrency,
             reply_bytes_max: quorba_engine::MESSAGE_BYTES_MAX,
             state_bytes_max: 16 << 20,
+            transfer: TransferRule {
+                chunk_bytes: plan.peers.chunk_bytes,
+                bytes_per_second: plan.peers.transfer_rate,
+            },
         },
-        unavailable_wait: ms(unavailable_wait_ms),
+        unavailable_wait: ms(plan.unavailable_wait_ms),
     }
 }

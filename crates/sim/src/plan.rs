@@ -22,6 +22,7 @@ pub(crate) struct Plan {
     /// How long faults go on.
     pub(crate) safety: Duration,
     pub(crate) links: LinkPlan,
+    pub(crate) peers: PeerPlan,
     /// Kinds of faults that happen, and the mean time between two.
     pub(crate) faults: Vec<Fault>,
     pub(crate) fault_every_us: u64,
@@ -49,6 +50,17 @@ pub(crate) struct LinkPlan {
     pub(crate) delay_us: (u64, u64),
     /// Besides, and in peace too.
     pub(crate) slow: Option<SlowLink>,
+}
+
+/// Links that carry messages from node to node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerPlan {
+    pub(crate) bytes_per_ms: u64,
+    /// What may wait for one node in each lane.
+    pub(crate) lane_bytes_max: usize,
+    pub(crate) chunk_bytes: usize,
+    /// Of each transfer, in bytes per second.
+    pub(crate) transfer_rate: Option<u64>,
 }
 
 /// One group.
@@ -178,10 +190,14 @@ impl Plan {
         let kept = rng.pick(&[0, 1, 2, 3, 5, 8, 100]);
         let catastrophe = rng.per_mille(60);
         let careless = catastrophe || rng.per_mille(120);
-        let may = |f: &Fault| !f.needs_profile() && (catastrophe || !f.needs_catastrophe());
+        let may = |f: &Fault| {
+            !f.needs_profile() && !f.is_of_peers() && (catastrophe || !f.needs_catastrophe())
+        };
         let mut faults: Vec<Fault> = Fault::ALL.iter().copied().filter(may).collect();
         rng.shuffle(&mut faults);
         faults.truncate(kept);
+        let (peers, more) = PeerPlan::draw(&mut Rng::new(seed).fork(0x9ee5));
+        faults.extend(more);
         Self {
             nodes,
             groups,
@@ -194,6 +210,7 @@ impl Plan {
             datagram_bytes_max: rng.pick(&[1400, 1400, 1400, 9000, 65_000]),
             safety: Duration::from_millis(rng.pick(&[2_000, 4_000, 8_000, 15_000])),
             links,
+            peers,
             faults,
             fault_every_us: rng.pick(&[50_000, 200_000, 500_000, 1_500_000]),
             catastrophe,
@@ -257,6 +274,24 @@ impl LinkPlan {
             delay_us: rng.pick(&[(20, 60), (20, 60), (50, 300), (500, 2_000)]),
             slow: None,
         }
+    }
+}
+
+impl PeerPlan {
+    /// The links, and the faults that hit them.
+    fn draw(rng: &mut Rng) -> (Self, Vec<Fault>) {
+        let plan = Self {
+            bytes_per_ms: rng.pick(&[100, 1_000, 100_000, 1_000_000]),
+            lane_bytes_max: rng.pick(&[2_000, 20_000, 4 << 20]),
+            // States are small: many chunks make a long transfer of one.
+            chunk_bytes: rng.pick(&[16, 100, 1_000, 64 << 10]),
+            transfer_rate: rng.per_mille(200).then(|| rng.pick(&[10_000, 1_000_000])),
+        };
+        let is_mixed_in = rng.per_mille(400);
+        let mut faults: Vec<Fault> =
+            Fault::ALL.iter().copied().filter(|fault| is_mixed_in && fault.is_of_peers()).collect();
+        faults.retain(|_| rng.per_mille(600));
+        (plan, faults)
     }
 }
 

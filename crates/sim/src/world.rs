@@ -10,6 +10,7 @@ use crate::event::{Event, Queue};
 use crate::host::{Host, Supervisor};
 use crate::ledger::Ledger;
 use crate::network::Network;
+use crate::peers::Peers;
 use crate::plan::Plan;
 use crate::rng::Rng;
 use crate::run::ServerBug;
@@ -46,6 +47,7 @@ pub(crate) struct World {
     pub(crate) rng: Rng,
     pub(crate) queue: Queue<Event>,
     pub(crate) network: Network,
+    pub(crate) peers: Peers,
     pub(crate) hosts: Vec<Host>,
     pub(crate) servers: Vec<Server>,
     pub(crate) clients: Vec<Client>,
@@ -82,6 +84,7 @@ impl World {
             rng: rng.fork(0x3017),
             queue: Queue::default(),
             network: Network::new(plan.nodes, plan.links, rng.fork(0x0e7)),
+            peers: Peers::new(plan.nodes, plan.peers, rng.fork(0x9ee5)),
             hosts,
             servers: Vec::new(),
             clients,
@@ -138,6 +141,7 @@ impl World {
             Event::Roll { node, boot, left } => self.roll(node, boot, left),
             Event::Stopping { node, boot, tries } => self.stopping(node, boot, tries),
             Event::PeerLost { node, boot, lost } => self.peer_lost(node, boot, lost),
+            Event::Peer(event) => self.peer_event(event),
             Event::ServerStart { node, boot, group, serial } => {
                 self.start_server(node, boot, group, serial);
             }

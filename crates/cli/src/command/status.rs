@@ -1,11 +1,12 @@
 //! `quorba status`: how the domain is, as its nodes see it.
 
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
 use clap::Args;
 use quorba_config::Domain;
-use quorba_node::status::{GroupStatus, Status as NodeSaid};
+use quorba_node::status::{GroupStatus, Status as NodeSaid, TransferStatus};
 use serde_json::{Value, json};
 
 use crate::args::{DomainFile, duration};
@@ -328,10 +329,36 @@ fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) 
         "REASON",
     ];
     text.push_str(&table(&headings, rows.collect()));
+    for (joiner, transfer) in transfers(answers, name) {
+        text.push_str(&format!("state for {joiner} {}\n", progress_text(transfer)));
+    }
     for (node, log) in logs(answers, name) {
         text.push_str(&format!("log of {node}: {log}\n"));
     }
     text
+}
+
+/// States on their way, by joiner, as the one of both sides says it that knows more.
+fn transfers<'a>(answers: &'a [Answer], name: &'a str) -> BTreeMap<&'a str, &'a TransferStatus> {
+    let mut all = BTreeMap::new();
+    for transfer in seen(answers, name).flat_map(|group| &group.transfers) {
+        let known = all.entry(transfer.to.as_str()).or_insert(transfer);
+        if transfer.done_bytes > known.done_bytes {
+            *known = transfer;
+        }
+    }
+    all
+}
+
+fn progress_text(transfer: &TransferStatus) -> String {
+    let (from, done) = (&transfer.from, size(transfer.done_bytes));
+    match transfer.total_bytes.filter(|total| *total > 0) {
+        Some(total) => {
+            let percent = transfer.done_bytes.saturating_mul(100) / total;
+            format!("from {from}: {done} of {} ({percent} %)", size(total))
+        }
+        None => format!("from {from}: its size is not known yet"),
+    }
 }
 
 fn server_cells(here: Option<&GroupStatus>) -> [String; 4] {

@@ -50,6 +50,8 @@ fn status(node: &str, up: &[&str]) -> Status {
                     true => "in view".to_owned(),
                     false => "for 4 s: its process ended".to_owned(),
                 },
+                linked: up.contains(name),
+                link_queued_bytes: 0,
             })
             .collect(),
         groups: vec![group(index, up)],
@@ -91,6 +93,7 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         refused: 0,
         malformed: 0,
         last_change: Some("n3 joined 11 m ago".to_owned()),
+        transfers: Vec::new(),
     }
 }
 

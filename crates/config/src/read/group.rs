@@ -60,6 +60,9 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
         unavailable_wait: section.millis_or("unavailable_wait_ms", 0..=3_600_000, 3_000),
         server_reply: section.millis_or("server_reply_ms", 10..=86_400_000, 30_000),
         start_timeout: section.millis_or("start_timeout_ms", 100..=3_600_000, 15_000),
+        transfer_rate: section
+            .number("transfer_bytes_per_second", "bytes", 1_024..=1 << 40)
+            .map(|at| at.value),
         restart_backoff: section.millis_or("restart_backoff_ms", 1..=10_000, 100),
         on_total_loss: section.word_or("on_total_loss", &losses, &[], OnTotalLoss::Stop),
     };

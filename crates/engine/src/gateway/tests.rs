@@ -25,6 +25,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             style: Style::Active,
             leader: None,
             checkpoint: CheckpointRule { requests: 100, after: SECOND, updates: false },
+            transfer: quorba_replica::TransferRule::default(),
             concurrency: Concurrency::Sequential,
             on_total_loss: TotalLoss::Stop,
             open_after: SECOND,

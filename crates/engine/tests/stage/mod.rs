@@ -47,6 +47,8 @@ pub struct Stage {
     pub nodes: Vec<Node>,
     pub now: Instant,
     datagrams: VecDeque<(usize, usize, Bytes)>,
+    /// Messages on links.
+    peers: VecDeque<(usize, usize, Bytes)>,
     /// On which side each node is; datagrams between sides are lost.
     sides: Vec<usize>,
     /// What clients at each node got.
@@ -74,6 +76,7 @@ impl Stage {
             nodes: (0..count).map(|index| Node::new(plan.config(index), now)).collect(),
             now,
             datagrams: VecDeque::new(),
+            peers: VecDeque::new(),
             sides: vec![0; count],
             got: vec![Vec::new(); count],
             readers: BTreeMap::new(),
@@ -242,6 +245,12 @@ impl Stage {
                     self.nodes[to].handle_datagram(self.now, datagram);
                 }
             }
+            while let Some((from, to, bytes)) = self.peers.pop_front() {
+                quiet = false;
+                if self.sides[from] == self.sides[to] {
+                    self.nodes[to].handle_peer_message(self.now, id(from), 1, bytes);
+                }
+            }
             for index in 0..self.nodes.len() {
                 quiet &= !self.serve(index);
             }
@@ -300,6 +309,9 @@ impl Stage {
                 | ServerCommand::Start
                 | ServerCommand::Stop => {}
             },
+            Output::Peer { to, bytes, .. } => {
+                self.peers.push_back((index, usize::from(to.index()), bytes));
+            }
             Output::Submit { .. } => unreachable!("the order is made by the ring"),
             Output::PersistRing { .. }
             | Output::PersistPrimary(_)

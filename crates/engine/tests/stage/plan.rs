@@ -54,6 +54,7 @@ impl Plan {
                 updates: false,
             },
             concurrency: Concurrency::Sequential,
+            transfer: quorba_engine::replica::TransferRule::default(),
             on_total_loss: TotalLoss::Stop,
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(300),

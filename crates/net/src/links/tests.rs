@@ -5,6 +5,8 @@ use super::*;
 use crate::ports::free_ports;
 use std::io::{Read, Write};
 
+mod messages;
+
 /// Longer than anything takes on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Tokens of one node's links.
@@ -23,6 +25,9 @@ struct Net {
     nodes: Vec<Option<Links>>,
     /// Who has reported whose end.
     lost: Vec<(usize, NodeId)>,
+    /// What else each has reported.
+    told: Vec<Vec<LinkEvent>>,
+    boots: u64,
 }
 
 impl Net {
@@ -34,8 +39,9 @@ impl Net {
 
     fn at(addresses: Vec<SocketAddr>) -> Self {
         let nodes = addresses.iter().map(|_| None).collect();
+        let told = addresses.iter().map(|_| Vec::new()).collect();
         let poller = Poller::new().expect("epoll");
-        Self { poller, addresses, nodes, lost: Vec::new() }
+        Self { poller, addresses, nodes, lost: Vec::new(), told, boots: 0 }
     }
 
     fn start(&mut self, index: usize, keys: &[[u8; 32]]) {
@@ -43,7 +49,9 @@ impl Net {
         let mut peers: Vec<_> = self.addresses.iter().copied().map(Some).collect();
         peers[index] = None;
         let base = SPAN * index as u64;
-        let links = Links::open(node(index), address, peers, keys.iter(), base, &self.poller);
+        self.boots += 1;
+        let me = (node(index), self.boots);
+        let links = Links::open(me, address, peers, keys.iter(), base, &self.poller);
         self.nodes[index] = Some(links.expect("it listens"));
     }
 
@@ -55,7 +63,8 @@ impl Net {
     fn is_linked(&self, from: usize, to: usize) -> bool {
         let outgoing = self.node(from).outgoing.get(&node(to)).and_then(Link::proven);
         let incoming = self.node(to).incoming.iter().map(|incoming| incoming.link.proven());
-        outgoing == Some(node(to)) && incoming.flatten().any(|who| who == node(from))
+        outgoing.is_some_and(|who| who.node == node(to))
+            && incoming.flatten().any(|who| who.node == node(from))
     }
 
     fn turn(&mut self) {
@@ -67,10 +76,18 @@ impl Net {
             let event = self.poller.ready(at);
             let index = (event.token / SPAN) as usize;
             let Some(links) = &mut self.nodes[index] else { continue };
-            self.lost.extend(links.handle(event, &self.poller).map(|who| (index, who)));
+            links.handle(event, &self.poller);
         }
-        for links in self.nodes.iter_mut().flatten() {
+        for (index, links) in self.nodes.iter_mut().enumerate() {
+            let Some(links) = links else { continue };
             links.retry(&self.poller);
+            links.flush(&self.poller);
+            while let Some(event) = links.poll() {
+                match event {
+                    LinkEvent::Ended { node } => self.lost.push((index, node)),
+                    event => self.told[index].push(event),
+                }
+            }
             let unproven = links.incoming.iter().filter(|one| one.link.proven().is_none());
             assert!(unproven.count() <= UNPROVEN_MAX);
         }
@@ -146,10 +163,14 @@ impl Stranger {
 
 /// What a node with `key` and the number `me` answers to a challenge of node `called`.
 fn answer(key: &[u8; 32], (me, called): (usize, usize), challenge: &[u8]) -> Vec<u8> {
-    let calling = Handshake::Calling { me: node(me), called: node(called), nonce: [3; 16] };
+    let calling = Handshake::Calling {
+        me: Boot { node: node(me), incarnation: 99 },
+        called: node(called),
+        nonce: [3; 16],
+    };
     match calling.handle(&derived(b"quorba link v1", [key].into_iter()), challenge) {
         Some(Step::Reply(answer, _)) => answer,
-        step => panic!("no answer but {step:?}"),
+        _ => panic!("no answer"),
     }
 }
 
@@ -270,8 +291,8 @@ fn a_recorded_handshake_is_refused() {
     let challenge = net.hear(&mut right, 19);
     let recording = answer(&KEY, (0, 1), &challenge);
     right.say(&recording);
-    assert_eq!(net.hear(&mut right, 32).len(), 32, "the node proves itself");
-    assert_eq!(net.node(1).incoming[0].link.proven(), Some(node(0)));
+    assert_eq!(net.hear(&mut right, 40).len(), 40, "the node proves itself");
+    assert_eq!(net.node(1).incoming[0].link.proven().map(|boot| boot.node), Some(node(0)));
     let mut replay = net.stranger(1);
     replay.say(&recording);
     assert_eq!(net.hear(&mut replay, 32).len(), 19, "a challenge, and then the end");
@@ -293,11 +314,11 @@ fn a_nodes_own_words_are_refused_when_they_come_back() {
     let mut caller = net.stranger(0);
     let challenge = net.hear(&mut caller, 19);
     called.say(&challenge);
-    let words = net.hear(&mut called, 149);
-    assert_eq!(words.len(), 149, "it proves itself to whom it calls");
+    let words = net.hear(&mut called, 157);
+    assert_eq!(words.len(), 157, "it proves itself to whom it calls");
     caller.say(&words);
     assert!(net.hear(&mut caller, 32).is_empty() && caller.is_ended, "it gets no proof for that");
-    called.say(&words[21..53]);
+    called.say(&words[29..69]);
     net.until("its own proof is no other's", |_| called.is_out());
     assert!(net.node(0).incoming.is_empty() && net.lost.is_empty());
 }
@@ -347,7 +368,7 @@ fn of_one_node_only_the_latest_links_are_held() {
         let mut caller = net.stranger(1);
         let challenge = net.hear(&mut caller, 19);
         caller.say(&answer(&KEY, (0, 1), &challenge));
-        net.hear(&mut caller, 32);
+        net.hear(&mut caller, 40);
         latest.push(caller);
     }
     net.until("the former ones are out", |_| latest[..2].iter_mut().all(Stranger::is_out));

@@ -8,6 +8,7 @@ use super::DataPlane;
 use crate::{NodeError, events};
 use quorba_engine::replica::{GroupId, ServerCommand};
 use quorba_engine::{ConnectionId, Output};
+use quorba_net::{LinkEvent, Sent};
 
 impl DataPlane {
     /// Carries out everything that the engine wants.
@@ -25,15 +26,35 @@ impl DataPlane {
                 self.engine.handle_ordered(now, ordered);
                 continue;
             }
-            if self.to_send.is_empty() {
-                break;
-            }
             // What is found broken is news for the engine.
             self.transport.flush();
+            let gathered = !self.to_send.is_empty();
             self.send_gathered();
+            self.transport.flush_links(&self.poller);
+            match self.transport.next_link_event() {
+                Some(event) => self.hear_link(event),
+                None if gathered => {}
+                None => return Ok(()),
+            }
         }
-        self.transport.flush();
-        Ok(())
+    }
+
+    fn hear_link(&mut self, event: LinkEvent) {
+        let now = self.now();
+        match event {
+            LinkEvent::Up { node, incarnation } => {
+                self.engine.handle_peer_up(now, node, incarnation);
+            }
+            LinkEvent::Down { node } => self.engine.handle_peer_down(now, node),
+            LinkEvent::Ended { node } => {
+                tracing::warn!(node = self.reporter.name_of(node), "its process has ended");
+                self.engine.handle_peer_lost(now, node);
+            }
+            LinkEvent::Message { from, incarnation, bytes } => {
+                self.engine.handle_peer_message(now, from, incarnation, bytes);
+            }
+            LinkEvent::Room { node } => self.engine.handle_peer_room(now, node),
+        }
     }
 
     /// Lets go what was gathered.
@@ -63,6 +84,12 @@ impl DataPlane {
         match output {
             Output::Datagram { .. } => unreachable!("sent above"),
             Output::Submit { ticket, payload } => self.transport.submit(ticket, payload),
+            Output::Peer { to, lane, bytes } => {
+                if self.transport.send_peer(to, lane, bytes) == Sent::Full {
+                    let now = self.now();
+                    self.engine.handle_peer_full(now, to);
+                }
+            }
             Output::ClientSend { connection, bytes } => {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.client_answered(connection);

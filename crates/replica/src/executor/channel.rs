@@ -12,6 +12,9 @@ use quorba_giop::{Body, Framer, FramerLimits, Message, ResponseFlags, Rewrite};
 /// CodeSets service context (GIOP §13.10.2.6).
 const CODE_SETS: u32 = 1;
 
+/// A message, and maybe what stands behind it, uncopied.
+pub(super) type Pieces = (Bytes, Option<Bytes>);
+
 /// See the module's text.
 pub(super) struct Channel {
     pub(super) id: ChannelId,
@@ -41,11 +44,12 @@ impl Channel {
         out.extend(self.waiting.drain(..).map(|bytes| ServerCommand::Send(self.id, bytes)));
     }
 
-    pub(super) fn send(&mut self, bytes: Bytes, out: &mut Vec<ServerCommand>) {
+    pub(super) fn send(&mut self, (begin, rest): Pieces, out: &mut Vec<ServerCommand>) {
+        let pieces = core::iter::once(begin).chain(rest);
         if self.open {
-            out.push(ServerCommand::Send(self.id, bytes));
+            out.extend(pieces.map(|bytes| ServerCommand::Send(self.id, bytes)));
         } else {
-            self.waiting.push(bytes);
+            self.waiting.extend(pieces);
         }
     }
 

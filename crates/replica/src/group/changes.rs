@@ -9,7 +9,8 @@ use crate::envelope::Envelope;
 use crate::output::{Event, Outbox, Output};
 use crate::passive::{CheckpointPiece, Source};
 use crate::style::{Duty, Style};
-use crate::table::{GroupTable, MemberState};
+use crate::table::{DownReason, GroupTable, MemberState};
+use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId, NodeSet};
 
 impl Group {
@@ -56,11 +57,14 @@ impl Group {
         let duty = Duty::of(self.table.style, self.table.leading() == Some(me));
         let others = self.table.in_set().union(self.table.joining());
         let audience = others.iter().any(|node| node != me);
+        let mut failed = Vec::new();
         for consequence in member.take_duty(duty, audience) {
             if let crate::member::Consequence::CannotGive { joiner, attempt } = consequence {
-                let failed = Envelope::StateFailed { group: self.id, joiner, attempt };
-                out.push_back(Output::Order(failed.encode()));
+                failed.push((joiner, attempt));
             }
+        }
+        for (joiner, attempt) in failed {
+            self.submit_failed(joiner, attempt, DownReason::StateUnavailable, out);
         }
     }
 

@@ -15,6 +15,7 @@ use quorba_replica::{
     ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber, ServerCommand, Style,
     TotalLoss, ViewId,
 };
+use quorba_replica::{TransferProgress, TransferRule};
 use std::collections::VecDeque;
 
 pub const GROUP: GroupId = GroupId(0);
@@ -54,6 +55,10 @@ pub struct Node {
 pub struct Cluster {
     pub nodes: Vec<Node>,
     pub order: VecDeque<Delivered>,
+    /// Messages from node to node: whose, for whom.
+    pub peers: VecDeque<(usize, usize, Bytes)>,
+    /// What nodes send each other is lost.
+    pub cut: bool,
     pub now: Instant,
     view: u64,
     plan: Plan,
@@ -101,6 +106,8 @@ impl Cluster {
         Self {
             nodes: nodes.collect(),
             order: VecDeque::new(),
+            peers: VecDeque::new(),
+            cut: false,
             now: Instant::ZERO,
             view: 0,
             plan,
@@ -157,6 +164,10 @@ impl Cluster {
                 self.deliver_one(&delivered);
             }
             let mut quiet = true;
+            while let Some((from, to, bytes)) = self.peers.pop_front() {
+                quiet = false;
+                self.deliver_peer(from, to, bytes);
+            }
             for index in 0..self.nodes.len() {
                 quiet &= !self.serve(index);
             }
@@ -171,6 +182,28 @@ impl Cluster {
             if self.nodes[index].alive {
                 self.nodes[index].replica.handle_delivery(self.now, delivered.clone());
                 self.drain(index);
+            }
+        }
+    }
+
+    pub fn deliver_peer(&mut self, from: usize, to: usize, bytes: Bytes) {
+        if self.nodes[from].alive && self.nodes[to].alive && !self.cut {
+            let incarnation = self.nodes[from].incarnation;
+            self.nodes[to].replica.handle_peer_message(self.now, id(from), incarnation, bytes);
+            self.drain(to);
+        }
+    }
+
+    /// Links between all nodes were down, and are there again.
+    pub fn relink(&mut self) {
+        self.cut = false;
+        for at in 0..self.nodes.len() {
+            for other in (0..self.nodes.len()).filter(|other| *other != at) {
+                let incarnation = self.nodes[other].incarnation;
+                let replica = &mut self.nodes[at].replica;
+                replica.handle_peer_down(self.now, id(other));
+                replica.handle_peer_up(self.now, id(other), incarnation);
+                self.drain(at);
             }
         }
     }
@@ -286,6 +319,9 @@ impl Cluster {
             match output {
                 Output::Order(payload) => self.enqueue(index, payload),
                 Output::Server { command, .. } => self.command(index, command),
+                Output::Peer { to, bytes, .. } => {
+                    self.peers.push_back((index, usize::from(to.index()), bytes));
+                }
                 Output::Reply { number, giop, .. } => {
                     let text = giop.map_or_else(String::new, |giop| reply_text(&giop));
                     self.nodes[index].replies.push((number.0, text));
@@ -330,7 +366,7 @@ impl Cluster {
     }
 
     /// Lets the server at `index` answer its calls. Whether it did anything.
-    fn serve(&mut self, index: usize) -> bool {
+    pub fn serve(&mut self, index: usize) -> bool {
         let now = self.now;
         let Some(server) = self.nodes[index].server.as_mut().filter(|server| !server.held) else {
             return false;
@@ -346,6 +382,11 @@ impl Cluster {
         self.nodes[index].replica.handle_server_bytes(now, GROUP, channel, &reply);
         self.drain(index);
         true
+    }
+
+    /// The transfer of the member at `index`.
+    pub fn transfers(&self, index: usize) -> TransferProgress {
+        self.nodes[index].replica.group_snapshots()[0].transfers[0]
     }
 
     /// The states of all members as node `index` knows them.
@@ -370,6 +411,15 @@ impl Cluster {
 }
 
 impl Node {
+    /// Why members went down, as far as this node was told.
+    pub fn downs(&self) -> Vec<DownReason> {
+        let down = |event: &Event| match event {
+            Event::Member { state: MemberState::Down(reason), .. } => Some(*reason),
+            _ => None,
+        };
+        self.events.iter().filter_map(down).collect()
+    }
+
     fn new(index: usize, count: usize, incarnation: u64, plan: Plan, record: Record) -> Self {
         let nodes = NodeSet::first(count);
         let group = GroupConfig {
@@ -389,6 +439,7 @@ impl Node {
             retention: Duration::from_secs(60),
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
+            transfer: TransferRule { chunk_bytes: 50, bytes_per_second: None },
         };
         let me = id(index);
         let groups = vec![group];

@@ -1,0 +1,62 @@
+//! Messages of other nodes that concern a group, and those for them.
+//!
+//! What it is not: ordered; nothing here changes the table.
+
+use super::{Group, Here};
+use crate::member::Sent;
+use crate::output::{Outbox, Output};
+use crate::peer::PeerMessage;
+use quorba_base::{Instant, NodeId};
+
+impl Group {
+    /// A message of another node.
+    pub(crate) fn hear(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        message: PeerMessage,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let Some(member) = &mut self.member else { return };
+        match message {
+            PeerMessage::Fetch { attempt, fetch, .. } => member.asked(now, from, attempt, fetch),
+            PeerMessage::Chunk { attempt, chunk, .. } => {
+                let consequence = member.receive(from, attempt, &chunk);
+                self.follow(consequence, here, out);
+            }
+        }
+    }
+
+    /// Messages pass to and from a node.
+    pub(crate) fn peer_up(&mut self, node: NodeId) {
+        if let Some(member) = &mut self.member {
+            member.set_blocked(node, false);
+            member.link_is_up(node);
+        }
+    }
+
+    /// The queue to a node is full, or has room again.
+    pub(crate) fn set_blocked(&mut self, node: NodeId, is_blocked: bool) {
+        if let Some(member) = &mut self.member {
+            member.set_blocked(node, is_blocked);
+        }
+    }
+
+    /// Sends what members on other nodes wait for.
+    pub(super) fn send_to_members(&mut self, now: Instant, out: &mut Outbox) {
+        let (group, member) = (self.id, self.member.as_mut());
+        let Some(member) = member else { return };
+        while let Some(sent) = member.next_sent(now) {
+            let (to, message) = match sent {
+                Sent::Chunk(to, attempt, chunk) => {
+                    (to, PeerMessage::Chunk { group, attempt, chunk })
+                }
+                Sent::Fetch(to, attempt, fetch) => {
+                    (to, PeerMessage::Fetch { group, attempt, fetch })
+                }
+            };
+            out.push_back(Output::Peer { to, lane: message.lane(), bytes: message.encode() });
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! State that the member gives to others, and takes from one.
+//!
+//! What it is not: what is in it. Invariant: a chunk or a question counts only for the try that it
+//! names, and only from the node that is on the other side of it.
+
+use super::{Consequence, Member, Server, Stage};
+use crate::executor::{Job, Restore};
+use crate::ids::Attempt;
+use crate::passive::Base;
+use crate::retention::Frozen;
+use crate::table::DownReason;
+use crate::transfer::{
+    self, Chunk, Fetch, Incoming, Outgoing, TRANSFER_BYTES_MAX, Taken, TransferProgress,
+};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::{Instant, NodeId, canary};
+
+/// Something for another member of the group.
+pub(crate) enum Sent {
+    Chunk(NodeId, Attempt, Chunk),
+    Fetch(NodeId, Attempt, Fetch),
+}
+
+impl Member {
+    /// The group's state is with `donor`; `index` requests are in it.
+    pub(crate) fn must_receive(&mut self, attempt: Attempt, donor: NodeId, index: u64) {
+        if self.is_asking(attempt) {
+            let incoming = Box::new(Incoming::new(donor, self.transfer));
+            let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);
+            self.stage = Stage::Receiving { attempt, index, incoming, buffer, bytes };
+        }
+    }
+
+    /// The state for a joiner is here.
+    pub(super) fn give(
+        &mut self,
+        joiner: NodeId,
+        attempt: Attempt,
+        frozen: &Frozen,
+        state: Bytes,
+    ) -> Option<Consequence> {
+        let head = transfer::head(&self.retention, frozen);
+        if (head.len() + state.len()) as u64 > TRANSFER_BYTES_MAX {
+            return Some(Consequence::TooMuch { joiner, attempt });
+        }
+        self.outgoing.retain(|(node, _, _)| *node != joiner);
+        self.outgoing.push((joiner, attempt, Outgoing::new(head, state, self.transfer)));
+        None
+    }
+
+    fn outgoing_to(&mut self, joiner: NodeId) -> impl Iterator<Item = &mut Outgoing> {
+        self.outgoing
+            .iter_mut()
+            .filter(move |(node, _, _)| *node == joiner)
+            .map(|(_, _, outgoing)| outgoing)
+    }
+
+    /// A joiner asks for more.
+    pub(crate) fn asked(&mut self, now: Instant, joiner: NodeId, attempt: Attempt, fetch: Fetch) {
+        let is_it =
+            |(node, a, _): &&mut (NodeId, Attempt, Outgoing)| *node == joiner && *a == attempt;
+        if let Some((_, _, outgoing)) = self.outgoing.iter_mut().find(is_it) {
+            outgoing.ask(now, fetch);
+        }
+    }
+
+    /// A part of the state has come from a node.
+    pub(crate) fn receive(
+        &mut self,
+        from: NodeId,
+        attempt: Attempt,
+        chunk: &Chunk,
+    ) -> Option<Consequence> {
+        let Stage::Receiving { attempt: mine, incoming, .. } = &mut self.stage else {
+            return None;
+        };
+        let is_its = *mine == attempt && incoming.donor() == from;
+        if !is_its && !canary!(TakesAnyChunk) {
+            return None;
+        }
+        let attempt = *mine;
+        match incoming.add(chunk) {
+            Taken::More => None,
+            Taken::Whole(whole) => self.received_all(whole),
+            Taken::Failed(reason) => Some(Consequence::Useless(attempt, reason)),
+        }
+    }
+
+    fn received_all(&mut self, whole: Bytes) -> Option<Consequence> {
+        let stage = core::mem::replace(&mut self.stage, Stage::NoServer);
+        let Stage::Receiving { attempt, index, buffer, bytes, .. } = stage else {
+            unreachable!("the caller matched");
+        };
+        let Ok((retention, state)) = transfer::unpack(whole) else {
+            self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
+            return Some(Consequence::Lost(Some(attempt), DownReason::StateDamaged));
+        };
+        (self.delivered, self.seen) = (index, index);
+        if self.server == Server::Up {
+            self.stage = Stage::Restoring { attempt, retention, buffer, bytes };
+            self.executor.push(Job::Restore { state, purpose: Restore::Join { attempt } });
+            return None;
+        }
+        self.base = Some(Base { index, state: Some(state), updates: Vec::new() });
+        Some(self.catch_up(attempt, retention, buffer))
+    }
+
+    /// The queue to a node is full, or has room again.
+    pub(crate) fn set_blocked(&mut self, node: NodeId, is_blocked: bool) {
+        self.outgoing_to(node).for_each(|outgoing| outgoing.set_blocked(is_blocked));
+    }
+
+    /// Messages pass to and from a node again.
+    pub(crate) fn link_is_up(&mut self, node: NodeId) {
+        if let Stage::Receiving { incoming, .. } = &mut self.stage
+            && incoming.donor() == node
+        {
+            incoming.link_is_up();
+        }
+    }
+
+    /// When [`Self::next_sent`] has something.
+    pub(super) fn transfer_at(&self) -> Option<Instant> {
+        let asks = match &self.stage {
+            Stage::Receiving { incoming, .. } => incoming.ask_at(),
+            _ => None,
+        };
+        self.outgoing.iter().filter_map(|(_, _, outgoing)| outgoing.due()).chain(asks).min()
+    }
+
+    /// Something to send, if it is due.
+    pub(crate) fn next_sent(&mut self, now: Instant) -> Option<Sent> {
+        if let Stage::Receiving { attempt, incoming, .. } = &mut self.stage
+            && let Some(fetch) = incoming.ask(now)
+        {
+            return Some(Sent::Fetch(incoming.donor(), *attempt, fetch));
+        }
+        self.outgoing.iter_mut().find_map(|(joiner, attempt, outgoing)| {
+            outgoing.next_chunk(now).map(|chunk| Sent::Chunk(*joiner, *attempt, chunk))
+        })
+    }
+
+    /// How far transfers are.
+    pub(crate) fn transfers(&self) -> Vec<TransferProgress> {
+        let given = self.outgoing.iter().map(|(joiner, _, outgoing)| TransferProgress {
+            peer: *joiner,
+            gives: true,
+            done: outgoing.received(),
+            total: Some(outgoing.total()),
+        });
+        let taken = match &self.stage {
+            Stage::Receiving { incoming, .. } => Some(TransferProgress {
+                peer: incoming.donor(),
+                gives: false,
+                done: incoming.received(),
+                total: incoming.total(),
+            }),
+            _ => None,
+        };
+        given.chain(taken).collect()
+    }
+}

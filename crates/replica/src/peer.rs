@@ -1,0 +1,189 @@
+//! The messages that one node sends to another, over the link between them, and their encoding.
+//!
+//! What it is not: ordered. A message says for itself what it belongs to, and one that belongs to
+//! nothing any more is left out. Invariant: the bulk stands last and is not copied on the way in.
+
+use crate::ids::{Attempt, GroupId};
+use crate::transfer::{Chunk, Fetch};
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use bytes::Bytes;
+
+/// The longest message.
+pub const PEER_MESSAGE_BYTES_MAX: usize = 256 << 10;
+
+/// How urgent a message is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lane {
+    /// Somebody waits for it: in front of everything in the other lane.
+    Control,
+    /// It comes when there is room.
+    Bulk,
+}
+
+/// Everything that travels from one node to another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum PeerMessage {
+    /// The sender's member wants more of the state that the receiver's member gives it.
+    Fetch {
+        /// Of this group.
+        group: GroupId,
+        /// For this try.
+        attempt: Attempt,
+        /// What it wants.
+        fetch: Fetch,
+    },
+    /// A part of the state that the receiver's member takes.
+    Chunk {
+        /// Of this group.
+        group: GroupId,
+        /// For this try.
+        attempt: Attempt,
+        /// The part.
+        chunk: Chunk,
+    },
+}
+
+const FETCH: u8 = 1;
+const CHUNK: u8 = 2;
+const COMPRESSED: u8 = 1;
+const DIGEST: u8 = 2;
+
+impl PeerMessage {
+    /// Which group's it is.
+    pub(crate) const fn group(&self) -> GroupId {
+        match self {
+            Self::Fetch { group, .. } | Self::Chunk { group, .. } => *group,
+        }
+    }
+
+    /// In which lane it goes.
+    pub(crate) const fn lane(&self) -> Lane {
+        match self {
+            Self::Fetch { .. } => Lane::Control,
+            Self::Chunk { .. } => Lane::Bulk,
+        }
+    }
+
+    /// The encoded message.
+    pub(crate) fn encode(&self) -> Bytes {
+        match self {
+            Self::Fetch { group, attempt, fetch } => {
+                let mut w = head(FETCH, *group, *attempt, 24);
+                w.u64(fetch.received);
+                w.u64(fetch.offset);
+                w.u64(fetch.bytes);
+                w.finish()
+            }
+            Self::Chunk { group, attempt, chunk } => {
+                let mut w = head(CHUNK, *group, *attempt, 32 + chunk.bytes.len());
+                w.u64(chunk.offset);
+                w.u64(chunk.total);
+                w.u32(chunk.raw_bytes);
+                let compressed = if chunk.compressed { COMPRESSED } else { 0 };
+                w.u8(compressed | if chunk.digest.is_some() { DIGEST } else { 0 });
+                if let Some(digest) = chunk.digest {
+                    w.u64(digest);
+                }
+                w.rest(&chunk.bytes);
+                w.finish()
+            }
+        }
+    }
+
+    /// Reads a message; `bytes` are shared, not copied.
+    ///
+    /// # Errors
+    /// If the sender is of another version: the message is left out.
+    pub(crate) fn decode(bytes: Bytes) -> Result<Self, InvalidEnvelope> {
+        let mut r = Reader::new(bytes);
+        let kind = r.u8("kind")?;
+        let group = GroupId(r.u16("group")?);
+        let attempt = Attempt(r.u64("attempt")?);
+        let message = match kind {
+            FETCH => {
+                let (received, offset) = (r.u64("received")?, r.u64("offset")?);
+                let fetch = Fetch { received, offset, bytes: r.u64("bytes")? };
+                Self::Fetch { group, attempt, fetch }
+            }
+            CHUNK => {
+                let (offset, total) = (r.u64("offset")?, r.u64("total")?);
+                let raw_bytes = r.u32("raw bytes")?;
+                let flags = r.u8("flags")?;
+                if flags > (COMPRESSED | DIGEST) {
+                    return Err(r.error("flags"));
+                }
+                let digest = if flags & DIGEST != 0 { Some(r.u64("digest")?) } else { None };
+                let compressed = flags & COMPRESSED != 0;
+                let bytes = r.rest();
+                let chunk = Chunk { offset, total, raw_bytes, compressed, digest, bytes };
+                Self::Chunk { group, attempt, chunk }
+            }
+            _ => return Err(InvalidEnvelope { what: "kind", offset: 0 }),
+        };
+        r.end()?;
+        Ok(message)
+    }
+}
+
+fn head(kind: u8, group: GroupId, attempt: Attempt, more_bytes: usize) -> Writer {
+    let mut w = Writer::with_capacity(11 + more_bytes);
+    w.u8(kind);
+    w.u16(group.0);
+    w.u64(attempt.0);
+    w
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::CHUNK_BYTES_MAX;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    fn samples() -> Vec<PeerMessage> {
+        let (group, attempt) = (GroupId(7), Attempt(3));
+        let fetch = Fetch { received: 1, offset: 2, bytes: 3 };
+        let chunk = |compressed, digest| Chunk {
+            offset: 1,
+            total: 9,
+            raw_bytes: 3,
+            compressed,
+            digest,
+            bytes: Bytes::from_static(b"xyz"),
+        };
+        vec![
+            PeerMessage::Fetch { group, attempt, fetch },
+            PeerMessage::Chunk { group, attempt, chunk: chunk(false, None) },
+            PeerMessage::Chunk { group, attempt, chunk: chunk(true, Some(77)) },
+        ]
+    }
+
+    #[test]
+    fn decodes_what_it_encoded() {
+        for message in samples() {
+            assert_eq!(PeerMessage::decode(message.encode()), Ok(message));
+        }
+    }
+
+    #[test]
+    fn whatever_comes_is_an_error_and_no_panic() {
+        for message in samples() {
+            let whole = message.encode();
+            for length in 0..whole.len() {
+                let _ = PeerMessage::decode(whole.slice(..length));
+            }
+        }
+        assert!(PeerMessage::decode(Bytes::from_static(&[9; 40])).is_err());
+    }
+
+    #[test]
+    fn the_longest_chunk_fits_a_message() {
+        let bytes = Bytes::from(vec![0; CHUNK_BYTES_MAX]);
+        let raw_bytes = CHUNK_BYTES_MAX as u32;
+        let (offset, total, digest) = (u64::MAX, u64::MAX, Some(u64::MAX));
+        let chunk = Chunk { offset, total, raw_bytes, compressed: false, digest, bytes };
+        let (group, attempt) = (GroupId(u16::MAX), Attempt(u64::MAX));
+        let message = PeerMessage::Chunk { group, attempt, chunk };
+        assert!(message.encode().len() <= PEER_MESSAGE_BYTES_MAX);
+    }
+}

@@ -1,0 +1,53 @@
+//! What comes over the links to other nodes.
+//!
+//! Invariant: nothing that is replicated changes because of it.
+
+use super::Replica;
+use crate::output::{Event, Output};
+use crate::peer::PeerMessage;
+use bytes::Bytes;
+use quorba_base::{Instant, NodeId};
+
+impl Replica {
+    /// A message from a node, of this boot of it. Whom it concerns names its try to join, which no
+    /// two boots share, so that the boot does not matter here.
+    pub fn handle_peer_message(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        _incarnation: u64,
+        bytes: Bytes,
+    ) {
+        let Ok(message) = PeerMessage::decode(bytes) else {
+            self.out.push_back(Output::Event(Event::Skipped { origin: from }));
+            return;
+        };
+        let group = message.group();
+        self.with_group(now, group, |group, here, out| group.hear(now, from, message, here, out));
+    }
+
+    /// Messages pass in both directions between this node and that boot of another.
+    pub fn handle_peer_up(&mut self, now: Instant, node: NodeId, _incarnation: u64) {
+        self.groups.iter_mut().for_each(|group| group.peer_up(node));
+        self.settle_all(now);
+    }
+
+    /// What was on its way to or from a node may be lost. What is to be done about it is done when
+    /// the link is there again.
+    pub fn handle_peer_down(&mut self, now: Instant, node: NodeId) {
+        self.groups.iter_mut().for_each(|group| group.set_blocked(node, true));
+        self.settle_all(now);
+    }
+
+    /// A message to a node was dropped, because too much waits already.
+    pub fn handle_peer_full(&mut self, now: Instant, node: NodeId) {
+        self.groups.iter_mut().for_each(|group| group.set_blocked(node, true));
+        self.settle_all(now);
+    }
+
+    /// There is room for messages to a node again.
+    pub fn handle_peer_room(&mut self, now: Instant, node: NodeId) {
+        self.groups.iter_mut().for_each(|group| group.set_blocked(node, false));
+        self.settle_all(now);
+    }
+}

@@ -1,0 +1,192 @@
+//! A donor and a joiner, and what lies between them.
+
+use super::*;
+use crate::table::DownReason;
+use alloc::vec;
+use alloc::vec::Vec;
+use quorba_base::{Duration, Instant};
+
+const SMALL: TransferRule = TransferRule { chunk_bytes: 100, bytes_per_second: None };
+
+fn state(length: usize) -> Bytes {
+    (0..length).map(|at| ((at * at) >> 3) as u8).collect::<Vec<u8>>().into()
+}
+
+fn donor_of(state: &Bytes, rule: TransferRule) -> Outgoing {
+    let retention = Retention::default();
+    Outgoing::new(head(&retention, &retention.freeze()), state.clone(), rule)
+}
+
+fn joiner(rule: TransferRule) -> Incoming {
+    Incoming::new(NodeId::new(1).expect("in range"), rule)
+}
+
+/// Carries chunks and fetches until nothing moves; gives the whole, if it came to that, and what
+/// was carried in bytes. `on_the_way` may change a chunk or drop it.
+fn carry(
+    donor: &mut Outgoing,
+    joiner: &mut Incoming,
+    now: &mut Instant,
+    mut on_the_way: impl FnMut(Chunk) -> Option<Chunk>,
+) -> (Option<Taken>, usize) {
+    let mut carried = 0;
+    loop {
+        let mut is_quiet = true;
+        while let Some(chunk) = donor.next_chunk(*now) {
+            is_quiet = false;
+            *now = *now + Duration::from_micros(50);
+            carried += chunk.bytes.len();
+            let Some(chunk) = on_the_way(chunk) else { continue };
+            match joiner.add(&chunk) {
+                Taken::More => {}
+                end => return (Some(end), carried),
+            }
+        }
+        if let Some(fetch) = joiner.ask(*now) {
+            is_quiet = false;
+            donor.ask(*now, fetch);
+        }
+        if is_quiet {
+            return (None, carried);
+        }
+    }
+}
+
+#[test]
+fn a_state_comes_as_it_was_whatever_its_length() {
+    for length in [0, 1, 95, 96, 97, 1_599, 1_600, 1_601, 50_000] {
+        let state = state(length);
+        let (mut donor, mut joiner) = (donor_of(&state, SMALL), joiner(SMALL));
+        let mut now = Instant::ZERO;
+        let (end, _) = carry(&mut donor, &mut joiner, &mut now, Some);
+        let Some(Taken::Whole(whole)) = end else { panic!("{length}: {end:?}") };
+        let (retention, copy) = unpack(whole).expect("it is well-formed");
+        assert_eq!(retention.len(), 0);
+        assert_eq!(copy, state);
+    }
+}
+
+#[test]
+fn what_is_lost_is_asked_for_again_and_the_transfer_goes_on_where_it_stood() {
+    let state = state(100_000);
+    let (mut donor, mut joiner) = (donor_of(&state, SMALL), joiner(SMALL));
+    let (mut now, mut count) = (Instant::ZERO, 0);
+    let mut carried = 0;
+    let whole = loop {
+        // The link breaks every 60 chunks, and what was on its way is lost.
+        let (end, bytes) = carry(&mut donor, &mut joiner, &mut now, |chunk| {
+            count += 1;
+            (count % 60 < 50).then_some(chunk)
+        });
+        carried += bytes;
+        if let Some(Taken::Whole(whole)) = end {
+            break whole;
+        }
+        now = now + Duration::from_secs(1);
+        joiner.link_is_up();
+        assert!(count < 5_000, "it comes to an end");
+    };
+    assert_eq!(unpack(whole).expect("it is well-formed").1, state);
+    assert!(carried < 2 * state.len(), "{carried} bytes for {}", state.len());
+}
+
+#[test]
+fn a_lost_chunk_shows_as_a_gap_and_silence_is_asked_about() {
+    let state = state(3_000);
+    let (mut donor, mut joiner) = (donor_of(&state, SMALL), joiner(SMALL));
+    let (mut now, mut count) = (Instant::ZERO, 0);
+    let (end, _) = carry(&mut donor, &mut joiner, &mut now, |chunk| {
+        count += 1;
+        (count != 5).then_some(chunk)
+    });
+    assert!(matches!(end, Some(Taken::Whole(_))));
+    let (mut donor, mut joiner) = (donor_of(&state, SMALL), self::joiner(SMALL));
+    let (end, _) = carry(&mut donor, &mut joiner, &mut now, |_| None);
+    assert_eq!(end, None);
+    now = joiner.ask_at().expect("it waits");
+    assert!(matches!(carry(&mut donor, &mut joiner, &mut now, Some).0, Some(Taken::Whole(_))));
+}
+
+#[test]
+fn a_state_that_is_not_what_the_donor_gave_does_not_count() {
+    let state = state(3_000);
+    for change in 0..3 {
+        let (mut donor, mut joiner) = (donor_of(&state, SMALL), joiner(SMALL));
+        let mut now = Instant::ZERO;
+        let (end, _) = carry(&mut donor, &mut joiner, &mut now, |mut chunk| {
+            if chunk.offset == 500 {
+                match change {
+                    0 => chunk.bytes = vec![7; 100].into(),
+                    1 => chunk.total += 1,
+                    _ => chunk.raw_bytes = 99,
+                }
+            }
+            Some(chunk)
+        });
+        assert_eq!(end, Some(Taken::Failed(DownReason::StateDamaged)), "{change}");
+        assert_eq!((joiner.ask(now), joiner.ask_at()), (None, None), "it is over");
+    }
+}
+
+#[test]
+fn a_length_beyond_the_limit_is_refused_before_memory_is_taken() {
+    let mut joiner = joiner(SMALL);
+    let (total, bytes) = (TRANSFER_BYTES_MAX + 1, Bytes::from_static(b"x"));
+    let chunk = Chunk { offset: 0, total, raw_bytes: 1, compressed: false, digest: None, bytes };
+    assert_eq!(joiner.add(&chunk), Taken::Failed(DownReason::StateTooLarge));
+}
+
+#[test]
+fn on_a_slow_link_a_state_that_shrinks_is_compressed_and_another_is_not() {
+    let mut noise = 1_u64;
+    let mut random = || {
+        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (noise >> 56) as u8
+    };
+    let rule = TransferRule { chunk_bytes: 4_000, bytes_per_second: None };
+    let random: Bytes = (0..1_000_000).map(|_| random()).collect::<Vec<u8>>().into();
+    let text: Bytes = b"an account and its amount, ".repeat(40_000).into();
+    let mut now = Instant::ZERO;
+    for (state, shrinks) in [(random, false), (text, true)] {
+        let (mut donor, mut joiner) = (donor_of(&state, rule), joiner(rule));
+        let mut compressed = 0;
+        let (end, carried) = carry(&mut donor, &mut joiner, &mut now, |chunk| {
+            compressed += u64::from(chunk.compressed);
+            Some(chunk)
+        });
+        let Some(Taken::Whole(whole)) = end else { panic!("{end:?}") };
+        assert_eq!(unpack(whole).expect("it is well-formed").1, state);
+        assert_eq!(carried < state.len() / 2, shrinks, "{carried}");
+        assert_eq!(compressed > 0, shrinks);
+    }
+}
+
+#[test]
+fn a_donor_keeps_to_its_rate() {
+    let rule = TransferRule { bytes_per_second: Some(100_000), ..SMALL };
+    let state = state(50_000);
+    let (mut donor, mut joiner) = (donor_of(&state, rule), joiner(rule));
+    let mut now = Instant::ZERO;
+    while !matches!(carry(&mut donor, &mut joiner, &mut now, Some).0, Some(Taken::Whole(_))) {
+        now = donor.due().expect("it has more").max(now);
+    }
+    let took = now.since(Instant::ZERO);
+    assert!(took >= Duration::from_millis(490) && took < Duration::from_millis(600), "{took:?}");
+}
+
+#[test]
+fn who_asks_for_what_it_cannot_have_gets_nothing() {
+    let state = state(10_000);
+    let mut donor = donor_of(&state, SMALL);
+    while donor.next_chunk(Instant::ZERO).is_some() {}
+    for (received, offset, bytes) in [(0, 5_000, 100), (200, 100, 100), (0, u64::MAX, u64::MAX)] {
+        donor.ask(Instant::ZERO, Fetch { received, offset, bytes });
+        assert_eq!(donor.due(), None);
+    }
+    donor.ask(Instant::ZERO, Fetch { received: 0, offset: 0, bytes: u64::MAX });
+    let mut sent = 0;
+    while let Some(chunk) = donor.next_chunk(Instant::ZERO) {
+        sent += u64::from(chunk.raw_bytes);
+    }
+    assert_eq!(sent, SMALL.window_bytes(), "never more than a window");
+}

@@ -1,0 +1,123 @@
+//! A member gets the group's state from another one, whatever happens on the way.
+
+mod cluster;
+
+use cluster::Cluster;
+use quorba_base::Duration;
+use quorba_replica::DownReason;
+
+/// A cluster in which member 2 is being started again, and has got some of a long state.
+fn halfway() -> Cluster {
+    let mut c = Cluster::whole(true);
+    for number in 1..200 {
+        c.request(0, number, "a call of some length");
+    }
+    c.settle();
+    c.crash_server(2);
+    c.settle();
+    c.start_server(2);
+    let mut chunks = 0;
+    while chunks < 20 {
+        if let Some(delivered) = c.order.pop_front() {
+            c.deliver_one(&delivered);
+        } else if let Some((from, to, bytes)) = c.peers.pop_front() {
+            chunks += usize::from(to == 2);
+            c.deliver_peer(from, to, bytes);
+        } else {
+            assert!(c.serve(0) | c.serve(1) | c.serve(2), "the state is longer");
+        }
+    }
+    assert_eq!(c.states(0), ["in", "in", "joining"]);
+    c
+}
+
+#[test]
+fn a_transfer_goes_on_after_its_link_was_broken_and_requests_are_replayed() {
+    let mut c = halfway();
+    c.cut = true;
+    c.request(0, 200, "while the link is broken");
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "joining"]);
+    assert!(c.transfers(2).done > 0 && c.transfers(2).done < c.transfers(2).total.unwrap());
+    let before = c.transfers(2).done;
+    c.relink();
+    assert_eq!(c.transfers(2).done, before, "it goes on where it stood");
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.executed(2), c.executed(0));
+    assert_eq!(c.executed(2).len(), 200);
+    assert_eq!(c.nodes[2].restarts, [DownReason::ServerExited], "only what the test did");
+}
+
+#[test]
+fn a_joiner_that_hears_nothing_asks_again_by_itself() {
+    let mut c = halfway();
+    c.cut = true;
+    c.settle();
+    c.cut = false;
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "joining"], "nobody has told it");
+    c.pass(Duration::from_secs(1));
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.executed(2), c.executed(0));
+}
+
+#[test]
+fn a_joiner_that_starts_again_takes_nothing_of_the_state_before() {
+    let mut c = halfway();
+    let late = c.peers.clone();
+    assert!(late.iter().any(|(_, to, _)| *to == 2), "chunks are on their way");
+    c.crash_server(2);
+    c.request(1, 1, "a call that is in the new state only");
+    c.start_server(2);
+    while let Some(delivered) = c.order.pop_front() {
+        c.deliver_one(&delivered);
+    }
+    for (from, to, bytes) in late {
+        c.deliver_peer(from, to, bytes);
+    }
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.executed(2), c.executed(0));
+}
+
+#[test]
+fn a_state_that_was_changed_on_the_way_does_not_count_and_is_given_again() {
+    let mut c = halfway();
+    let chunk = c.peers.iter_mut().rfind(|(_, to, _)| *to == 2).expect("one is on its way");
+    let mut bent = chunk.2.to_vec();
+    *bent.last_mut().expect("it is long") ^= 1;
+    chunk.2 = bent.into();
+    c.settle();
+    let down = c.nodes[0].downs();
+    assert!(down.contains(&DownReason::StateDamaged), "{down:?}");
+    c.pass(Duration::from_secs(1));
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.executed(2), c.executed(0));
+    assert_eq!(c.nodes[2].restarts, [DownReason::ServerExited], "only what the test did");
+}
+
+#[test]
+fn when_the_donor_dies_another_gives_the_state() {
+    let mut c = halfway();
+    let donor = c.transfers(2).peer;
+    c.crash_server(usize::from(donor.index()));
+    c.settle();
+    c.settle();
+    assert_eq!(c.states(2)[2], "in");
+    assert_eq!(c.executed(2).len(), 199);
+}
+
+#[test]
+fn both_sides_show_how_far_it_is() {
+    let mut c = halfway();
+    let (taken, donor) = (c.transfers(2), c.transfers(2).peer);
+    let given = c.transfers(usize::from(donor.index()));
+    assert!(given.gives && !taken.gives);
+    assert_eq!((given.total, usize::from(given.peer.index())), (taken.total, 2));
+    assert!(given.done <= taken.done && taken.done >= 20 * 50);
+    c.settle();
+    assert!(c.nodes.iter().all(|node| node.replica.group_snapshots()[0].transfers.len() <= 1));
+}
