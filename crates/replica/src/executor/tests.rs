@@ -40,6 +40,7 @@ impl Bench {
             style: crate::Style::Active,
             leader: None,
             checkpoint: CheckpointRule { requests: 100, after: WITHIN, updates: false },
+            transfer: crate::config::TransferRule::default(),
             concurrency,
             on_total_loss: TotalLoss::Stop,
             open_after: WITHIN,
