@@ -40,7 +40,7 @@ impl Bench {
             style: crate::Style::Active,
             leader: None,
             checkpoint: CheckpointRule { requests: 100, after: WITHIN, updates: false },
-            transfer: crate::config::TransferRule::default(),
+            transfer: crate::transfer::TransferRule::default(),
             concurrency,
             on_total_loss: TotalLoss::Stop,
             open_after: WITHIN,
