@@ -264,7 +264,14 @@ impl Stage {
         if self.held {
             return false;
         }
-        let Some((group, channel, bytes)) = self.calls[index].pop_front() else { return false };
+        let Some((group, channel, mut bytes)) = self.calls[index].pop_front() else {
+            return false;
+        };
+        // What stands behind a long message's beginning comes by itself.
+        while Message::from_bytes(bytes.clone()).is_err() {
+            let (_, _, rest) = self.calls[index].pop_front().expect("the rest of a message");
+            bytes = [bytes, rest].concat().into();
+        }
         let server = &mut self.servers[index][usize::from(group.0)];
         let before = server.executions;
         let reply = server.serve(&Message::from_bytes(bytes).unwrap());

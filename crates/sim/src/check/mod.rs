@@ -39,6 +39,8 @@ pub(crate) struct GroupFacts {
     pub(crate) order: real_time::Order,
     /// How the history began of which something was acknowledged.
     pub(crate) first: Option<Mark>,
+    /// What a fresh server executed first, last.
+    pub(crate) first_executed: Option<Mark>,
     /// When state was last lost for a reason that the fault model excuses.
     pub(crate) lost_at: Option<Instant>,
     /// No member has the state any more, and none will.
@@ -229,10 +231,14 @@ impl World {
     /// beside the new one, the comparison of the members' logs finds it.
     pub(crate) fn note_fresh_start(&mut self, group: GroupId, end: Mark) {
         let index = usize::from(group.0);
-        let begins = end.length == 1 && self.plan.groups[index].fresh_after_loss;
-        let first = self.checks.groups[index].first;
-        if begins && first.is_some_and(|first| first != end) {
-            self.begins_anew(index);
+        if end.length != 1 || !self.plan.groups[index].fresh_after_loss {
+            return;
+        }
+        // Replies of the former life may still come, also if none has come so far.
+        let before = self.checks.groups[index].first_executed.replace(end);
+        if before.is_some_and(|before| before != end) {
+            self.say(|| format!("g{index} begins anew"));
+            self.checks.lost(self.now, index);
         }
     }
 
