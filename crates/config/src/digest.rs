@@ -117,9 +117,11 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
     line(
         text,
         format_args!(
-            " leader={:?} checkpoint={requests},{},{updates}",
+            " leader={:?} checkpoint={requests},{},{updates} compare={},{}",
             group.leader.and_then(|id| domain.node(id)).map(|node| node.name.as_str()),
             after.as_millis(),
+            group.comparison.requests,
+            group.comparison.expel,
         ),
     );
     // Younger than the digest: where it is not used, older versions agree.

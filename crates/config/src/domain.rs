@@ -271,6 +271,8 @@ pub struct Group {
     pub leader: Option<NodeId>,
     /// When the leader of a passive group sends its state to the others.
     pub checkpoint: Checkpoint,
+    /// How replies of members that all execute are compared.
+    pub comparison: Comparison,
     /// The gateway's port on every node, before the node's offset.
     pub listen: u16,
     /// The nodes that carry a replica.
@@ -326,12 +328,23 @@ impl Group {
 pub enum Style {
     /// Every member executes every request; the one nearest to the client answers.
     Active,
+    /// Every member executes every request; what more than half of them reply is the answer.
+    ActiveWithVoting,
     /// Every member executes every request; the leader answers.
     SemiActive,
     /// The leader executes; the others stand by with its last checkpoint and the requests since.
     WarmPassive,
     /// The leader executes; the others run no server until one of them has to take over.
     ColdPassive,
+}
+
+/// How replies are compared behind the clients' backs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// In windows of so many requests: 64; 0 is not at all.
+    pub requests: u32,
+    /// A member that differs is expelled and rebuilt. Default: it is reported.
+    pub expel: bool,
 }
 
 /// When the leader of a passive group sends its state to the others.
@@ -351,6 +364,7 @@ impl Style {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
+            Self::ActiveWithVoting => "active-with-voting",
             Self::SemiActive => "semi-active",
             Self::WarmPassive => "warm-passive",
             Self::ColdPassive => "cold-passive",

@@ -50,7 +50,8 @@ pub struct DemoOptions {
 }
 
 /// The styles that the demo can show.
-pub const STYLES: [&str; 4] = ["active", "semi-active", "warm-passive", "cold-passive"];
+pub const STYLES: [&str; 5] =
+    ["active", "active-with-voting", "semi-active", "warm-passive", "cold-passive"];
 
 /// The most nodes of a demo.
 pub const NODES_MAX: usize = 9;

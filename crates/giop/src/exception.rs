@@ -189,6 +189,7 @@ minor_codes! {
     Rejected = 23 "the server rejected the message as one that it cannot read"
     RequestTooLarge = 24 "the request is larger than what can be put into the common order"
     ReplyTooLarge = 25 "the call was executed; its reply is larger than what can be passed on"
+    ReplicasDisagree = 26 "the replicas replied different things, and none of these most of them"
 }
 
 impl MinorCode {

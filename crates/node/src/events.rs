@@ -84,6 +84,26 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
             let leader = leader.map_or("nobody", |node| reporter.name_of(node));
             tracing::info!(group = reporter.group_name(*group), leader, "leader");
         }
+        ReplicaEvent::Diverged { group, node, request, expelled } => {
+            let member = reporter.name_of(*node).to_string();
+            let group_name = reporter.group_name(*group).to_string();
+            let done = if *expelled { "it is expelled and rebuilt" } else { "it is reported only" };
+            tracing::error!(
+                group = group_name,
+                member,
+                request,
+                "its replies differ from those of the majority; {done}"
+            );
+            reporter.member_changed(*group, format!("{member} differs at request {request}"));
+        }
+        ReplicaEvent::Disagreement { group, request } => {
+            let group = reporter.group_name(*group);
+            tracing::error!(
+                group,
+                request,
+                "the members replied different things, none has a majority"
+            );
+        }
         ReplicaEvent::Skipped { origin } => {
             let origin = reporter.name_of(*origin);
             tracing::error!(origin, "an ordered message of another version was skipped");

@@ -9,9 +9,9 @@ use quorba_config::{
 };
 use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack as ReplicaAck, CheckpointRule, Concurrency as ReplicaConcurrency, ENVELOPE_BYTES_MAX,
-    GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule, ReplyPath, Style, TotalLoss,
-    TransferRule,
+    Ack as ReplicaAck, CheckpointRule, ComparisonRule, Concurrency as ReplicaConcurrency,
+    ENVELOPE_BYTES_MAX, GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule, ReplyPath, Style,
+    TotalLoss, TransferRule,
 };
 use quorba_engine::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
@@ -108,6 +108,10 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             replier: group.replier,
             style: style(group.style),
             leader: group.leader,
+            comparison: ComparisonRule {
+                requests: group.comparison.requests,
+                expel: group.comparison.expel,
+            },
             checkpoint: CheckpointRule {
                 requests: group.checkpoint.requests,
                 after: group.checkpoint.after,
@@ -140,6 +144,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
 pub(crate) fn style(style: quorba_config::Style) -> Style {
     match style {
         quorba_config::Style::Active => Style::Active,
+        quorba_config::Style::ActiveWithVoting => Style::ActiveWithVoting,
         quorba_config::Style::SemiActive => Style::SemiActive,
         quorba_config::Style::WarmPassive => Style::WarmPassive,
         quorba_config::Style::ColdPassive => Style::ColdPassive,

@@ -61,6 +61,16 @@ pub enum Concurrency {
     PerObject,
 }
 
+/// How replies are compared where a client does not wait for it (style `active-with-voting`
+/// compares each before it is given to anybody).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ComparisonRule {
+    /// In windows of so many requests; 0: not at all.
+    pub requests: u32,
+    /// A member that differs from the majority is expelled and rebuilt, and not only reported.
+    pub expel: bool,
+}
+
 /// One object group.
 #[derive(Clone, Debug)]
 pub struct GroupConfig {
@@ -83,6 +93,8 @@ pub struct GroupConfig {
     pub leader: Option<NodeId>,
     /// When a passive group's leader sends its state to the others.
     pub checkpoint: CheckpointRule,
+    /// How the replies of members that all execute are compared.
+    pub comparison: ComparisonRule,
     /// How many calls a server has at a time.
     pub concurrency: Concurrency,
     /// What happens when all members' state is lost.

@@ -9,6 +9,7 @@ use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId
 use crate::passive::CheckpointPiece;
 use crate::table::DownReason;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{NodeId, canary};
 
@@ -139,6 +140,15 @@ pub(crate) enum Envelope {
         /// The piece.
         piece: CheckpointPiece,
     },
+    /// What the sender's member has replied.
+    Votes {
+        /// Of this group.
+        group: GroupId,
+        /// The try that brought the member in.
+        attempt: Attempt,
+        /// Windows, by their last request, and digests.
+        votes: Vec<(u64, u64)>,
+    },
     /// An operator changes the group.
     Command {
         /// This group.
@@ -171,6 +181,7 @@ const SNAPSHOT: u8 = 10;
 const RECORDED: u8 = 11;
 const CHECKPOINT: u8 = 12;
 const COMMAND: u8 = 13;
+const VOTES: u8 = 14;
 
 impl Envelope {
     /// The encoded message.
@@ -217,6 +228,15 @@ impl Envelope {
                 w.u64(piece.offset);
                 w.u64(piece.total);
                 w.rest(&piece.bytes);
+            }
+            Self::Votes { group, attempt, votes } => {
+                head(&mut w, VOTES, *group);
+                w.u64(attempt.0);
+                w.u32(votes.len() as u32);
+                for (window, digest) in votes {
+                    w.u64(*window);
+                    w.u64(*digest);
+                }
             }
             Self::Command { group, id, command } => {
                 head(&mut w, COMMAND, *group);
@@ -305,6 +325,14 @@ impl Envelope {
                     bytes: r.rest(),
                 },
             },
+            VOTES => {
+                let attempt = Attempt(r.u64("attempt")?);
+                let mut votes = Vec::new();
+                for _ in 0..r.count(16, "votes")? {
+                    votes.push((r.u64("window")?, r.u64("vote")?));
+                }
+                Self::Votes { group, attempt, votes }
+            }
             COMMAND => {
                 let id = r.u64("command id")?;
                 Self::Command { group, id, command: Command::decode(&mut r)? }
@@ -409,6 +437,7 @@ mod tests {
                 number: 4,
                 piece: CheckpointPiece { offset: 1, total: 9, bytes: Bytes::from_static(b"xyz") },
             },
+            Envelope::Votes { group, attempt, votes: vec![(1, 2), (3, 4)] },
             Envelope::Command { group, id: 7, command: Command::Promote(node) },
             Envelope::Command { group, id: 8, command: Command::SetStyle(Style::WarmPassive) },
             Envelope::Hello(Hello {

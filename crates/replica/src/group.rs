@@ -7,8 +7,9 @@
 
 mod changes;
 mod transfers;
+mod voting;
 
-use crate::config::{GroupConfig, ReplyPath};
+use crate::config::GroupConfig;
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
@@ -384,6 +385,10 @@ impl Group {
         }
         let mut commands = Vec::new();
         member.step(now, &mut commands);
+        if in_primary && let Some((attempt, votes)) = member.votes_to_cast() {
+            let votes = Envelope::Votes { group: self.id, attempt, votes };
+            out.push_back(Output::Order(votes.encode()));
+        }
         if in_primary && let Some((attempt, claim)) = member.ask(now) {
             let join = Envelope::Join { group: self.id, attempt, claim };
             out.push_back(Output::Order(join.encode()));
@@ -414,6 +419,7 @@ impl Group {
                 let joined = Envelope::Joined { group: self.id, attempt };
                 out.push_back(Output::Order(joined.encode()));
             }
+            Some(Consequence::Held) => self.executed += 1,
             Some(Consequence::Send) => self.send_checkpoint(None, out),
             Some(Consequence::Lost(attempt, reason)) => self.lost(attempt, reason, out),
         }
@@ -447,25 +453,21 @@ impl Group {
 
     /// Sends a reply to the gateways that this member answers; the others are another's to answer.
     fn answer(&self, waiters: &[GatewayKey], reply: Option<Bytes>, here: Here, out: &mut Outbox) {
-        for to in waiters {
-            let is_mine = self.table.repliers(&self.config, to.node).contains(here.node);
-            if !is_mine && !canary!(AbandonedCallCounts) {
-                continue;
-            }
-            if to.node == here.node && self.config.reply == ReplyPath::Direct {
-                if to.incarnation == here.incarnation {
-                    let giop = reply.clone();
-                    out.push_back(Output::Reply { group: self.id, number: to.number, giop });
-                }
-            } else if let Some(giop) = reply.clone() {
-                let reply = Envelope::Reply { group: self.id, to: *to, giop };
-                out.push_back(Output::Order(reply.encode()));
-            }
-        }
+        let is_mine = |to: &GatewayKey| {
+            self.table.repliers(&self.config, to.node).contains(here.node)
+                || canary!(AbandonedCallCounts)
+        };
+        let mine: Vec<GatewayKey> = waiters.iter().copied().filter(is_mine).collect();
+        self.send_replies(&mine, reply, here, out);
     }
 
     /// The table changed from `before`: tell people, the member, and the gateway.
     fn changed(&mut self, now: Instant, before: &GroupTable, here: Here, out: &mut Outbox) {
+        self.tell_of_change(now, before, here, out);
+        self.heed_verdicts(now, here, out);
+    }
+
+    fn tell_of_change(&mut self, now: Instant, before: &GroupTable, here: Here, out: &mut Outbox) {
         for (node, state) in self.table.members() {
             if before.state(node) != Some(state) {
                 out.push_back(Output::Event(Event::Member { group: self.id, node, state }));
@@ -500,6 +502,12 @@ impl Group {
                 if before.state(here.node) != self.table.state(here.node) =>
             {
                 member.start_over(now, reason);
+                if reason == DownReason::Diverged {
+                    // What it knows is wrong: another process begins with the state of another member.
+                    let _ = member.server_lost(reason);
+                    let command = ServerCommand::Restart(reason);
+                    out.push_back(Output::Server { group: self.id, command });
+                }
             }
             Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
                 if !self.table.in_set().is_empty() =>

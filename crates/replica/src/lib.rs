@@ -39,11 +39,13 @@ mod retention;
 mod style;
 mod table;
 mod transfer;
+mod votes;
 mod wire;
 
 pub use command::{Command, CommandRefused};
 pub use config::{
-    Ack, CheckpointRule, Concurrency, GroupConfig, ReplicaConfig, ReplyPath, TotalLoss,
+    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReplicaConfig, ReplyPath,
+    TotalLoss,
 };
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
 pub use group::GroupSnapshot;

@@ -6,7 +6,10 @@
 
 mod standby;
 mod transfers;
+mod voting;
 
+pub(crate) use self::voting::Comparison;
+use self::voting::Voting;
 use crate::config::{CheckpointRule, GroupConfig};
 use crate::executor::{Capture, Executor, Job, Outcome, Restore};
 use crate::history::History;
@@ -81,6 +84,8 @@ pub(crate) enum Consequence {
     Useless(Attempt, DownReason),
     /// The state is in; the rest is being replayed.
     Caught { attempt: Attempt },
+    /// A request was executed, and its reply is not known to be right.
+    Held,
     /// A checkpoint is there: send its pieces.
     Send,
     /// The server is lost.
@@ -115,6 +120,7 @@ pub(crate) struct Member {
     /// Of the last checkpoint that was begun.
     checkpoint_number: u64,
     assembly: Assembly,
+    voting: Voting,
 }
 
 /// The member's server process, as far as it is known here.
@@ -149,6 +155,7 @@ impl Member {
             checkpoints: Checkpointer::default(),
             checkpoint_number: 0,
             assembly: Assembly::default(),
+            voting: Voting::default(),
         }
     }
 
@@ -233,6 +240,7 @@ impl Member {
         self.base = None;
         self.assembly = Assembly::default();
         self.checkpoints = Checkpointer::default();
+        self.voting.begin_anew(self.delivered);
         if self.server != Server::Up {
             // Whichever server it will have has executed nothing.
             self.retention = Retention::default();
@@ -314,6 +322,7 @@ impl Member {
         if self.is_asking(attempt) {
             self.stage = Stage::Serving { attempt };
             (self.delivered, self.seen) = (index, index);
+            self.voting.begin_anew(index);
             if index == 0 && (self.server != Server::Up || self.duty == Duty::Keep) {
                 self.base = Some(Base::default());
             }
@@ -368,6 +377,7 @@ impl Member {
         }
         match self.retention.admit(&key, gateway, expiry) {
             Admission::Execute => {
+                self.voting.admitted(index, &key);
                 if self.executes_now() {
                     self.executor.push(Job::Execute { key, giop, code_sets });
                 } else {
@@ -377,6 +387,7 @@ impl Member {
                 Accepted::Nothing
             }
             Admission::Wait => Accepted::Nothing,
+            Admission::Answer(_) if self.voting.wait(&key, gateway) => Accepted::Nothing,
             Admission::Answer(reply) => Accepted::Answer(gateway, reply),
             Admission::Refuse => Accepted::Refuse(gateway, giop),
         }
@@ -408,6 +419,7 @@ impl Member {
 
     /// Starts what can be started.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
+        self.voting.close(self.delivered);
         self.mind_server(out);
         self.begin_checkpoint(now);
         self.executor.step(now, out);
@@ -453,10 +465,11 @@ impl Member {
         match outcome {
             Outcome::Executed { key, reply } => {
                 let waiters = self.retention.complete(&key, reply.clone());
+                let is_held = self.voting.executed(&key, reply.as_ref(), &waiters);
                 if self.duty == Duty::Lead && self.checkpoints.audience {
                     self.checkpoints.completed.push(key);
                 }
-                Some(Consequence::Answer(waiters, reply))
+                Some(if is_held { Consequence::Held } else { Consequence::Answer(waiters, reply) })
             }
             Outcome::Captured { purpose: Capture::Join { joiner, attempt }, state } => {
                 let Some(state) = state else {

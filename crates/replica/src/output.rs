@@ -133,6 +133,24 @@ pub enum Event {
         /// `None`: nobody does.
         leader: Option<NodeId>,
     },
+    /// A member replied something else than the majority.
+    Diverged {
+        /// Of this group.
+        group: GroupId,
+        /// Whose member.
+        node: NodeId,
+        /// The last request of those that were compared, counted from the group's first.
+        request: u64,
+        /// It is expelled and rebuilt.
+        expelled: bool,
+    },
+    /// The members replied different things, and none has a majority.
+    Disagreement {
+        /// Of this group.
+        group: GroupId,
+        /// The last request of those that were compared.
+        request: u64,
+    },
     /// A message of another version was skipped.
     Skipped {
         /// Who sent it.

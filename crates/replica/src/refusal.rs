@@ -13,6 +13,17 @@ pub(crate) fn rejected(request: &Bytes) -> Option<Bytes> {
     raise(request, ExceptionKind::Marshal, MinorCode::Rejected, Completion::Maybe)
 }
 
+/// INTERNAL, COMPLETED_MAYBE: the members replied different things, and none has a majority.
+pub(crate) fn disagreement(reply: &Bytes) -> Option<Bytes> {
+    let message = Message::from_bytes(reply.clone()).ok()?;
+    let Ok(Body::Reply(view)) = message.parse() else { return None };
+    let request_id = view.request_id();
+    let (kind, code) = (ExceptionKind::Internal, MinorCode::ReplicasDisagree);
+    let exception = SystemException::ours(kind, code, Completion::Maybe);
+    let (version, endian) = (message.version(), message.endian());
+    Some(build::system_exception(version, endian, request_id, &exception).bytes().clone())
+}
+
 /// IMP_LIMIT, COMPLETED_YES: the order cannot carry the reply. The same whichever member answers
 /// and on whichever way, so that a repetition is answered like the call itself.
 pub(crate) fn reply_too_large(request: &Bytes) -> Option<Bytes> {

@@ -269,6 +269,9 @@ impl Replica {
                 let source = Source { leader: origin, attempt, number };
                 group.deliver_checkpoint(source, &piece, here, out);
             }
+            Envelope::Votes { attempt, votes, .. } => {
+                group.deliver_votes(now, origin, attempt, &votes, here, out);
+            }
             Envelope::Command { id, command, .. } => {
                 let by = (origin, incarnation);
                 group.deliver_command(now, by, id, command, here, out);
@@ -369,6 +372,7 @@ fn concerns_members(payload: &Bytes) -> bool {
             | Envelope::Down { .. }
             | Envelope::StateFailed { .. }
             | Envelope::Checkpoint { .. }
+            | Envelope::Votes { .. }
             | Envelope::Command { .. }
             | Envelope::Open { .. })
     )
@@ -383,6 +387,7 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::Down { group, .. }
         | Envelope::StateFailed { group, .. }
         | Envelope::Checkpoint { group, .. }
+        | Envelope::Votes { group, .. }
         | Envelope::Command { group, .. }
         | Envelope::Open { group } => Some(*group),
         Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => None,

@@ -127,6 +127,24 @@ impl Retention {
         }
     }
 
+    /// What was replied to a request; `None` if it is not known, or runs.
+    pub(crate) fn reply(&self, key: &RequestKey) -> Option<Option<Bytes>> {
+        match self.entries.get(key)? {
+            Entry::Done { reply } => Some(reply.clone()),
+            Entry::Executing { .. } => None,
+        }
+    }
+
+    /// Puts another reply in the place of one.
+    pub(crate) fn replace(&mut self, key: &RequestKey, by: impl FnOnce(&Bytes) -> Option<Bytes>) {
+        if let Some(Entry::Done { reply: Some(reply) }) = self.entries.get_mut(key)
+            && let Some(new) = by(reply)
+        {
+            self.reply_bytes = self.reply_bytes - reply.len() + new.len();
+            *reply = new;
+        }
+    }
+
     /// The gateway will not ask again for requests below `number`, nor for those of earlier boots.
     pub(crate) fn release(&mut self, node: NodeId, incarnation: u64, below: RequestNumber) {
         let key = |incarnation, number| {

@@ -9,6 +9,8 @@ pub enum Style {
     /// Every member executes every request; the one nearest to the client answers.
     #[default]
     Active,
+    /// Every member executes every request; what more than half of them reply is the answer.
+    ActiveWithVoting,
     /// Every member executes every request; the leader answers.
     SemiActive,
     /// The leader executes and answers. The others have servers too, which get its state from time
@@ -21,8 +23,13 @@ pub enum Style {
 
 impl Style {
     /// All of them.
-    pub const ALL: [Self; 4] =
-        [Self::Active, Self::SemiActive, Self::WarmPassive, Self::ColdPassive];
+    pub const ALL: [Self; 5] = [
+        Self::Active,
+        Self::SemiActive,
+        Self::WarmPassive,
+        Self::ColdPassive,
+        Self::ActiveWithVoting,
+    ];
 
     pub(crate) fn code(self) -> u8 {
         Self::ALL.iter().position(|style| *style == self).expect("ALL has every style") as u8
@@ -36,7 +43,7 @@ impl Style {
     #[must_use]
     pub fn has_leader(self) -> bool {
         match self {
-            Self::Active => false,
+            Self::Active | Self::ActiveWithVoting => false,
             Self::SemiActive | Self::WarmPassive | Self::ColdPassive => true,
         }
     }
@@ -45,7 +52,7 @@ impl Style {
     #[must_use]
     pub fn is_passive(self) -> bool {
         match self {
-            Self::Active | Self::SemiActive => false,
+            Self::Active | Self::ActiveWithVoting | Self::SemiActive => false,
             Self::WarmPassive | Self::ColdPassive => true,
         }
     }
@@ -55,6 +62,7 @@ impl Style {
     pub fn text(self) -> &'static str {
         match self {
             Self::Active => "active",
+            Self::ActiveWithVoting => "active-with-voting",
             Self::SemiActive => "semi-active",
             Self::WarmPassive => "warm-passive",
             Self::ColdPassive => "cold-passive",
@@ -79,7 +87,7 @@ impl Duty {
     /// That of a member that leads or does not.
     pub(crate) fn of(style: Style, leads: bool) -> Self {
         match style {
-            Style::Active | Style::SemiActive => Self::Execute,
+            Style::Active | Style::ActiveWithVoting | Style::SemiActive => Self::Execute,
             Style::WarmPassive | Style::ColdPassive if leads => Self::Lead,
             Style::WarmPassive => Self::StandBy,
             Style::ColdPassive => Self::Keep,

@@ -9,8 +9,10 @@ use crate::config::{GroupConfig, ReplyPath, TotalLoss};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::style::Style;
+use crate::votes::{Verdict, Votes};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use quorba_base::{NodeId, NodeSet, canary};
 
 /// No node has this index.
@@ -39,6 +41,8 @@ pub enum DownReason {
     NodeLeft,
     /// Its node missed messages while it was away.
     NodeMissedMessages,
+    /// It replied something else than most members.
+    Diverged,
     /// It logged more requests than it may keep: no checkpoint came for too long.
     LogOverflow,
     /// The state that it was given is not what the donor had.
@@ -48,7 +52,7 @@ pub enum DownReason {
 }
 
 impl DownReason {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -62,6 +66,7 @@ impl DownReason {
         Self::LogOverflow,
         Self::StateDamaged,
         Self::StateTooLarge,
+        Self::Diverged,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -86,6 +91,7 @@ impl DownReason {
             Self::DonorLost => "the member that was giving it its state left",
             Self::NodeLeft => "its node left the view",
             Self::NodeMissedMessages => "its node missed messages while it was away",
+            Self::Diverged => "it replied something else than most members",
             Self::LogOverflow => "its log of requests grew too long without a checkpoint",
             Self::StateDamaged => "the state that it was given is not what the donor had",
             Self::StateTooLarge => "the donor's state, with its replies, is more than is passed on",
@@ -153,6 +159,10 @@ pub(crate) struct GroupTable {
     pub(crate) style: Style,
     /// Who leads, or did last.
     leader: Option<NodeId>,
+    /// What the members have replied.
+    pub(crate) votes: Votes,
+    /// What came of votes, and was not heeded yet.
+    pub(crate) verdicts: Vec<Verdict>,
 }
 
 impl GroupTable {
@@ -165,6 +175,8 @@ impl GroupTable {
             opened: false,
             style: config.style,
             leader: None,
+            votes: Votes::default(),
+            verdicts: Vec::new(),
         }
     }
 
@@ -220,6 +232,17 @@ impl GroupTable {
         self.leader = Some(node);
     }
 
+    /// Of `members`, the one that answers requests of the gateway on `gateway`.
+    pub(crate) fn replier_among(
+        &self,
+        config: &GroupConfig,
+        gateway: NodeId,
+        members: NodeSet,
+    ) -> Option<NodeId> {
+        let first = config.replier.unwrap_or(gateway);
+        if members.contains(first) { Some(first) } else { members.successor(first) }
+    }
+
     /// The members that answer requests of the gateway on `gateway`. Unless all do: the named one,
     /// or the one on the same node, so that the reply needs no second hop; and if that one is not
     /// in, the next one in ring order.
@@ -265,11 +288,15 @@ impl GroupTable {
             }
         } else if config.on_total_loss == TotalLoss::Fresh && fresh {
             self.history = History::EMPTY;
+            self.votes = Votes::default();
             MemberState::In { attempt }
         } else {
             MemberState::Out { attempt, reason: OutReason::TotalLoss }
         };
         let state = *state;
+        if !matches!(state, MemberState::Out { .. }) {
+            self.votes.join(node, self.history.count);
+        }
         self.open_if_whole(config);
         self.settle_leader(config);
         Some(state)
@@ -311,6 +338,7 @@ impl GroupTable {
             return false;
         }
         self.members.insert(node, MemberState::Down(reason));
+        self.verdicts.extend(self.votes.leave(node));
         self.drop_orphans();
         self.settle_leader(config);
         true
@@ -320,6 +348,7 @@ impl GroupTable {
     pub(crate) fn keep_only(&mut self, config: &GroupConfig, current: NodeSet, view: NodeSet) {
         for (node, state) in &mut self.members {
             if !current.contains(*node) {
+                self.verdicts.extend(self.votes.leave(*node));
                 *state = MemberState::Down(if view.contains(*node) {
                     DownReason::NodeMissedMessages
                 } else {
@@ -373,6 +402,7 @@ impl GroupTable {
             writer.u64(attempt);
             writer.u8(detail);
         }
+        self.votes.encode(writer);
     }
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
@@ -402,6 +432,8 @@ impl GroupTable {
             };
             members.insert(node, state);
         }
-        Ok(Self { members, history, clock, opened, style, leader })
+        let votes = Votes::decode(reader)?;
+        let verdicts = Vec::new();
+        Ok(Self { members, history, clock, opened, style, leader, votes, verdicts })
     }
 }

@@ -171,6 +171,8 @@ faults! {
         ServerGarbage,
         /// A server answers a call that nobody made.
         ServerWrongId,
+        /// A server gives a wrong reply to its next call.
+        ServerLies,
         /// A server's next `get_state` or `set_state` raises an exception.
         ServerNoState,
     }
@@ -217,6 +219,7 @@ impl Fault {
                 | Self::OrphanedCall
                 | Self::Promotion
                 | Self::StyleChange
+                | Self::ServerLies
         )
     }
 

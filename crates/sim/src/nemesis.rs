@@ -162,7 +162,13 @@ impl World {
             Command::Promote(node_id(self.rng.index(self.plan.nodes)))
         } else {
             let cold = if plan.foreign { Style::WarmPassive } else { Style::ColdPassive };
-            let styles = [Style::Active, Style::SemiActive, Style::WarmPassive, cold];
+            let styles = [
+                Style::Active,
+                Style::ActiveWithVoting,
+                Style::SemiActive,
+                Style::WarmPassive,
+                cold,
+            ];
             Command::SetStyle(self.rng.pick(&styles))
         };
         self.say(|| format!("OPERATOR at n{node}: g{group} {command:?}"));
@@ -315,6 +321,10 @@ impl World {
             Fault::ServerGoodbye => self.drop_links(server, true),
             Fault::ServerGarbage => self.servers[server].misdeed = Some(Misdeed::Garbage),
             Fault::ServerWrongId => self.servers[server].misdeed = Some(Misdeed::WrongId),
+            // One replica lies, so that the others are most of those who are left.
+            Fault::ServerLies if node == 0 && live.len() == self.plan.nodes => {
+                self.servers[server].misdeed = Some(Misdeed::Lie);
+            }
             Fault::ServerNoState => self.servers[server].misdeed = Some(Misdeed::NoState),
             _ => {}
         }

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
-    Ack, CheckpointRule, DownReason, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
+    Ack, CheckpointRule, ComparisonRule, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
     TransferRule,
 };
 use quorba_engine::{
@@ -152,6 +152,8 @@ impl World {
         let host = &mut self.hosts[node];
         let Some(engine) = &mut host.node else { return };
         let now = host.machine.clock.local(self.now);
+        let supervisors = &host.supervisors;
+        let stops = |group: GroupId| supervisors[usize::from(group.0)].map_or(0, |s| s.stops);
         match input {
             Input::Datagram(bytes) => engine.handle_datagram(now, owned(bytes)),
             Input::PeerLost(lost) => engine.handle_peer_lost(now, lost),
@@ -172,8 +174,10 @@ impl World {
             Input::ClientClosed(stream) => {
                 engine.handle_client_closed(now, ConnectionId(stream.0));
             }
-            Input::ServerUp(group) => engine.handle_server_up(now, group),
-            Input::ServerDown(group, reason) => engine.handle_server_down(now, group, reason),
+            // What was said before the node gave that server up is stale.
+            Input::ServerUp(group, s) | Input::ServerDown(group, s, _) if s != stops(group) => {}
+            Input::ServerUp(group, _) => engine.handle_server_up(now, group),
+            Input::ServerDown(group, _, reason) => engine.handle_server_down(now, group, reason),
             Input::ServerConnected(group, channel) => {
                 engine.handle_server_connected(now, group, channel);
             }
@@ -343,10 +347,6 @@ impl World {
     pub(crate) fn gateway_accepts(&self, node: usize) -> bool {
         self.hosts[node].is_up() && !self.hosts[node].stopping
     }
-
-    pub(crate) fn report_server_down(&mut self, node: usize, group: GroupId) {
-        self.deliver(node, Input::ServerDown(group, DownReason::ServerExited));
-    }
 }
 
 fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
@@ -363,6 +363,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             replier: group.replier.map(node_id),
             style: group.style,
             leader: group.leader.map(node_id),
+            comparison: ComparisonRule { requests: group.compared, expel: true },
             checkpoint: CheckpointRule {
                 requests: group.checkpoint_requests,
                 after: ms(group.checkpoint_ms),

@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) wall_skew_ms: u64,
     pub(crate) unavailable_wait_ms: u64,
     pub(crate) request_ms: u64,
+    /// Servers give wrong replies.
+    pub(crate) lies: bool,
 }
 
 /// What the network does to datagrams all the time, in chances per thousand.
@@ -88,6 +90,8 @@ pub(crate) struct GroupPlan {
     pub(crate) checkpoint_ms: u64,
     /// Or what has changed.
     pub(crate) updates: bool,
+    /// Replies are compared in windows of so many requests.
+    pub(crate) compared: u32,
     pub(crate) concurrency: Concurrency,
 }
 
@@ -138,10 +142,64 @@ impl Plan {
     pub(crate) fn draw_styles(seed: u64) -> Self {
         let mut plan = Self::draw(seed);
         let mut rng = Rng::new(seed).fork(0x57e1);
-        plan.groups = plan.groups.into_iter().map(|group| group.with_style(&mut rng)).collect();
+        let groups = plan.groups.into_iter();
+        plan.groups = groups.map(|group| group.with_style(&mut rng)).collect();
         let operators = [Fault::Promotion, Fault::StyleChange];
         plan.faults.extend(operators.into_iter().filter(|_| rng.per_mille(500)));
-        plan
+        for group in &mut plan.groups {
+            // An operator may let it vote, and its replies tell of all objects.
+            if plan.faults.contains(&Fault::StyleChange)
+                && group.concurrency == Concurrency::PerObject
+            {
+                group.concurrency = Concurrency::Pipelined;
+            }
+        }
+        let mut rng = Rng::new(seed).fork(0x707e);
+        match rng.below(10) {
+            // One wrong replica is outvoted; one that is wrong while others crash is not.
+            0 => plan.with_lies(&mut rng),
+            1 | 2 => plan.with_votes(&mut rng),
+            _ => plan,
+        }
+    }
+
+    /// Some groups vote.
+    fn with_votes(mut self, rng: &mut Rng) -> Self {
+        for group in &mut self.groups {
+            if rng.per_mille(700) {
+                group.style = Style::ActiveWithVoting;
+            }
+            group.compared = rng.pick(&[0, 1, 8]);
+            // Replies tell of all objects.
+            if group.concurrency == Concurrency::PerObject {
+                group.concurrency = Concurrency::Pipelined;
+            }
+        }
+        self
+    }
+
+    /// All groups vote, and servers give wrong replies.
+    fn with_lies(mut self, rng: &mut Rng) -> Self {
+        let all = (1 << self.nodes) - 1;
+        for group in &mut self.groups {
+            (group.style, group.members) = (Style::ActiveWithVoting, all);
+            group.foreign = false;
+            group.concurrency = Concurrency::Sequential;
+        }
+        let gentle = [
+            Fault::ServersSlow,
+            Fault::ServerSlow,
+            Fault::Reordering,
+            Fault::SlowNetwork,
+            Fault::LossBurst,
+            Fault::ClientBreak,
+            Fault::ClientHurry,
+        ];
+        self.faults = gentle.into_iter().filter(|_| rng.per_mille(300)).collect();
+        self.faults.push(Fault::ServerLies);
+        self.lies = true;
+        (self.catastrophe, self.careless) = (false, false);
+        self
     }
 
     /// Some groups have servers that get several calls at a time.
@@ -220,6 +278,7 @@ impl Plan {
             wall_skew_ms: rng.pick(&[0, 10, 60_000, 7_200_000]),
             unavailable_wait_ms: rng.pick(&[1_000, 5_000, 20_000]),
             request_ms: rng.pick(&[10_000, 30_000, 60_000]),
+            lies: false,
         }
     }
 }
@@ -325,6 +384,7 @@ impl GroupPlan {
             checkpoint_requests: 100,
             checkpoint_ms: 1_000,
             updates: false,
+            compared: 0,
             concurrency: Concurrency::Sequential,
         }
     }
@@ -333,6 +393,7 @@ impl GroupPlan {
     fn with_style(mut self, rng: &mut Rng) -> Self {
         self.style =
             rng.pick(&[Style::WarmPassive, Style::ColdPassive, Style::SemiActive, Style::Active]);
+
         self.leader = rng.per_mille(300).then_some(self.members.trailing_zeros() as usize);
         self.checkpoint_requests = rng.pick(&[1, 3, 20, 1_000]);
         self.checkpoint_ms = rng.pick(&[5, 100, 2_000]);

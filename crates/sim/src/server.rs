@@ -29,6 +29,8 @@ pub(crate) enum Misdeed {
     WrongId,
     /// It raises an exception at `get_state` and `set_state`.
     NoState,
+    /// It does what it is asked, and says something else.
+    Lie,
 }
 
 /// See the module's text.

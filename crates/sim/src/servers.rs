@@ -115,8 +115,8 @@ impl World {
         }
         self.close_channels(node, group);
         match down {
-            None => self.deliver(node, Input::ServerUp(group)),
-            Some(_) => self.report_server_down(node, group),
+            None => self.deliver(node, Input::ServerUp(group, stops)),
+            Some(reason) => self.deliver(node, Input::ServerDown(group, stops, reason)),
         }
     }
 
@@ -374,7 +374,14 @@ impl World {
             _ => {}
         }
         let operation = work.operation.clone();
-        let reply = operation.execute(&mut target.log, version, endian, work.request_id);
+        let mut reply = operation.execute(&mut target.log, version, endian, work.request_id);
+        let tells_mark = matches!(work.operation, Operation::Append(_) | Operation::Peek);
+        if tells_mark && target.misdeed.take_if(|misdeed| *misdeed == Misdeed::Lie).is_some() {
+            // No two servers tell the same lie.
+            let mut log = target.log.clone();
+            log.append(Reference(1_000 + server as u64));
+            reply = Operation::Peek.execute(&mut log, version, endian, work.request_id);
+        }
         let reply = self.spoil(server, work, reply);
         let target = &self.servers[server];
         if let Operation::Append(reference) = work.operation {

@@ -38,7 +38,7 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
     section.require("listen", "the gateway's port on every node, such as listen = 5000");
     let listen = section.port("listen");
     let members = read_members(section, nodes);
-    let StyleDraft { style, leader, checkpoint } = style::read(section, nodes, members);
+    let StyleDraft { style, leader, checkpoint, comparison } = style::read(section, nodes, members);
     let replies = [("direct", Reply::Direct), ("ordered", Reply::Ordered)];
     let losses = [("stop", OnTotalLoss::Stop), ("fresh", OnTotalLoss::Fresh)];
     let group = Group {
@@ -46,6 +46,7 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
         style,
         leader,
         checkpoint,
+        comparison,
         listen: listen.as_ref().map_or(0, |at| at.value),
         members,
         backend: read_backend(section, nodes, members),

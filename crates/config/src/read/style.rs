@@ -5,15 +5,16 @@ use quorba_base::{NodeId, NodeSet};
 use super::group::named_member;
 use super::node::NodeDraft;
 use crate::codes::Code;
-use crate::domain::{Backend, Checkpoint, Style};
+use crate::domain::{Backend, Checkpoint, Comparison, Style};
 use crate::problem::Problem;
 use crate::walk::Section;
 
 /// Styles that the blueprint names and this version cannot do.
-const STYLES_LATER: [&str; 2] = ["active-with-voting", "stateless"];
+const STYLES_LATER: [&str; 1] = ["stateless"];
 /// All that it can.
-const STYLES: [(&str, Style); 4] = [
+const STYLES: [(&str, Style); 5] = [
     ("active", Style::Active),
+    ("active-with-voting", Style::ActiveWithVoting),
     ("semi-active", Style::SemiActive),
     ("warm-passive", Style::WarmPassive),
     ("cold-passive", Style::ColdPassive),
@@ -21,11 +22,15 @@ const STYLES: [(&str, Style); 4] = [
 /// Requests between two checkpoints, unless the file says otherwise.
 const REQUESTS_DEFAULT: u32 = 100;
 
+/// Requests whose replies are compared together, unless the file says otherwise.
+const COMPARED_DEFAULT: u32 = 64;
+
 /// What the file says of it.
 pub(super) struct StyleDraft {
     pub(super) style: Style,
     pub(super) leader: Option<NodeId>,
     pub(super) checkpoint: Checkpoint,
+    pub(super) comparison: Comparison,
 }
 
 pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet) -> StyleDraft {
@@ -34,7 +39,13 @@ pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet)
     let requests = section.number_or("checkpoint_requests", "", 1..=1_000_000, REQUESTS_DEFAULT);
     let after = section.millis_or("checkpoint_ms", 1..=86_400_000, 1_000);
     let updates = section.boolean_or("checkpoint_updates", false);
-    StyleDraft { style, leader, checkpoint: Checkpoint { requests, after, updates } }
+    let verdicts = [("report", false), ("expel", true)];
+    let comparison = Comparison {
+        requests: section.number_or("compare_replies", "", 0..=1_000_000, COMPARED_DEFAULT),
+        expel: section.word_or("on_divergence", &verdicts, &[], false),
+    };
+    let checkpoint = Checkpoint { requests, after, updates };
+    StyleDraft { style, leader, checkpoint, comparison }
 }
 
 /// What the style needs and the group does not have.

@@ -5,7 +5,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_engine::order::{Boot, Config, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack, CheckpointRule, Concurrency, GroupConfig, Quorum, Record, ReplyPath, Style, TotalLoss,
+    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, Quorum, Record, ReplyPath,
+    Style, TotalLoss,
 };
 use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
 
@@ -48,6 +49,7 @@ impl Plan {
             replier: None,
             style: Style::Active,
             leader: None,
+            comparison: ComparisonRule { requests: 0, expel: false },
             checkpoint: CheckpointRule {
                 requests: 100,
                 after: Duration::from_secs(1),

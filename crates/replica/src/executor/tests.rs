@@ -40,6 +40,7 @@ impl Bench {
             style: crate::Style::Active,
             leader: None,
             checkpoint: CheckpointRule { requests: 100, after: WITHIN, updates: false },
+            comparison: crate::config::ComparisonRule { requests: 0, expel: false },
             transfer: crate::transfer::TransferRule::default(),
             concurrency,
             on_total_loss: TotalLoss::Stop,

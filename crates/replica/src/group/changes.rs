@@ -5,13 +5,26 @@
 
 use super::{Group, Here};
 use crate::command::Command;
+use crate::config::GroupConfig;
 use crate::envelope::Envelope;
+use crate::member::Comparison;
 use crate::output::{Event, Outbox, Output};
 use crate::passive::{CheckpointPiece, Source};
 use crate::style::{Duty, Style};
 use crate::table::{DownReason, GroupTable, MemberState};
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId, NodeSet};
+
+/// How the replies of a group with this style are compared.
+fn comparison_of(style: Style, config: &GroupConfig) -> Comparison {
+    match style {
+        Style::ActiveWithVoting => Comparison::Before,
+        Style::Active | Style::SemiActive if config.comparison.requests > 0 => {
+            Comparison::Behind(config.comparison.requests.into())
+        }
+        _ => Comparison::Off,
+    }
+}
 
 impl Group {
     /// The table for nodes that are not up to date, as it will be in a view.
@@ -38,6 +51,9 @@ impl Group {
             }
             out.push_back(Output::Event(Event::Changed { group: self.id, command }));
             self.changed(now, &before, here, out);
+            if before.style == Style::ActiveWithVoting && before.style != self.table.style {
+                self.let_all_go(here, out);
+            }
             if command == Command::SetStyle(Style::ColdPassive)
                 && let Some(member) = &mut self.member
             {
@@ -58,6 +74,8 @@ impl Group {
         let others = self.table.in_set().union(self.table.joining());
         let audience = others.iter().any(|node| node != me);
         let mut failed = Vec::new();
+        let comparison = comparison_of(self.table.style, &self.config);
+        member.compare(comparison, self.table.history.count);
         for consequence in member.take_duty(duty, audience) {
             if let crate::member::Consequence::CannotGive { joiner, attempt } = consequence {
                 failed.push((joiner, attempt));

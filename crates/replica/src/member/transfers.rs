@@ -27,6 +27,7 @@ impl Member {
     /// The group's state is with `donor`; `index` requests are in it.
     pub(crate) fn must_receive(&mut self, attempt: Attempt, donor: NodeId, index: u64) {
         if self.is_asking(attempt) {
+            self.voting.begin_anew(index);
             let incoming = Box::new(Incoming::new(donor, self.transfer));
             let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);
             self.stage = Stage::Receiving { attempt, index, incoming, buffer, bytes };

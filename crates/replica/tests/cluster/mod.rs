@@ -10,10 +10,10 @@ use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 use quorba_replica::{
-    Ack, ChannelId, CheckpointRule, Command, CommandRefused, Concurrency, Delivered, DownReason,
-    Event, FtRequest, GroupConfig, GroupId, MemberState, Output, Quorum, Record, Replica,
-    ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber, ServerCommand, Style,
-    TotalLoss, ViewId,
+    Ack, ChannelId, CheckpointRule, Command, CommandRefused, ComparisonRule, Concurrency,
+    Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, MemberState, Output, Quorum,
+    Record, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber,
+    ServerCommand, Style, TotalLoss, ViewId,
 };
 use quorba_replica::{TransferProgress, TransferRule};
 use std::collections::VecDeque;
@@ -26,6 +26,8 @@ pub struct Server {
     pub executed: Vec<String>,
     /// Of which the last state or update spoke.
     told: usize,
+    /// It answers something else than what it does.
+    pub lies: bool,
     /// Updates that it was given.
     pub updates: usize,
     channels: Vec<(ChannelId, Framer)>,
@@ -74,6 +76,7 @@ pub struct Plan {
     pub quorum: Quorum,
     pub style: Style,
     pub checkpoint: CheckpointRule,
+    pub comparison: ComparisonRule,
     pub concurrency: Concurrency,
 }
 
@@ -84,7 +87,9 @@ impl Plan {
         let style = Style::Active;
         let after = Duration::from_secs(1);
         let checkpoint = CheckpointRule { requests: 3, after, updates: false };
-        Self { state_object, reply, replier: None, quorum, style, checkpoint, concurrency }
+        let comparison = ComparisonRule { requests: 0, expel: false };
+        let replier = None;
+        Self { state_object, reply, replier, quorum, style, checkpoint, comparison, concurrency }
     }
 
     pub fn style(style: Style) -> Self {
@@ -433,6 +438,7 @@ impl Node {
             style: plan.style,
             leader: None,
             checkpoint: plan.checkpoint,
+            comparison: plan.comparison,
             on_total_loss: TotalLoss::Stop,
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(30),
@@ -485,6 +491,7 @@ impl Server {
                 self.executed.push(String::from_utf8(text.to_vec()).unwrap());
                 let answer =
                     format!("{} is number {}", self.executed.last().unwrap(), self.executed.len());
+                let answer = if self.lies { "nonsense".into() } else { answer };
                 build::reply(version, endian, id, ok, |cdr| cdr.write_string(answer.as_bytes()))
             }
             b"get_update" => {
@@ -527,6 +534,9 @@ fn framer() -> Framer {
 fn reply_text(giop: &Bytes) -> String {
     let message = quorba_giop::Message::from_bytes(giop.clone()).unwrap();
     let Ok(Body::Reply(reply)) = message.parse() else { panic!("no reply") };
+    if let Some(exception) = reply.system_exception() {
+        return format!("exception {exception:?}");
+    }
     let text = reply.reader().read_string(1 << 20, "text").unwrap();
     String::from_utf8(text.to_vec()).unwrap()
 }

@@ -173,6 +173,17 @@ impl World {
                 let (who, boot) = (node_id(node), self.hosts[node].disk.incarnation);
                 self.checks.memories.note_formed(who, boot, *view);
             }
+            // Replicas are deterministic here, so nobody differs unless it was made to.
+            ReplicaEvent::Diverged { node: other, request, .. } if !self.plan.lies => {
+                let text =
+                    format!("n{node} says that {other} differs at {request}, and it does not");
+                self.checks.violate("divergence", self.now, text);
+            }
+            // With two in, one that lies is enough.
+            ReplicaEvent::Disagreement { request, .. } if !self.plan.lies => {
+                let text = format!("n{node} says that replies differ at {request}");
+                self.checks.violate("divergence", self.now, text);
+            }
             ReplicaEvent::Member {
                 group,
                 state: MemberState::Out { reason: OutReason::TotalLoss, .. },

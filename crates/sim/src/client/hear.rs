@@ -9,7 +9,7 @@ use crate::stream::{Segment, Side, StreamId};
 use crate::world::World;
 use bytes::Bytes;
 use quorba_engine::replica::Concurrency;
-use quorba_giop::{Body, Completion, Message, ReplyStatus, Version, build};
+use quorba_giop::{Body, Completion, ExceptionKind, Message, ReplyStatus, Version, build};
 
 impl World {
     pub(crate) fn client_hears(&mut self, id: StreamId, client: usize, segment: Segment) {
@@ -86,6 +86,10 @@ impl World {
                         let length = reader.read_u64("length").unwrap_or(u64::MAX);
                         let digest = reader.read_u64("digest").unwrap_or(0);
                         self.acknowledge(client, &task, Mark { length, digest });
+                    }
+                    // It is over, and nobody knows more.
+                    (_, Some(Ok(exception))) if exception.kind == ExceptionKind::Internal => {
+                        self.ledger.close(task.reference, Outcome::Unknown);
                     }
                     (_, Some(Ok(exception))) => {
                         self.client_refused(client, task, exception.completed);

@@ -1,0 +1,143 @@
+//! Votes on replies, and what follows from them for the group: answers, and members that go.
+//!
+//! What it is not: the count. Invariant: every node comes to the same verdicts at the same place of
+//! the order, and only the table's state decides who answers.
+
+use super::{Group, Here};
+use crate::config::ReplyPath;
+use crate::envelope::Envelope;
+use crate::ids::{Attempt, GatewayKey};
+use crate::member::Member;
+use crate::output::{Event, Outbox, Output};
+use crate::style::Style;
+use crate::table::{DownReason, MemberState};
+use crate::votes::Verdict;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::{Instant, NodeId, NodeSet};
+
+impl Group {
+    /// What the member on `origin` has replied.
+    pub(crate) fn deliver_votes(
+        &mut self,
+        now: Instant,
+        origin: NodeId,
+        attempt: Attempt,
+        votes: &[(u64, u64)],
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        if origin == here.node
+            && let Some(member) = &mut self.member
+        {
+            member.votes_were_cast();
+        }
+        let is_known = match self.table.state(origin) {
+            Some(MemberState::In { attempt: a } | MemberState::Joining { attempt: a, .. }) => {
+                a == attempt
+            }
+            _ => false,
+        };
+        if !is_known {
+            return;
+        }
+        let members = self.table.in_set();
+        for (window, digest) in votes {
+            let verdicts = self.table.votes.vote(members, origin, *window, *digest);
+            self.table.verdicts.extend(verdicts);
+        }
+        self.heed_verdicts(now, here, out);
+    }
+
+    /// Does what verdicts ask for; members that go because of them may lead to others.
+    pub(crate) fn heed_verdicts(&mut self, now: Instant, here: Here, out: &mut Outbox) {
+        while !self.table.verdicts.is_empty() {
+            for verdict in core::mem::take(&mut self.table.verdicts) {
+                match verdict {
+                    Verdict::Decided { window, supporters } => {
+                        if supporters.contains(here.node) {
+                            self.let_go(window, supporters, here, out);
+                        }
+                    }
+                    Verdict::Settled { node, window } => {
+                        if node == here.node {
+                            if self.table.votes.decision(window) == Some(None) {
+                                self.disagree(window);
+                            }
+                            self.let_go(window, NodeSet::EMPTY, here, out);
+                        }
+                    }
+                    Verdict::Tied { window } => {
+                        let (group, request) = (self.id, window);
+                        out.push_back(Output::Event(Event::Disagreement { group, request }));
+                        self.disagree(window);
+                        self.let_go(window, NodeSet::EMPTY, here, out);
+                    }
+                    Verdict::Differs { node, window } => self.differs(now, node, window, here, out),
+                }
+            }
+        }
+    }
+
+    fn disagree(&mut self, window: u64) {
+        if self.table.style == Style::ActiveWithVoting
+            && let Some(member) = &mut self.member
+        {
+            member.replace_reply(window);
+        }
+    }
+
+    fn differs(&mut self, now: Instant, node: NodeId, window: u64, here: Here, out: &mut Outbox) {
+        let expelled = self.table.style == Style::ActiveWithVoting || self.config.comparison.expel;
+        let (group, request) = (self.id, window);
+        out.push_back(Output::Event(Event::Diverged { group, node, request, expelled }));
+        let attempt = match self.table.state(node) {
+            Some(MemberState::In { attempt } | MemberState::Joining { attempt, .. }) => attempt,
+            _ => return,
+        };
+        if expelled {
+            self.deliver_down(now, node, attempt, DownReason::Diverged, here, out);
+        }
+    }
+
+    /// The reply that was held may go; of `supporters` one answers each gateway, and whoever answers
+    /// it anyhow does too, because it may have been slower than those who decided.
+    fn let_go(&mut self, window: u64, supporters: NodeSet, here: Here, out: &mut Outbox) {
+        let Some(member) = &mut self.member else { return };
+        let Some((waiters, reply)) = member.release_reply(window) else { return };
+        let chosen = |to: &GatewayKey| {
+            self.table.replier_among(&self.config, to.node, supporters) == Some(here.node)
+                || self.table.repliers(&self.config, to.node).contains(here.node)
+        };
+        let mine: Vec<GatewayKey> = waiters.into_iter().filter(chosen).collect();
+        self.send_replies(&mine, reply, here, out);
+    }
+
+    pub(super) fn let_all_go(&mut self, here: Here, out: &mut Outbox) {
+        let held = self.member.as_mut().map(Member::release_all).unwrap_or_default();
+        for window in held {
+            self.let_go(window, NodeSet::EMPTY, here, out);
+        }
+    }
+
+    /// Sends a reply to gateways.
+    pub(super) fn send_replies(
+        &self,
+        waiters: &[GatewayKey],
+        reply: Option<Bytes>,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        for to in waiters {
+            if to.node == here.node && self.config.reply == ReplyPath::Direct {
+                if to.incarnation == here.incarnation {
+                    let giop = reply.clone();
+                    out.push_back(Output::Reply { group: self.id, number: to.number, giop });
+                }
+            } else if let Some(giop) = reply.clone() {
+                let reply = Envelope::Reply { group: self.id, to: *to, giop };
+                out.push_back(Output::Order(reply.encode()));
+            }
+        }
+    }
+}

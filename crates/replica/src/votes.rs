@@ -1,0 +1,275 @@
+//! What the members have replied, compared: promise 5.
+//!
+//! Members say in ordered messages what digest their replies have, for one request or for a window
+//! of them. More than half of those that must have executed it decide; whoever says something else
+//! is wrong. All nodes count alike, because they count delivered messages.
+//!
+//! What it is not: it does not know what follows from a verdict. Invariants: part of the replicated
+//! table; a ballot is decided at most once; who joined behind a window has no say in it, but is
+//! found if it differs.
+
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use quorba_base::{NodeId, NodeSet};
+
+/// Decided windows that are remembered for members that are slower than the others.
+const DECIDED_MAX: usize = 4096;
+/// Windows that may be open; the oldest is given up.
+const OPEN_MAX: usize = 65_536;
+
+/// Something follows from a vote, or from the end of a voter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// More than half agree.
+    Decided {
+        /// The last request of the window.
+        window: u64,
+        /// Who has said so up to now.
+        supporters: NodeSet,
+    },
+    /// What this member says need not be waited for any more: it is what was decided, or nothing
+    /// was.
+    Settled {
+        /// Whose.
+        node: NodeId,
+        /// The last request of the window.
+        window: u64,
+    },
+    /// All have spoken, and nothing has a majority.
+    Tied {
+        /// The last request of the window.
+        window: u64,
+    },
+    /// This member says something else than the majority.
+    Differs {
+        /// Whose.
+        node: NodeId,
+        /// The last request of the window.
+        window: u64,
+    },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Ballot {
+    electorate: NodeSet,
+    votes: BTreeMap<NodeId, u64>,
+}
+
+impl Ballot {
+    fn majority(&self) -> Option<u64> {
+        let electors = self.electorate.len();
+        let has_most = |digest: &u64| self.supporters(*digest).len() * 2 > electors;
+        self.votes.values().copied().find(|digest| has_most(digest))
+    }
+
+    fn supporters(&self, digest: u64) -> NodeSet {
+        let votes = self.votes.iter().filter(|(_, vote)| **vote == digest);
+        let nodes: NodeSet = votes.map(|(node, _)| *node).collect();
+        nodes.intersection(self.electorate)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.electorate.iter().all(|node| self.votes.contains_key(&node))
+    }
+}
+
+/// See the module's text.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Votes {
+    open: BTreeMap<u64, Ballot>,
+    /// What was decided, `None` if nothing could be; the newest.
+    decided: BTreeMap<u64, Option<u64>>,
+    /// Windows up to here are over and forgotten.
+    forgotten: u64,
+    /// Requests of the group when a member joined last.
+    joined: BTreeMap<NodeId, u64>,
+}
+
+impl Votes {
+    /// A member came in, or joins, with everything up to `index`.
+    pub(crate) fn join(&mut self, node: NodeId, index: u64) {
+        self.joined.insert(node, index);
+        for ballot in self.open.values_mut() {
+            ballot.votes.remove(&node);
+        }
+    }
+
+    /// A member votes; `members`: those that are in.
+    pub(crate) fn vote(
+        &mut self,
+        members: NodeSet,
+        node: NodeId,
+        window: u64,
+        digest: u64,
+    ) -> Vec<Verdict> {
+        if let Some(decided) = self.decided.get(&window) {
+            let differs = decided.is_some_and(|decided| decided != digest);
+            let settled = Verdict::Settled { node, window };
+            return [if differs { Verdict::Differs { node, window } } else { settled }].into();
+        }
+        if window <= self.forgotten {
+            return [Verdict::Settled { node, window }].into();
+        }
+        let joined = &self.joined;
+        let executes = |node: &NodeId| joined.get(node).is_none_or(|joined| *joined < window);
+        let ballot = self.open.entry(window).or_insert_with(|| Ballot {
+            electorate: members.iter().filter(executes).collect(),
+            votes: BTreeMap::new(),
+        });
+        ballot.votes.insert(node, digest);
+        let verdicts = self.count(window);
+        while self.open.len() > OPEN_MAX {
+            self.open.pop_first();
+        }
+        verdicts
+    }
+
+    /// A member is not in any more: it has no say from here on.
+    pub(crate) fn leave(&mut self, node: NodeId) -> Vec<Verdict> {
+        let windows: Vec<u64> = self.open.keys().copied().collect();
+        let mut verdicts = Vec::new();
+        for window in windows {
+            let ballot = self.open.get_mut(&window).expect("just listed");
+            ballot.electorate.remove(node);
+            ballot.votes.remove(&node);
+            if ballot.electorate.is_empty() {
+                self.open.remove(&window);
+            } else {
+                verdicts.extend(self.count(window));
+            }
+        }
+        verdicts
+    }
+
+    fn count(&mut self, window: u64) -> Vec<Verdict> {
+        let ballot = &self.open[&window];
+        let majority = ballot.majority();
+        if majority.is_none() && !ballot.is_complete() {
+            return Vec::new();
+        }
+        let ballot = self.open.remove(&window).expect("just looked up");
+        self.decided.insert(window, majority);
+        while self.decided.len() > DECIDED_MAX {
+            let (first, _) = self.decided.pop_first().expect("not empty");
+            self.forgotten = self.forgotten.max(first);
+        }
+        let Some(digest) = majority else { return [Verdict::Tied { window }].into() };
+        let supporters = ballot.supporters(digest);
+        let wrong = ballot.votes.iter().filter(|(_, vote)| **vote != digest);
+        let wrong = wrong.map(|(node, _)| Verdict::Differs { node: *node, window });
+        [Verdict::Decided { window, supporters }].into_iter().chain(wrong).collect()
+    }
+
+    /// What was decided of a window: `None`: nothing yet; `Some(None)`: nothing could be.
+    pub(crate) fn decision(&self, window: u64) -> Option<Option<u64>> {
+        self.decided.get(&window).copied()
+    }
+
+    pub(crate) fn encode(&self, w: &mut Writer) {
+        w.u64(self.forgotten);
+        w.u32(self.joined.len() as u32);
+        for (node, index) in &self.joined {
+            w.node(*node);
+            w.u64(*index);
+        }
+        w.u32(self.decided.len() as u32);
+        for (window, digest) in &self.decided {
+            w.u64(*window);
+            w.u8(u8::from(digest.is_some()));
+            w.u64(digest.unwrap_or_default());
+        }
+        w.u32(self.open.len() as u32);
+        for (window, ballot) in &self.open {
+            w.u64(*window);
+            w.u64(ballot.electorate.bits());
+            w.u32(ballot.votes.len() as u32);
+            for (node, digest) in &ballot.votes {
+                w.node(*node);
+                w.u64(*digest);
+            }
+        }
+    }
+
+    pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let mut votes = Self { forgotten: r.u64("votes")?, ..Self::default() };
+        for _ in 0..r.count(9, "joined")? {
+            votes.joined.insert(r.node("joined")?, r.u64("joined")?);
+        }
+        for _ in 0..r.count(17, "decided")? {
+            let window = r.u64("window")?;
+            let some = r.bool("decision")?;
+            let digest = r.u64("decision")?;
+            votes.decided.insert(window, some.then_some(digest));
+        }
+        for _ in 0..r.count(20, "ballots")? {
+            let window = r.u64("window")?;
+            let electorate = NodeSet::from_bits(r.u64("electorate")?);
+            let mut ballot = Ballot { electorate, votes: BTreeMap::new() };
+            for _ in 0..r.count(9, "votes")? {
+                ballot.votes.insert(r.node("voter")?, r.u64("vote")?);
+            }
+            votes.open.insert(window, ballot);
+        }
+        Ok(votes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn node(index: u8) -> NodeId {
+        NodeId::new(index).unwrap()
+    }
+
+    #[test]
+    fn more_than_half_decide_and_whoever_says_something_else_is_named_whenever_it_speaks() {
+        let all = NodeSet::first(3);
+        let mut votes = Votes::default();
+        assert_eq!(votes.vote(all, node(0), 7, 1), vec![]);
+        assert_eq!(votes.vote(all, node(1), 7, 2), vec![]);
+        let differs = |node| Verdict::Differs { node, window: 7 };
+        let supporters = NodeSet::from_bits(0b101);
+        let decided = Verdict::Decided { window: 7, supporters };
+        assert_eq!(votes.vote(all, node(2), 7, 1), vec![decided, differs(node(1))]);
+        assert_eq!(votes.decision(7), Some(Some(1)));
+        assert_eq!(votes.vote(all, node(3), 7, 9), vec![differs(node(3))], "too late to decide");
+        let settled = Verdict::Settled { node: node(3), window: 7 };
+        assert_eq!(votes.vote(all, node(3), 7, 1), vec![settled]);
+    }
+
+    #[test]
+    fn two_that_differ_decide_nothing() {
+        let both = NodeSet::first(2);
+        let mut votes = Votes::default();
+        votes.vote(both, node(0), 1, 1);
+        assert_eq!(votes.vote(both, node(1), 1, 2), vec![Verdict::Tied { window: 1 }]);
+        assert_eq!(votes.decision(1), Some(None));
+    }
+
+    #[test]
+    fn who_is_gone_is_not_waited_for_and_who_came_later_has_no_say() {
+        let all = NodeSet::first(3);
+        let mut votes = Votes::default();
+        votes.join(node(2), 5);
+        votes.vote(all, node(0), 5, 1);
+        let decided = Verdict::Decided { window: 5, supporters: NodeSet::first(1) };
+        assert_eq!(votes.leave(node(1)), vec![decided], "one of one; the third joined behind it");
+        votes.vote(all, node(0), 6, 1);
+        assert_eq!(votes.leave(node(0)), vec![]);
+        assert_eq!(votes.decision(6), None);
+    }
+
+    #[test]
+    fn travels_with_the_tables() {
+        let mut votes = Votes::default();
+        votes.join(node(2), 5);
+        votes.vote(NodeSet::first(3), node(0), 9, 1);
+        votes.vote(NodeSet::first(1), node(0), 4, 1);
+        let mut w = Writer::default();
+        votes.encode(&mut w);
+        assert_eq!(Votes::decode(&mut Reader::new(w.finish())), Ok(votes));
+    }
+}

@@ -1,0 +1,211 @@
+//! Replies are compared: who lies is outvoted, reported, and rebuilt.
+
+mod cluster;
+
+use cluster::{Cluster, Plan};
+use quorba_base::NodeId;
+use quorba_replica::{Command, ComparisonRule, DownReason, Event, Style};
+
+fn voting() -> Cluster {
+    Cluster::whole_planned(Plan::style(Style::ActiveWithVoting))
+}
+
+fn lie(c: &mut Cluster, index: usize, lies: bool) {
+    c.nodes[index].server.as_mut().expect("a server").lies = lies;
+}
+
+fn hold(c: &mut Cluster, index: usize, held: bool) {
+    c.nodes[index].server.as_mut().expect("a server").held = held;
+}
+
+fn diverged(c: &Cluster, index: usize) -> Vec<(usize, u64)> {
+    let told = c.nodes[index].events.iter().filter_map(|event| match event {
+        Event::Diverged { node, request, .. } => Some((usize::from(node.index()), *request)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn a_reply_goes_out_when_more_than_half_agree_and_not_before() {
+    let mut c = voting();
+    hold(&mut c, 1, true);
+    hold(&mut c, 2, true);
+    c.request(0, 1, "a");
+    c.settle();
+    assert!(c.nodes[0].replies.is_empty(), "one of three is no majority");
+    hold(&mut c, 2, false);
+    c.settle();
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
+    hold(&mut c, 1, false);
+    c.settle();
+    assert_eq!(c.nodes[0].replies.len(), 1);
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+}
+
+#[test]
+fn a_wrong_replica_is_outvoted_reported_expelled_and_rebuilt() {
+    for liar in 0..3 {
+        let mut c = voting();
+        c.request(0, 1, "a");
+        c.settle();
+        lie(&mut c, liar, true);
+        c.request(0, 2, "b");
+        c.settle();
+        let right = [(1, "a is number 1".to_string()), (2, "b is number 2".to_string())];
+        assert_eq!(c.nodes[0].replies, right, "liar {liar}");
+        assert_eq!(diverged(&c, 1), [(liar, 2)]);
+        assert_eq!(c.nodes[liar].restarts, [DownReason::Diverged]);
+        assert_eq!(c.states((liar + 1) % 3)[liar], "down");
+        c.start_server(liar);
+        c.settle();
+        assert_eq!(c.states(0), ["in", "in", "in"]);
+        c.request(0, 3, "c");
+        c.settle();
+        assert_eq!(c.executed(liar), ["a", "b", "c"]);
+        assert_eq!(c.nodes[0].replies.len(), 3);
+    }
+}
+
+#[test]
+fn a_wrong_reply_that_comes_after_the_decision_is_found_all_the_same() {
+    let mut c = voting();
+    hold(&mut c, 2, true);
+    lie(&mut c, 2, true);
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
+    hold(&mut c, 2, false);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "down"]);
+    assert_eq!(diverged(&c, 0), [(2, 1)]);
+}
+
+#[test]
+fn two_that_disagree_tell_the_client_so_and_live_on() {
+    let mut c = voting();
+    c.crash(2);
+    c.install(&[0, 1]);
+    c.settle();
+    lie(&mut c, 1, true);
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[0].replies.len(), 1);
+    assert!(c.nodes[0].replies[0].1.contains("exception"), "{:?}", c.nodes[0].replies);
+    assert_eq!(c.states(0)[..2], ["in", "in"]);
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[0].replies[0], c.nodes[0].replies[1], "the repetition is told the same");
+    let told = c.nodes[0].events.iter().any(|e| matches!(e, Event::Disagreement { .. }));
+    assert!(told);
+}
+
+#[test]
+fn the_dead_are_not_waited_for() {
+    let mut c = voting();
+    hold(&mut c, 1, true);
+    hold(&mut c, 2, true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(1);
+    c.settle();
+    assert!(c.nodes[0].replies.is_empty(), "one of two is no majority");
+    c.crash_server(2);
+    c.settle();
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
+}
+
+#[test]
+fn when_the_one_that_was_to_answer_dies_the_repetition_is_answered() {
+    let mut c = voting();
+    // The gateway's own member is slow, so another one answers; and dies with the reply unsent.
+    hold(&mut c, 0, true);
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
+    c.request(0, 1, "a");
+    hold(&mut c, 0, false);
+    c.settle();
+    assert!(c.nodes[0].replies.len() >= 2, "it answers itself, too, when it is done");
+    assert_eq!(c.executed(0), ["a"]);
+}
+
+#[test]
+fn a_repetition_that_comes_while_votes_are_out_waits_for_them() {
+    let mut c = voting();
+    hold(&mut c, 1, true);
+    hold(&mut c, 2, true);
+    c.ft_request(0, 1, "a", 5);
+    c.settle();
+    c.ft_request(2, 9, "a", 5);
+    c.settle();
+    assert!(c.nodes[2].replies.is_empty());
+    hold(&mut c, 2, false);
+    c.settle();
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
+    assert_eq!(c.nodes[2].replies, [(9, "a is number 1".into())]);
+    assert_eq!(c.executed(2), ["a"]);
+}
+
+#[test]
+fn who_comes_back_votes_on_what_comes_after() {
+    let mut c = voting();
+    c.crash(2);
+    c.install(&[0, 1]);
+    c.settle();
+    c.request(0, 1, "a");
+    c.settle();
+    c.restart(2);
+    c.install(&[0, 1, 2]);
+    c.start_server(2);
+    c.settle();
+    hold(&mut c, 1, true);
+    c.request(0, 2, "b");
+    c.settle();
+    assert_eq!(c.nodes[0].replies.len(), 2, "two of three, one of them the newcomer");
+}
+
+#[test]
+fn the_style_can_change_while_replies_are_held() {
+    let mut c = voting();
+    hold(&mut c, 1, true);
+    hold(&mut c, 2, true);
+    c.request(0, 1, "a");
+    c.command_group(0, Command::SetStyle(Style::Active));
+    c.request(0, 2, "b");
+    c.settle();
+    hold(&mut c, 1, false);
+    hold(&mut c, 2, false);
+    c.settle();
+    c.request(0, 1, "a");
+    c.settle();
+    let numbers: Vec<u64> = c.nodes[0].replies.iter().map(|(number, _)| *number).collect();
+    assert!(numbers.contains(&1) && numbers.contains(&2), "{numbers:?}");
+    c.command_group(0, Command::SetStyle(Style::ActiveWithVoting));
+    c.request(0, 3, "c");
+    c.settle();
+    assert!(c.nodes[0].replies.iter().any(|(number, _)| *number == 3));
+}
+
+#[test]
+fn active_members_are_compared_in_windows_behind_the_replies() {
+    for expel in [false, true] {
+        let comparison = ComparisonRule { requests: 4, expel };
+        let mut c = Cluster::whole_planned(Plan { comparison, ..Plan::plain(true) });
+        lie(&mut c, 1, true);
+        c.request(0, 1, "a");
+        c.settle();
+        lie(&mut c, 1, false);
+        assert_eq!(c.nodes[0].replies.len(), 1, "nobody waits for it");
+        for number in 2..=4 {
+            assert!(diverged(&c, 0).is_empty());
+            c.request(0, number, "b");
+            c.settle();
+        }
+        assert_eq!(diverged(&c, 0), [(1, 4)]);
+        assert_eq!(c.states(0)[1], if expel { "down" } else { "in" });
+        let node = NodeId::new(1).unwrap();
+        assert!(c.nodes[2].events.iter().any(|event| matches!(event,
+            Event::Diverged { node: n, expelled, .. } if *n == node && *expelled == expel)));
+    }
+}
