@@ -109,6 +109,19 @@ bugs! {
     LostStaysLost,
     /// A joiner takes any part of a state, whatever it is a part of, and compares no digest.
     TakesAnyChunk,
+    // -- styles: found in scope `styles` --
+    /// A reply that has to be voted on goes out at once.
+    AnswersBeforeVote,
+    /// Checkpoints leave out the replies.
+    CheckpointsWithoutReplies,
+    /// What has changed since a checkpoint is taken by members that have not seen that one.
+    UpdatesAnything,
+    /// A member that takes over leaves out the first request of its log.
+    ReplaysLogOffByOne,
+    /// A new leader does not replay its log.
+    TakesOverWithoutLog,
+    /// A server is ended although nobody else knows what it does.
+    StopsTooEarly,
     // -- engine --
     /// A reply is released before a majority holds its request.
     RepliesBeforeHeld,

@@ -8,6 +8,7 @@ use crate::history::History;
 use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
 use crate::passive::CheckpointPiece;
 use crate::table::DownReason;
+use crate::votes::Subject;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -147,7 +148,7 @@ pub(crate) enum Envelope {
         /// The try that brought the member in.
         attempt: Attempt,
         /// Windows, by their last request, and digests.
-        votes: Vec<(u64, u64)>,
+        votes: Vec<(Subject, u64)>,
     },
     /// An operator changes the group.
     Command {
@@ -234,7 +235,7 @@ impl Envelope {
                 w.u64(attempt.0);
                 w.u32(votes.len() as u32);
                 for (window, digest) in votes {
-                    w.u64(*window);
+                    w.u64(window.encode());
                     w.u64(*digest);
                 }
             }
@@ -329,7 +330,7 @@ impl Envelope {
                 let attempt = Attempt(r.u64("attempt")?);
                 let mut votes = Vec::new();
                 for _ in 0..r.count(16, "votes")? {
-                    votes.push((r.u64("window")?, r.u64("vote")?));
+                    votes.push((Subject::decode(r.u64("window")?), r.u64("vote")?));
                 }
                 Self::Votes { group, attempt, votes }
             }
@@ -437,7 +438,11 @@ mod tests {
                 number: 4,
                 piece: CheckpointPiece { offset: 1, total: 9, bytes: Bytes::from_static(b"xyz") },
             },
-            Envelope::Votes { group, attempt, votes: vec![(1, 2), (3, 4)] },
+            Envelope::Votes {
+                group,
+                attempt,
+                votes: vec![(Subject::decode(1), 2), (Subject::decode(4), 4)],
+            },
             Envelope::Command { group, id: 7, command: Command::Promote(node) },
             Envelope::Command { group, id: 8, command: Command::SetStyle(Style::WarmPassive) },
             Envelope::Hello(Hello {

@@ -18,13 +18,32 @@ const DECIDED_MAX: usize = 4096;
 /// Windows that may be open; the oldest is given up.
 const OPEN_MAX: usize = 65_536;
 
+/// What is voted on: a request, or a window of them. Ordered by the last request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Subject {
+    /// The last request, counted from the group's first.
+    pub(crate) last: u64,
+    /// It is a window, whose replies have gone already.
+    pub(crate) behind: bool,
+}
+
+impl Subject {
+    pub(crate) fn encode(self) -> u64 {
+        self.last << 1 | u64::from(self.behind)
+    }
+
+    pub(crate) fn decode(code: u64) -> Self {
+        Self { last: code >> 1, behind: code & 1 == 1 }
+    }
+}
+
 /// Something follows from a vote, or from the end of a voter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// More than half agree.
     Decided {
-        /// The last request of the window.
-        window: u64,
+        /// On what.
+        window: Subject,
         /// Who has said so up to now.
         supporters: NodeSet,
     },
@@ -33,20 +52,20 @@ pub(crate) enum Verdict {
     Settled {
         /// Whose.
         node: NodeId,
-        /// The last request of the window.
-        window: u64,
+        /// On what.
+        window: Subject,
     },
     /// All have spoken, and nothing has a majority.
     Tied {
-        /// The last request of the window.
-        window: u64,
+        /// On what.
+        window: Subject,
     },
     /// This member says something else than the majority.
     Differs {
         /// Whose.
         node: NodeId,
-        /// The last request of the window.
-        window: u64,
+        /// On what.
+        window: Subject,
     },
 }
 
@@ -77,11 +96,11 @@ impl Ballot {
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Votes {
-    open: BTreeMap<u64, Ballot>,
+    open: BTreeMap<Subject, Ballot>,
     /// What was decided, `None` if nothing could be; the newest.
-    decided: BTreeMap<u64, Option<u64>>,
-    /// Windows up to here are over and forgotten.
-    forgotten: u64,
+    decided: BTreeMap<Subject, Option<u64>>,
+    /// Up to here all is over and forgotten; `None`: nothing is.
+    forgotten: Option<Subject>,
     /// Requests of the group when a member joined last.
     joined: BTreeMap<NodeId, u64>,
 }
@@ -100,7 +119,7 @@ impl Votes {
         &mut self,
         members: NodeSet,
         node: NodeId,
-        window: u64,
+        window: Subject,
         digest: u64,
     ) -> Vec<Verdict> {
         if let Some(decided) = self.decided.get(&window) {
@@ -108,11 +127,11 @@ impl Votes {
             let settled = Verdict::Settled { node, window };
             return [if differs { Verdict::Differs { node, window } } else { settled }].into();
         }
-        if window <= self.forgotten {
+        if Some(window) <= self.forgotten {
             return [Verdict::Settled { node, window }].into();
         }
         let joined = &self.joined;
-        let executes = |node: &NodeId| joined.get(node).is_none_or(|joined| *joined < window);
+        let executes = |node: &NodeId| joined.get(node).is_none_or(|joined| *joined < window.last);
         let ballot = self.open.entry(window).or_insert_with(|| Ballot {
             electorate: members.iter().filter(executes).collect(),
             votes: BTreeMap::new(),
@@ -127,7 +146,7 @@ impl Votes {
 
     /// A member is not in any more: it has no say from here on.
     pub(crate) fn leave(&mut self, node: NodeId) -> Vec<Verdict> {
-        let windows: Vec<u64> = self.open.keys().copied().collect();
+        let windows: Vec<Subject> = self.open.keys().copied().collect();
         let mut verdicts = Vec::new();
         for window in windows {
             let ballot = self.open.get_mut(&window).expect("just listed");
@@ -142,7 +161,7 @@ impl Votes {
         verdicts
     }
 
-    fn count(&mut self, window: u64) -> Vec<Verdict> {
+    fn count(&mut self, window: Subject) -> Vec<Verdict> {
         let ballot = &self.open[&window];
         let majority = ballot.majority();
         if majority.is_none() && !ballot.is_complete() {
@@ -152,7 +171,7 @@ impl Votes {
         self.decided.insert(window, majority);
         while self.decided.len() > DECIDED_MAX {
             let (first, _) = self.decided.pop_first().expect("not empty");
-            self.forgotten = self.forgotten.max(first);
+            self.forgotten = self.forgotten.max(Some(first));
         }
         let Some(digest) = majority else { return [Verdict::Tied { window }].into() };
         let supporters = ballot.supporters(digest);
@@ -162,12 +181,12 @@ impl Votes {
     }
 
     /// What was decided of a window: `None`: nothing yet; `Some(None)`: nothing could be.
-    pub(crate) fn decision(&self, window: u64) -> Option<Option<u64>> {
+    pub(crate) fn decision(&self, window: Subject) -> Option<Option<u64>> {
         self.decided.get(&window).copied()
     }
 
     pub(crate) fn encode(&self, w: &mut Writer) {
-        w.u64(self.forgotten);
+        w.u64(self.forgotten.map_or(u64::MAX, Subject::encode));
         w.u32(self.joined.len() as u32);
         for (node, index) in &self.joined {
             w.node(*node);
@@ -175,13 +194,13 @@ impl Votes {
         }
         w.u32(self.decided.len() as u32);
         for (window, digest) in &self.decided {
-            w.u64(*window);
+            w.u64(window.encode());
             w.u8(u8::from(digest.is_some()));
             w.u64(digest.unwrap_or_default());
         }
         w.u32(self.open.len() as u32);
         for (window, ballot) in &self.open {
-            w.u64(*window);
+            w.u64(window.encode());
             w.u64(ballot.electorate.bits());
             w.u32(ballot.votes.len() as u32);
             for (node, digest) in &ballot.votes {
@@ -192,18 +211,19 @@ impl Votes {
     }
 
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
-        let mut votes = Self { forgotten: r.u64("votes")?, ..Self::default() };
+        let forgotten = Some(r.u64("votes")?).filter(|code| *code != u64::MAX);
+        let mut votes = Self { forgotten: forgotten.map(Subject::decode), ..Self::default() };
         for _ in 0..r.count(9, "joined")? {
             votes.joined.insert(r.node("joined")?, r.u64("joined")?);
         }
         for _ in 0..r.count(17, "decided")? {
-            let window = r.u64("window")?;
+            let window = Subject::decode(r.u64("window")?);
             let some = r.bool("decision")?;
             let digest = r.u64("decision")?;
             votes.decided.insert(window, some.then_some(digest));
         }
         for _ in 0..r.count(20, "ballots")? {
-            let window = r.u64("window")?;
+            let window = Subject::decode(r.u64("window")?);
             let electorate = NodeSet::from_bits(r.u64("electorate")?);
             let mut ballot = Ballot { electorate, votes: BTreeMap::new() };
             for _ in 0..r.count(9, "votes")? {
@@ -220,6 +240,10 @@ mod tests {
     use super::*;
     use alloc::vec;
 
+    fn at(last: u64) -> Subject {
+        Subject { last, behind: false }
+    }
+
     fn node(index: u8) -> NodeId {
         NodeId::new(index).unwrap()
     }
@@ -228,25 +252,29 @@ mod tests {
     fn more_than_half_decide_and_whoever_says_something_else_is_named_whenever_it_speaks() {
         let all = NodeSet::first(3);
         let mut votes = Votes::default();
-        assert_eq!(votes.vote(all, node(0), 7, 1), vec![]);
-        assert_eq!(votes.vote(all, node(1), 7, 2), vec![]);
-        let differs = |node| Verdict::Differs { node, window: 7 };
+        assert_eq!(votes.vote(all, node(0), at(7), 1), vec![]);
+        assert_eq!(votes.vote(all, node(1), at(7), 2), vec![]);
+        let differs = |node| Verdict::Differs { node, window: at(7) };
         let supporters = NodeSet::from_bits(0b101);
-        let decided = Verdict::Decided { window: 7, supporters };
-        assert_eq!(votes.vote(all, node(2), 7, 1), vec![decided, differs(node(1))]);
-        assert_eq!(votes.decision(7), Some(Some(1)));
-        assert_eq!(votes.vote(all, node(3), 7, 9), vec![differs(node(3))], "too late to decide");
-        let settled = Verdict::Settled { node: node(3), window: 7 };
-        assert_eq!(votes.vote(all, node(3), 7, 1), vec![settled]);
+        let decided = Verdict::Decided { window: at(7), supporters };
+        assert_eq!(votes.vote(all, node(2), at(7), 1), vec![decided, differs(node(1))]);
+        assert_eq!(votes.decision(at(7)), Some(Some(1)));
+        assert_eq!(
+            votes.vote(all, node(3), at(7), 9),
+            vec![differs(node(3))],
+            "too late to decide"
+        );
+        let settled = Verdict::Settled { node: node(3), window: at(7) };
+        assert_eq!(votes.vote(all, node(3), at(7), 1), vec![settled]);
     }
 
     #[test]
     fn two_that_differ_decide_nothing() {
         let both = NodeSet::first(2);
         let mut votes = Votes::default();
-        votes.vote(both, node(0), 1, 1);
-        assert_eq!(votes.vote(both, node(1), 1, 2), vec![Verdict::Tied { window: 1 }]);
-        assert_eq!(votes.decision(1), Some(None));
+        votes.vote(both, node(0), at(1), 1);
+        assert_eq!(votes.vote(both, node(1), at(1), 2), vec![Verdict::Tied { window: at(1) }]);
+        assert_eq!(votes.decision(at(1)), Some(None));
     }
 
     #[test]
@@ -254,20 +282,20 @@ mod tests {
         let all = NodeSet::first(3);
         let mut votes = Votes::default();
         votes.join(node(2), 5);
-        votes.vote(all, node(0), 5, 1);
-        let decided = Verdict::Decided { window: 5, supporters: NodeSet::first(1) };
+        votes.vote(all, node(0), at(5), 1);
+        let decided = Verdict::Decided { window: at(5), supporters: NodeSet::first(1) };
         assert_eq!(votes.leave(node(1)), vec![decided], "one of one; the third joined behind it");
-        votes.vote(all, node(0), 6, 1);
+        votes.vote(all, node(0), at(6), 1);
         assert_eq!(votes.leave(node(0)), vec![]);
-        assert_eq!(votes.decision(6), None);
+        assert_eq!(votes.decision(at(6)), None);
     }
 
     #[test]
     fn travels_with_the_tables() {
         let mut votes = Votes::default();
         votes.join(node(2), 5);
-        votes.vote(NodeSet::first(3), node(0), 9, 1);
-        votes.vote(NodeSet::first(1), node(0), 4, 1);
+        votes.vote(NodeSet::first(3), node(0), at(9), 1);
+        votes.vote(NodeSet::first(1), node(0), at(4), 1);
         let mut w = Writer::default();
         votes.encode(&mut w);
         assert_eq!(Votes::decode(&mut Reader::new(w.finish())), Ok(votes));

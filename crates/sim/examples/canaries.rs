@@ -22,7 +22,12 @@ fn main() -> ExitCode {
         }
         // Rings are quicker than domains, and know nothing of replicas.
         let of_ring = *canary < Canary::RetentionStaysHome;
-        let scope = if of_ring { Scope::Ring } else { Scope::Domain };
+        let of_styles = (Canary::AnswersBeforeVote..Canary::RepliesBeforeHeld).contains(canary);
+        let scope = match (of_ring, of_styles) {
+            (true, _) => Scope::Ring,
+            (_, true) => Scope::Styles,
+            _ => Scope::Domain,
+        };
         let found = hunt(*canary, scope, SEEDS);
         match found {
             Some(report) => println!(

@@ -12,7 +12,7 @@ use crate::stream::{Callee, Caller, Segment, Side, StreamId};
 use crate::world::{World, ms, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
-use quorba_engine::replica::{Concurrency, DownReason, GroupId, ServerCommand, Style};
+use quorba_engine::replica::{Concurrency, DownReason, GroupId, MemberState, ServerCommand, Style};
 use quorba_giop::{Body, build};
 
 /// The longest pause between two starts of a server.
@@ -350,6 +350,7 @@ impl World {
     fn execute(&mut self, server: usize, work: &Work) -> Bytes {
         let has_several =
             self.group_plan(self.servers[server].group).concurrency != Concurrency::Sequential;
+        let all_in = self.are_all_in(self.servers[server].group);
         let target = &mut self.servers[server];
         let (version, endian) = (work.message.version(), work.message.endian());
         let group = target.group;
@@ -376,7 +377,8 @@ impl World {
         let operation = work.operation.clone();
         let mut reply = operation.execute(&mut target.log, version, endian, work.request_id);
         let tells_mark = matches!(work.operation, Operation::Append(_) | Operation::Peek);
-        if tells_mark && target.misdeed.take_if(|misdeed| *misdeed == Misdeed::Lie).is_some() {
+        let outvoted = all_in && tells_mark;
+        if outvoted && target.misdeed.take_if(|misdeed| *misdeed == Misdeed::Lie).is_some() {
             // No two servers tell the same lie.
             let mut log = target.log.clone();
             log.append(Reference(1_000 + server as u64));
@@ -394,6 +396,18 @@ impl World {
             self.note_fresh_start(group, end);
         }
         reply
+    }
+
+    /// Whether every node knows every member of a group to be in; then one that lies is outvoted.
+    fn are_all_in(&self, group: GroupId) -> bool {
+        if !self.plan.lies {
+            return true;
+        }
+        let is_in = |state: &MemberState| matches!(state, MemberState::In { .. });
+        self.snapshots().iter().all(|snapshot| {
+            let table = snapshot.as_ref().map(|s| &s.groups[usize::from(group.0)].members);
+            table.is_some_and(|members| members.iter().all(|(_, state)| is_in(state)))
+        })
     }
 
     /// Lets the planted bug, if there is one, do its work on what was just executed.

@@ -11,7 +11,7 @@ use crate::member::Member;
 use crate::output::{Event, Outbox, Output};
 use crate::style::Style;
 use crate::table::{DownReason, MemberState};
-use crate::votes::Verdict;
+use crate::votes::{Subject, Verdict};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet};
@@ -23,7 +23,7 @@ impl Group {
         now: Instant,
         origin: NodeId,
         attempt: Attempt,
-        votes: &[(u64, u64)],
+        votes: &[(Subject, u64)],
         here: Here,
         out: &mut Outbox,
     ) {
@@ -68,7 +68,7 @@ impl Group {
                         }
                     }
                     Verdict::Tied { window } => {
-                        let (group, request) = (self.id, window);
+                        let (group, request) = (self.id, window.last);
                         out.push_back(Output::Event(Event::Disagreement { group, request }));
                         self.disagree(window);
                         self.let_go(window, NodeSet::EMPTY, here, out);
@@ -79,17 +79,24 @@ impl Group {
         }
     }
 
-    fn disagree(&mut self, window: u64) {
-        if self.table.style == Style::ActiveWithVoting
+    fn disagree(&mut self, window: Subject) {
+        if !window.behind
             && let Some(member) = &mut self.member
         {
-            member.replace_reply(window);
+            member.replace_reply(window.last);
         }
     }
 
-    fn differs(&mut self, now: Instant, node: NodeId, window: u64, here: Here, out: &mut Outbox) {
+    fn differs(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        window: Subject,
+        here: Here,
+        out: &mut Outbox,
+    ) {
         let expelled = self.table.style == Style::ActiveWithVoting || self.config.comparison.expel;
-        let (group, request) = (self.id, window);
+        let (group, request) = (self.id, window.last);
         out.push_back(Output::Event(Event::Diverged { group, node, request, expelled }));
         let attempt = match self.table.state(node) {
             Some(MemberState::In { attempt } | MemberState::Joining { attempt, .. }) => attempt,
@@ -102,9 +109,9 @@ impl Group {
 
     /// The reply that was held may go; of `supporters` one answers each gateway, and whoever answers
     /// it anyhow does too, because it may have been slower than those who decided.
-    fn let_go(&mut self, window: u64, supporters: NodeSet, here: Here, out: &mut Outbox) {
-        let Some(member) = &mut self.member else { return };
-        let Some((waiters, reply)) = member.release_reply(window) else { return };
+    fn let_go(&mut self, window: Subject, supporters: NodeSet, here: Here, out: &mut Outbox) {
+        let Some(member) = self.member.as_mut().filter(|_| !window.behind) else { return };
+        let Some((waiters, reply)) = member.release_reply(window.last) else { return };
         let chosen = |to: &GatewayKey| {
             self.table.replier_among(&self.config, to.node, supporters) == Some(here.node)
                 || self.table.repliers(&self.config, to.node).contains(here.node)
@@ -115,7 +122,8 @@ impl Group {
 
     pub(super) fn let_all_go(&mut self, here: Here, out: &mut Outbox) {
         let held = self.member.as_mut().map(Member::release_all).unwrap_or_default();
-        for window in held {
+        for last in held {
+            let window = Subject { last, behind: false };
             self.let_go(window, NodeSet::EMPTY, here, out);
         }
     }

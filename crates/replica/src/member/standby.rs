@@ -14,7 +14,7 @@ use crate::passive::{
 use crate::style::Duty;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Instant, NodeId, NodeSet};
+use quorba_base::{Instant, NodeId, NodeSet, canary};
 
 impl Member {
     /// Whether requests go to the server at once.
@@ -96,7 +96,8 @@ impl Member {
             return;
         }
         self.seen = self.delivered;
-        for entry in self.log.take() {
+        let log = if canary!(TakesOverWithoutLog) { Default::default() } else { self.log.take() };
+        for entry in log.into_iter().skip(usize::from(canary!(ReplaysLogOffByOne))) {
             self.executor.push(match entry {
                 Logged::Request { key, giop, code_sets, .. } => {
                     Job::Execute { key, giop, code_sets }
@@ -120,6 +121,7 @@ impl Member {
         let is_needed = match self.stage {
             Stage::NoServer => false,
             // Somebody may wait for the state as it was before the duty changed.
+            Stage::Serving { .. } if canary!(StopsTooEarly) => false,
             Stage::Serving { .. } => self.base.is_none() || !self.frozen.is_empty(),
             Stage::Ready { .. }
             | Stage::Asked { .. }
@@ -203,6 +205,7 @@ impl Member {
         let completed = core::mem::take(&mut c.completed);
         // Whoever has not seen the one before may lack any reply.
         let since = c.base.is_some().then_some(completed.as_slice());
+        let since = if canary!(CheckpointsWithoutReplies) { Some([].as_slice()) } else { since };
         let replies = self.retention.replies(since);
         let checkpoint = Checkpoint { from, up_to, replies, state };
         // Whoever joined behind it cannot use it.
@@ -247,7 +250,8 @@ impl Member {
         let Ok(checkpoint) = Checkpoint::decode(whole) else { return };
         let Checkpoint { from, up_to, replies, state } = checkpoint;
         let mine = self.base.as_ref().map_or(self.seen, |base| base.index);
-        if up_to < mine || from.is_some_and(|from| from != mine) {
+        let fits = from.is_none_or(|from| from == mine) || canary!(UpdatesAnything);
+        if up_to < mine || !fits {
             return;
         }
         for (key, reply) in replies {

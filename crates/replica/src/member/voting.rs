@@ -8,9 +8,11 @@
 use super::Member;
 use crate::ids::{Attempt, GatewayKey, RequestKey};
 use crate::refusal;
+use crate::votes::Subject;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use quorba_base::canary;
 use quorba_giop::{Body, Message, ReplyStatus};
 use twox_hash::XxHash3_64;
 
@@ -29,7 +31,7 @@ pub(crate) enum Comparison {
 /// A request that will be executed.
 struct Admitted {
     index: u64,
-    window: u64,
+    window: Subject,
     /// Its reply is kept until it is decided.
     before: bool,
 }
@@ -55,12 +57,12 @@ pub(crate) struct Voting {
     /// Requests up to here are not compared: they were executed before, or elsewhere.
     from: u64,
     admitted: BTreeMap<RequestKey, Admitted>,
-    windows: BTreeMap<u64, Window>,
+    windows: BTreeMap<Subject, Window>,
     held: BTreeMap<u64, Held>,
     /// Which index a reply that is held has.
     keys: BTreeMap<RequestKey, u64>,
     /// Votes to be cast.
-    ballots: Vec<(u64, u64)>,
+    ballots: Vec<(Subject, u64)>,
     /// Votes are on their way: the next ones go together, when those are delivered.
     casting: bool,
 }
@@ -79,17 +81,16 @@ impl Voting {
         *self = Self { comparison: self.comparison, from: index, ..Self::default() };
     }
 
-    fn window_of(&self, index: u64) -> Option<u64> {
-        let window = match self.comparison {
+    fn window_of(&self, index: u64) -> Option<Subject> {
+        let (last, begins, behind) = match self.comparison {
             Comparison::Off => return None,
-            Comparison::Before => index,
-            Comparison::Behind(size) => index.div_ceil(size) * size,
+            Comparison::Before => (index, index - 1, false),
+            Comparison::Behind(size) => {
+                let last = index.div_ceil(size) * size;
+                (last, last - size, true)
+            }
         };
-        let begins = match self.comparison {
-            Comparison::Behind(size) => window - size,
-            _ => index - 1,
-        };
-        (begins >= self.from).then_some(window)
+        (begins >= self.from).then_some(Subject { last, behind })
     }
 
     /// A request will be executed.
@@ -113,7 +114,7 @@ impl Voting {
         let digest = digest_of(index, reply);
         sums.outstanding -= 1;
         sums.digest = sums.digest.wrapping_add(digest);
-        if !before {
+        if !before || canary!(AnswersBeforeVote) {
             return false;
         }
         self.windows.remove(&window);
@@ -125,8 +126,9 @@ impl Voting {
 
     /// Windows that are over and executed, by what was delivered.
     pub(crate) fn close(&mut self, delivered: u64) {
-        let is_over =
-            |(window, sums): &(&u64, &Window)| **window <= delivered && sums.outstanding == 0;
+        let is_over = |(window, sums): &(&Subject, &Window)| {
+            window.last <= delivered && sums.outstanding == 0
+        };
         while let Some((window, sums)) = self.windows.first_key_value().filter(is_over) {
             let ballot = (*window, sums.digest);
             self.windows.pop_first();
@@ -135,7 +137,7 @@ impl Voting {
     }
 
     /// Votes to cast now.
-    pub(crate) fn cast(&mut self) -> Option<Vec<(u64, u64)>> {
+    pub(crate) fn cast(&mut self) -> Option<Vec<(Subject, u64)>> {
         if self.casting || self.ballots.is_empty() {
             return None;
         }
@@ -184,7 +186,7 @@ impl Member {
     }
 
     /// Votes to be ordered now, and the try under which the member casts them.
-    pub(crate) fn votes_to_cast(&mut self) -> Option<(Attempt, Vec<(u64, u64)>)> {
+    pub(crate) fn votes_to_cast(&mut self) -> Option<(Attempt, Vec<(Subject, u64)>)> {
         let attempt = self.attempt()?;
         Some((attempt, self.voting.cast()?))
     }
