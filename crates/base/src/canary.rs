@@ -122,6 +122,8 @@ bugs! {
     TakesOverWithoutLog,
     /// A server is ended although nobody else knows what it does.
     StopsTooEarly,
+    /// A request of a durable group is said to be on disk before it is.
+    RepliesBeforeLogged,
     // -- engine --
     /// A reply is released before a majority holds its request.
     RepliesBeforeHeld,

@@ -145,6 +145,15 @@ const NODE: &[CodeText] = &[
                and Restart= with systemd). Corosync lets in root, and users that \
                /etc/corosync/uidgid.d names. `corosync-cfgtool -s` shows whether it runs.",
     },
+    CodeText {
+        code: "QB-NODE-007",
+        title: "the durable log cannot be used",
+        text: "A node of a domain with a durable group writes down all that it applies, in \
+               state_dir/log. If the disk fails or stays full, the node stops rather than answer \
+               what it could not keep; the others go on. The message names the directory and what \
+               to do. Damage that is found at the start does not come here: the node then sets \
+               the files aside, says which record is damaged, and rebuilds from the others.",
+    },
 ];
 
 /// A code with its explanation, whichever room prints it.
@@ -325,6 +334,7 @@ mod tests {
             codes::NODE_RESOLVE,
             codes::NODE_RESOURCES,
             codes::NODE_COROSYNC,
+            codes::NODE_LOG,
             codes::DEMO,
             codes::OUTPUT,
             codes::LAB,

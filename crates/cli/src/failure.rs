@@ -28,6 +28,7 @@ pub mod codes {
     pub const NODE_RESOLVE: &str = "QB-NODE-004";
     pub const NODE_RESOURCES: &str = "QB-NODE-005";
     pub const NODE_COROSYNC: &str = "QB-NODE-006";
+    pub const NODE_LOG: &str = "QB-NODE-007";
 }
 
 /// Why a command failed.

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
+use quorba_demo::bank::ledger::Ledger;
+use quorba_orb::{Client, ClientOptions, Reference};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -19,6 +21,7 @@ const LONG: Duration = Duration::from_secs(60);
 struct Domain {
     folder: TempDir,
     up: Child,
+    first_port: u16,
 }
 
 /// How many ports a domain of three nodes needs: ring, admin and gateway of each.
@@ -43,7 +46,8 @@ fn free_ports() -> u16 {
     }
 }
 
-fn write_domain(folder: &Path) {
+/// Gives the first port.
+fn write_domain(folder: &Path, more: &str) -> u16 {
     let first = free_ports();
     let mut text = "[domain]\nid = \"up\"\nkey_file = \"domain.key\"\n".to_owned();
     for index in 0..3 {
@@ -58,30 +62,47 @@ fn write_domain(folder: &Path) {
     text += &format!(
         "[group.bank]\nlisten = {}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
          server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
-         state_object = \"bank\"\nobject_key = \"bank\"\n",
+         state_object = \"bank\"\nobject_key = \"bank\"\n{more}",
         first + 6
     );
     fs::write(folder.join("quorba.toml"), text).expect("written");
     let key = folder.join("domain.key");
     fs::write(&key, "7e".repeat(32)).expect("written");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("allowed");
+    first
 }
 
 impl Domain {
     fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// With these lines in the group's table.
+    fn start_with(more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        write_domain(folder.path());
-        let err = fs::File::create(folder.path().join("err")).expect("a file");
-        let out = fs::File::create(folder.path().join("out")).expect("a file");
-        let up = Command::new(QUORBA)
-            .arg("up")
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err)
-            .spawn()
-            .expect("quorba starts");
-        Self { folder, up }
+        let first_port = write_domain(folder.path(), more);
+        let up = up(folder.path());
+        Self { folder, up, first_port }
+    }
+
+    /// Every process of the domain is killed, and all is started again.
+    fn black_out(&mut self, pids: &[(String, Pid)]) {
+        for (_, pid) in pids {
+            // A server may have ended with its node.
+            let _ = kill_process(*pid, Signal::KILL);
+        }
+        self.up.kill().expect("it runs");
+        self.up.wait().expect("it ends");
+        wait_until("nodes and servers end", || all_gone(pids));
+        self.up = up(self.folder.path());
+    }
+
+    /// A client of the bank at the gateway of one node.
+    fn bank(&self, node: u16) -> Ledger {
+        let address = ([127, 0, 0, 1], self.first_port + 6 + node).into();
+        let call_timeout = Some(Duration::from_secs(20));
+        let options = ClientOptions { call_timeout, ..ClientOptions::default() };
+        Ledger::new(Client::new(&Reference::direct(address, b"bank"), options))
     }
 
     fn quorba(&self, arguments: &[&str]) -> Output {
@@ -105,6 +126,14 @@ impl Domain {
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.up), signal).expect("it runs");
     }
+}
+
+fn up(folder: &Path) -> Child {
+    let err = fs::File::create(folder.join("err")).expect("a file");
+    let out = fs::File::create(folder.join("out")).expect("a file");
+    let mut command = Command::new(QUORBA);
+    command.arg("up").current_dir(folder).stdin(Stdio::null()).stdout(out).stderr(err);
+    command.spawn().expect("quorba starts")
 }
 
 impl Drop for Domain {
@@ -222,4 +251,58 @@ fn the_deadline_stops_all_nodes() {
     wait_until("they end", || all_gone(&pids(&health)));
     let output = domain.quorba(&["up", "--timeout", "300ms"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+/// Calls the bank until it ends; the references of the calls that were answered.
+fn call_until_it_ends(mut bank: Ledger, who: &str, answered: &AtomicU16) -> Vec<String> {
+    let mut references = Vec::new();
+    for number in 0.. {
+        let reference = format!("{who}-{number}");
+        if bank.increment(&reference).is_err() {
+            break;
+        }
+        references.push(reference);
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+    references
+}
+
+#[test]
+fn a_durable_domain_that_is_killed_under_load_has_every_answered_call_once() {
+    let mut domain = Domain::start_with("durable = true\n");
+    let mut known = Vec::new();
+    for round in 0..3 {
+        let pids = pids(&domain.wait_healthy());
+        let answered = AtomicU16::new(0);
+        let banks: Vec<_> = (0..3).map(|node| (node, domain.bank(node))).collect();
+        std::thread::scope(|scope| {
+            let answered = &answered;
+            let call = |(node, bank)| {
+                let who = format!("{round}-{node}");
+                scope.spawn(move || call_until_it_ends(bank, &who, answered))
+            };
+            let clients: Vec<_> = banks.into_iter().map(call).collect();
+            wait_until("calls are answered", || answered.load(Ordering::Relaxed) > 100);
+            domain.black_out(&pids);
+            for client in clients {
+                known.extend(client.join().expect("no panic"));
+            }
+        });
+        domain.wait_healthy();
+        for node in 0..3 {
+            let mut bank = domain.bank(node);
+            let mut found: Vec<String> = Vec::new();
+            loop {
+                let page = bank.history(found.len() as u64, 500).expect("it answers");
+                if page.is_empty() {
+                    break;
+                }
+                found.extend(page.into_iter().map(|entry| entry.reference));
+            }
+            for reference in &known {
+                let count = found.iter().filter(|entry| *entry == reference).count();
+                assert_eq!(count, 1, "round {round}: {reference} at n{}", node + 1);
+            }
+        }
+    }
 }

@@ -124,6 +124,12 @@ codes! {
      FT::Checkpointable whose object key is the group's state_object. In a cold-passive group only \
      the leader's server runs, so the nodes must be able to start and end it: server, not connect."
 
+    DurableNeeds "QB-CFG-021" "durable needs something that the group or the domain lacks"
+    "A durable group goes on from its disks after the end of all nodes: its servers are started by \
+     the nodes and given what was acknowledged, from a state and the requests behind it. So it \
+     needs server, not connect; a state_object; no on_total_loss = \"fresh\"; the quorum \
+     \"majority\"; and the engine \"totem\"."
+
     TwoNodes "QB-CFG-101" "two nodes do not survive a crash"
     "Replies are released when a majority of the nodes holds the request. The majority of two is \
      two: when either stops, the domain stops. Three nodes survive one crash, five survive two. \

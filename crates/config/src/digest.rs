@@ -125,6 +125,9 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
         ),
     );
     // Younger than the digest: where it is not used, older versions agree.
+    if group.durable {
+        line(text, format_args!(" durable"));
+    }
     if group.concurrency != Concurrency::Sequential {
         line(text, format_args!(" concurrency={}", group.concurrency.as_str()));
     }

@@ -294,6 +294,9 @@ pub struct Group {
     pub replier: Option<NodeId>,
     /// What its servers do with several calls on one connection.
     pub concurrency: Concurrency,
+    /// Replies leave only when a majority of the nodes has the request on disk: what is
+    /// acknowledged survives the end of all nodes at once. Default: no.
+    pub durable: bool,
     /// How long a reply is kept for repeated requests: 5 min.
     pub reply_retention: Duration,
     /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.

@@ -3,6 +3,7 @@
 //! The file is read in three steps, and each goes on after errors of the one before: TOML to a
 //! spanned table, each table to typed values with their places, and checks across tables.
 
+mod durable;
 mod group;
 mod node;
 mod place;
@@ -90,7 +91,7 @@ fn read_domain(
     let tie_breaker = tie_breaker.and_then(|name| find_node(root, &drafts, &name));
     let ring = read_ring(root.section("ring"), &drafts);
     let limits = read_limits(root.section("limits"), ring.engine);
-    let groups = group::read_all(root, &drafts, ring.engine);
+    let groups = group::read_all(root, &drafts, (ring.engine, quorum));
     place::check(root.problems, &drafts, &groups);
     check_counts(root, &drafts, groups.len(), ring.engine);
     let (key_file, keys) = key?;

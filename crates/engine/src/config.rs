@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use quorba_base::Duration;
 use quorba_order::PAYLOAD_BYTES_MAX;
-use quorba_replica::{ENVELOPE_BYTES_MAX, GroupConfig, Quorum, Record};
+use quorba_replica::{ENVELOPE_BYTES_MAX, GroupConfig, Quorum, Record, Recovered};
 
 /// The largest GIOP message that the ring carries, with all that it may be wrapped in, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - ENVELOPE_BYTES_MAX;
@@ -75,6 +75,10 @@ pub struct NodeConfig {
     pub quorum: Quorum,
     /// What the disk says of primary components that this node was part of.
     pub record: Record,
+    /// What the log of a domain with durable groups remembers; none if it is new or in doubt.
+    pub recovered: Option<Recovered>,
+    /// The log is in doubt until [`crate::Node::handle_trusted`].
+    pub in_doubt: bool,
     /// Groups in the order of the domain file.
     pub groups: Vec<GroupSettings>,
     /// What clients may cost.

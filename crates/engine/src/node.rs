@@ -74,6 +74,8 @@ impl Node {
             nodes: config.order.nodes,
             quorum: config.quorum,
             record: config.record,
+            recovered: config.recovered,
+            in_doubt: config.in_doubt,
             groups: config.groups.iter().map(group_config).collect(),
         };
         let guarantees = config
@@ -262,6 +264,25 @@ impl Node {
         self.unsettled = Some(now);
     }
 
+    /// So many records, counted from the first that this boot handed out, are on disk.
+    pub fn handle_logged(&mut self, now: Instant, records: u64) {
+        self.replica.handle_logged(records);
+        self.unsettled = Some(now);
+    }
+
+    /// The log is in doubt no more, after [`Output::Rebuilt`].
+    pub fn handle_trusted(&mut self, now: Instant) {
+        self.replica.handle_trusted();
+        self.unsettled = Some(now);
+    }
+
+    /// The state of `group` that [`Output::Save`] asked for is on disk, and so is the log up to
+    /// the record of its place.
+    pub fn handle_saved(&mut self, now: Instant, group: GroupId, record: u64) {
+        self.replica.handle_saved(group, record);
+        self.unsettled = Some(now);
+    }
+
     /// Bytes from the local server.
     pub fn handle_server_bytes(
         &mut self,
@@ -391,6 +412,12 @@ impl Node {
             ReplicaOutput::Commanded { id, result } => {
                 self.out.push_back(Output::Commanded { id, result });
             }
+            ReplicaOutput::Log(record) => self.out.push_back(Output::Log(record)),
+            ReplicaOutput::Save { group, place, parts } => {
+                self.out.push_back(Output::Save { group, place, parts });
+            }
+            ReplicaOutput::Logged { group, number } => self.gateway.logged(group, number),
+            ReplicaOutput::Rebuilt => self.out.push_back(Output::Rebuilt),
             ReplicaOutput::Event(event) => {
                 self.out.push_back(Output::Event(Event::Replica(event)));
             }

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use quorba_base::NodeId;
 use quorba_order::{Destination, Ticket, View};
-use quorba_replica::{CommandRefused, GroupId, Lane, Record, ServerCommand};
+use quorba_replica::{CommandRefused, GroupId, Lane, LogRecord, Place, Record, ServerCommand};
 
 /// The longest message from node to node; drivers carry such.
 pub const PEER_MESSAGE_BYTES_MAX: usize = quorba_replica::PEER_MESSAGE_BYTES_MAX;
@@ -123,6 +123,22 @@ pub enum Output {
         /// Whether it was carried out, at all nodes.
         result: Result<(), CommandRefused>,
     },
+    /// Append this to the log; [`crate::Node::handle_logged`] wants to be told when it is on disk.
+    /// What follows need not wait.
+    Log(LogRecord),
+    /// Keep this state of a group beside the log, to be given back at the next boot if it is the
+    /// newest one; [`crate::Node::handle_saved`] wants to be told when it is on disk.
+    Save {
+        /// Which group.
+        group: GroupId,
+        /// The last record whose effect is in it.
+        place: Place,
+        /// Two parts of one whole; the second one may be large.
+        parts: [Bytes; 2],
+    },
+    /// A log that was in doubt has what the next boot needs; [`crate::Node::handle_trusted`] wants
+    /// to be told when the doubt is over. Until then its word does not count.
+    Rebuilt,
     /// Something that people want to know.
     Event(Event),
 }

@@ -40,6 +40,8 @@ pub(crate) struct Pending {
     pub(crate) payload: Bytes,
     pub(crate) oneway: bool,
     pub(crate) safety: Safety,
+    /// A majority has it on disk, or need not.
+    pub(crate) logged: bool,
     /// Submissions that may have been executed.
     pub(crate) submissions: u32,
     pub(crate) reply: Option<Bytes>,

@@ -39,6 +39,8 @@ pub enum Notice {
     Adopted(Sealed),
     /// A checkpoint was not taken in; the log goes on.
     NotAdopted(Sealed, AdoptError),
+    /// The disk is in doubt no more.
+    Trusted,
     /// The log now begins with this record.
     Truncated(Seq),
     /// A request other than an append failed on the disk; the log goes on.
@@ -269,7 +271,7 @@ impl Worker {
                 (self.notify)(Notice::Truncated(first));
             }),
             Job::Forget(group) => self.journal.forget(group),
-            Job::Trust => self.journal.trust(),
+            Job::Trust => self.journal.trust().map(|()| (self.notify)(Notice::Trusted)),
             Job::Append(_) | Job::Stop => unreachable!("done when they came"),
         };
         if let Err(error) = done {

@@ -96,7 +96,10 @@ impl BootFile {
         let mut file = File::create(&next)?;
         file.write_all(text.as_bytes())?;
         file.sync_data()?;
-        fs::rename(&next, &self.path)
+        fs::rename(&next, &self.path)?;
+        // The name, too, must be there after a crash.
+        let parent = self.path.parent().unwrap_or(Path::new("."));
+        File::open(parent)?.sync_all()
     }
 }
 

@@ -11,6 +11,7 @@ use crate::admin::{self, AdminServer};
 use crate::boot::BootFile;
 use crate::clients::Clients;
 use crate::commands::Commands;
+use crate::log::{Log, LogNews};
 use crate::recorder::Recorder;
 use crate::report::Reporter;
 use crate::servers::Servers;
@@ -56,6 +57,8 @@ pub(crate) enum Letter {
     Server(GroupId, u32, ServerNews),
     /// From the admin API.
     Admin(admin::Question),
+    /// From the durable log.
+    Log(LogNews),
 }
 
 /// A node that is set up.
@@ -70,6 +73,8 @@ pub(crate) struct DataPlane {
     supervisors: Vec<Option<Supervisor>>,
     mailbox: Mailbox<Letter>,
     commands: Commands,
+    /// Only if a group is durable.
+    log: Option<Log>,
     signals: UnixStream,
     reloads: UnixStream,
     // Dropping it ends the admin thread.
@@ -108,6 +113,12 @@ impl DataPlane {
         let reloads = pipe_of(&[SIGHUP]).map_err(NodeError::Resources)?;
         poller.add(&reloads, RELOADS, Interest::READ).map_err(NodeError::Resources)?;
         poller.add(&signals, SIGNALS, Interest::READ).map_err(NodeError::Resources)?;
+        let news = mailer.clone();
+        let tell = move |what| {
+            news.send(Letter::Log(what));
+        };
+        let log = Log::open(&domain, me, boot.incarnation(), &node.state_dir, tell)?;
+        let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
         let questions = mailer.clone();
         let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
         let launcher = Launcher { prefix: options.launcher.clone() };
@@ -123,7 +134,7 @@ impl DataPlane {
             });
         }
         let started = Clock::now();
-        let mut engine = settings::engine(&domain, me, &boot, Instant::ZERO);
+        let mut engine = settings::engine(&domain, me, &boot, found, Instant::ZERO);
         let keys = settings::domain_keys(&domain.keys);
         if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
             tracing::error!(%error, "only the first of the domain keys is used");
@@ -139,6 +150,7 @@ impl DataPlane {
             supervisors,
             mailbox,
             commands: Commands::default(),
+            log,
             signals,
             reloads,
             _admin: admin,
@@ -177,6 +189,9 @@ impl DataPlane {
         self.drain()?;
         self.transport.leave();
         Supervisor::stop_all(&mut self.supervisors);
+        if let Some(log) = self.log.take() {
+            log.stop();
+        }
         tracing::info!(node = self.reporter.node_name(), "node stopped");
         Ok(self.recorder)
     }
@@ -233,7 +248,7 @@ impl DataPlane {
 
     fn handle(&mut self, event: Ready) -> Result<(), NodeError> {
         match event.token {
-            BELL => self.read_letters(),
+            BELL => self.read_letters()?,
             SIGNALS => self.stop(),
             RELOADS => self.reload_keys(),
             ORDER => self.read_order()?,
@@ -348,7 +363,7 @@ impl DataPlane {
         }
     }
 
-    fn read_letters(&mut self) {
+    fn read_letters(&mut self) -> Result<(), NodeError> {
         for letter in self.mailbox.take() {
             let now = self.now();
             match letter {
@@ -365,8 +380,10 @@ impl DataPlane {
                     self.engine.handle_server_down(now, group, reason);
                 }
                 Letter::Admin(question) => self.answer(question),
+                Letter::Log(news) => self.hear_log(news)?,
             }
         }
+        Ok(())
     }
 
     fn is_current(&self, group: GroupId, stops: u32) -> bool {
@@ -386,7 +403,8 @@ impl DataPlane {
                 let snapshot = self.engine.snapshot();
                 let fanout = self.transport.fanout();
                 let ways = (&fanout, &self.transport.linked().collect());
-                let status = self.reporter.status(&snapshot, ways, servers, uptime);
+                let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
+                status.warnings.extend(self.log.as_ref().and_then(Log::warning));
                 // Whoever asked may have given up.
                 let _ = asker.send(status);
             }

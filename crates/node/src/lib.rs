@@ -20,6 +20,7 @@ mod corosync;
 mod corosync;
 mod data;
 mod events;
+mod log;
 mod process;
 mod ready;
 mod recorder;
@@ -82,6 +83,26 @@ pub enum NodeError {
     StateFile {
         /// Which.
         path: PathBuf,
+    },
+    /// The durable log cannot be written.
+    #[error(
+        "the durable log in {}: {source}; the node stops, because it could not keep what it \
+         acknowledges. Make the disk work or free space, then start the node",
+        path.display()
+    )]
+    Log {
+        /// Its directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The durable log cannot be opened.
+    #[error("the durable log in {}: {source}; {}", path.display(), log::advice(source))]
+    LogRefused {
+        /// Its directory.
+        path: PathBuf,
+        /// Why.
+        source: quorba_journal::OpenError,
     },
     /// A socket cannot be opened.
     #[error("cannot listen for {what} on {address}: {source}")]

@@ -3,11 +3,12 @@
 //! Invariant: what must be equal on all nodes is taken from the domain file only.
 
 use crate::boot::BootFile;
+use crate::log::Boot;
 use quorba_base::{Instant, NodeId};
 use quorba_config::{
     Ack, Backend, Concurrency, Domain, Engine, Group, OnTotalLoss, QuorumRule, Reply,
 };
-use quorba_engine::order::{Boot, Config as OrderConfig, DomainKey, Hold, Timing};
+use quorba_engine::order::{Boot as OrderBoot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
     Ack as ReplicaAck, CheckpointRule, ComparisonRule, Concurrency as ReplicaConcurrency,
     ENVELOPE_BYTES_MAX, GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule, ReplyPath, Style,
@@ -31,8 +32,17 @@ const _: () = assert!(
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The engine, with the order that the domain file asks for; `now` is the driver's origin of time.
-pub(crate) fn engine(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> Node {
-    let config = node_config(domain, me, boot, now);
+pub(crate) fn engine(
+    domain: &Domain,
+    me: NodeId,
+    boot: &BootFile,
+    found: Option<Boot>,
+    now: Instant,
+) -> Node {
+    let mut config = node_config(domain, me, boot, now);
+    if let Some(found) = found {
+        (config.recovered, config.in_doubt) = (found.recovered, found.in_doubt);
+    }
     match domain.ring.engine {
         Engine::Totem => Node::new(config, now),
         Engine::Corosync => Node::with_outside_order(config, OUTSIDE_PAYLOAD_BYTES_MAX, now),
@@ -46,9 +56,11 @@ fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> No
     getrandom::fill(&mut salt).expect("the kernel has randomness");
     NodeConfig {
         order: order_config(domain, me),
-        boot: Boot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
+        boot: OrderBoot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
         quorum: quorum(domain),
         record: boot.record(),
+        recovered: None,
+        in_doubt: false,
         groups: domain.groups.iter().map(|group| group_settings(domain, group)).collect(),
         limits: limits(domain),
         wall_clock_origin: wall_clock(),
@@ -109,7 +121,8 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             style: style(group.style),
             leader: group.leader,
             comparison: ComparisonRule {
-                requests: group.comparison.requests,
+                // What a recovered member executes again would be compared with what is forgotten.
+                requests: if group.durable { 0 } else { group.comparison.requests },
                 expel: group.comparison.expel,
             },
             checkpoint: CheckpointRule {
@@ -122,6 +135,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
                 Concurrency::Pipelined => ReplicaConcurrency::Pipelined,
                 Concurrency::PerObject => ReplicaConcurrency::PerObject,
             },
+            durable: group.durable,
             on_total_loss: match group.on_total_loss {
                 OnTotalLoss::Stop => TotalLoss::Stop,
                 OnTotalLoss::Fresh => TotalLoss::Fresh,

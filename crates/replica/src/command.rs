@@ -31,6 +31,8 @@ pub enum CommandRefused {
     NotIn(NodeId),
     /// Passive styles move the state, and the group names no object to get it from.
     NoStateObject(Style),
+    /// A durable group cannot vote in this version.
+    DurableVotes,
     /// This node is in no primary component, so nothing can be ordered.
     NoPrimary,
     /// The node has no such group.
@@ -50,6 +52,7 @@ impl fmt::Display for CommandRefused {
                 "style \"{}\" moves the servers' state, and the group names no state_object",
                 style.text()
             ),
+            Self::DurableVotes => f.write_str("a durable group cannot vote in this version"),
             Self::NoPrimary => f.write_str("this node is in no primary component"),
             Self::NoGroup => f.write_str("there is no such group"),
         }
@@ -68,6 +71,9 @@ impl Command {
         match self {
             Self::SetStyle(style) if style.is_passive() && config.state_object.is_none() => {
                 Err(CommandRefused::NoStateObject(style))
+            }
+            Self::SetStyle(Style::ActiveWithVoting) if config.durable => {
+                Err(CommandRefused::DurableVotes)
             }
             Self::SetStyle(_) => Ok(()),
             Self::Promote(_) if !table.style.has_leader() => {

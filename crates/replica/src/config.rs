@@ -1,6 +1,7 @@
 //! What a replica is told about the domain and its groups; equal on every node.
 
 use crate::hello::Record;
+use crate::log::Recovered;
 use crate::primary::Quorum;
 use crate::style::Style;
 use crate::transfer::TransferRule;
@@ -99,6 +100,9 @@ pub struct GroupConfig {
     pub concurrency: Concurrency,
     /// What happens when all members' state is lost.
     pub on_total_loss: TotalLoss,
+    /// A reply leaves only when a majority has its request on disk, too. Not with a dynamic quorum,
+    /// nor with servers that somebody else starts, nor with [`TotalLoss::Fresh`].
+    pub durable: bool,
     /// How long the group waits for its configured members before it opens without them.
     pub open_after: Duration,
     /// How long a server may take for one request before it counts as hung.
@@ -129,4 +133,18 @@ pub struct ReplicaConfig {
     pub record: Record,
     /// The groups, in the order of the domain file; the position is the group's id.
     pub groups: Vec<GroupConfig>,
+    /// What the disk remembers of all that was applied; none without a log, or if it is in doubt.
+    pub recovered: Option<Recovered>,
+    /// The disk is in doubt: should this boot end before [`crate::Replica::handle_trusted`], the
+    /// next one finds nothing.
+    pub in_doubt: bool,
+}
+
+impl ReplicaConfig {
+    /// Whether everything that is applied is written down: the place of a durable group's request
+    /// is one in the order of all.
+    #[must_use]
+    pub fn is_logged(&self) -> bool {
+        self.groups.iter().any(|group| group.durable)
+    }
 }

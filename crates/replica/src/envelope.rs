@@ -452,6 +452,7 @@ mod tests {
                     base: Some(view),
                     attempts: vec![Lineage { view, members: vec![(node, 4)] }],
                 },
+                since: 2,
                 lineage: Some(Lineage { view, members: vec![(node, 4)] }),
                 prefix: 3,
                 branch: 2,

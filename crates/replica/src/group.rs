@@ -6,6 +6,7 @@
 //! only lead to messages, never to a change of the table.
 
 mod changes;
+pub(crate) mod replay;
 mod transfers;
 mod voting;
 
@@ -13,6 +14,7 @@ use crate::config::GroupConfig;
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
+use crate::log::Place;
 use crate::member::{Accepted, Arrived, Consequence, Member, forward};
 use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::refusal;
@@ -31,6 +33,8 @@ const RETENTION_TICKS_MAX: u64 = 24 * 3600 * 10_000_000;
 pub(crate) struct Here {
     pub(crate) node: NodeId,
     pub(crate) incarnation: u64,
+    /// Of what was applied last.
+    pub(crate) place: Place,
 }
 
 /// Figures for status.
@@ -76,6 +80,10 @@ pub(crate) struct Group {
     open_at: Option<Instant>,
     /// The next server that somebody else started is the first that this domain ever sees.
     foreign_fresh: bool,
+    /// What the log says the group was delivered, while it is gone through.
+    replay: Option<replay::Replay>,
+    /// Where the local member asked for the state that is on its way, and requests until then.
+    joined_at: (Place, History),
     duplicates: u64,
     executed: u64,
 }
@@ -95,6 +103,8 @@ impl Group {
             member,
             open_at: None,
             foreign_fresh: !bootstrapped,
+            replay: None,
+            joined_at: (here.place, History::EMPTY),
             duplicates: 0,
             executed: 0,
         }
@@ -192,6 +202,7 @@ impl Group {
         }
         self.table.history = self.table.history.extended(origin, incarnation, number.0);
         let expiry = self.expiry(&request);
+        let history = self.table.history;
         let Some(member) = &mut self.member else { return };
         let arrived = Arrived {
             key: request.key(origin, incarnation),
@@ -203,6 +214,9 @@ impl Group {
             giop: request.giop,
             code_sets: request.code_sets,
         };
+        if let Some(replay) = &mut self.replay {
+            return replay.request(history, arrived);
+        }
         match member.accept(arrived) {
             Accepted::Nothing => {}
             Accepted::Answer(gateway, reply) => {
@@ -260,6 +274,7 @@ impl Group {
                 MemberState::In { .. } if node == here.node => member.admitted(attempt, index),
                 MemberState::Joining { donor, .. } if node == here.node => {
                     member.must_receive(attempt, donor, index);
+                    self.joined_at = (here.place, self.table.history);
                 }
                 MemberState::Out { .. } if node == here.node => member.refused(attempt),
                 _ => {}

@@ -23,7 +23,7 @@ impl Lineage {
         self.members.iter().map(|(node, _)| *node).collect()
     }
 
-    fn encode(&self, writer: &mut Writer) {
+    pub(crate) fn encode(&self, writer: &mut Writer) {
         put_view(writer, self.view);
         writer.u32(self.members.len() as u32);
         for (node, incarnation) in &self.members {
@@ -32,7 +32,7 @@ impl Lineage {
         }
     }
 
-    fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
+    pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let view = take_view(reader)?;
         let mut members = Vec::new();
         for _ in 0..reader.count(9, "lineage members")? {
@@ -100,7 +100,10 @@ pub struct Hello {
     pub view: ViewId,
     /// What the disk knows (of this boot or a former one).
     pub record: Record,
-    /// The last primary component whose state this node has in memory; `None` after a restart.
+    /// The first boot of the memory that goes on: this one, unless a log has carried it over.
+    pub since: u64,
+    /// The last primary component whose state this node has in memory; `None` after a restart
+    /// without a log.
     pub lineage: Option<Lineage>,
     /// Messages that it has applied in that component: so many from the beginning of its order.
     pub prefix: u64,
@@ -112,6 +115,7 @@ impl Hello {
     pub(crate) fn encode(&self, writer: &mut Writer) {
         put_view(writer, self.view);
         self.record.encode(writer);
+        writer.u64(self.since);
         writer.u64(self.prefix);
         writer.u64(self.branch);
         writer.u8(u8::from(self.lineage.is_some()));
@@ -123,13 +127,14 @@ impl Hello {
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let view = take_view(reader)?;
         let record = Record::decode(reader)?;
+        let since = reader.u64("since")?;
         let prefix = reader.u64("prefix")?;
         let branch = reader.u64("branch")?;
         let lineage = match reader.bool("lineage flag")? {
             true => Some(Lineage::decode(reader)?),
             false => None,
         };
-        Ok(Self { view, record, lineage, prefix, branch })
+        Ok(Self { view, record, since, lineage, prefix, branch })
     }
 }
 

@@ -4,6 +4,7 @@
 //! travel, which is `transfers`. Invariant: requests reach the executor in delivery order, each key
 //! once; a member that is not sure of its server's state executes nothing.
 
+mod recovery;
 mod standby;
 mod transfers;
 mod voting;
@@ -120,6 +121,12 @@ pub(crate) struct Member {
     /// Of the last checkpoint that was begun.
     checkpoint_number: u64,
     assembly: Assembly,
+    /// Base and log are what this boot found on its disk, and the server has seen none of it.
+    recovered: bool,
+    /// Members may come in with requests that their disks kept for them.
+    durable: bool,
+    /// The state that came last, as it came, until it is on disk.
+    taken: Option<Bytes>,
     voting: Voting,
 }
 
@@ -153,8 +160,12 @@ impl Member {
             seen: 0,
             rule: config.checkpoint,
             checkpoints: Checkpointer::default(),
-            checkpoint_number: 0,
+            // A boot that goes on from a log leads under the same attempt as the one before.
+            checkpoint_number: incarnation,
             assembly: Assembly::default(),
+            recovered: false,
+            durable: config.durable,
+            taken: None,
             voting: Voting::default(),
         }
     }
@@ -237,7 +248,7 @@ impl Member {
         self.outgoing.clear();
         self.frozen.clear();
         self.log = RequestLog::default();
-        self.base = None;
+        (self.base, self.recovered, self.taken) = (None, false, None);
         self.assembly = Assembly::default();
         self.checkpoints = Checkpointer::default();
         self.voting.begin_anew(self.delivered);
@@ -277,6 +288,9 @@ impl Member {
     /// The node fell behind, or the order was lost: whatever the group believed of it is void.
     /// `history` is what had been delivered to the member when that happened.
     pub(crate) fn detach(&mut self, history: History) {
+        if self.keeps_recovered(history) {
+            return;
+        }
         let idle = self.executor.is_idle() || canary!(ClaimsWhileBusy);
         let has_all = self.log.is_empty() && self.base.is_none();
         let surely = (idle && has_all).then_some(history);

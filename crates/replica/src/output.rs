@@ -3,6 +3,7 @@
 use crate::command::{Command, CommandRefused};
 use crate::hello::Record;
 use crate::ids::{ChannelId, GroupId, RequestNumber, ViewId};
+use crate::log::{LogRecord, Place};
 use crate::peer::Lane;
 use crate::primary::{Basis, Blocked};
 use crate::table::{DownReason, MemberState};
@@ -63,6 +64,29 @@ pub enum Output {
     },
     /// Write to disk which primary components this node takes part in, before what follows.
     Record(Record),
+    /// Append this to the log; [`crate::Replica::handle_logged`] wants to be told when it is on
+    /// disk. Nothing waits for it but what says so.
+    Log(LogRecord),
+    /// Keep this state of a group beside the log, to be given back at the next boot if it is the
+    /// newest one; [`crate::Replica::handle_saved`] wants to be told when it is on disk.
+    Save {
+        /// Which group.
+        group: GroupId,
+        /// The last record whose effect is in it.
+        place: Place,
+        /// Two parts of one whole; the second one may be large.
+        parts: [Bytes; 2],
+    },
+    /// A majority has this request of this node's gateway on disk.
+    Logged {
+        /// Its group, which is durable.
+        group: GroupId,
+        /// Which request.
+        number: RequestNumber,
+    },
+    /// A log that was begun in doubt has what the next boot needs: its word may count from now on,
+    /// as soon as [`crate::Replica::handle_trusted`] is told. Said once.
+    Rebuilt,
     /// Something that people want to know.
     Event(Event),
 }

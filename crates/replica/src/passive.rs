@@ -36,6 +36,8 @@ pub(crate) enum Logged {
 pub(crate) struct RequestLog {
     entries: VecDeque<Logged>,
     bytes: usize,
+    /// What may be kept beyond the limits, as it came from a disk: entries and bytes.
+    spared: (usize, usize),
 }
 
 impl RequestLog {
@@ -48,7 +50,13 @@ impl RequestLog {
     }
 
     pub(crate) fn is_overfull(&self) -> bool {
-        self.entries.len() > LOGGED_MAX || self.bytes > LOGGED_BYTES_MAX
+        let (entries, bytes) = self.spared;
+        self.entries.len() > LOGGED_MAX + entries || self.bytes > LOGGED_BYTES_MAX + bytes
+    }
+
+    /// What is in it now does not count.
+    pub(crate) fn spare(&mut self) {
+        self.spared = (self.entries.len(), self.bytes);
     }
 
     pub(crate) fn push(&mut self, entry: Logged) {
@@ -57,7 +65,7 @@ impl RequestLog {
     }
 
     pub(crate) fn take(&mut self) -> VecDeque<Logged> {
-        self.bytes = 0;
+        (self.bytes, self.spared) = (0, (0, 0));
         core::mem::take(&mut self.entries)
     }
 

@@ -3,9 +3,11 @@
 //! What it is not: ordered. A message says for itself what it belongs to, and one that belongs to
 //! nothing any more is left out. Invariant: the bulk stands last and is not copied on the way in.
 
-use crate::ids::{Attempt, GroupId};
+use crate::hello::{put_view, take_view};
+use crate::ids::{Attempt, GroupId, ViewId};
 use crate::transfer::{Chunk, Fetch};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// The longest message.
@@ -41,25 +43,28 @@ pub(crate) enum PeerMessage {
         /// The part.
         chunk: Chunk,
     },
+    /// The sender has so many messages of the component on disk, and all before it.
+    Logged {
+        /// The component's view.
+        view: ViewId,
+        /// Messages applied in it.
+        prefix: u64,
+        /// Groups whose state, which the log goes on from, is not on disk.
+        broken: Vec<GroupId>,
+    },
 }
 
 const FETCH: u8 = 1;
 const CHUNK: u8 = 2;
+const LOGGED: u8 = 3;
 const COMPRESSED: u8 = 1;
 const DIGEST: u8 = 2;
 
 impl PeerMessage {
-    /// Which group's it is.
-    pub(crate) const fn group(&self) -> GroupId {
-        match self {
-            Self::Fetch { group, .. } | Self::Chunk { group, .. } => *group,
-        }
-    }
-
     /// In which lane it goes.
     pub(crate) const fn lane(&self) -> Lane {
         match self {
-            Self::Fetch { .. } => Lane::Control,
+            Self::Fetch { .. } | Self::Logged { .. } => Lane::Control,
             Self::Chunk { .. } => Lane::Bulk,
         }
     }
@@ -87,6 +92,15 @@ impl PeerMessage {
                 w.rest(&chunk.bytes);
                 w.finish()
             }
+            Self::Logged { view, prefix, broken } => {
+                let mut w = Writer::with_capacity(22 + 2 * broken.len());
+                w.u8(LOGGED);
+                put_view(&mut w, *view);
+                w.u64(*prefix);
+                w.u32(broken.len() as u32);
+                broken.iter().for_each(|group| w.u16(group.0));
+                w.finish()
+            }
         }
     }
 
@@ -97,6 +111,16 @@ impl PeerMessage {
     pub(crate) fn decode(bytes: Bytes) -> Result<Self, InvalidEnvelope> {
         let mut r = Reader::new(bytes);
         let kind = r.u8("kind")?;
+        if kind == LOGGED {
+            let (view, prefix) = (take_view(&mut r)?, r.u64("prefix")?);
+            let mut broken = Vec::new();
+            for _ in 0..r.count(2, "broken groups")? {
+                broken.push(GroupId(r.u16("broken group")?));
+            }
+            let message = Self::Logged { view, prefix, broken };
+            r.end()?;
+            return Ok(message);
+        }
         let group = GroupId(r.u16("group")?);
         let attempt = Attempt(r.u64("attempt")?);
         let message = match kind {
@@ -153,6 +177,11 @@ mod tests {
         };
         vec![
             PeerMessage::Fetch { group, attempt, fetch },
+            PeerMessage::Logged {
+                view: ViewId { seq: 4, representative: quorba_base::NodeId::new(1).unwrap() },
+                prefix: 9,
+                broken: vec![group],
+            },
             PeerMessage::Chunk { group, attempt, chunk: chunk(false, None) },
             PeerMessage::Chunk { group, attempt, chunk: chunk(true, Some(77)) },
         ]

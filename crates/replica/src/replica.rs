@@ -6,7 +6,9 @@
 //! component from the delivery of the group tables on, for all.
 
 mod agreement;
+mod disk;
 mod peers;
+mod recovery;
 
 use self::agreement::Agreed;
 use crate::command::{Command, CommandRefused};
@@ -16,6 +18,7 @@ use crate::group::{Group, GroupSnapshot, Here};
 use crate::hello::{Hello, Lineage, Record};
 use crate::history::History;
 use crate::ids::{ChannelId, GroupId, ViewId};
+use crate::log::Place;
 use crate::output::{Availability, Event, Outbox, Output};
 use crate::passive::Source;
 use crate::primary::{Blocked, Statement};
@@ -97,14 +100,27 @@ pub struct Replica {
     /// This node's own messages that were delivered where they do not count; those that concern
     /// its members are sent again when they do.
     lost: Vec<Bytes>,
+    disk: disk::Disk,
     out: Outbox,
 }
 
 impl Replica {
     /// A replica that has seen no view.
     #[must_use]
-    pub fn new(config: ReplicaConfig) -> Self {
-        let here = Here { node: config.me, incarnation: config.incarnation };
+    pub fn new(mut config: ReplicaConfig) -> Self {
+        let recovered = config.recovered.take().filter(|_| config.is_logged());
+        if let Some(recovered) = recovered {
+            let mut replica = Self::without_memory(config.clone());
+            if replica.recover(recovered) {
+                return replica;
+            }
+        }
+        Self::without_memory(config)
+    }
+
+    fn without_memory(config: ReplicaConfig) -> Self {
+        let (node, incarnation) = (config.me, config.incarnation);
+        let here = Here { node, incarnation, place: Place::begin(node) };
         let groups = config
             .groups
             .iter()
@@ -116,6 +132,7 @@ impl Replica {
             .collect();
         Self {
             record: config.record.clone(),
+            disk: disk::Disk::new(&config),
             config,
             here,
             phase: Phase::Forming,
@@ -190,6 +207,7 @@ impl Replica {
         let hello = Hello {
             view: view.id,
             record: self.record.clone(),
+            since: self.disk.since,
             lineage: self.lineage.clone(),
             prefix: self.prefix,
             branch: self.history.digest,
@@ -233,6 +251,7 @@ impl Replica {
     fn apply(&mut self, now: Instant, delivered: Delivered) {
         self.history = extend(self.history, &delivered);
         self.prefix += 1;
+        self.log_message(&delivered);
         let Delivered { origin, incarnation, payload, .. } = delivered;
         let Ok(envelope) = Envelope::decode(payload) else {
             self.out.push_back(Output::Event(Event::Skipped { origin }));
@@ -240,6 +259,8 @@ impl Replica {
         };
         let here = self.here;
         let Some(id) = target(&envelope) else { return };
+        let mut taken = None;
+        let in_primary = matches!(self.phase, Phase::Primary);
         let Some(group) = self.groups.get_mut(usize::from(id.0)) else {
             self.out.push_back(Output::Event(Event::Skipped { origin }));
             return;
@@ -247,13 +268,19 @@ impl Replica {
         let out = &mut self.out;
         match envelope {
             Envelope::Request(request) => {
+                let mine = (origin, incarnation) == (here.node, here.incarnation);
+                taken = Some(request.number).filter(|_| mine && group.takes_requests());
                 group.deliver_request(origin, incarnation, request, here, out);
             }
             Envelope::Reply { to, giop, .. } => {
                 group.deliver_reply(origin, to, giop, here, out);
             }
             Envelope::Join { attempt, claim, .. } => {
+                let before = group.table().history.count;
                 group.deliver_join(now, origin, attempt, claim, here, out);
+                if !in_primary && group.table().history.count < before {
+                    group.replay_reset();
+                }
             }
             Envelope::Joined { attempt, .. } => {
                 group.deliver_joined(now, origin, attempt, here, out);
@@ -280,7 +307,12 @@ impl Replica {
                 unreachable!("they have no group")
             }
         }
-        group.settle(now, true, here, out);
+        if in_primary {
+            group.settle(now, true, here, out);
+        }
+        if let Some(number) = taken {
+            self.await_disk(id, number);
+        }
     }
 
     // -- operators --------------------------------------------------------------------------

@@ -94,6 +94,16 @@ impl Retention {
         }
     }
 
+    /// Nobody waits for anything that is still to be executed: who asked is gone, or asks again.
+    pub(crate) fn forget_waiters(&mut self) {
+        self.overdue.values_mut().for_each(Vec::clear);
+        for entry in self.entries.values_mut() {
+            if let Entry::Executing { waiters } = entry {
+                waiters.clear();
+            }
+        }
+    }
+
     /// Records the reply; returns who waits for it.
     pub(crate) fn complete(&mut self, key: &RequestKey, reply: Option<Bytes>) -> Vec<GatewayKey> {
         if let Some(waiters) = self.overdue.remove(key) {

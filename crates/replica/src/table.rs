@@ -180,6 +180,15 @@ impl GroupTable {
         }
     }
 
+    /// The table of a domain file in which the group had other members.
+    pub(crate) fn fit(&mut self, config: &GroupConfig) {
+        let down = MemberState::Down(DownReason::NotStarted);
+        self.members.retain(|node, _| config.members.contains(*node));
+        for node in config.members.iter() {
+            self.members.entry(node).or_insert(down);
+        }
+    }
+
     pub(crate) fn members(&self) -> impl Iterator<Item = (NodeId, MemberState)> + '_ {
         self.members.iter().map(|(node, state)| (*node, *state))
     }

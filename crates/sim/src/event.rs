@@ -76,6 +76,24 @@ pub(crate) enum Event {
         server: usize,
         serial: u64,
     },
+    /// A group commit is done.
+    Synced {
+        node: usize,
+        boot: u64,
+    },
+    /// A state that a node wants kept is written.
+    Saved {
+        node: usize,
+        boot: u64,
+        group: GroupId,
+        record: u64,
+        bytes: Bytes,
+    },
+    /// A disk is in doubt no more.
+    Trusted {
+        node: usize,
+        boot: u64,
+    },
     /// A client has something to do.
     Client {
         client: usize,

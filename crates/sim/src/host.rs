@@ -3,6 +3,7 @@
 //!
 //! Invariant: a node sees its inputs in the order in which they came, also after a pause.
 
+use crate::disk::LogDisk;
 use crate::machine::Machine;
 use crate::stream::StreamId;
 use bytes::Bytes;
@@ -31,6 +32,9 @@ pub(crate) enum Input {
     ServerClosed(GroupId, ChannelId),
     ServerBytes(GroupId, ChannelId, Bytes),
     Command(GroupId, Command),
+    Logged(u64),
+    Saved(GroupId, u64),
+    Trusted,
     Stop,
 }
 
@@ -53,6 +57,9 @@ impl Input {
             Self::ServerClosed(..) => "server closed",
             Self::ServerBytes(..) => "server bytes",
             Self::Command(..) => "command",
+            Self::Logged(_) => "logged",
+            Self::Saved(..) => "saved",
+            Self::Trusted => "trusted",
             Self::Stop => "stop",
         }
     }
@@ -89,6 +96,7 @@ pub(crate) struct Host {
     /// Counts the starts of the process.
     pub(crate) boot: u64,
     pub(crate) disk: Disk,
+    pub(crate) log: LogDisk,
     pub(crate) machine: Machine,
     pub(crate) inbox: VecDeque<Input>,
     /// Of these, datagrams.
@@ -108,6 +116,7 @@ impl Host {
             node: None,
             boot: 0,
             disk: Disk::default(),
+            log: LogDisk::default(),
             machine: Machine::new(Instant::ZERO, 0),
             inbox: VecDeque::new(),
             datagrams_waiting: 0,

@@ -14,6 +14,7 @@ mod ambush;
 pub mod canaries;
 mod check;
 mod client;
+mod disk;
 mod event;
 mod fault;
 mod host;

@@ -181,6 +181,7 @@ impl World {
         let mut nodes: Vec<usize> = (0..all).collect();
         self.rng.shuffle(&mut nodes);
         let silent = self.rng.per_mille(300);
+        self.lose_what_is_not_durable();
         for node in nodes.into_iter().take(count) {
             if self.hosts[node].is_up() {
                 self.crash(node, silent);

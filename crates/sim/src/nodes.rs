@@ -62,6 +62,8 @@ impl World {
         salt[..8].copy_from_slice(&self.rng.next().to_be_bytes());
         salt[8..].copy_from_slice(&self.rng.next().to_be_bytes());
         let skew = self.rng.below(2 * plan.wall_skew_ms + 1);
+        let recovered = self.hosts[node].log.recover();
+        let in_doubt = self.hosts[node].log.is_doubtful;
         let disk = &mut self.hosts[node].disk;
         disk.incarnation += INCARNATION_STEP;
         let elapsed = self.now.as_nanos() / 100;
@@ -80,6 +82,8 @@ impl World {
             boot: Boot { incarnation: disk.incarnation, salt, ring_seq_min: disk.ring_seq },
             quorum: plan.quorum,
             record: disk.record.clone(),
+            recovered,
+            in_doubt,
             groups: plan.groups.iter().map(|g| settings(plan, g)).collect(),
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
             wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
@@ -92,6 +96,7 @@ impl World {
             return;
         }
         self.say(|| format!("n{node} {}", if silent { "loses power" } else { "crashes" }));
+        self.tear(node);
         let host = &mut self.hosts[node];
         host.inbox.clear();
         host.amnesic = true;
@@ -187,6 +192,9 @@ impl World {
             Input::ServerBytes(group, channel, bytes) => {
                 engine.handle_server_bytes(now, group, channel, &bytes);
             }
+            Input::Logged(records) => engine.handle_logged(now, records),
+            Input::Saved(group, record) => engine.handle_saved(now, group, record),
+            Input::Trusted => engine.handle_trusted(now),
             Input::Command(group, command) => engine.handle_command(now, group, 0, command),
             Input::Stop => engine.handle_stop(now),
         }
@@ -303,6 +311,9 @@ impl World {
                 self.checks.memories.note_record(&record);
                 self.hosts[node].disk.record = record;
             }
+            Output::Log(record) => self.log(node, record),
+            Output::Save { group, place, parts } => self.save(node, group, place, &parts),
+            Output::Rebuilt => self.trust(node),
             Output::Commanded { result, .. } => {
                 self.say(|| format!("n{node} answers its operator {result:?}"));
             }
@@ -369,6 +380,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
                 after: ms(group.checkpoint_ms),
                 updates: group.updates,
             },
+            durable: group.durable,
             on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),

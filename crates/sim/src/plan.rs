@@ -3,6 +3,7 @@
 //! Invariant: a plan is a function of the seed and nothing else; leaving kinds of faults out is
 //! as important as mixing them, because some bugs need peace in between.
 
+use crate::disk::DiskPlan;
 use crate::fault::Fault;
 use crate::network::SlowLink;
 use crate::profile::Profile;
@@ -37,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) wall_skew_ms: u64,
     pub(crate) unavailable_wait_ms: u64,
     pub(crate) request_ms: u64,
+    /// If some groups are durable.
+    pub(crate) disk: Option<DiskPlan>,
     /// Servers give wrong replies.
     pub(crate) lies: bool,
 }
@@ -93,6 +96,7 @@ pub(crate) struct GroupPlan {
     /// Replies are compared in windows of so many requests.
     pub(crate) compared: u32,
     pub(crate) concurrency: Concurrency,
+    pub(crate) durable: bool,
 }
 
 /// When a reply is released.
@@ -155,12 +159,37 @@ impl Plan {
             }
         }
         let mut rng = Rng::new(seed).fork(0x707e);
-        match rng.below(10) {
+        let plan = match rng.below(10) {
             // One wrong replica is outvoted; one that is wrong while others crash is not.
             0 => plan.with_lies(&mut rng),
             1 | 2 => plan.with_votes(&mut rng),
             _ => plan,
+        };
+        plan.with_disks(&mut Rng::new(seed).fork(0xd15c))
+    }
+
+    /// Some domains have durable groups, and lose all nodes at once.
+    fn with_disks(mut self, rng: &mut Rng) -> Self {
+        if !rng.per_mille(400) || self.catastrophe || self.lies {
+            return self;
         }
+        self.disk = Some(DiskPlan::draw(rng));
+        self.quorum.rule = QuorumRule::Majority;
+        let is_mixed = rng.per_mille(300);
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            group.durable = index == 0 || !is_mixed || rng.per_mille(500);
+            if group.durable {
+                group.members = (1 << self.nodes) - 1;
+                (group.foreign, group.fresh_after_loss) = (false, false);
+                group.compared = 0;
+                if group.style == Style::ActiveWithVoting {
+                    group.style = Style::Active;
+                }
+            }
+        }
+        let all_at_once = [Fault::Blackout, Fault::MajorityCrash];
+        self.faults.extend(all_at_once.into_iter().filter(|_| rng.per_mille(700)));
+        self
     }
 
     /// Some groups vote.
@@ -278,6 +307,7 @@ impl Plan {
             wall_skew_ms: rng.pick(&[0, 10, 60_000, 7_200_000]),
             unavailable_wait_ms: rng.pick(&[1_000, 5_000, 20_000]),
             request_ms: rng.pick(&[10_000, 30_000, 60_000]),
+            disk: None,
             lies: false,
         }
     }
@@ -386,6 +416,7 @@ impl GroupPlan {
             updates: false,
             compared: 0,
             concurrency: Concurrency::Sequential,
+            durable: false,
         }
     }
 

@@ -45,6 +45,7 @@ pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) now: Instant,
     pub(crate) rng: Rng,
+    pub(crate) disk_rng: Rng,
     pub(crate) queue: Queue<Event>,
     pub(crate) network: Network,
     pub(crate) peers: Peers,
@@ -82,6 +83,7 @@ impl World {
         let mut world = Self {
             now: BEGIN,
             rng: rng.fork(0x3017),
+            disk_rng: rng.fork(0xd15c),
             queue: Queue::default(),
             network: Network::new(plan.nodes, plan.links, rng.fork(0x0e7)),
             peers: Peers::new(plan.nodes, plan.peers, rng.fork(0x9ee5)),
@@ -149,6 +151,11 @@ impl World {
                 self.server_news((node, boot), (group, stops), down);
             }
             Event::ServerDone { server, serial } => self.server_done(server, serial),
+            Event::Synced { node, boot } => self.synced(node, boot),
+            Event::Saved { node, boot, group, record, bytes } => {
+                self.saved((node, boot), (group, record), bytes);
+            }
+            Event::Trusted { node, boot } => self.trusted(node, boot),
             Event::Client { client, serial } => self.client_woken(client, serial),
             Event::Nemesis => self.nemesis(),
             Event::Inspect => {

@@ -38,7 +38,11 @@ const ROOMS: &[Room] = &[
     room("config", &["base"], &[]),
     room("journal", &["base"], &[]),
     room("net", &["base", "order"], &[]),
-    room("node", &["base", "config", "corosync", "engine", "giop", "net"], &["demo", "orb"]),
+    room(
+        "node",
+        &["base", "config", "corosync", "engine", "giop", "journal", "net"],
+        &["demo", "orb"],
+    ),
     room("ringd", &["base", "config", "groups", "net", "node", "order"], &[]),
     room("sim", &["base", "engine", "giop", "order", "replica"], &[]),
     room("demo", &["base", "config", "giop", "net", "node", "orb"], &[]),

@@ -135,6 +135,9 @@ fn node_failed(name: &str, error: &NodeError) -> Failure {
             codes::NODE_COROSYNC,
             "build it with `cargo build --features corosync`, or take engine = \"totem\"",
         ),
+        NodeError::Log { .. } | NodeError::LogRefused { .. } => {
+            (codes::NODE_LOG, "look at the directory and its disk")
+        }
         NodeError::NoSuchNode => (codes::NOT_IN_DOMAIN, "look for [node.NAME] in the domain file"),
     };
     Failure::new(code, Exit::Failed, format!("node {name} cannot run: {error}"), next)

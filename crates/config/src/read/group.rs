@@ -3,11 +3,13 @@
 use quorba_base::{NodeId, NodeSet};
 use toml::de::DeValue;
 
+use super::durable;
 use super::node::{NodeDraft, parse_host};
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
 use crate::domain::{
-    Ack, Backend, Concurrency, Endpoint, Engine, Group, OnTotalLoss, Reply, ServerCommand,
+    Ack, Backend, Concurrency, Endpoint, Engine, Group, OnTotalLoss, QuorumRule, Reply,
+    ServerCommand,
 };
 use crate::problem::Problem;
 use crate::suggest::nearest;
@@ -25,16 +27,25 @@ pub(super) struct GroupDraft {
 }
 
 /// Every group in the order of the file.
-pub(super) fn read_all(root: &Section<'_>, nodes: &[NodeDraft], engine: Engine) -> Vec<GroupDraft> {
+pub(super) fn read_all(
+    root: &Section<'_>,
+    nodes: &[NodeDraft],
+    domain: (Engine, QuorumRule),
+) -> Vec<GroupDraft> {
     let mut drafts = Vec::new();
     for (name, section) in root.named("group") {
-        drafts.push(read_one(name.value, &section, nodes, engine));
+        drafts.push(read_one(name.value, &section, nodes, domain));
         section.finish();
     }
     drafts
 }
 
-fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engine) -> GroupDraft {
+fn read_one(
+    name: &str,
+    section: &Section<'_>,
+    nodes: &[NodeDraft],
+    (engine, quorum): (Engine, QuorumRule),
+) -> GroupDraft {
     section.require("listen", "the gateway's port on every node, such as listen = 5000");
     let listen = section.port("listen");
     let members = read_members(section, nodes);
@@ -57,6 +68,7 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
         reply: section.word_or("reply", &replies, &[], Reply::Direct),
         replier: named_member(section, "replier", nodes, members),
         concurrency: read_concurrency(section),
+        durable: section.boolean_or("durable", false),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
         unavailable_wait: section.millis_or("unavailable_wait_ms", 0..=3_600_000, 3_000),
         server_reply: section.millis_or("server_reply_ms", 10..=86_400_000, 30_000),
@@ -68,6 +80,7 @@ fn read_one(name: &str, section: &Section<'_>, nodes: &[NodeDraft], engine: Engi
         on_total_loss: section.word_or("on_total_loss", &losses, &[], OnTotalLoss::Stop),
     };
     style::check(section, style, &group.backend, group.state_object.as_deref());
+    durable::check(section, &group, quorum, engine);
     warn(section, &group);
     warn_of_overlap(section, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);

@@ -32,9 +32,11 @@ impl Gateway {
     pub(crate) fn dropped(&mut self, now: Instant, group: GroupId, number: RequestNumber) {
         let books = self.group(group);
         let wait_until = now + books.settings.unavailable_wait;
+        let durable = books.settings.replica.durable;
         let Some(pending) = books.book.get_mut(number) else { return };
         pending.submissions = pending.submissions.saturating_sub(1);
         pending.safety = Safety::Unsubmitted;
+        pending.logged = !durable;
         pending.wait_until = wait_until;
         let deadline = pending.deadline.min(wait_until);
         if !books.parked.contains(&number) {
@@ -43,10 +45,17 @@ impl Gateway {
         self.deadlines.insert((deadline, group, number));
     }
 
+    /// A majority has the request on disk.
+    pub(crate) fn logged(&mut self, group: GroupId, number: RequestNumber) {
+        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+        pending.logged = true;
+        self.release(group, number);
+    }
+
     pub(super) fn release(&mut self, group: GroupId, number: RequestNumber) {
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
         let is_safe = pending.safety == Safety::Reached || canary!(RepliesBeforeHeld);
-        if !is_safe || pending.reply.is_none() {
+        if !is_safe || !pending.logged || pending.reply.is_none() {
             return;
         }
         let pending = self.forget(group, number).expect("just looked up");

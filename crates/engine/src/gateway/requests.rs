@@ -125,6 +125,7 @@ impl Gateway {
             client,
             payload,
             safety: Safety::Unsubmitted,
+            logged: !books.settings.replica.durable,
             submissions: 0,
             reply: None,
             deadline,
@@ -254,6 +255,7 @@ impl Gateway {
             books.parked = books.book.iter().map(|(number, _)| number).collect();
             for (_, pending) in books.book.iter_mut() {
                 pending.safety = Safety::Unsubmitted;
+                pending.logged = !books.settings.replica.durable;
                 // It may come from an execution that this node has to forget; the group has
                 // logged what counts and answers the repetition.
                 pending.reply = None;

@@ -30,6 +30,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             transfer: quorba_replica::TransferRule::default(),
             concurrency: Concurrency::Sequential,
             on_total_loss: TotalLoss::Stop,
+            durable: false,
             open_after: SECOND,
             server_reply: SECOND,
             retention: SECOND,

@@ -323,6 +323,9 @@ impl Stage {
             Output::PersistRing { .. }
             | Output::PersistPrimary(_)
             | Output::Commanded { .. }
+            | Output::Log(_)
+            | Output::Save { .. }
+            | Output::Rebuilt
             | Output::Event(_) => {}
         }
     }

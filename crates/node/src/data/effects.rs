@@ -5,6 +5,7 @@
 //! and each socket gets all of it with one system call.
 
 use super::DataPlane;
+use crate::log::{LogNews, Progress};
 use crate::{NodeError, events};
 use quorba_engine::replica::{GroupId, ServerCommand};
 use quorba_engine::{ConnectionId, Output};
@@ -26,6 +27,9 @@ impl DataPlane {
                 self.engine.handle_ordered(now, ordered);
                 continue;
             }
+            if let Some(log) = &mut self.log {
+                log.flush();
+            }
             // What is found broken is news for the engine.
             self.transport.flush();
             let gathered = !self.to_send.is_empty();
@@ -37,6 +41,20 @@ impl DataPlane {
                 None => return Ok(()),
             }
         }
+    }
+
+    /// The log's thread has something to say.
+    pub(super) fn hear_log(&mut self, news: LogNews) -> Result<(), NodeError> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let progress = log.hear(news)?;
+        let now = self.now();
+        match progress {
+            Some(Progress::Logged(records)) => self.engine.handle_logged(now, records),
+            Some(Progress::Saved(group, record)) => self.engine.handle_saved(now, group, record),
+            Some(Progress::Trusted) => self.engine.handle_trusted(now),
+            None => {}
+        }
+        Ok(())
     }
 
     fn hear_link(&mut self, event: LinkEvent) {
@@ -127,6 +145,9 @@ impl DataPlane {
             Output::PersistPrimary(record) => {
                 self.transport.flush();
                 self.boot.set_record(record).map_err(|e| self.reporter.disk_failed(e))?;
+            }
+            output @ (Output::Log(_) | Output::Save { .. } | Output::Rebuilt) => {
+                self.log.as_mut().map_or(Ok(()), |log| log.carry_out(output))?;
             }
             Output::Commanded { id, result } => {
                 let reporter = &self.reporter;

@@ -44,6 +44,7 @@ impl Bench {
             transfer: crate::transfer::TransferRule::default(),
             concurrency,
             on_total_loss: TotalLoss::Stop,
+            durable: false,
             open_after: WITHIN,
             server_reply: WITHIN,
             retention: WITHIN,

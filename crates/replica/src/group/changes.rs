@@ -98,6 +98,9 @@ impl Group {
         let is_leaders = self.table.leading() == Some(leader)
             && self.table.state(leader) == Some(MemberState::In { attempt });
         let Some(member) = self.member.as_mut().filter(|_| is_leaders) else { return };
+        if let Some(replay) = &mut self.replay {
+            return replay.piece(source, piece.clone());
+        }
         if leader != here.node {
             member.take_checkpoint(source, piece);
         } else if piece.is_last() {

@@ -24,7 +24,9 @@ impl Group {
             PeerMessage::Chunk { attempt, chunk, .. } => {
                 let consequence = member.receive(from, attempt, &chunk);
                 self.follow(consequence, here, out);
+                self.save_state(out);
             }
+            PeerMessage::Logged { .. } => unreachable!("it has no group"),
         }
     }
 

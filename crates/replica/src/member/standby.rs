@@ -62,7 +62,7 @@ impl Member {
         c.joined_at = index;
         // Who is in now logs what was delivered since it joined.
         let is_behind = |(node, at): &(NodeId, u64)| inside.contains(*node) && *at < index;
-        c.others_log |= c.joiners.iter().any(is_behind);
+        c.others_log |= c.joiners.iter().any(is_behind) || self.durable;
         c.joiners.retain(|(node, _)| joining.contains(*node));
         for node in joining.iter() {
             if c.joiners.iter().all(|(known, _)| *known != node) {
@@ -85,6 +85,7 @@ impl Member {
         {
             return;
         }
+        self.recovered = false;
         if let Some(Base { index, state, updates }) = self.base.take() {
             self.seen = index;
             let purpose = Restore::Base;

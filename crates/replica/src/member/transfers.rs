@@ -27,6 +27,8 @@ impl Member {
     /// The group's state is with `donor`; `index` requests are in it.
     pub(crate) fn must_receive(&mut self, attempt: Attempt, donor: NodeId, index: u64) {
         if self.is_asking(attempt) {
+            self.log = crate::passive::RequestLog::default();
+            (self.base, self.recovered) = (None, false);
             self.voting.begin_anew(index);
             let incoming = Box::new(Incoming::new(donor, self.transfer));
             let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);
@@ -94,7 +96,9 @@ impl Member {
         let Stage::Receiving { attempt, index, buffer, bytes, .. } = stage else {
             unreachable!("the caller matched");
         };
+        self.taken = Some(whole.clone());
         let Ok((retention, state)) = transfer::unpack(whole) else {
+            self.taken = None;
             self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
             return Some(Consequence::Lost(Some(attempt), DownReason::StateDamaged));
         };

@@ -11,7 +11,7 @@ use crate::history::History;
 use crate::ids::ViewId;
 use crate::output::{Event, Output};
 use crate::primary::dynamic::Known;
-use crate::primary::{Basis, Decision, Statement, decide, last_remembered};
+use crate::primary::{Basis, Decision, Statement, decide, heeded, last_remembered};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
@@ -70,6 +70,7 @@ impl Replica {
         let Phase::Syncing { view, statements, held_back } = phase else {
             unreachable!("the caller matched");
         };
+        let statements = heeded(self.config.nodes, self.config.quorum, statements);
         match decide(self.config.nodes, self.config.quorum, &statements) {
             Decision::NotPrimary(reason) => {
                 self.out.push_back(Output::Event(Event::Blocked { view: view.id, reason }));
@@ -151,6 +152,8 @@ impl Replica {
                 // The members start over, so what was said of them before is void.
                 self.lost.clear();
                 self.history = snapshot.history;
+                let histories: Vec<_> = snapshot.tables.iter().map(|t| t.history).collect();
+                self.break_log(&histories);
                 for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
                     group.fell_behind();
                     if !canary!(KeepsOwnTables) {
@@ -160,6 +163,7 @@ impl Replica {
             }
             Tables::NotNeeded if matches!(basis, Basis::FirstStart | Basis::ColdStart) => {
                 self.history = History::EMPTY;
+                self.break_log(&alloc::vec![History::EMPTY; self.groups.len()]);
                 self.groups.iter_mut().for_each(|group| group.begin_anew(&mut self.out));
             }
             _ => {}
@@ -178,6 +182,7 @@ impl Replica {
         self.lineage = Some(lineage);
         self.prefix = 0;
         self.phase = Phase::Primary;
+        self.log_component();
         self.out.extend(core::mem::take(&mut self.lost).into_iter().map(Output::Order));
         self.out.push_back(Output::Resubmit { group: None });
         self.settle_all(now);

@@ -3,6 +3,7 @@
 //! Invariant: nothing that is replicated changes because of it.
 
 use super::Replica;
+use super::disk::Said;
 use crate::output::{Event, Output};
 use crate::peer::PeerMessage;
 use bytes::Bytes;
@@ -22,13 +23,19 @@ impl Replica {
             self.out.push_back(Output::Event(Event::Skipped { origin: from }));
             return;
         };
-        let group = message.group();
+        let group = match message {
+            PeerMessage::Logged { view, prefix, broken } => {
+                return self.hear_disk(from, Said { view, prefix, broken });
+            }
+            PeerMessage::Fetch { group, .. } | PeerMessage::Chunk { group, .. } => group,
+        };
         self.with_group(now, group, |group, here, out| group.hear(now, from, message, here, out));
     }
 
     /// Messages pass in both directions between this node and that boot of another.
     pub fn handle_peer_up(&mut self, now: Instant, node: NodeId, _incarnation: u64) {
         self.groups.iter_mut().for_each(|group| group.peer_up(node));
+        self.tell_disk_to(node);
         self.settle_all(now);
     }
 
@@ -48,6 +55,7 @@ impl Replica {
     /// There is room for messages to a node again.
     pub fn handle_peer_room(&mut self, now: Instant, node: NodeId) {
         self.groups.iter_mut().for_each(|group| group.set_blocked(node, false));
+        self.tell_disk_to(node);
         self.settle_all(now);
     }
 }

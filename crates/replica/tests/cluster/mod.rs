@@ -11,9 +11,9 @@ use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 use quorba_replica::{
     Ack, ChannelId, CheckpointRule, Command, CommandRefused, ComparisonRule, Concurrency,
-    Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, MemberState, Output, Quorum,
-    Record, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber,
-    ServerCommand, Style, TotalLoss, ViewId,
+    Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, LogRecord, MemberState, Output,
+    Quorum, Record, Recovered, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope,
+    RequestNumber, ServerCommand, Style, TotalLoss, ViewId,
 };
 use quorba_replica::{TransferProgress, TransferRule};
 use std::collections::VecDeque;
@@ -49,9 +49,25 @@ pub struct Node {
     /// Commands of its operator and what became of them.
     pub commanded: Vec<Result<(), CommandRefused>>,
     pub alive: bool,
+    pub disk: Disk,
+    /// Requests that a majority has on disk.
+    pub logged: Vec<u64>,
     incarnation: u64,
     ticket: u64,
     released_below: u64,
+}
+
+/// What survives a crash, as far as it is synced.
+#[derive(Clone, Default)]
+pub struct Disk {
+    pub records: Vec<LogRecord>,
+    pub states: Vec<(GroupId, Bytes)>,
+    /// Records that a crash does not take.
+    pub synced: usize,
+    /// Records of earlier boots.
+    begin: usize,
+    /// Nothing is synced until the scenario says so.
+    pub slow: bool,
 }
 
 pub struct Cluster {
@@ -78,6 +94,7 @@ pub struct Plan {
     pub checkpoint: CheckpointRule,
     pub comparison: ComparisonRule,
     pub concurrency: Concurrency,
+    pub durable: bool,
 }
 
 impl Plan {
@@ -88,8 +105,18 @@ impl Plan {
         let after = Duration::from_secs(1);
         let checkpoint = CheckpointRule { requests: 3, after, updates: false };
         let comparison = ComparisonRule { requests: 0, expel: false };
-        let replier = None;
-        Self { state_object, reply, replier, quorum, style, checkpoint, comparison, concurrency }
+        let (replier, durable) = (None, false);
+        Self {
+            state_object,
+            reply,
+            replier,
+            quorum,
+            style,
+            checkpoint,
+            comparison,
+            concurrency,
+            durable,
+        }
     }
 
     pub fn style(style: Style) -> Self {
@@ -107,7 +134,8 @@ impl Cluster {
     }
 
     pub fn planned(count: usize, plan: Plan) -> Self {
-        let nodes = (0..count).map(|index| Node::new(index, count, 1, plan, Record::default()));
+        let nodes = (0..count)
+            .map(|index| Node::new(index, count, 1, plan, Record::default(), Disk::default()));
         Self {
             nodes: nodes.collect(),
             order: VecDeque::new(),
@@ -256,7 +284,23 @@ impl Cluster {
         let incarnation = self.nodes[index].incarnation + 1000;
         let count = self.nodes.len();
         let record = self.nodes[index].record.clone();
-        self.nodes[index] = Node::new(index, count, incarnation, self.plan, record);
+        let mut disk = self.nodes[index].disk.clone();
+        disk.records.truncate(disk.synced);
+        (disk.begin, disk.slow) = (disk.synced, false);
+        self.nodes[index] = Node::new(index, count, incarnation, self.plan, record, disk);
+    }
+
+    /// What the disk remembers is lost.
+    pub fn lose_disk(&mut self, index: usize) {
+        self.nodes[index].disk = Disk::default();
+    }
+
+    /// A slow disk has done what it was told.
+    pub fn sync(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        node.disk.synced = node.disk.records.len();
+        node.replica.handle_logged((node.disk.synced - node.disk.begin) as u64);
+        self.drain(index);
     }
 
     pub fn pass(&mut self, duration: Duration) {
@@ -336,6 +380,19 @@ impl Cluster {
                 Output::Record(record) => self.nodes[index].record = record,
                 Output::Event(event) => self.nodes[index].events.push(event),
                 Output::Commanded { result, .. } => self.nodes[index].commanded.push(result),
+                Output::Log(record) => {
+                    self.nodes[index].disk.records.push(record);
+                    if !self.nodes[index].disk.slow {
+                        self.sync(index);
+                    }
+                }
+                Output::Save { group, place, parts } => {
+                    let node = &mut self.nodes[index];
+                    node.disk.states.push((group, parts.concat().into()));
+                    node.replica.handle_saved(group, place.record);
+                }
+                Output::Logged { number, .. } => self.nodes[index].logged.push(number.0),
+                Output::Rebuilt => {}
             }
         }
     }
@@ -425,7 +482,14 @@ impl Node {
         self.events.iter().filter_map(down).collect()
     }
 
-    fn new(index: usize, count: usize, incarnation: u64, plan: Plan, record: Record) -> Self {
+    fn new(
+        index: usize,
+        count: usize,
+        incarnation: u64,
+        plan: Plan,
+        record: Record,
+        disk: Disk,
+    ) -> Self {
         let nodes = NodeSet::first(count);
         let group = GroupConfig {
             members: nodes,
@@ -440,6 +504,7 @@ impl Node {
             checkpoint: plan.checkpoint,
             comparison: plan.comparison,
             on_total_loss: TotalLoss::Stop,
+            durable: plan.durable,
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(30),
             retention: Duration::from_secs(60),
@@ -456,6 +521,9 @@ impl Node {
             quorum: plan.quorum,
             record: record.clone(),
             groups,
+            in_doubt: false,
+            recovered: (!disk.records.is_empty())
+                .then(|| Recovered { records: disk.records.clone(), states: disk.states.clone() }),
         };
         Self {
             replica: Replica::new(config),
@@ -468,6 +536,8 @@ impl Node {
             restarts: Vec::new(),
             commanded: Vec::new(),
             alive: true,
+            disk,
+            logged: Vec::new(),
             incarnation,
             ticket: 0,
             released_below: 1,

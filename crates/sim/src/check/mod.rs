@@ -202,18 +202,31 @@ impl World {
         }
     }
 
+    /// A majority ends at once.
+    pub(crate) fn lose_what_is_not_durable(&mut self) {
+        for group in 0..self.plan.groups.len() {
+            if self.plan.disk.is_some() && !self.plan.groups[group].durable {
+                self.checks.lost(self.now, group);
+            }
+        }
+    }
+
     fn memory_lost(&mut self, node: usize, view: ViewId, basis: Basis) {
         let up = self.hosts.iter().enumerate().filter(|(_, host)| host.is_up());
         let up: Vec<_> = up.map(|(index, host)| (node_id(index), host.disk.incarnation)).collect();
         let Plan { nodes, quorum, .. } = self.plan;
+        // Whether durable groups have lost something is seen in what they have.
         let may_be = self.checks.catastrophe
+            || self.plan.disk.is_some()
             || quorum.is_dynamic() && self.checks.memories.is_lost(nodes, quorum, view, &up);
         if !may_be {
             let text = format!("n{node} decided {basis:?}, but enough nodes kept their memory");
             self.checks.violate("one primary", self.now, text);
         }
         for group in 0..self.plan.groups.len() {
-            self.checks.lost(self.now, group);
+            if !self.plan.groups[group].durable {
+                self.checks.lost(self.now, group);
+            }
         }
     }
 
@@ -289,7 +302,7 @@ impl World {
             for member in &serving {
                 found.extend(exactly_once::check(self, group, member));
                 found.extend(at_most_once::check(self, group, member));
-                if self.checks.groups[group].dead {
+                if self.checks.groups[group].dead && !self.plan.groups[group].durable {
                     continue;
                 }
                 found.extend(acknowledged::check(self, group, member));

@@ -159,7 +159,8 @@ impl World {
             let mut hasher = DefaultHasher::new();
             host.log.hash(&mut hasher);
             let (lineage, prefix, branch) = (host.lineage.clone(), host.prefix, hasher.finish());
-            let hello = Hello { view: id, record: host.record.clone(), lineage, prefix, branch };
+            let (record, since) = (host.record.clone(), host.incarnation);
+            let hello = Hello { view: id, record, since, lineage, prefix, branch };
             statements.insert(node, Statement { incarnation: host.incarnation, hello });
         }
         let Decision::Primary { current, basis } = decide(self.nodes(), quorum, &statements) else {

@@ -1,0 +1,328 @@
+//! The durable log of this node: what the engine wants written, and what it found at the start.
+//!
+//! What it is not: the format or the thread, which are the journal's. Invariants: records are
+//! handed over in the order of the engine's outputs; what waits because the disk is slow or full
+//! is bounded, and a disk that failed ends the node, for it cannot keep its promises then.
+
+use crate::NodeError;
+use quorba_base::NodeId;
+use quorba_config::Domain;
+use quorba_engine::Output;
+use quorba_engine::replica::{GroupId, LogRecord, Place, Recovered, ViewId};
+use quorba_journal::disk::FileDisk;
+use quorba_journal::{
+    Checkpoints, Committer, ComponentId, Journal, Memory, Notice, OpenError, Opened, Options,
+    Owner, Position, Record, Recovered as Found, Refused, Sealed, Seq,
+};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Octets that may be on their way to the disk.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+/// Octets that may wait besides, until the disk takes more.
+const BACKLOG_BYTES_MAX: usize = 512 << 20;
+
+/// News of the log's thread, or of one that writes a state.
+pub(crate) enum LogNews {
+    Notice(Notice),
+    Written(Result<Sealed, (GroupId, io::Error)>),
+}
+
+/// What became of them, for the engine.
+pub(crate) enum Progress {
+    Logged(u64),
+    Saved(GroupId, u64),
+    Trusted,
+}
+
+/// What the start found.
+pub(crate) struct Boot {
+    pub(crate) recovered: Option<Recovered>,
+    pub(crate) in_doubt: bool,
+    /// What is wrong with the log, in words.
+    pub(crate) warning: Option<String>,
+}
+
+/// See the module's text.
+pub(crate) struct Log {
+    path: PathBuf,
+    committer: Committer,
+    checkpoints: Checkpoints,
+    tell: Arc<dyn Fn(LogNews) + Send + Sync>,
+    /// The last record of earlier boots.
+    begin: Seq,
+    /// What the committer has not been given.
+    backlog: Vec<Record>,
+    /// The last batch was refused; the next news of the disk try again.
+    is_full: bool,
+    backlog_bytes: usize,
+    warning: Option<String>,
+}
+
+impl Log {
+    /// Opens the log in `state_dir`, if the domain has a durable group.
+    pub(crate) fn open(
+        domain: &Domain,
+        me: NodeId,
+        incarnation: u64,
+        state_dir: &Path,
+        tell: impl Fn(LogNews) + Send + Sync + 'static,
+    ) -> Result<Option<(Self, Boot)>, NodeError> {
+        if !domain.groups.iter().any(|group| group.durable) {
+            return Ok(None);
+        }
+        let path = state_dir.join("log");
+        let failed = |source| NodeError::Log { path: path.clone(), source };
+        let disk = Arc::new(FileDisk::open(&path).map_err(failed)?);
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).expect("the kernel has randomness");
+        let owner = Owner { domain_digest: owner_digest(domain), node: me };
+        let options = Options::new(owner, incarnation, u64::from_le_bytes(seed));
+        let opened = Journal::open(disk, options);
+        let opened =
+            opened.map_err(|source| NodeError::LogRefused { path: path.clone(), source })?;
+        let Opened { journal, recovered } = opened;
+        let (boot, begin) = (remembered(&journal, recovered), journal.last());
+        let checkpoints = journal.checkpoints();
+        let tell: Arc<dyn Fn(LogNews) + Send + Sync> = Arc::new(tell);
+        let news = Arc::clone(&tell);
+        let notify = move |notice| news(LogNews::Notice(notice));
+        let committer =
+            Committer::start(journal, WAITING_BYTES_MAX, notify).map_err(NodeError::Resources)?;
+        let warning = boot.warning.clone();
+        let log = Self {
+            path,
+            committer,
+            checkpoints,
+            tell,
+            begin,
+            backlog: Vec::new(),
+            is_full: false,
+            backlog_bytes: 0,
+            warning,
+        };
+        Ok(Some((log, boot)))
+    }
+
+    /// What an operator should know of it.
+    pub(crate) fn warning(&self) -> Option<String> {
+        self.warning.clone()
+    }
+
+    /// An output of the engine that is for the log.
+    pub(crate) fn carry_out(&mut self, output: Output) -> Result<(), NodeError> {
+        match output {
+            Output::Log(record) => return self.append(record),
+            Output::Save { group, place, parts } => self.save(group, place, parts),
+            Output::Rebuilt => self.trust(),
+            _ => unreachable!("the caller has sorted them"),
+        }
+        Ok(())
+    }
+
+    /// One more record; [`Self::flush`] hands it over.
+    fn append(&mut self, record: LogRecord) -> Result<(), NodeError> {
+        let record = of_engine(record);
+        self.backlog_bytes += record.bytes();
+        self.backlog.push(record);
+        if self.backlog_bytes > BACKLOG_BYTES_MAX {
+            let source = io::Error::other("the disk does not keep up, or is full");
+            return Err(NodeError::Log { path: self.path.clone(), source });
+        }
+        Ok(())
+    }
+
+    /// Hands over what waits.
+    pub(crate) fn flush(&mut self) {
+        if self.backlog.is_empty() || self.is_full {
+            return;
+        }
+        match self.committer.append(std::mem::take(&mut self.backlog)) {
+            Ok(()) => self.backlog_bytes = 0,
+            Err(Refused::Full(batch)) => (self.backlog, self.is_full) = (batch, true),
+            // The thread has said why, or the order carries more than the log: its news end us.
+            Err(Refused::Ended(batch) | Refused::TooLong(batch)) => self.backlog = batch,
+        }
+    }
+
+    /// Has a state written, on a thread of its own: it may be large.
+    fn save(&self, group: GroupId, place: Place, parts: [bytes::Bytes; 2]) {
+        let (checkpoints, tell) = (self.checkpoints.clone(), Arc::clone(&self.tell));
+        let seq = Seq(self.begin.0 + place.record);
+        let position = position(place.view, place.prefix);
+        let write = move || {
+            let mut writer = checkpoints.begin(group.0, seq, position)?;
+            for part in &parts {
+                writer.write(part)?;
+            }
+            writer.seal()
+        };
+        let failed = Arc::clone(&self.tell);
+        let thread = std::thread::Builder::new().name("checkpoint".into());
+        let started = thread.spawn(move || {
+            tell(LogNews::Written(write().map_err(|error| (group, error))));
+        });
+        if let Err(error) = started {
+            failed(LogNews::Written(Err((group, error))));
+        }
+    }
+
+    /// What was in doubt is not needed any more.
+    fn trust(&mut self) {
+        self.flush();
+        self.committer.trust();
+    }
+
+    /// What the news mean for the engine.
+    pub(crate) fn hear(&mut self, news: LogNews) -> Result<Option<Progress>, NodeError> {
+        let failed = |source| NodeError::Log { path: self.path.clone(), source };
+        match news {
+            LogNews::Notice(Notice::Durable(seq)) => {
+                self.is_full = false;
+                self.flush();
+                Ok(Some(Progress::Logged(seq.0.saturating_sub(self.begin.0))))
+            }
+            LogNews::Notice(Notice::Full(error)) => {
+                let path = self.path.display();
+                tracing::error!(
+                    %path, %error,
+                    "the log's disk is full: durable groups answer nothing until there is space"
+                );
+                Ok(None)
+            }
+            LogNews::Notice(Notice::Failed(error) | Notice::Trouble(error)) => Err(failed(error)),
+            LogNews::Notice(Notice::NotAdopted(_, error)) => {
+                Err(failed(io::Error::other(error.to_string())))
+            }
+            LogNews::Notice(Notice::Adopted(sealed)) => {
+                let of = sealed.checkpoint();
+                let record = of.seq.0.saturating_sub(self.begin.0);
+                Ok(Some(Progress::Saved(GroupId(of.group), record)))
+            }
+            LogNews::Notice(Notice::Truncated(_)) => Ok(None),
+            LogNews::Notice(Notice::Trusted) => {
+                self.warning = None;
+                tracing::info!("the log is rebuilt: its doubtful files are removed");
+                Ok(Some(Progress::Trusted))
+            }
+            LogNews::Written(Ok(sealed)) => {
+                self.flush();
+                self.committer.adopt(sealed);
+                Ok(None)
+            }
+            LogNews::Written(Err((_, error))) => Err(failed(error)),
+        }
+    }
+
+    /// The node ends: what waits is written.
+    pub(crate) fn stop(mut self) {
+        self.is_full = false;
+        self.flush();
+        if let Some(journal) = self.committer.stop()
+            && let Err(error) = journal.close()
+        {
+            tracing::warn!(%error, "the log's last watermark was not written; its records were");
+        }
+    }
+}
+
+fn remembered(journal: &Journal, found: Found) -> Boot {
+    let nothing = |in_doubt, warning| Boot { recovered: None, in_doubt, warning };
+    match found {
+        Found::Fresh => nothing(false, None),
+        Found::Doubtful { damage } => nothing(true, Some(damage.to_string())),
+        Found::Clean(memory) => match read(journal, &memory) {
+            Ok(recovered) => {
+                if let Some(torn) = &memory.torn {
+                    tracing::info!(?torn, "the log ends in a torn record that nobody relied on");
+                }
+                for spoilt in &memory.spoilt {
+                    tracing::warn!(%spoilt, "a damaged checkpoint: the one before is used");
+                }
+                Boot { recovered: Some(recovered), in_doubt: false, warning: None }
+            }
+            // Found right a moment ago: the disk gives other data now.
+            Err(damage) => nothing(false, Some(damage)),
+        },
+    }
+}
+
+/// Everything that the log remembers.
+fn read(journal: &Journal, memory: &Memory) -> Result<Recovered, String> {
+    let mut recovered = Recovered::default();
+    for entry in memory.records() {
+        let entry = entry.map_err(|damage| damage.to_string())?;
+        recovered.records.push(to_engine(entry.record));
+    }
+    for checkpoint in &memory.checkpoints {
+        let mut state = Vec::with_capacity(usize::try_from(checkpoint.bytes).unwrap_or(0));
+        let blocks = journal.checkpoints().read(checkpoint).map_err(|damage| damage.to_string())?;
+        for block in blocks {
+            state.extend_from_slice(&block.map_err(|damage| damage.to_string())?);
+        }
+        recovered.states.push((GroupId(checkpoint.group), state.into()));
+    }
+    Ok(recovered)
+}
+
+/// Whose log it is: of this domain, and of these groups in this order, since a log names a group
+/// by its place in the file.
+fn owner_digest(domain: &Domain) -> u64 {
+    // FNV-1a: it has to be the same in every version of this program.
+    let names = domain.groups.iter().map(|group| group.name.as_str());
+    let text = std::iter::once(domain.id.as_str()).chain(names);
+    text.flat_map(|name| name.bytes().chain([0])).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
+        (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+fn position(view: ViewId, prefix: u64) -> Position {
+    let ViewId { seq, representative } = view;
+    Position { component: ComponentId { seq, representative }, prefix }
+}
+
+fn of_engine(record: LogRecord) -> Record {
+    match record {
+        LogRecord::Component { view, payload } => {
+            Record::Component { component: position(view, 0).component, payload }
+        }
+        LogRecord::Message { view, prefix, origin, incarnation, ticket, payload } => {
+            let position = position(view, prefix);
+            Record::Message { origin, incarnation, ticket, position, payload }
+        }
+    }
+}
+
+fn to_engine(record: Record) -> LogRecord {
+    let view = |component: ComponentId| ViewId {
+        seq: component.seq,
+        representative: component.representative,
+    };
+    match record {
+        Record::Component { component, payload } => {
+            LogRecord::Component { view: view(component), payload }
+        }
+        Record::Message { origin, incarnation, ticket, position, payload } => {
+            let Position { component, prefix } = position;
+            let view = view(component);
+            LogRecord::Message { view, prefix, origin, incarnation, ticket, payload }
+        }
+    }
+}
+
+/// What is wrong, and what to do about it.
+pub(crate) fn advice(error: &OpenError) -> &'static str {
+    match error {
+        OpenError::Disk { .. } => "make the disk work, or free space on it",
+        OpenError::Foreign { .. } => {
+            "give the node its own state_dir; groups of a domain with durable groups keep their \
+             names and their order"
+        }
+        OpenError::Version { .. } => "run the program that wrote it",
+        OpenError::OldIncarnation { .. } => {
+            "restore the whole state_dir as it was, or move the folder `log` away: then the node \
+             rebuilds its groups from the others"
+        }
+    }
+}

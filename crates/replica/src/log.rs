@@ -1,0 +1,149 @@
+//! What a node writes down of what it applies, and what it finds of it at the next boot.
+//!
+//! What it is not: a file. Invariants: records are handed out in the order in which they took
+//! effect; a component's record has everything that a node must know to go on from it, save for
+//! the states of servers.
+
+use crate::hello::Lineage;
+use crate::history::History;
+use crate::ids::{GroupId, ViewId};
+use crate::table::GroupTable;
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::NodeId;
+
+/// One entry of the log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LogRecord {
+    /// A primary component was established, with this node in it.
+    Component {
+        /// Its view.
+        view: ViewId,
+        /// What it is.
+        payload: Bytes,
+    },
+    /// A message was applied in it.
+    Message {
+        /// The component's view.
+        view: ViewId,
+        /// Messages applied in it, with this one.
+        prefix: u64,
+        /// Who sent it.
+        origin: NodeId,
+        /// In which boot.
+        incarnation: u64,
+        /// The origin's count of its messages.
+        ticket: u64,
+        /// What it says.
+        payload: Bytes,
+    },
+}
+
+/// A place in the log.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Place {
+    /// The record, counted from the first that this boot has handed out.
+    pub record: u64,
+    /// The component.
+    pub view: ViewId,
+    /// Messages applied in it.
+    pub prefix: u64,
+}
+
+impl Place {
+    /// Before everything.
+    pub(crate) fn begin(node: NodeId) -> Self {
+        Self { record: 0, view: ViewId { seq: 0, representative: node }, prefix: 0 }
+    }
+}
+
+/// What the disk remembers, if it can be trusted.
+#[derive(Clone, Debug, Default)]
+pub struct Recovered {
+    /// All records, in their order.
+    pub records: Vec<LogRecord>,
+    /// States of groups, as [`crate::Output::Save`] gave them.
+    pub states: Vec<(GroupId, Bytes)>,
+}
+
+/// What a component's record says.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Established {
+    /// The boot in which the memory began that goes on in this log.
+    pub(crate) since: u64,
+    pub(crate) lineage: Lineage,
+    /// What had been applied before.
+    pub(crate) history: History,
+    /// In the order of the domain file.
+    pub(crate) tables: Vec<GroupTable>,
+}
+
+impl Established {
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut w = Writer::default();
+        w.u64(self.since);
+        self.lineage.encode(&mut w);
+        put_history(&mut w, self.history);
+        w.u32(self.tables.len() as u32);
+        for table in &self.tables {
+            table.encode(&mut w);
+        }
+        w.finish()
+    }
+
+    pub(crate) fn decode(bytes: Bytes) -> Result<Self, InvalidEnvelope> {
+        let mut r = Reader::new(bytes);
+        let since = r.u64("since")?;
+        let lineage = Lineage::decode(&mut r)?;
+        let history = take_history(&mut r)?;
+        let mut tables = Vec::new();
+        for _ in 0..r.count(29, "table count")? {
+            tables.push(GroupTable::decode(&mut r)?);
+        }
+        r.end()?;
+        Ok(Self { since, lineage, history, tables })
+    }
+}
+
+/// What goes in front of a saved state: the group's requests that are in it.
+pub(crate) fn head(history: History) -> Bytes {
+    let mut w = Writer::default();
+    put_history(&mut w, history);
+    w.finish()
+}
+
+/// Takes both apart again.
+pub(crate) fn unpack(bytes: Bytes) -> Result<(History, Bytes), InvalidEnvelope> {
+    let mut r = Reader::new(bytes);
+    Ok((take_history(&mut r)?, r.rest()))
+}
+
+fn put_history(w: &mut Writer, history: History) {
+    w.u64(history.count);
+    w.u64(history.digest);
+}
+
+fn take_history(r: &mut Reader) -> Result<History, InvalidEnvelope> {
+    Ok(History { count: r.u64("history")?, digest: r.u64("history digest")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn a_component_is_read_as_it_was_written_and_damage_is_no_panic() {
+        let node = NodeId::new(2).unwrap();
+        let view = ViewId { seq: 12, representative: node };
+        let lineage = Lineage { view, members: vec![(node, 3)] };
+        let established =
+            Established { since: 2, lineage, history: History::EMPTY, tables: Vec::new() };
+        let bytes = established.encode();
+        for length in 0..bytes.len() {
+            assert!(Established::decode(bytes.slice(..length)).is_err());
+        }
+        assert_eq!(Established::decode(bytes), Ok(established));
+    }
+}

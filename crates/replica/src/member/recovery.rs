@@ -1,0 +1,71 @@
+//! A member that goes on from its node's log.
+//!
+//! What it is not: the log. Invariant: such a member is one whose server is still to be given
+//! everything, so it has a base and a log, and nothing is answered for what it executes of it:
+//! who asked is gone, or asks again.
+
+use super::{Member, Stage};
+use crate::group::replay::Past;
+use crate::history::History;
+use crate::ids::Attempt;
+use crate::passive::Base;
+use crate::retention::Retention;
+use crate::style::Duty;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::Instant;
+
+impl Member {
+    /// Takes over what the group was delivered, `history` of it in all. `attempt`: the group knows
+    /// the member as one that is in.
+    pub(crate) fn resume(
+        &mut self,
+        attempt: Option<Attempt>,
+        history: History,
+        retention: Retention,
+        base: Base,
+        past: Vec<Past>,
+    ) {
+        (self.delivered, self.seen) = (base.index, base.index);
+        (self.retention, self.base, self.recovered) = (retention, Some(base), true);
+        // Whoever leads, what it found out counts, rather than what would come of it now.
+        self.duty = Duty::Keep;
+        self.stage = Stage::Serving { attempt: attempt.unwrap_or(self.next_attempt) };
+        for past in past {
+            match past {
+                Past::Request(_, arrived) => drop(self.admit(arrived)),
+                Past::Piece(source, piece) => self.take_checkpoint(source, &piece),
+            }
+        }
+        self.retention.forget_waiters();
+        self.log.spare();
+        if attempt.is_none() {
+            self.stage = Stage::Ready { claim: Some(history), not_before: Instant::ZERO };
+        }
+    }
+
+    /// The node fell behind before the server was given anything: what was recovered is still what
+    /// it was, and may be all that is left of it.
+    pub(super) fn keeps_recovered(&mut self, history: History) -> bool {
+        if !self.recovered || self.base.is_none() {
+            return false;
+        }
+        let claim = match &self.stage {
+            Stage::Serving { .. } => Some(history),
+            Stage::Ready { claim, .. } | Stage::Asked { claim, .. } | Stage::Out { claim } => {
+                *claim
+            }
+            Stage::NoServer | Stage::Receiving { .. } | Stage::Restoring { .. } => return false,
+        };
+        self.outgoing.clear();
+        self.frozen.clear();
+        self.log.take_captures();
+        self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+        true
+    }
+
+    /// The state that came last, once.
+    pub(crate) fn take_taken(&mut self) -> Option<Bytes> {
+        self.taken.take()
+    }
+}

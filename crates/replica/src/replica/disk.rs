@@ -1,0 +1,240 @@
+//! The durable log, as far as the replica is concerned: what is on which disk.
+//!
+//! What it is not: what is found there at the next boot, which is `recovery`. Invariants: a node
+//! says of its disk only what is true of it: everything up to there is in the log without a gap,
+//! and, but for the groups that it names, the states that the log goes on from are beside it.
+
+use super::{Phase, Replica};
+use crate::config::ReplicaConfig;
+use crate::group::Group;
+use crate::history::History;
+use crate::ids::{GroupId, RequestNumber, ViewId};
+use crate::log::{Established, LogRecord, Place};
+use crate::output::Output;
+use crate::peer::PeerMessage;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use quorba_base::{NodeId, canary};
+
+/// How far a node is with its disk.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) view: ViewId,
+    pub(super) prefix: u64,
+    pub(super) broken: Vec<GroupId>,
+}
+
+impl Said {
+    /// Of a group's requests.
+    fn reaches(&self, group: GroupId) -> u64 {
+        if self.broken.contains(&group) { 0 } else { self.prefix }
+    }
+}
+
+/// See the module's text.
+pub(super) struct Disk {
+    /// A group is durable, so everything is written down.
+    is_used: bool,
+    /// The boot in which the memory began that goes on in this log.
+    pub(super) since: u64,
+    /// Records that were handed out in this boot.
+    written: u64,
+    /// Of these, those that are on disk.
+    synced: u64,
+    /// The last component and its record.
+    component: Option<(ViewId, u64)>,
+    /// How far each other node was when it said so last.
+    others: BTreeMap<NodeId, Said>,
+    /// What the others were told last.
+    told: Option<Said>,
+    /// By group: the record from which on the log needs a state that is not on disk yet.
+    pub(super) broken: Vec<Option<u64>>,
+    /// This node's requests to durable groups that no majority has on disk yet, by their places.
+    awaiting: VecDeque<(u64, GroupId, RequestNumber)>,
+    /// What this boot writes is found by the next one.
+    is_trusted: bool,
+    is_rebuilt: bool,
+}
+
+impl Disk {
+    pub(super) fn new(config: &ReplicaConfig) -> Self {
+        Self {
+            is_used: config.is_logged(),
+            since: config.incarnation,
+            written: 0,
+            synced: 0,
+            component: None,
+            others: BTreeMap::new(),
+            told: None,
+            broken: vec![None; config.groups.len()],
+            awaiting: VecDeque::new(),
+            is_trusted: !config.in_doubt,
+            is_rebuilt: false,
+        }
+    }
+
+    /// How far this node's disk is in the last component.
+    fn own(&self) -> Option<Said> {
+        let (view, record) = self.component.filter(|_| self.is_trusted)?;
+        let prefix = self.synced.checked_sub(record)?;
+        let groups = self.broken.iter().enumerate().filter(|(_, broken)| broken.is_some());
+        let broken = groups.map(|(index, _)| GroupId(index as u16)).collect();
+        Some(Said { view, prefix, broken })
+    }
+
+    fn place(&self, node: NodeId, prefix: u64) -> Place {
+        let view = self.component.map_or(Place::begin(node).view, |(view, _)| view);
+        Place { record: self.written, view, prefix }
+    }
+}
+
+impl Replica {
+    /// Records up to this one, counted from the first of this boot, are on disk.
+    pub fn handle_logged(&mut self, records: u64) {
+        self.disk.synced = self.disk.synced.max(records);
+        self.tell_disk();
+    }
+
+    /// The disk is in doubt no more, after [`Output::Rebuilt`].
+    pub fn handle_trusted(&mut self) {
+        self.disk.is_trusted = true;
+        self.tell_disk();
+    }
+
+    /// A state that [`Output::Save`] asked for is on disk, and so is the log up to its place.
+    pub fn handle_saved(&mut self, group: GroupId, place: u64) {
+        if let Some(broken) = self.disk.broken.get_mut(usize::from(group.0)) {
+            broken.take_if(|needed| *needed <= place);
+        }
+        self.tell_disk();
+    }
+
+    /// A message is applied: it is written down.
+    pub(super) fn log_message(&mut self, delivered: &super::Delivered) {
+        if !self.disk.is_used {
+            return;
+        }
+        let Some((view, _)) = self.disk.component else { return };
+        self.disk.written += 1;
+        self.here.place = self.disk.place(self.here.node, self.prefix);
+        self.out.push_back(Output::Log(LogRecord::Message {
+            view,
+            prefix: self.prefix,
+            origin: delivered.origin,
+            incarnation: delivered.incarnation,
+            ticket: delivered.ticket,
+            payload: delivered.payload.clone(),
+        }));
+    }
+
+    /// A component was established: it is written down, with what it goes on from.
+    pub(super) fn log_component(&mut self) {
+        self.disk.awaiting.clear();
+        let Some(lineage) = self.lineage.clone().filter(|_| self.disk.is_used) else { return };
+        let view = lineage.view;
+        self.disk.written += 1;
+        self.disk.component = Some((view, self.disk.written));
+        self.disk.told = None;
+        self.here.place = self.disk.place(self.here.node, 0);
+        let tables = self.groups.iter().map(|group| group.table().clone()).collect();
+        let (since, history) = (self.disk.since, self.history);
+        let payload = Established { since, lineage, history, tables }.encode();
+        self.out.push_back(Output::Log(LogRecord::Component { view, payload }));
+        self.tell_disk();
+    }
+
+    /// The group tables are about to be replaced: a log that lacks what is in them needs the state
+    /// of the member that goes on from there.
+    pub(super) fn break_log(&mut self, histories: &[History]) {
+        let next = self.disk.written + 1;
+        for (index, (group, history)) in self.groups.iter().zip(histories).enumerate() {
+            if *history == History::EMPTY {
+                self.disk.broken[index] = None;
+            } else if group.table().history != *history && group.needs_state_on_disk() {
+                self.disk.broken[index] = Some(next);
+            }
+        }
+    }
+
+    /// A request of this node's gateway was delivered to a group that took it.
+    pub(super) fn await_disk(&mut self, group: GroupId, number: RequestNumber) {
+        if self.groups.get(usize::from(group.0)).is_some_and(Group::is_durable) {
+            self.disk.awaiting.push_back((self.prefix, group, number));
+        }
+    }
+
+    /// Another node says how far its disk is.
+    pub(super) fn hear_disk(&mut self, from: NodeId, said: Said) {
+        self.disk.others.insert(from, said);
+        self.release_logged();
+    }
+
+    /// Messages pass to a node again: it may not have heard the last one.
+    pub(super) fn tell_disk_to(&mut self, node: NodeId) {
+        if let Some(told) = self.disk.told.clone() {
+            self.send_disk(node, told);
+        }
+    }
+
+    /// Tells the others of the component how far this disk is, if that is news.
+    pub(super) fn tell_disk(&mut self) {
+        let has_component = self.disk.component.is_some_and(|(_, at)| at <= self.disk.synced);
+        let waits = has_component && !self.disk.is_trusted;
+        if waits && !core::mem::replace(&mut self.disk.is_rebuilt, true) {
+            self.out.push_back(Output::Rebuilt);
+        }
+        let Some(own) = self.disk.own() else { return };
+        if self.disk.told.as_ref() == Some(&own) {
+            return;
+        }
+        self.disk.told = Some(own.clone());
+        let nodes = self.lineage.as_ref().map(crate::hello::Lineage::nodes).unwrap_or_default();
+        let me = self.here.node;
+        for node in nodes.iter().filter(|node| *node != me) {
+            self.send_disk(node, own.clone());
+        }
+        self.release_logged();
+    }
+
+    fn send_disk(&mut self, to: NodeId, said: Said) {
+        let Said { view, prefix, broken } = said;
+        let message = PeerMessage::Logged { view, prefix, broken };
+        self.out.push_back(Output::Peer { to, lane: message.lane(), bytes: message.encode() });
+    }
+
+    /// Releases what a majority has on disk.
+    fn release_logged(&mut self) {
+        if !matches!(self.phase, Phase::Primary) || self.disk.awaiting.is_empty() {
+            return;
+        }
+        let mut reach: BTreeMap<GroupId, u64> = BTreeMap::new();
+        let mut awaiting = core::mem::take(&mut self.disk.awaiting);
+        awaiting.retain(|(prefix, group, number)| {
+            let reach = reach.entry(*group).or_insert_with(|| self.on_majority(*group));
+            let is_safe = *prefix <= *reach || canary!(RepliesBeforeLogged);
+            if is_safe {
+                self.out.push_back(Output::Logged { group: *group, number: *number });
+            }
+            !is_safe
+        });
+        self.disk.awaiting = awaiting;
+    }
+
+    /// How far so many disks are, for a group, that every later majority has one of them.
+    fn on_majority(&self, group: GroupId) -> u64 {
+        let (Some((view, _)), Some(lineage)) = (self.disk.component, &self.lineage) else {
+            return 0;
+        };
+        let nodes = lineage.nodes();
+        let own = self.disk.own();
+        let said = |node: NodeId| {
+            if node == self.here.node { own.as_ref() } else { self.disk.others.get(&node) }
+        };
+        let of = |node| said(node).filter(|said| said.view == view).map_or(0, |s| s.reaches(group));
+        let mut disks: Vec<u64> = nodes.iter().map(of).collect();
+        disks.sort_unstable_by(|a, b| b.cmp(a));
+        let holders = self.config.quorum.holders_min(self.config.nodes.len(), nodes.len());
+        disks.get(holders.saturating_sub(1)).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,85 @@
+//! A boot that goes on with what its disk remembers.
+//!
+//! The log is gone through as it was written: components give the group tables, messages change
+//! them as they did then, and what members had to do is collected for servers that have done
+//! nothing yet. Then the node is where one would be that was cut off from the others at the last
+//! record: what it says of itself when a view begins ([`crate::Hello`]), and what may become of it,
+//! is the same.
+//!
+//! What it is not: the rule by which such memories count, which is [`crate::primary`]. Invariant:
+//! a log that this version cannot read as a whole is no memory at all.
+
+use super::{Delivered, Replica};
+use crate::history::History;
+use crate::ids::GroupId;
+use crate::log::{self, Established, LogRecord, Recovered};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::Instant;
+
+impl Replica {
+    /// Takes over what the disk remembers; gives false, and is not to be used, if it cannot.
+    pub(super) fn recover(&mut self, recovered: Recovered) -> bool {
+        self.groups.iter_mut().for_each(crate::group::Group::begin_replay);
+        for record in recovered.records {
+            let is_read = match record {
+                LogRecord::Component { payload, .. } => self.replay_component(payload),
+                LogRecord::Message { origin, incarnation, ticket, payload, .. } => {
+                    let delivered =
+                        Delivered { origin, incarnation, ticket, payload, behind_gap: false };
+                    self.replay_message(delivered);
+                    true
+                }
+            };
+            if !is_read {
+                return false;
+            }
+            // Everything that came of it came of it then.
+            self.out.clear();
+        }
+        let states = unpacked(recovered.states);
+        let here = self.here;
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            let of_it = states.iter().filter(|(of, _, _)| usize::from(of.0) == index);
+            let of_it: Vec<_> =
+                of_it.map(|(_, history, state)| (*history, state.clone())).collect();
+            let outcome = group.end_replay(&of_it, here, &mut self.out);
+            // Whoever relied on the last boot is told when somebody can hear it.
+            self.lost.extend(outcome.news);
+            let is_broken = !outcome.is_whole && group.needs_state_on_disk();
+            self.disk.broken[index] = is_broken.then_some(0);
+        }
+        self.out.clear();
+        true
+    }
+
+    fn replay_component(&mut self, payload: Bytes) -> bool {
+        let Ok(established) = Established::decode(payload) else { return false };
+        let Established { since, lineage, history, tables } = established;
+        if tables.len() != self.groups.len() {
+            return false;
+        }
+        self.disk.since = since;
+        (self.lineage, self.prefix, self.history) = (Some(lineage), 0, history);
+        for (group, table) in self.groups.iter_mut().zip(tables) {
+            group.replay_table(table);
+        }
+        true
+    }
+
+    fn replay_message(&mut self, delivered: Delivered) {
+        if self.lineage.is_none() {
+            // The beginning of the log was given up; the next component says where it goes on.
+            return;
+        }
+        self.apply(Instant::ZERO, delivered);
+    }
+}
+
+fn unpacked(states: Vec<(GroupId, Bytes)>) -> Vec<(GroupId, History, Bytes)> {
+    let unpack = |(group, bytes)| {
+        let (history, state) = log::unpack(bytes).ok()?;
+        Some((group, history, state))
+    };
+    states.into_iter().filter_map(unpack).collect()
+}

@@ -1,0 +1,206 @@
+//! What a durable group keeps when every node of the domain ends at once.
+
+mod cluster;
+
+use cluster::{Cluster, Plan};
+use quorba_replica::primary::Blocked;
+use quorba_replica::{CheckpointRule, PrimaryStatus, Style};
+
+fn durable() -> Cluster {
+    Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) })
+}
+
+fn blackout(cluster: &mut Cluster) {
+    for index in 0..3 {
+        cluster.crash(index);
+    }
+    for index in 0..3 {
+        cluster.restart(index);
+    }
+}
+
+fn start(cluster: &mut Cluster, nodes: &[usize]) {
+    cluster.install(nodes);
+    cluster.settle();
+    for index in nodes {
+        cluster.start_server(*index);
+    }
+    cluster.settle();
+}
+
+#[test]
+fn a_reply_waits_for_a_majority_of_disks() {
+    let mut cluster = durable();
+    for index in 0..3 {
+        cluster.nodes[index].disk.slow = true;
+    }
+    cluster.request(0, 1, "a");
+    cluster.settle();
+    assert_eq!(cluster.nodes[0].replies.len(), 1, "executed");
+    assert!(cluster.nodes[0].logged.is_empty(), "on no disk");
+    cluster.sync(2);
+    cluster.settle();
+    assert!(cluster.nodes[0].logged.is_empty(), "on one of three");
+    cluster.sync(1);
+    cluster.settle();
+    assert_eq!(cluster.nodes[0].logged, [1]);
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_all_nodes_ended_and_nothing_is_answered_twice() {
+    let mut cluster = durable();
+    for number in 1..=5 {
+        cluster.request(0, number, &format!("call {number}"));
+    }
+    cluster.settle();
+    assert_eq!(cluster.nodes[0].logged, [1, 2, 3, 4, 5]);
+    blackout(&mut cluster);
+    start(&mut cluster, &[0, 1, 2]);
+    for index in 0..3 {
+        let all = ["call 1", "call 2", "call 3", "call 4", "call 5"];
+        assert_eq!(cluster.executed(index), all, "{index}");
+        assert_eq!(cluster.states(index), ["in", "in", "in"]);
+        assert!(cluster.nodes[index].replies.is_empty(), "{index}");
+    }
+    cluster.request(1, 1, "more");
+    cluster.settle();
+    assert_eq!(cluster.nodes[1].replies, [(1, "more is number 6".to_string())]);
+    blackout(&mut cluster);
+    start(&mut cluster, &[0, 1, 2]);
+    assert_eq!(cluster.executed(2).len(), 6, "and once more, over two boots");
+}
+
+#[test]
+fn a_client_that_repeats_a_call_after_the_blackout_gets_the_reply_of_then() {
+    let mut cluster = durable();
+    cluster.ft_request(0, 1, "once", 7);
+    cluster.settle();
+    blackout(&mut cluster);
+    start(&mut cluster, &[0, 1, 2]);
+    cluster.ft_request(2, 1, "once", 7);
+    cluster.settle();
+    assert_eq!(cluster.nodes[2].replies, [(1, "once is number 1".to_string())]);
+    assert_eq!(cluster.executed(0), ["once"]);
+}
+
+#[test]
+fn a_majority_of_disks_is_enough_and_the_longest_log_counts() {
+    let mut cluster = durable();
+    cluster.request(0, 1, "everywhere");
+    cluster.settle();
+    cluster.nodes[1].disk.slow = true;
+    cluster.request(0, 2, "on two disks");
+    cluster.settle();
+    assert_eq!(cluster.nodes[0].logged, [1, 2]);
+    blackout(&mut cluster);
+    start(&mut cluster, &[1, 2]);
+    assert_eq!(cluster.nodes[1].replica.status(), PrimaryStatus::Primary);
+    for index in [1, 2] {
+        assert_eq!(cluster.executed(index), ["everywhere", "on two disks"], "{index}");
+    }
+    start(&mut cluster, &[0, 1, 2]);
+    assert_eq!(cluster.states(0), ["in", "in", "in"]);
+}
+
+#[test]
+fn one_disk_of_three_decides_nothing() {
+    let mut cluster = durable();
+    cluster.request(0, 1, "a");
+    cluster.settle();
+    blackout(&mut cluster);
+    cluster.install(&[0]);
+    cluster.settle();
+    let blocked = PrimaryStatus::Blocked(Blocked::NoMajority);
+    assert_eq!(cluster.nodes[0].replica.status(), blocked);
+}
+
+/// A node that restarted lacks what had not reached its disk, which others may have acknowledged
+/// in a group that is not durable.
+#[test]
+fn a_disk_does_not_count_as_memory_while_one_that_is_away_may_know_more() {
+    let mut cluster = durable();
+    cluster.nodes[1].disk.slow = true;
+    cluster.request(0, 1, "a");
+    cluster.settle();
+    cluster.crash(1);
+    cluster.restart(1);
+    cluster.install(&[1, 2]);
+    cluster.settle();
+    let blocked = PrimaryStatus::Blocked(Blocked::MemoryAway);
+    assert_eq!(cluster.nodes[2].replica.status(), blocked);
+    start(&mut cluster, &[0, 1, 2]);
+    assert_eq!(cluster.executed(1), ["a"]);
+}
+
+#[test]
+fn a_node_without_its_disk_rebuilds_from_the_others() {
+    let mut cluster = durable();
+    cluster.request(0, 1, "a");
+    cluster.settle();
+    for index in 0..3 {
+        cluster.crash(index);
+    }
+    cluster.lose_disk(0);
+    for index in 0..3 {
+        cluster.restart(index);
+    }
+    start(&mut cluster, &[0, 1, 2]);
+    for index in 0..3 {
+        assert_eq!(cluster.executed(index), ["a"], "{index}");
+        assert_eq!(cluster.states(index), ["in", "in", "in"]);
+    }
+}
+
+/// Each node in turn is away while something is acknowledged, so that no log has everything: what
+/// counts then is the state that a member was given, which is kept beside the log.
+#[test]
+fn members_that_were_given_their_state_have_it_on_disk() {
+    let mut cluster = durable();
+    cluster.request(0, 1, "first");
+    cluster.settle();
+    for index in 0..3 {
+        let others: Vec<usize> = (0..3).filter(|other| *other != index).collect();
+        cluster.crash(index);
+        cluster.install(&others);
+        cluster.settle();
+        cluster.request(others[0], 10 + index as u64, &format!("without {index}"));
+        cluster.settle();
+        cluster.restart(index);
+        start(&mut cluster, &[0, 1, 2]);
+        assert_eq!(cluster.states(index), ["in", "in", "in"]);
+    }
+    let before = cluster.executed(0).join(",");
+    blackout(&mut cluster);
+    start(&mut cluster, &[1, 2]);
+    for index in [1, 2] {
+        assert_eq!(cluster.executed(index).join(","), before, "{index}");
+    }
+}
+
+#[test]
+fn a_passive_group_goes_on_from_its_last_checkpoint() {
+    for style in [Style::WarmPassive, Style::ColdPassive, Style::SemiActive] {
+        let after = quorba_base::Duration::from_secs(1);
+        let checkpoint = CheckpointRule { requests: 3, after, updates: false };
+        let plan = Plan { durable: true, checkpoint, ..Plan::style(style) };
+        let mut cluster = Cluster::whole_planned(plan);
+        for number in 1..=5 {
+            cluster.request(0, number, &format!("{number}"));
+            cluster.settle();
+        }
+        blackout(&mut cluster);
+        cluster.install(&[0, 1, 2]);
+        cluster.settle();
+        for index in 0..3 {
+            if style != Style::ColdPassive || cluster.leader(index) == Some(index) {
+                cluster.start_server(index);
+            }
+        }
+        cluster.settle();
+        let leader = cluster.leader(0).expect("somebody leads");
+        assert_eq!(cluster.executed(leader), ["1", "2", "3", "4", "5"], "{style:?}");
+        cluster.request(1, 1, "6");
+        cluster.settle();
+        assert_eq!(cluster.nodes[1].replies, [(1, "6 is number 6".to_string())], "{style:?}");
+    }
+}
