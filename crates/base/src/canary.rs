@@ -122,6 +122,10 @@ bugs! {
     TakesOverWithoutLog,
     /// A server is ended although nobody else knows what it does.
     StopsTooEarly,
+    /// A read is answered before a majority holds the mark behind which it was executed.
+    ReadsBeforeMarkIsHeld,
+    /// A member that is not in executes reads.
+    ReadsOutside,
     // -- engine --
     /// A reply is released before a majority holds its request.
     RepliesBeforeHeld,

@@ -6,6 +6,7 @@
 mod group;
 mod node;
 mod place;
+mod readonly;
 mod style;
 
 use std::path::{Path, PathBuf};

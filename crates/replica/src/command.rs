@@ -31,6 +31,8 @@ pub enum CommandRefused {
     NotIn(NodeId),
     /// Passive styles move the state, and the group names no object to get it from.
     NoStateObject(Style),
+    /// The members of a stateless group may differ, and cannot be made alike.
+    MembersDiffer,
     /// This node is in no primary component, so nothing can be ordered.
     NoPrimary,
     /// The node has no such group.
@@ -50,6 +52,10 @@ impl fmt::Display for CommandRefused {
                 "style \"{}\" moves the servers' state, and the group names no state_object",
                 style.text()
             ),
+            Self::MembersDiffer => f.write_str(
+                "the members of a stateless group may differ: to make them alike one must be in, and \
+                 the group must name a state_object",
+            ),
             Self::NoPrimary => f.write_str("this node is in no primary component"),
             Self::NoGroup => f.write_str("there is no such group"),
         }
@@ -68,6 +74,13 @@ impl Command {
         match self {
             Self::SetStyle(style) if style.is_passive() && config.state_object.is_none() => {
                 Err(CommandRefused::NoStateObject(style))
+            }
+            Self::SetStyle(style)
+                if table.style == Style::Stateless
+                    && style != Style::Stateless
+                    && (config.state_object.is_none() || table.in_set().is_empty()) =>
+            {
+                Err(CommandRefused::MembersDiffer)
             }
             Self::SetStyle(_) => Ok(()),
             Self::Promote(_) if !table.style.has_leader() => {

@@ -3,7 +3,7 @@
 //! What it is not: ordered. A message says for itself what it belongs to, and one that belongs to
 //! nothing any more is left out. Invariant: the bulk stands last and is not copied on the way in.
 
-use crate::ids::{Attempt, GroupId};
+use crate::ids::{Attempt, GatewayKey, GroupId, RequestNumber};
 use crate::transfer::{Chunk, Fetch};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
@@ -41,10 +41,40 @@ pub(crate) enum PeerMessage {
         /// The part.
         chunk: Chunk,
     },
+    /// A read, or a call to a stateless group, of the sender's gateway for the receiver's member.
+    Call {
+        /// Of this group.
+        group: GroupId,
+        /// The gateway's name for it.
+        number: RequestNumber,
+        /// The group is stateless, as far as the sender knows.
+        stateless: bool,
+        /// What the client's connection has negotiated.
+        code_sets: Option<Bytes>,
+        /// The whole GIOP message.
+        giop: Bytes,
+    },
+    /// What came of it.
+    Answer {
+        /// Of this group.
+        group: GroupId,
+        /// Whose call it was.
+        to: GatewayKey,
+        /// The whole GIOP message; `None`: nothing, ask somebody else.
+        giop: Option<Bytes>,
+    },
+    /// The sender may have lost answers: whoever waits for one of it asks somebody else.
+    AnswersLost {
+        /// Of this group.
+        group: GroupId,
+    },
 }
 
 const FETCH: u8 = 1;
 const CHUNK: u8 = 2;
+const CALL: u8 = 3;
+const ANSWER: u8 = 4;
+const ANSWERS_LOST: u8 = 5;
 const COMPRESSED: u8 = 1;
 const DIGEST: u8 = 2;
 
@@ -52,14 +82,21 @@ impl PeerMessage {
     /// Which group's it is.
     pub(crate) const fn group(&self) -> GroupId {
         match self {
-            Self::Fetch { group, .. } | Self::Chunk { group, .. } => *group,
+            Self::Fetch { group, .. }
+            | Self::Chunk { group, .. }
+            | Self::Call { group, .. }
+            | Self::Answer { group, .. }
+            | Self::AnswersLost { group } => *group,
         }
     }
 
     /// In which lane it goes.
     pub(crate) const fn lane(&self) -> Lane {
         match self {
-            Self::Fetch { .. } => Lane::Control,
+            Self::Fetch { .. }
+            | Self::Call { .. }
+            | Self::Answer { .. }
+            | Self::AnswersLost { .. } => Lane::Control,
             Self::Chunk { .. } => Lane::Bulk,
         }
     }
@@ -68,14 +105,14 @@ impl PeerMessage {
     pub(crate) fn encode(&self) -> Bytes {
         match self {
             Self::Fetch { group, attempt, fetch } => {
-                let mut w = head(FETCH, *group, *attempt, 24);
+                let mut w = head(FETCH, *group, attempt.0, 24);
                 w.u64(fetch.received);
                 w.u64(fetch.offset);
                 w.u64(fetch.bytes);
                 w.finish()
             }
             Self::Chunk { group, attempt, chunk } => {
-                let mut w = head(CHUNK, *group, *attempt, 32 + chunk.bytes.len());
+                let mut w = head(CHUNK, *group, attempt.0, 32 + chunk.bytes.len());
                 w.u64(chunk.offset);
                 w.u64(chunk.total);
                 w.u32(chunk.raw_bytes);
@@ -87,6 +124,29 @@ impl PeerMessage {
                 w.rest(&chunk.bytes);
                 w.finish()
             }
+            Self::Call { group, number, stateless, code_sets, giop } => {
+                let code_sets_bytes = code_sets.as_ref().map_or(0, Bytes::len);
+                let mut w = head(CALL, *group, number.0, 8 + code_sets_bytes + giop.len());
+                w.u8(u8::from(*stateless));
+                w.u8(u8::from(code_sets.is_some()));
+                if let Some(code_sets) = code_sets {
+                    w.bytes(code_sets);
+                }
+                w.rest(giop);
+                w.finish()
+            }
+            Self::Answer { group, to, giop } => {
+                let giop_bytes = giop.as_ref().map_or(0, Bytes::len);
+                let mut w = head(ANSWER, *group, to.number.0, 10 + giop_bytes);
+                w.node(to.node);
+                w.u64(to.incarnation);
+                w.u8(u8::from(giop.is_some()));
+                if let Some(giop) = giop {
+                    w.rest(giop);
+                }
+                w.finish()
+            }
+            Self::AnswersLost { group } => head(ANSWERS_LOST, *group, 0, 0).finish(),
         }
     }
 
@@ -98,7 +158,9 @@ impl PeerMessage {
         let mut r = Reader::new(bytes);
         let kind = r.u8("kind")?;
         let group = GroupId(r.u16("group")?);
-        let attempt = Attempt(r.u64("attempt")?);
+        // Each kind has a name for what it is about here.
+        let name = r.u64("name")?;
+        let attempt = Attempt(name);
         let message = match kind {
             FETCH => {
                 let (received, offset) = (r.u64("received")?, r.u64("offset")?);
@@ -118,6 +180,21 @@ impl PeerMessage {
                 let chunk = Chunk { offset, total, raw_bytes, compressed, digest, bytes };
                 Self::Chunk { group, attempt, chunk }
             }
+            CALL => {
+                let stateless = r.bool("stateless flag")?;
+                let known = r.bool("code sets flag")?;
+                let code_sets = if known { Some(r.bytes("code sets")?) } else { None };
+                let (number, giop) = (RequestNumber(name), r.rest());
+                Self::Call { group, number, stateless, code_sets, giop }
+            }
+            ANSWER => {
+                let node = r.node("gateway")?;
+                let incarnation = r.u64("incarnation")?;
+                let to = GatewayKey { node, incarnation, number: RequestNumber(name) };
+                let giop = if r.bool("reply flag")? { Some(r.rest()) } else { None };
+                Self::Answer { group, to, giop }
+            }
+            ANSWERS_LOST => Self::AnswersLost { group },
             _ => return Err(InvalidEnvelope { what: "kind", offset: 0 }),
         };
         r.end()?;
@@ -125,11 +202,11 @@ impl PeerMessage {
     }
 }
 
-fn head(kind: u8, group: GroupId, attempt: Attempt, more_bytes: usize) -> Writer {
+fn head(kind: u8, group: GroupId, name: u64, more_bytes: usize) -> Writer {
     let mut w = Writer::with_capacity(11 + more_bytes);
     w.u8(kind);
     w.u16(group.0);
-    w.u64(attempt.0);
+    w.u64(name);
     w
 }
 
@@ -143,6 +220,15 @@ mod tests {
     fn samples() -> Vec<PeerMessage> {
         let (group, attempt) = (GroupId(7), Attempt(3));
         let fetch = Fetch { received: 1, offset: 2, bytes: 3 };
+        let (number, giop) = (RequestNumber(8), Bytes::from_static(b"GIOP..."));
+        let call = |stateless, code_sets| PeerMessage::Call {
+            group,
+            number,
+            stateless,
+            code_sets,
+            giop: Bytes::from_static(b"GIOP..."),
+        };
+        let to = GatewayKey { node: quorba_base::NodeId::new(2).unwrap(), incarnation: 5, number };
         let chunk = |compressed, digest| Chunk {
             offset: 1,
             total: 9,
@@ -155,6 +241,11 @@ mod tests {
             PeerMessage::Fetch { group, attempt, fetch },
             PeerMessage::Chunk { group, attempt, chunk: chunk(false, None) },
             PeerMessage::Chunk { group, attempt, chunk: chunk(true, Some(77)) },
+            call(false, None),
+            call(true, Some(giop.clone())),
+            PeerMessage::Answer { group, to, giop: Some(giop) },
+            PeerMessage::Answer { group, to, giop: None },
+            PeerMessage::AnswersLost { group },
         ]
     }
 

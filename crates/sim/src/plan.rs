@@ -8,7 +8,7 @@ use crate::network::SlowLink;
 use crate::profile::Profile;
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
-use quorba_engine::replica::{Concurrency, Quorum, QuorumRule, Style};
+use quorba_engine::replica::{Concurrency, Quorum, QuorumRule, ReadConsistency, Style};
 
 /// See the module's text. Times are in microseconds unless the name says otherwise.
 #[derive(Clone, Debug)]
@@ -93,6 +93,8 @@ pub(crate) struct GroupPlan {
     /// Replies are compared in windows of so many requests.
     pub(crate) compared: u32,
     pub(crate) concurrency: Concurrency,
+    /// The operations that change nothing are declared, with what they may miss.
+    pub(crate) reads: Option<ReadConsistency>,
 }
 
 /// When a reply is released.
@@ -155,12 +157,18 @@ impl Plan {
             }
         }
         let mut rng = Rng::new(seed).fork(0x707e);
-        match rng.below(10) {
+        let plan = match rng.below(10) {
             // One wrong replica is outvoted; one that is wrong while others crash is not.
             0 => plan.with_lies(&mut rng),
             1 | 2 => plan.with_votes(&mut rng),
             _ => plan,
+        };
+        if plan.lies {
+            // One member alone is not to be believed.
+            return plan;
         }
+        let plan = plan.with_reads(&mut Rng::new(seed).fork(0x4ead));
+        plan.with_stateless(&mut Rng::new(seed).fork(0x57a7))
     }
 
     /// Some groups vote.
@@ -199,6 +207,41 @@ impl Plan {
         self.faults.push(Fault::ServerLies);
         self.lies = true;
         (self.catastrophe, self.careless) = (false, false);
+        self
+    }
+
+    /// Some groups have members that need not be alike.
+    fn with_stateless(mut self, rng: &mut Rng) -> Self {
+        for group in &mut self.groups {
+            if !rng.per_mille(120) {
+                continue;
+            }
+            group.style = Style::Stateless;
+            group.reads = None;
+            group.compared = 0;
+            group.state_object = rng.per_mille(500);
+            group.fresh_after_loss = false;
+        }
+        self
+    }
+
+    /// Some groups declare what changes nothing.
+    fn with_reads(mut self, rng: &mut Rng) -> Self {
+        use ReadConsistency::{Linearizable, Sequential};
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            group.reads =
+                rng.pick(&[None, Some(Linearizable), Some(Linearizable), Some(Sequential)]);
+            if group.reads.is_none() {
+                continue;
+            }
+            // Where a history begins is asked of what is read of it.
+            group.fresh_after_loss &= group.reads != Some(Sequential);
+            for client in self.clients.iter_mut().filter(|client| client.group == index) {
+                client.last = rng.pick(&[100, 300, 500]);
+                let may_peek = u64::from(group.concurrency != Concurrency::PerObject);
+                client.peek = may_peek * rng.pick(&[50, 300]);
+            }
+        }
         self
     }
 
@@ -386,6 +429,7 @@ impl GroupPlan {
             updates: false,
             compared: 0,
             concurrency: Concurrency::Sequential,
+            reads: None,
         }
     }
 
