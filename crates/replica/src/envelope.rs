@@ -238,15 +238,7 @@ impl Envelope {
                 w.u64(piece.total);
                 w.rest(&piece.bytes);
             }
-            Self::Votes { group, attempt, votes } => {
-                head(&mut w, VOTES, *group);
-                w.u64(attempt.0);
-                w.u32(votes.len() as u32);
-                for (window, digest) in votes {
-                    w.u64(window.encode());
-                    w.u64(*digest);
-                }
-            }
+            Self::Votes { group, attempt, votes } => put_votes(&mut w, *group, *attempt, votes),
             Self::ReadMark { group, number } => {
                 head(&mut w, READ_MARK, *group);
                 w.u64(*number);
@@ -366,6 +358,16 @@ fn take_reason(r: &mut Reader) -> Result<DownReason, InvalidEnvelope> {
 fn head(w: &mut Writer, kind: u8, group: GroupId) {
     w.u8(kind);
     w.u16(group.0);
+}
+
+fn put_votes(w: &mut Writer, group: GroupId, attempt: Attempt, votes: &[(Subject, u64)]) {
+    head(w, VOTES, group);
+    w.u64(attempt.0);
+    w.u32(votes.len() as u32);
+    for (window, digest) in votes {
+        w.u64(window.encode());
+        w.u64(*digest);
+    }
 }
 
 fn put_request(w: &mut Writer, request: &RequestEnvelope) {
