@@ -53,8 +53,8 @@ impl fmt::Display for CommandRefused {
                 style.text()
             ),
             Self::MembersDiffer => f.write_str(
-                "the members of a stateless group may differ: to make them alike one must be in, and \
-                 the group must name a state_object",
+                "the members of a stateless group may differ: to make them alike one must be in, \
+                 and the group must name a state_object",
             ),
             Self::NoPrimary => f.write_str("this node is in no primary component"),
             Self::NoGroup => f.write_str("there is no such group"),

@@ -4,10 +4,11 @@
 //! neither a place in the order nor a retention table: the gateway hands it to the member with the
 //! fewest calls of its own outstanding. When the server, its node or the link to it goes before the
 //! reply, another member gets the call: a call that was handed out is executed at least once, and
-//! perhaps twice; at a view change all that are open are handed out again. Some calls go through
-//! the order all the same, and are executed by one member where they are delivered, with a reply that
-//! is ordered as well: those that a member gave back, those too long for a message between nodes,
-//! and those that were submitted before the group became stateless.
+//! perhaps twice; at a view change all that are open are handed out again.
+//!
+//! Some calls go through the order all the same, and are executed by one member where they are
+//! delivered, with a reply that is ordered as well: those that a member gave back, those too long
+//! for a message between nodes, and those submitted before the group became stateless.
 //!
 //! What it is not: who is in, or what becomes of a call. Invariant: a node that has refused a call
 //! is left alone for a while, so that no call goes back and forth without end.
