@@ -124,6 +124,10 @@ bugs! {
     StopsTooEarly,
     /// A request of a durable group is said to be on disk before it is.
     RepliesBeforeLogged,
+    /// A read is answered before a majority holds the mark behind which it was executed.
+    ReadsBeforeMarkIsHeld,
+    /// A member that is not in executes reads.
+    ReadsOutside,
     // -- engine --
     /// A reply is released before a majority holds its request.
     RepliesBeforeHeld,

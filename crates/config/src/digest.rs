@@ -131,4 +131,8 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
     if group.concurrency != Concurrency::Sequential {
         line(text, format_args!(" concurrency={}", group.concurrency.as_str()));
     }
+    if !group.readonly.is_empty() {
+        let consistency = group.readonly_consistency.as_str();
+        line(text, format_args!(" readonly={:?},{consistency}", group.readonly));
+    }
 }

@@ -297,6 +297,10 @@ pub struct Group {
     /// Replies leave only when a majority of the nodes has the request on disk: what is
     /// acknowledged survives the end of all nodes at once. Default: no.
     pub durable: bool,
+    /// Operations that change nothing; `*` stands for any part of a name.
+    pub readonly: Vec<String>,
+    /// What those may miss.
+    pub readonly_consistency: ReadonlyConsistency,
     /// How long a reply is kept for repeated requests: 5 min.
     pub reply_retention: Duration,
     /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.
@@ -339,6 +343,8 @@ pub enum Style {
     WarmPassive,
     /// The leader executes; the others run no server until one of them has to take over.
     ColdPassive,
+    /// Any member executes, without order; no member has a state that counts.
+    Stateless,
 }
 
 /// How replies are compared behind the clients' backs.
@@ -371,6 +377,7 @@ impl Style {
             Self::SemiActive => "semi-active",
             Self::WarmPassive => "warm-passive",
             Self::ColdPassive => "cold-passive",
+            Self::Stateless => "stateless",
         }
     }
 
@@ -424,6 +431,26 @@ pub enum Concurrency {
     /// They execute them side by side, and objects share no state: a server gets calls of different
     /// objects at the same time.
     PerObject,
+}
+
+/// What an operation that changes nothing may miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadonlyConsistency {
+    /// Nothing that was answered before it was called.
+    Linearizable,
+    /// Nothing that its own gateway has answered before.
+    Sequential,
+}
+
+impl ReadonlyConsistency {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Linearizable => "linearizable",
+            Self::Sequential => "sequential",
+        }
+    }
 }
 
 impl Concurrency {

@@ -7,6 +7,7 @@ mod durable;
 mod group;
 mod node;
 mod place;
+mod readonly;
 mod style;
 
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{
     Ack, Backend, Concurrency, Domain, DomainKey, Endpoint, Engine, Host, KeyError, Multicast,
-    OnTotalLoss, QuorumRule, Reply, Style, Values, check_text,
+    OnTotalLoss, QuorumRule, ReadonlyConsistency, Reply, Style, Values, check_text,
 };
 
 const FULL: &str = r#"
@@ -60,6 +60,8 @@ ack = "safe"
 reply = "ordered"
 replier = "mid"
 concurrency = "per-object"
+readonly = ["get_*", "balance"]
+readonly_consistency = "sequential"
 reply_retention_ms = 1
 unavailable_wait_ms = 2
 server_reply_ms = 30
@@ -117,6 +119,8 @@ fn every_key_arrives() {
     assert_eq!((bank.style, bank.listen, bank.ack), (Style::Active, 5000, Ack::Safe));
     assert_eq!((bank.reply, bank.replier), (Reply::Ordered, domain.node_id("mid")));
     assert_eq!(bank.concurrency, Concurrency::PerObject);
+    assert_eq!(bank.readonly, ["get_*", "balance"]);
+    assert_eq!(bank.readonly_consistency, ReadonlyConsistency::Sequential);
     assert_eq!(bank.state_object.as_deref(), Some(b"bank/\0".as_slice()));
     assert_eq!(bank.object_key.as_deref(), Some(b"bank".as_slice()));
     assert_eq!(bank.type_id.as_deref(), Some("IDL:Bank/Ledger:1.0"));
@@ -230,6 +234,8 @@ fn digest_sees_what_must_be_equal_and_only_that() {
         ("reply = \"ordered\"", "reply = \"direct\""),
         ("replier = \"mid\"", "replier = \"zeta\""),
         ("concurrency = \"per-object\"", "concurrency = \"pipelined\""),
+        ("[\"get_*\", \"balance\"]", "[\"get_*\"]"),
+        ("readonly_consistency = \"sequential\"", "readonly_consistency = \"linearizable\""),
         ("reply_retention_ms = 1", "reply_retention_ms = 2"),
         ("on_total_loss = \"fresh\"", "on_total_loss = \"stop\""),
     ] {
@@ -253,7 +259,12 @@ fn digest_sees_what_must_be_equal_and_only_that() {
 
 #[test]
 fn digest_is_stable_over_versions_of_this_program() {
-    let older = FULL.replace("concurrency = \"per-object\"\n", "");
+    let younger = [
+        "concurrency = \"per-object\"\n",
+        "readonly = [\"get_*\", \"balance\"]\n",
+        "readonly_consistency = \"sequential\"\n",
+    ];
+    let older = younger.iter().fold(FULL.to_owned(), |text, line| text.replace(line, ""));
     // A changed number means that running domains refuse the new version: raise FORMAT knowingly.
     assert_eq!(format!("{:016x}", domain(&older).digest()), "e7d9c3956472b5b2");
 }

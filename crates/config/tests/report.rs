@@ -71,6 +71,11 @@ golden! {
     number_far_out_of_range: with("listen = 5000", "listen = 99999999999999999999999999999999999");
     unknown_value: with("listen = 5000", "listen = 5000\nack = \"majorty\"");
     concurrency_unknown: with("listen = 5000", "listen = 5000\nconcurrency = \"pipelned\"");
+    readonly_wrong: with(
+        "listen = 5000",
+        "listen = 5000\nreadonly = [\"get_*\", \"get balance\"]\nreadonly_consistency = \"strong\""
+    );
+    readonly_idle: with("listen = 5000", "listen = 5000\nreadonly_consistency = \"sequential\"");
     calls_may_overlap: with(
         "listen = 5000",
         "listen = 5000\nconcurrency = \"pipelined\""
@@ -79,7 +84,6 @@ golden! {
         "members = [\"n1\", \"n2\", \"n3\"]",
         "members = [\"n1\", \"n2\"]\nreplier = \"n3\""
     );
-    style_of_another_version: with("listen = 5000", "listen = 5000\nstyle = \"stateless\"");
     passive_without_a_state: with("state_object = \"bank\"", "style = \"warm-passive\"");
     cold_without_a_command: and("[group.cold]\nlisten = 5001\nmembers = [\"n1\"]\n\
         connect = \"127.0.0.1:6000\"\nstyle = \"cold-passive\"\nstate_object = \"s\"\n\

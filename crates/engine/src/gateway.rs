@@ -5,9 +5,11 @@
 //! often; a reply is released only when its request is as safe as the group asks (promise 1); no
 //! request stays unanswered beyond its time.
 
+mod reads;
 mod replies;
 mod requests;
 
+pub(crate) use self::reads::Read;
 use crate::answers;
 use crate::config::{GatewayLimits, GroupSettings};
 use crate::connection::Connection;
@@ -40,6 +42,8 @@ pub(crate) struct GroupBook {
     pub(crate) counters: GatewayCounters,
     /// Requests that wait for a primary component, a member, or room in the order.
     pub(crate) parked: VecDeque<RequestNumber>,
+    /// Reads that wait for the first two.
+    pub(crate) reads: VecDeque<RequestNumber>,
 }
 
 /// See the module's text.
@@ -61,6 +65,7 @@ pub(crate) struct Gateway {
     /// configuration holds; a configuration may be less than a majority.
     held: Option<Ticket>,
     stable: Option<Ticket>,
+    marks: reads::Marks,
     deadlines: BTreeSet<(Instant, GroupId, RequestNumber)>,
     pending: usize,
     buffered_bytes: usize,
@@ -85,6 +90,7 @@ impl Gateway {
                 book: Book::default(),
                 counters: GatewayCounters::default(),
                 parked: VecDeque::new(),
+                reads: VecDeque::new(),
             })
             .collect();
         Self {
@@ -100,6 +106,7 @@ impl Gateway {
             awaiting_stable: VecDeque::new(),
             held: None,
             stable: None,
+            marks: reads::Marks::default(),
             deadlines: BTreeSet::new(),
             pending: 0,
             buffered_bytes: 0,

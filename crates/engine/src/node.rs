@@ -5,7 +5,7 @@
 //! leave in one datagram, and their replies come back in one.
 
 use crate::config::{GroupSettings, NodeConfig};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Read, Submission};
 use crate::ordering::Order;
 use crate::output::{ConnectionId, Event, Output};
 use crate::outside::Outside;
@@ -341,6 +341,7 @@ impl Node {
                 quiet = false;
                 self.route_from_replica(now, output);
             }
+            quiet &= !self.pump_reads(now);
             quiet &= !self.submit(now);
             if self.gateway.is_crowded() {
                 self.gateway.resume(now);
@@ -406,6 +407,10 @@ impl Node {
             ReplicaOutput::Reply { group, number, giop } => {
                 self.gateway.replied(group, number, giop);
             }
+            ReplicaOutput::Mark { group, number, payload } => {
+                self.gateway.mark(group, number, payload);
+            }
+            ReplicaOutput::Read { group, number, giop } => self.gateway.read(group, number, giop),
             ReplicaOutput::Dropped { group, number } => self.gateway.dropped(now, group, number),
             ReplicaOutput::Resubmit { group } => self.gateway.resubmit(group),
             ReplicaOutput::Record(record) => self.out.push_back(Output::PersistPrimary(record)),
@@ -421,6 +426,27 @@ impl Node {
             ReplicaOutput::Event(event) => {
                 self.out.push_back(Output::Event(Event::Replica(event)));
             }
+        }
+    }
+
+    /// Hands reads to the replica, and what has become of their marks. Returns whether there was
+    /// anything.
+    fn pump_reads(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some((group, mark)) = self.gateway.next_safe_mark() {
+            any = true;
+            self.replica.handle_mark_safe(now, group, mark);
+        }
+        loop {
+            let replica = &self.replica;
+            let available = |group| replica.availability(group);
+            let Some(read) = self.gateway.next_read(available, |group| replica.can_read(group))
+            else {
+                return any;
+            };
+            any = true;
+            let Read { group, number, giop, code_sets } = read;
+            self.replica.handle_read(now, group, number, giop, code_sets);
         }
     }
 
@@ -440,10 +466,28 @@ impl Node {
             self.control.pop_front();
             any = true;
         }
+        while let Some(mark) = self.gateway.next_mark() {
+            let guarantee = self.guarantees[usize::from(mark.group.0)];
+            let Ok(ticket) = self.order.submit(now, mark.payload.clone(), guarantee) else {
+                return any;
+            };
+            self.gateway.mark_submitted(ticket);
+            any = true;
+        }
         loop {
             let replica = &self.replica;
             let next = self.gateway.next_submission(|group| replica.availability(group));
             let Some(submission) = next else { return any };
+            let Submission { group, payload, .. } = &submission;
+            if self.replica.takes_call(*group, payload.len())
+                && !self.gateway.is_to_be_ordered(&submission)
+            {
+                let oneway = self.gateway.is_oneway(&submission);
+                self.gateway.called(&submission);
+                self.replica.handle_call(now, submission.payload, oneway);
+                any = true;
+                continue;
+            }
             let guarantee = self.guarantees[usize::from(submission.group.0)];
             match self.order.submit(now, submission.payload.clone(), guarantee) {
                 Ok(ticket) => {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use quorba_base::Instant;
 use quorba_giop::{Endian, Version};
 use quorba_order::Ticket;
-use quorba_replica::RequestNumber;
+use quorba_replica::{RequestEnvelope, RequestNumber};
 
 /// Who waits for a reply, and how it wants it.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,13 @@ pub(crate) struct Pending {
     pub(crate) client: Option<Client>,
     /// The message for the order, kept so that it can be submitted again.
     pub(crate) payload: Bytes,
+    /// A read that has not become a request to be ordered; it has no payload.
+    pub(crate) read: Option<RequestEnvelope>,
     pub(crate) oneway: bool,
+    /// A member of a stateless group has it.
+    pub(crate) called: bool,
+    /// It was given back, and what did not go one way goes the other: through the order.
+    pub(crate) order_next: bool,
     pub(crate) safety: Safety,
     /// A majority has it on disk, or need not.
     pub(crate) logged: bool,

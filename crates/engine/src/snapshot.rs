@@ -12,6 +12,8 @@ pub struct GatewayCounters {
     pub pending: usize,
     /// Requests taken in.
     pub requests: u64,
+    /// Of these, reads that were answered past the order.
+    pub reads: u64,
     /// Replies released.
     pub replies: u64,
     /// Connections and requests refused.

@@ -6,13 +6,14 @@ use crate::boot::BootFile;
 use crate::log::Boot;
 use quorba_base::{Instant, NodeId};
 use quorba_config::{
-    Ack, Backend, Concurrency, Domain, Engine, Group, OnTotalLoss, QuorumRule, Reply,
+    Ack, Backend, Concurrency, Domain, Engine, Group, OnTotalLoss, QuorumRule, ReadonlyConsistency,
+    Reply,
 };
 use quorba_engine::order::{Boot as OrderBoot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
     Ack as ReplicaAck, CheckpointRule, ComparisonRule, Concurrency as ReplicaConcurrency,
-    ENVELOPE_BYTES_MAX, GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule, ReplyPath, Style,
-    TotalLoss, TransferRule,
+    ENVELOPE_BYTES_MAX, GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule, ReadConsistency,
+    ReadRule, ReplyPath, Style, TotalLoss, TransferRule,
 };
 use quorba_engine::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
@@ -102,6 +103,16 @@ pub(crate) fn domain_keys(keys: &[quorba_config::DomainKey]) -> Vec<DomainKey> {
     keys.iter().map(|key| DomainKey::new(*key.as_bytes())).collect()
 }
 
+fn read_rule(group: &Group) -> ReadRule {
+    ReadRule {
+        operations: group.readonly.iter().map(|name| name.clone().into()).collect(),
+        consistency: match group.readonly_consistency {
+            ReadonlyConsistency::Linearizable => ReadConsistency::Linearizable,
+            ReadonlyConsistency::Sequential => ReadConsistency::Sequential,
+        },
+    }
+}
+
 fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
     GroupSettings {
         replica: GroupConfig {
@@ -130,6 +141,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
                 after: group.checkpoint.after,
                 updates: group.checkpoint.updates,
             },
+            reads: read_rule(group),
             concurrency: match group.concurrency {
                 Concurrency::Sequential => ReplicaConcurrency::Sequential,
                 Concurrency::Pipelined => ReplicaConcurrency::Pipelined,
@@ -162,6 +174,7 @@ pub(crate) fn style(style: quorba_config::Style) -> Style {
         quorba_config::Style::SemiActive => Style::SemiActive,
         quorba_config::Style::WarmPassive => Style::WarmPassive,
         quorba_config::Style::ColdPassive => Style::ColdPassive,
+        quorba_config::Style::Stateless => Style::Stateless,
     }
 }
 

@@ -120,6 +120,15 @@ pub struct GroupStatus {
     pub pending: u64,
     /// Requests accepted here since the process started.
     pub requests: u64,
+    /// Of these, those that were answered without a place in the order.
+    #[serde(default)]
+    pub reads: u64,
+    /// Reads that this node's member has executed, for its own and other nodes' clients.
+    #[serde(default)]
+    pub reads_executed: u64,
+    /// Messages that this node had ordered for them.
+    #[serde(default)]
+    pub read_marks: u64,
     /// Replies released here since the process started.
     pub replies: u64,
     /// Repeated requests that were answered from the retained replies or held back.

@@ -33,6 +33,8 @@ pub enum CommandRefused {
     NoStateObject(Style),
     /// A durable group cannot vote in this version.
     DurableVotes,
+    /// The members of a stateless group may differ, and cannot be made alike.
+    MembersDiffer,
     /// This node is in no primary component, so nothing can be ordered.
     NoPrimary,
     /// The node has no such group.
@@ -53,6 +55,10 @@ impl fmt::Display for CommandRefused {
                 style.text()
             ),
             Self::DurableVotes => f.write_str("a durable group cannot vote in this version"),
+            Self::MembersDiffer => f.write_str(
+                "the members of a stateless group may differ: to make them alike one must be in, \
+                 and the group must name a state_object",
+            ),
             Self::NoPrimary => f.write_str("this node is in no primary component"),
             Self::NoGroup => f.write_str("there is no such group"),
         }
@@ -74,6 +80,14 @@ impl Command {
             }
             Self::SetStyle(Style::ActiveWithVoting) if config.durable => {
                 Err(CommandRefused::DurableVotes)
+            }
+            Self::SetStyle(Style::Stateless) if config.durable => Err(CommandRefused::DurableVotes),
+            Self::SetStyle(style)
+                if table.style == Style::Stateless
+                    && style != Style::Stateless
+                    && (config.state_object.is_none() || table.in_set().is_empty()) =>
+            {
+                Err(CommandRefused::MembersDiffer)
             }
             Self::SetStyle(_) => Ok(()),
             Self::Promote(_) if !table.style.has_leader() => {

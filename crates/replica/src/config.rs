@@ -3,6 +3,7 @@
 use crate::hello::Record;
 use crate::log::Recovered;
 use crate::primary::Quorum;
+use crate::reads::ReadRule;
 use crate::style::Style;
 use crate::transfer::TransferRule;
 use alloc::vec::Vec;
@@ -96,6 +97,8 @@ pub struct GroupConfig {
     pub checkpoint: CheckpointRule,
     /// How the replies of members that all execute are compared.
     pub comparison: ComparisonRule,
+    /// Operations that one member executes without ordering them.
+    pub reads: ReadRule,
     /// How many calls a server has at a time.
     pub concurrency: Concurrency,
     /// What happens when all members' state is lost.

@@ -150,6 +150,13 @@ pub(crate) enum Envelope {
         /// Windows, by their last request, and digests.
         votes: Vec<(Subject, u64)>,
     },
+    /// The sender's reads that waited for it are to see all before it; see [`crate::reads`].
+    ReadMark {
+        /// Of this group.
+        group: GroupId,
+        /// The sender's count.
+        number: u64,
+    },
     /// An operator changes the group.
     Command {
         /// This group.
@@ -183,6 +190,7 @@ const RECORDED: u8 = 11;
 const CHECKPOINT: u8 = 12;
 const COMMAND: u8 = 13;
 const VOTES: u8 = 14;
+const READ_MARK: u8 = 15;
 
 impl Envelope {
     /// The encoded message.
@@ -230,14 +238,10 @@ impl Envelope {
                 w.u64(piece.total);
                 w.rest(&piece.bytes);
             }
-            Self::Votes { group, attempt, votes } => {
-                head(&mut w, VOTES, *group);
-                w.u64(attempt.0);
-                w.u32(votes.len() as u32);
-                for (window, digest) in votes {
-                    w.u64(window.encode());
-                    w.u64(*digest);
-                }
+            Self::Votes { group, attempt, votes } => put_votes(&mut w, *group, *attempt, votes),
+            Self::ReadMark { group, number } => {
+                head(&mut w, READ_MARK, *group);
+                w.u64(*number);
             }
             Self::Command { group, id, command } => {
                 head(&mut w, COMMAND, *group);
@@ -334,6 +338,7 @@ impl Envelope {
                 }
                 Self::Votes { group, attempt, votes }
             }
+            READ_MARK => Self::ReadMark { group, number: r.u64("mark")? },
             COMMAND => {
                 let id = r.u64("command id")?;
                 Self::Command { group, id, command: Command::decode(&mut r)? }
@@ -353,6 +358,16 @@ fn take_reason(r: &mut Reader) -> Result<DownReason, InvalidEnvelope> {
 fn head(w: &mut Writer, kind: u8, group: GroupId) {
     w.u8(kind);
     w.u16(group.0);
+}
+
+fn put_votes(w: &mut Writer, group: GroupId, attempt: Attempt, votes: &[(Subject, u64)]) {
+    head(w, VOTES, group);
+    w.u64(attempt.0);
+    w.u32(votes.len() as u32);
+    for (window, digest) in votes {
+        w.u64(window.encode());
+        w.u64(*digest);
+    }
 }
 
 fn put_request(w: &mut Writer, request: &RequestEnvelope) {
@@ -432,6 +447,7 @@ mod tests {
                 reason: DownReason::StateTooLarge,
             },
             Envelope::Open { group },
+            Envelope::ReadMark { group, number: 6 },
             Envelope::Checkpoint {
                 group,
                 attempt,

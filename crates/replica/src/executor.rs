@@ -15,6 +15,7 @@ use crate::checkpoint;
 use crate::config::GroupConfig;
 use crate::ids::{ChannelId, RequestKey};
 use crate::output::ServerCommand;
+use crate::reads::ReadId;
 use crate::refusal;
 use crate::table::DownReason;
 use alloc::collections::VecDeque;
@@ -28,10 +29,19 @@ use crate::ids::Attempt;
 /// Code-set negotiations that one server's clients may differ in at the same time.
 const CHANNELS_MAX: usize = 8;
 
+/// Whose call it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Call {
+    /// A request that was delivered.
+    Request(RequestKey),
+    /// One that changes nothing.
+    Read(ReadId),
+}
+
 /// Something for the server to do.
 pub(crate) enum Job {
-    /// A client's request.
-    Execute { key: RequestKey, giop: Bytes, code_sets: Option<Bytes> },
+    /// A client's call.
+    Execute { call: Call, giop: Bytes, code_sets: Option<Bytes> },
     /// `get_state` or `get_update`.
     Capture(Capture),
     /// `set_state` or `set_update`.
@@ -61,7 +71,7 @@ pub(crate) enum Restore {
 /// What came of it.
 pub(crate) enum Outcome {
     /// The reply, `None` for a oneway.
-    Executed { key: RequestKey, reply: Option<Bytes> },
+    Executed { call: Call, reply: Option<Bytes> },
     /// The state, or `None` if the server raised an exception.
     Captured { purpose: Capture, state: Option<Bytes> },
     /// Whether the server took the state.
@@ -113,6 +123,7 @@ pub(crate) struct Executor {
     channels: Vec<Channel>,
     next_channel: u32,
     next_request_id: u32,
+    epoch: u64,
 }
 
 impl Executor {
@@ -127,6 +138,7 @@ impl Executor {
             channels: Vec::new(),
             next_channel: 0,
             next_request_id: 0,
+            epoch: 0,
         }
     }
 
@@ -159,8 +171,14 @@ impl Executor {
         }
     }
 
+    /// It changes when jobs are forgotten.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Forgets everything: the server is gone.
     pub(crate) fn reset(&mut self) {
+        self.epoch += 1;
         self.schedule.clear();
         self.ended.clear();
         self.channels.clear();
@@ -168,6 +186,7 @@ impl Executor {
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
     pub(crate) fn abandon(&mut self) {
+        self.epoch += 1;
         self.schedule.clear_queue();
         self.ended.clear();
         for call in self.schedule.outstanding_mut() {
@@ -301,13 +320,13 @@ impl Executor {
         if call.abandoned && !canary!(AbandonedCallCounts) {
             return Ok(None);
         }
-        let bytes = message.bytes().clone();
+        let (bytes, oneway) = (message.bytes().clone(), call.oneway);
         Ok(Some(match call.job {
-            Job::Execute { key, .. } if call.oneway => Outcome::Executed { key, reply: None },
-            Job::Execute { key, giop, .. } => {
+            Job::Execute { call, .. } if oneway => Outcome::Executed { call, reply: None },
+            Job::Execute { call, giop, .. } => {
                 let fits = bytes.len() <= self.reply_bytes_max;
                 let reply = if fits { Some(bytes) } else { refusal::reply_too_large(&giop) };
-                Outcome::Executed { key, reply }
+                Outcome::Executed { call, reply }
             }
             Job::Capture(purpose) => {
                 Outcome::Captured { purpose, state: checkpoint::state_of(message) }
@@ -339,14 +358,14 @@ impl Executor {
         }
         let calls = self.schedule.end_all();
         let (count, in_order) = (calls.len(), !self.schedule.runs_side_by_side());
-        for (index, call) in calls.into_iter().enumerate().filter(|(_, call)| !call.abandoned) {
+        for (index, ended) in calls.into_iter().enumerate().filter(|(_, call)| !call.abandoned) {
             let is_meant = index == 0 && (in_order || count == 1);
-            self.ended.push_back(match call.job {
-                Job::Execute { key, giop, .. } => {
+            self.ended.push_back(match ended.job {
+                Job::Execute { call, giop, .. } => {
                     let exception =
                         if is_meant { refusal(&giop) } else { refusal::rejected(&giop) };
-                    let reply = if call.oneway { None } else { exception };
-                    Outcome::Executed { key, reply }
+                    let reply = if ended.oneway { None } else { exception };
+                    Outcome::Executed { call, reply }
                 }
                 Job::Capture(purpose) => Outcome::Captured { purpose, state: None },
                 Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },

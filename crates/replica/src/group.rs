@@ -6,7 +6,9 @@
 //! only lead to messages, never to a change of the table.
 
 mod changes;
+mod reads;
 pub(crate) mod replay;
+mod stateless;
 mod transfers;
 mod voting;
 
@@ -17,6 +19,7 @@ use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
 use crate::log::Place;
 use crate::member::{Accepted, Arrived, Consequence, Member, forward};
 use crate::output::{Event, Outbox, Output, ServerCommand};
+use crate::reads::Reads;
 use crate::refusal;
 use crate::style::Style;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
@@ -64,6 +67,10 @@ pub struct GroupSnapshot {
     pub duplicates: u64,
     /// Requests executed by the local member.
     pub executed: u64,
+    /// Reads executed by the local member without a place in the order.
+    pub reads: u64,
+    /// Messages that were ordered for them.
+    pub read_marks: u64,
     /// States on their way to or from the local member.
     pub transfers: Vec<TransferProgress>,
 }
@@ -86,6 +93,7 @@ pub(crate) struct Group {
     joined_at: (Place, History),
     duplicates: u64,
     executed: u64,
+    reads: Reads,
 }
 
 impl Group {
@@ -107,6 +115,7 @@ impl Group {
             joined_at: (here.place, History::EMPTY),
             duplicates: 0,
             executed: 0,
+            reads: Reads::default(),
         }
     }
 
@@ -116,6 +125,7 @@ impl Group {
 
     pub(crate) fn snapshot(&self) -> GroupSnapshot {
         let member = self.member.as_ref();
+        let (reads, read_marks) = self.reads.figures();
         GroupSnapshot {
             history: self.table.history,
             members: self.table.members().collect(),
@@ -129,13 +139,16 @@ impl Group {
             retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
             duplicates: self.duplicates,
             executed: self.executed,
+            reads,
+            read_marks,
             transfers: member.map_or_else(Vec::new, Member::transfers),
         }
     }
 
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
         let member = self.member.as_ref().and_then(|member| member.deadline(in_primary));
-        [member, self.open_at.filter(|_| in_primary)].into_iter().flatten().min()
+        let opens = self.open_at.filter(|_| in_primary);
+        [member, opens, self.reads.load.deadline()].into_iter().flatten().min()
     }
 
     // -- decided views ----------------------------------------------------------------------
@@ -200,6 +213,9 @@ impl Group {
             }
             return;
         }
+        if self.is_stateless() {
+            return self.deliver_call(origin, incarnation, request, here, out);
+        }
         self.table.history = self.table.history.extended(origin, incarnation, number.0);
         let expiry = self.expiry(&request);
         let history = self.table.history;
@@ -243,7 +259,7 @@ impl Group {
     /// A reply of the member at `origin` to a request of a gateway. It counts only while the member
     /// is in: what one that fell behind has executed, the group may have ordered otherwise since.
     pub(crate) fn deliver_reply(
-        &self,
+        &mut self,
         origin: NodeId,
         to: GatewayKey,
         giop: Bytes,
@@ -252,6 +268,8 @@ impl Group {
     ) {
         let mine = to.node == here.node && to.incarnation == here.incarnation;
         if mine && self.table.in_set().contains(origin) {
+            // One that was too long for a message between nodes.
+            self.reads.answered(to.number, origin);
             let giop = Some(giop);
             out.push_back(Output::Reply { group: self.id, number: to.number, giop });
         }
@@ -392,6 +410,11 @@ impl Group {
                 out.push_back(Output::Order(Envelope::Open { group: self.id }.encode()));
             }
         }
+        self.settle_member(now, in_primary, here, out);
+        self.settle_reads(now, in_primary, here, out);
+    }
+
+    fn settle_member(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
         let Some(member) = &mut self.member else { return };
         if member.is_hung(now) {
             let consequence = member.server_lost(DownReason::ServerHung);
@@ -421,6 +444,7 @@ impl Group {
                 self.executed += 1;
                 self.answer(&waiters, reply, here, out);
             }
+            Some(Consequence::Read(id, reply)) => self.read_executed(id, reply, here, out),
             Some(Consequence::CannotGive { joiner, attempt }) => {
                 self.submit_failed(joiner, attempt, DownReason::StateUnavailable, out);
             }

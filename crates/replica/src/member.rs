@@ -4,6 +4,7 @@
 //! travel, which is `transfers`. Invariant: requests reach the executor in delivery order, each key
 //! once; a member that is not sure of its server's state executes nothing.
 
+mod reads;
 mod recovery;
 mod standby;
 mod transfers;
@@ -12,11 +13,12 @@ mod voting;
 pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
 use crate::config::{CheckpointRule, GroupConfig};
-use crate::executor::{Capture, Executor, Job, Outcome, Restore};
+use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
 use crate::output::{Outbox, Output, ServerCommand};
 use crate::passive::{Assembly, Base, Checkpointer, Logged, RequestLog};
+use crate::reads::ReadId;
 use crate::retention::{Admission, Frozen, Retention};
 use crate::style::Duty;
 use crate::table::DownReason;
@@ -77,6 +79,8 @@ enum Stage {
 pub(crate) enum Consequence {
     /// A request was executed: these gateways wait for the reply.
     Answer(Vec<GatewayKey>, Option<Bytes>),
+    /// A read was executed.
+    Read(ReadId, Option<Bytes>),
     /// `get_state` failed.
     CannotGive { joiner: NodeId, attempt: Attempt },
     /// It succeeded, but the state is larger than any that is passed on.
@@ -393,7 +397,7 @@ impl Member {
             Admission::Execute => {
                 self.voting.admitted(index, &key);
                 if self.executes_now() {
-                    self.executor.push(Job::Execute { key, giop, code_sets });
+                    self.executor.push(Job::Execute { call: Call::Request(key), giop, code_sets });
                 } else {
                     self.log.push(Logged::Request { index, key, giop, code_sets });
                 }
@@ -477,7 +481,8 @@ impl Member {
 
     fn completed(&mut self, outcome: Outcome) -> Option<Consequence> {
         match outcome {
-            Outcome::Executed { key, reply } => {
+            Outcome::Executed { call: Call::Read(id), reply } => Some(Consequence::Read(id, reply)),
+            Outcome::Executed { call: Call::Request(key), reply } => {
                 let waiters = self.retention.complete(&key, reply.clone());
                 let is_held = self.voting.executed(&key, reply.as_ref(), &waiters);
                 if self.duty == Duty::Lead && self.checkpoints.audience {

@@ -42,6 +42,28 @@ pub enum Output {
         /// The whole GIOP message, under the server's request id; `None` for a oneway.
         giop: Option<Bytes>,
     },
+    /// Submit this mark to the order, with the group's guarantee; when it is as safe as the group
+    /// asks of a request, [`crate::Replica::handle_mark_safe`] wants to be told. It counts for
+    /// nothing after the next view change.
+    Mark {
+        /// Whose reads wait for it.
+        group: GroupId,
+        /// Which one; they count up.
+        number: u64,
+        /// The message.
+        payload: Bytes,
+    },
+    /// The reply to a read, or to a call to a stateless group, of this node's gateway; it may be
+    /// released.
+    Read {
+        /// Which group answered.
+        group: GroupId,
+        /// Which request.
+        number: RequestNumber,
+        /// The whole GIOP message, under the server's request id; `None`: nobody has it now, and
+        /// it goes the way of any request, from the beginning.
+        giop: Option<Bytes>,
+    },
     /// A request of this node's gateway was delivered while no member was in: this delivery of
     /// it was executed nowhere.
     Dropped {

@@ -4,7 +4,7 @@
 //! nothing any more is left out. Invariant: the bulk stands last and is not copied on the way in.
 
 use crate::hello::{put_view, take_view};
-use crate::ids::{Attempt, GroupId, ViewId};
+use crate::ids::{Attempt, GatewayKey, GroupId, RequestNumber, ViewId};
 use crate::transfer::{Chunk, Fetch};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
@@ -52,19 +52,66 @@ pub(crate) enum PeerMessage {
         /// Groups whose state, which the log goes on from, is not on disk.
         broken: Vec<GroupId>,
     },
+    /// A read, or a call to a stateless group, of the sender's gateway for the receiver's member.
+    Call {
+        /// Of this group.
+        group: GroupId,
+        /// The gateway's name for it.
+        number: RequestNumber,
+        /// The group is stateless, as far as the sender knows.
+        stateless: bool,
+        /// What the client's connection has negotiated.
+        code_sets: Option<Bytes>,
+        /// The whole GIOP message.
+        giop: Bytes,
+    },
+    /// What came of it.
+    Answer {
+        /// Of this group.
+        group: GroupId,
+        /// Whose call it was.
+        to: GatewayKey,
+        /// The whole GIOP message; `None`: nothing, ask somebody else.
+        giop: Option<Bytes>,
+    },
+    /// The sender may have lost answers: whoever waits for one of it asks somebody else.
+    AnswersLost {
+        /// Of this group.
+        group: GroupId,
+    },
 }
 
 const FETCH: u8 = 1;
 const CHUNK: u8 = 2;
 const LOGGED: u8 = 3;
+const CALL: u8 = 4;
+const ANSWER: u8 = 5;
+const ANSWERS_LOST: u8 = 6;
 const COMPRESSED: u8 = 1;
 const DIGEST: u8 = 2;
 
 impl PeerMessage {
+    /// Which group's it is.
+    /// `None`: it is about the node.
+    pub(crate) const fn group(&self) -> Option<GroupId> {
+        match self {
+            Self::Logged { .. } => None,
+            Self::Fetch { group, .. }
+            | Self::Chunk { group, .. }
+            | Self::Call { group, .. }
+            | Self::Answer { group, .. }
+            | Self::AnswersLost { group } => Some(*group),
+        }
+    }
+
     /// In which lane it goes.
     pub(crate) const fn lane(&self) -> Lane {
         match self {
-            Self::Fetch { .. } | Self::Logged { .. } => Lane::Control,
+            Self::Fetch { .. }
+            | Self::Logged { .. }
+            | Self::Call { .. }
+            | Self::Answer { .. }
+            | Self::AnswersLost { .. } => Lane::Control,
             Self::Chunk { .. } => Lane::Bulk,
         }
     }
@@ -73,14 +120,14 @@ impl PeerMessage {
     pub(crate) fn encode(&self) -> Bytes {
         match self {
             Self::Fetch { group, attempt, fetch } => {
-                let mut w = head(FETCH, *group, *attempt, 24);
+                let mut w = head(FETCH, *group, attempt.0, 24);
                 w.u64(fetch.received);
                 w.u64(fetch.offset);
                 w.u64(fetch.bytes);
                 w.finish()
             }
             Self::Chunk { group, attempt, chunk } => {
-                let mut w = head(CHUNK, *group, *attempt, 32 + chunk.bytes.len());
+                let mut w = head(CHUNK, *group, attempt.0, 32 + chunk.bytes.len());
                 w.u64(chunk.offset);
                 w.u64(chunk.total);
                 w.u32(chunk.raw_bytes);
@@ -101,6 +148,29 @@ impl PeerMessage {
                 broken.iter().for_each(|group| w.u16(group.0));
                 w.finish()
             }
+            Self::Call { group, number, stateless, code_sets, giop } => {
+                let code_sets_bytes = code_sets.as_ref().map_or(0, Bytes::len);
+                let mut w = head(CALL, *group, number.0, 8 + code_sets_bytes + giop.len());
+                w.u8(u8::from(*stateless));
+                w.u8(u8::from(code_sets.is_some()));
+                if let Some(code_sets) = code_sets {
+                    w.bytes(code_sets);
+                }
+                w.rest(giop);
+                w.finish()
+            }
+            Self::Answer { group, to, giop } => {
+                let giop_bytes = giop.as_ref().map_or(0, Bytes::len);
+                let mut w = head(ANSWER, *group, to.number.0, 10 + giop_bytes);
+                w.node(to.node);
+                w.u64(to.incarnation);
+                w.u8(u8::from(giop.is_some()));
+                if let Some(giop) = giop {
+                    w.rest(giop);
+                }
+                w.finish()
+            }
+            Self::AnswersLost { group } => head(ANSWERS_LOST, *group, 0, 0).finish(),
         }
     }
 
@@ -122,7 +192,9 @@ impl PeerMessage {
             return Ok(message);
         }
         let group = GroupId(r.u16("group")?);
-        let attempt = Attempt(r.u64("attempt")?);
+        // Each kind has a name for what it is about here.
+        let name = r.u64("name")?;
+        let attempt = Attempt(name);
         let message = match kind {
             FETCH => {
                 let (received, offset) = (r.u64("received")?, r.u64("offset")?);
@@ -142,6 +214,21 @@ impl PeerMessage {
                 let chunk = Chunk { offset, total, raw_bytes, compressed, digest, bytes };
                 Self::Chunk { group, attempt, chunk }
             }
+            CALL => {
+                let stateless = r.bool("stateless flag")?;
+                let known = r.bool("code sets flag")?;
+                let code_sets = if known { Some(r.bytes("code sets")?) } else { None };
+                let (number, giop) = (RequestNumber(name), r.rest());
+                Self::Call { group, number, stateless, code_sets, giop }
+            }
+            ANSWER => {
+                let node = r.node("gateway")?;
+                let incarnation = r.u64("incarnation")?;
+                let to = GatewayKey { node, incarnation, number: RequestNumber(name) };
+                let giop = if r.bool("reply flag")? { Some(r.rest()) } else { None };
+                Self::Answer { group, to, giop }
+            }
+            ANSWERS_LOST => Self::AnswersLost { group },
             _ => return Err(InvalidEnvelope { what: "kind", offset: 0 }),
         };
         r.end()?;
@@ -149,11 +236,11 @@ impl PeerMessage {
     }
 }
 
-fn head(kind: u8, group: GroupId, attempt: Attempt, more_bytes: usize) -> Writer {
+fn head(kind: u8, group: GroupId, name: u64, more_bytes: usize) -> Writer {
     let mut w = Writer::with_capacity(11 + more_bytes);
     w.u8(kind);
     w.u16(group.0);
-    w.u64(attempt.0);
+    w.u64(name);
     w
 }
 
@@ -167,6 +254,15 @@ mod tests {
     fn samples() -> Vec<PeerMessage> {
         let (group, attempt) = (GroupId(7), Attempt(3));
         let fetch = Fetch { received: 1, offset: 2, bytes: 3 };
+        let (number, giop) = (RequestNumber(8), Bytes::from_static(b"GIOP..."));
+        let call = |stateless, code_sets| PeerMessage::Call {
+            group,
+            number,
+            stateless,
+            code_sets,
+            giop: Bytes::from_static(b"GIOP..."),
+        };
+        let to = GatewayKey { node: quorba_base::NodeId::new(2).unwrap(), incarnation: 5, number };
         let chunk = |compressed, digest| Chunk {
             offset: 1,
             total: 9,
@@ -184,6 +280,11 @@ mod tests {
             },
             PeerMessage::Chunk { group, attempt, chunk: chunk(false, None) },
             PeerMessage::Chunk { group, attempt, chunk: chunk(true, Some(77)) },
+            call(false, None),
+            call(true, Some(giop.clone())),
+            PeerMessage::Answer { group, to, giop: Some(giop) },
+            PeerMessage::Answer { group, to, giop: None },
+            PeerMessage::AnswersLost { group },
         ]
     }
 

@@ -8,6 +8,7 @@
 mod agreement;
 mod disk;
 mod peers;
+mod reads;
 mod recovery;
 
 use self::agreement::Agreed;
@@ -168,6 +169,8 @@ impl Replica {
                 if group.table().in_set().is_empty() {
                     let starting = !group.table().opened;
                     if starting { Availability::Starting } else { Availability::NoMember }
+                } else if group.is_stateless() && group.callee().is_none() {
+                    Availability::NoMember
                 } else if group.table().opened {
                     Availability::Ready
                 } else {
@@ -204,6 +207,7 @@ impl Replica {
 
     /// A regular view: every node says what it has, and the last word decides.
     pub fn handle_view(&mut self, view: ReplicaView) {
+        self.end_reads();
         let hello = Hello {
             view: view.id,
             record: self.record.clone(),
@@ -298,6 +302,9 @@ impl Replica {
             }
             Envelope::Votes { attempt, votes, .. } => {
                 group.deliver_votes(now, origin, attempt, &votes, here, out);
+            }
+            Envelope::ReadMark { number, .. } => {
+                group.deliver_mark((origin, incarnation), number, here, out);
             }
             Envelope::Command { id, command, .. } => {
                 let by = (origin, incarnation);
@@ -421,6 +428,7 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::Checkpoint { group, .. }
         | Envelope::Votes { group, .. }
         | Envelope::Command { group, .. }
+        | Envelope::ReadMark { group, .. }
         | Envelope::Open { group } => Some(*group),
         Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => None,
     }

@@ -19,16 +19,19 @@ pub enum Style {
     /// The leader executes and answers. The others have no server: they keep the last state and
     /// log the requests since.
     ColdPassive,
+    /// Any member executes, without order, and none remembers anything.
+    Stateless,
 }
 
 impl Style {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Active,
         Self::SemiActive,
         Self::WarmPassive,
         Self::ColdPassive,
         Self::ActiveWithVoting,
+        Self::Stateless,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -43,7 +46,7 @@ impl Style {
     #[must_use]
     pub fn has_leader(self) -> bool {
         match self {
-            Self::Active | Self::ActiveWithVoting => false,
+            Self::Active | Self::ActiveWithVoting | Self::Stateless => false,
             Self::SemiActive | Self::WarmPassive | Self::ColdPassive => true,
         }
     }
@@ -52,8 +55,21 @@ impl Style {
     #[must_use]
     pub fn is_passive(self) -> bool {
         match self {
-            Self::Active | Self::ActiveWithVoting | Self::SemiActive => false,
+            Self::Active | Self::ActiveWithVoting | Self::SemiActive | Self::Stateless => false,
             Self::WarmPassive | Self::ColdPassive => true,
+        }
+    }
+
+    /// Whether the reply of a single member that executes is the group's.
+    pub(crate) fn lets_one_read(self) -> bool {
+        match self {
+            Self::Active
+            | Self::SemiActive
+            | Self::WarmPassive
+            | Self::ColdPassive
+            | Self::Stateless => true,
+            // What one member replies, the others have not confirmed.
+            Self::ActiveWithVoting => false,
         }
     }
 
@@ -66,6 +82,7 @@ impl Style {
             Self::SemiActive => "semi-active",
             Self::WarmPassive => "warm-passive",
             Self::ColdPassive => "cold-passive",
+            Self::Stateless => "stateless",
         }
     }
 }
@@ -87,7 +104,9 @@ impl Duty {
     /// That of a member that leads or does not.
     pub(crate) fn of(style: Style, leads: bool) -> Self {
         match style {
-            Style::Active | Style::ActiveWithVoting | Style::SemiActive => Self::Execute,
+            Style::Active | Style::ActiveWithVoting | Style::SemiActive | Style::Stateless => {
+                Self::Execute
+            }
             Style::WarmPassive | Style::ColdPassive if leads => Self::Lead,
             Style::WarmPassive => Self::StandBy,
             Style::ColdPassive => Self::Keep,

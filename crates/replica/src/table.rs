@@ -49,10 +49,13 @@ pub enum DownReason {
     StateDamaged,
     /// The donor's state and the replies that go with it are more than is passed on.
     StateTooLarge,
+    /// The group was stateless, and its state may be another one than that of the member that
+    /// stayed in.
+    MayDiffer,
 }
 
 impl DownReason {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -67,6 +70,7 @@ impl DownReason {
         Self::StateDamaged,
         Self::StateTooLarge,
         Self::Diverged,
+        Self::MayDiffer,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -95,6 +99,7 @@ impl DownReason {
             Self::LogOverflow => "its log of requests grew too long without a checkpoint",
             Self::StateDamaged => "the state that it was given is not what the donor had",
             Self::StateTooLarge => "the donor's state, with its replies, is more than is passed on",
+            Self::MayDiffer => "its state may differ: the group was stateless",
         }
     }
 }
@@ -233,7 +238,27 @@ impl GroupTable {
 
     /// Carries out what [`crate::Command`] asks for and has been checked.
     pub(crate) fn set_style(&mut self, style: Style) {
+        if self.style == Style::Stateless && style != Style::Stateless {
+            self.keep_one();
+        }
         self.style = style;
+        self.opened |= style == Style::Stateless && !self.in_set().is_empty();
+    }
+
+    /// One member's state is the group's from here on; the others get it. Nobody can claim to have
+    /// what the group has: what a member of a stateless group has executed, only it knows.
+    fn keep_one(&mut self) {
+        let members = self.in_set();
+        let leader = self.leader.filter(|leader| members.contains(*leader));
+        let Some(kept) = leader.or(members.lowest()) else { return };
+        self.leader = Some(kept);
+        self.history = self.history.extended(kept, 0, self.history.count);
+        for (node, state) in &mut self.members {
+            let is_inside = matches!(*state, MemberState::In { .. } | MemberState::Joining { .. });
+            if is_inside && *node != kept {
+                *state = MemberState::Down(DownReason::MayDiffer);
+            }
+        }
     }
 
     /// See [`Self::set_style`].
@@ -287,7 +312,9 @@ impl GroupTable {
         let fresh = claim == Some(History::EMPTY);
         let is_near = |claim: History| claim.count > 0 && claim.count + 3 > self.history.count;
         let is_near = canary!(AdmitsStaleMember) && claim.is_some_and(is_near);
-        *state = if claim == Some(self.history) || is_near {
+        let needs_none = self.style == Style::Stateless;
+        self.opened |= needs_none;
+        *state = if claim == Some(self.history) || is_near || needs_none {
             MemberState::In { attempt }
         } else if let Some(donor) = donor {
             if config.state_object.is_some() {

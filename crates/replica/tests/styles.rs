@@ -207,8 +207,10 @@ fn a_cold_leader_whose_server_dies_comes_back_without_one() {
 
 #[test]
 fn every_style_can_follow_every_other_and_no_request_is_lost() {
-    for first in Style::ALL {
-        for second in Style::ALL {
+    // A stateless group executes a request at one member; see `stateless.rs`.
+    let ordered = || Style::ALL.into_iter().filter(|style| *style != Style::Stateless);
+    for first in ordered() {
+        for second in ordered() {
             let mut c = if first == Style::ColdPassive {
                 cold()
             } else {

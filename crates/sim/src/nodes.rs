@@ -15,8 +15,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
-    Ack, CheckpointRule, ComparisonRule, GroupConfig, GroupId, PrimaryStatus, ReplyPath, TotalLoss,
-    TransferRule,
+    Ack, CheckpointRule, ComparisonRule, GroupConfig, GroupId, PrimaryStatus, ReadRule, ReplyPath,
+    TotalLoss, TransferRule,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
@@ -385,6 +385,10 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),
             retention: Duration::from_secs(300),
+            reads: group.reads.map_or_else(ReadRule::default, |consistency| ReadRule {
+                operations: ["pe*", "last"].map(Into::into).into(),
+                consistency,
+            }),
             concurrency: group.concurrency,
             reply_bytes_max: quorba_engine::MESSAGE_BYTES_MAX,
             state_bytes_max: 16 << 20,

@@ -9,7 +9,7 @@ use crate::network::SlowLink;
 use crate::profile::Profile;
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
-use quorba_engine::replica::{Concurrency, Quorum, QuorumRule, Style};
+use quorba_engine::replica::{Concurrency, Quorum, QuorumRule, ReadConsistency, Style};
 
 /// See the module's text. Times are in microseconds unless the name says otherwise.
 #[derive(Clone, Debug)]
@@ -97,6 +97,8 @@ pub(crate) struct GroupPlan {
     pub(crate) compared: u32,
     pub(crate) concurrency: Concurrency,
     pub(crate) durable: bool,
+    /// The operations that change nothing are declared, with what they may miss.
+    pub(crate) reads: Option<ReadConsistency>,
 }
 
 /// When a reply is released.
@@ -165,6 +167,12 @@ impl Plan {
             1 | 2 => plan.with_votes(&mut rng),
             _ => plan,
         };
+        if plan.lies {
+            // One member alone is not to be believed.
+            return plan;
+        }
+        let plan = plan.with_reads(&mut Rng::new(seed).fork(0x4ead));
+        let plan = plan.with_stateless(&mut Rng::new(seed).fork(0x57a7));
         plan.with_disks(&mut Rng::new(seed).fork(0xd15c))
     }
 
@@ -178,7 +186,9 @@ impl Plan {
         let is_mixed = rng.per_mille(300);
         for (index, group) in self.groups.iter_mut().enumerate() {
             group.durable = index == 0 || !is_mixed || rng.per_mille(500);
+            group.durable &= group.style != Style::Stateless;
             if group.durable {
+                group.reads = None;
                 group.members = (1 << self.nodes) - 1;
                 (group.foreign, group.fresh_after_loss) = (false, false);
                 group.compared = 0;
@@ -228,6 +238,41 @@ impl Plan {
         self.faults.push(Fault::ServerLies);
         self.lies = true;
         (self.catastrophe, self.careless) = (false, false);
+        self
+    }
+
+    /// Some groups have members that need not be alike.
+    fn with_stateless(mut self, rng: &mut Rng) -> Self {
+        for group in &mut self.groups {
+            if !rng.per_mille(120) {
+                continue;
+            }
+            group.style = Style::Stateless;
+            group.reads = None;
+            group.compared = 0;
+            group.state_object = rng.per_mille(500);
+            group.fresh_after_loss = false;
+        }
+        self
+    }
+
+    /// Some groups declare what changes nothing.
+    fn with_reads(mut self, rng: &mut Rng) -> Self {
+        use ReadConsistency::{Linearizable, Sequential};
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            group.reads =
+                rng.pick(&[None, Some(Linearizable), Some(Linearizable), Some(Sequential)]);
+            if group.reads.is_none() {
+                continue;
+            }
+            // Where a history begins is asked of what is read of it.
+            group.fresh_after_loss &= group.reads != Some(Sequential);
+            for client in self.clients.iter_mut().filter(|client| client.group == index) {
+                client.last = rng.pick(&[100, 300, 500]);
+                let may_peek = u64::from(group.concurrency != Concurrency::PerObject);
+                client.peek = may_peek * rng.pick(&[50, 300]);
+            }
+        }
         self
     }
 
@@ -417,6 +462,7 @@ impl GroupPlan {
             compared: 0,
             concurrency: Concurrency::Sequential,
             durable: false,
+            reads: None,
         }
     }
 

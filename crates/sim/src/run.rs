@@ -76,6 +76,8 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
         world.checks.violate("no panic", world.now, text);
     }
     let dead = world.checks.groups.iter().filter(|group| group.dead).count();
+    let gateways = world.snapshots().into_iter().flatten().flat_map(|node| node.gateway.groups);
+    let reads = gateways.map(|group| group.reads).sum();
     let acknowledged = world.ledger.count(|o| matches!(o, Outcome::Acknowledged { .. }));
     Report {
         scope: options.scope,
@@ -88,6 +90,7 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
             ("calls", world.ledger.calls.len() as u64),
             ("acknowledged", acknowledged as u64),
             ("of unknown outcome", world.ledger.count(|o| *o == Outcome::Unknown) as u64),
+            ("reads past the order", reads),
             ("crashes", world.checks.crashes),
             ("server ends", world.checks.server_ends),
             ("excused losses", world.checks.losses),

@@ -394,6 +394,10 @@ impl World {
             });
             self.transcript.mix(end.digest);
             self.note_fresh_start(group, end);
+            let facts = &mut self.checks.groups[usize::from(group.0)];
+            if facts.stateless {
+                facts.executed.insert(reference);
+            }
         }
         reply
     }

@@ -42,6 +42,16 @@ fn rings_keep_their_promises_in_seeds_1_to_2500() {
 }
 
 #[test]
+fn groups_of_all_styles_answer_reads_past_the_order_in_seeds_1_to_100() {
+    budget(Scope::Styles, 1..=100);
+    let reads = |seed| {
+        let figures = seed_of(Scope::Styles, seed).figures;
+        figures.iter().find(|(name, _)| *name == "reads past the order").map_or(0, |(_, n)| *n)
+    };
+    assert!((1..=20).map(reads).sum::<u64>() > 100);
+}
+
+#[test]
 fn named_seeds_stay_good() {
     let file = include_str!("regressions.txt");
     run_all(file.lines().filter(|line| !line.starts_with('#')).map(|line| {

@@ -5,11 +5,12 @@ use toml::de::DeValue;
 
 use super::durable;
 use super::node::{NodeDraft, parse_host};
+use super::readonly;
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
 use crate::domain::{
     Ack, Backend, Concurrency, Endpoint, Engine, Group, OnTotalLoss, QuorumRule, Reply,
-    ServerCommand,
+    ServerCommand, Style,
 };
 use crate::problem::Problem;
 use crate::suggest::nearest;
@@ -69,6 +70,8 @@ fn read_one(
         replier: named_member(section, "replier", nodes, members),
         concurrency: read_concurrency(section),
         durable: section.boolean_or("durable", false),
+        readonly: readonly::read_operations(section),
+        readonly_consistency: readonly::read_consistency(section),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
         unavailable_wait: section.millis_or("unavailable_wait_ms", 0..=3_600_000, 3_000),
         server_reply: section.millis_or("server_reply_ms", 10..=86_400_000, 30_000),
@@ -115,7 +118,7 @@ fn warn(section: &Section<'_>, group: &Group) {
             let message = format!("group {} has one member: it survives no crash", group.name);
             section.problems.add(at(Code::FewMembers, message));
         }
-        _ if group.state_object.is_none() => {
+        _ if group.state_object.is_none() && group.style != Style::Stateless => {
             let message =
                 format!("group {} has no `state_object`: who restarts stays out", group.name);
             let help = "name the object key of an FT::Checkpointable in the server";

@@ -9,15 +9,14 @@ use crate::domain::{Backend, Checkpoint, Comparison, Style};
 use crate::problem::Problem;
 use crate::walk::Section;
 
-/// Styles that the blueprint names and this version cannot do.
-const STYLES_LATER: [&str; 1] = ["stateless"];
-/// All that it can.
-const STYLES: [(&str, Style); 5] = [
+/// The words for them.
+const STYLES: [(&str, Style); 6] = [
     ("active", Style::Active),
     ("active-with-voting", Style::ActiveWithVoting),
     ("semi-active", Style::SemiActive),
     ("warm-passive", Style::WarmPassive),
     ("cold-passive", Style::ColdPassive),
+    ("stateless", Style::Stateless),
 ];
 /// Requests between two checkpoints, unless the file says otherwise.
 const REQUESTS_DEFAULT: u32 = 100;
@@ -34,7 +33,7 @@ pub(super) struct StyleDraft {
 }
 
 pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet) -> StyleDraft {
-    let style = section.word_or("style", &STYLES, &STYLES_LATER, Style::Active);
+    let style = section.word_or("style", &STYLES, &[], Style::Active);
     let leader = named_member(section, "leader", nodes, members);
     let requests = section.number_or("checkpoint_requests", "", 1..=1_000_000, REQUESTS_DEFAULT);
     let after = section.millis_or("checkpoint_ms", 1..=86_400_000, 1_000);

@@ -115,15 +115,21 @@ impl Gateway {
             code_sets,
             giop: message.bytes().clone(),
         };
-        let payload = envelope.into_payload();
+        let is_read = self.is_read(group, request);
+        let (payload, read) =
+            if is_read { (Bytes::new(), Some(envelope)) } else { (envelope.into_payload(), None) };
         if payload.len() > payload_bytes_max {
             self.refuse_too_large(group, client);
             return None;
         }
+        let books = self.group(group);
         let number = books.book.add(Pending {
             oneway: client.is_none(),
+            called: false,
+            order_next: false,
             client,
             payload,
+            read,
             safety: Safety::Unsubmitted,
             logged: !books.settings.replica.durable,
             submissions: 0,
@@ -131,7 +137,8 @@ impl Gateway {
             deadline,
             wait_until,
         });
-        books.parked.push_back(number);
+        let queue = if is_read { &mut books.reads } else { &mut books.parked };
+        queue.push_back(number);
         self.pending += 1;
         self.deadlines.insert((deadline.min(wait_until), group, number));
         Some(number)
@@ -214,12 +221,14 @@ impl Gateway {
         }
         self.held = Some(ticket);
         self.held_by_all();
+        self.judge_marks();
     }
 
     /// Every node of the view holds all messages up to `ticket`.
     pub(crate) fn stable(&mut self, ticket: Ticket) {
         self.stable = Some(ticket);
         self.held_by_all();
+        self.judge_marks();
     }
 
     fn held_by_all(&mut self) {
@@ -243,6 +252,7 @@ impl Gateway {
     pub(crate) fn view_changed(&mut self) {
         self.awaiting_held.clear();
         self.awaiting_stable.clear();
+        self.forget_marks();
     }
 
     /// Submit again what is unanswered: of one group, or of all.
@@ -252,10 +262,14 @@ impl Gateway {
                 continue;
             }
             // In the order in which they came, so that a client's calls keep their order.
-            books.parked = books.book.iter().map(|(number, _)| number).collect();
-            for (_, pending) in books.book.iter_mut() {
+            // Reads are the replica's business until it gives them back.
+            let ordered = |pending: &Pending| pending.read.is_none();
+            let requests = books.book.iter().filter(|(_, pending)| ordered(pending));
+            books.parked = requests.map(|(number, _)| number).collect();
+            for (_, pending) in books.book.iter_mut().filter(|(_, pending)| ordered(pending)) {
                 pending.safety = Safety::Unsubmitted;
                 pending.logged = !books.settings.replica.durable;
+                pending.called = false;
                 // It may come from an execution that this node has to forget; the group has
                 // logged what counts and answers the repetition.
                 pending.reply = None;

@@ -7,8 +7,8 @@ use quorba_base::NodeSet;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, ResponseFlags, Version};
 use quorba_replica::{
-    Ack, Availability, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReplyPath, Style,
-    TotalLoss,
+    Ack, Availability, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReadRule,
+    ReplyPath, Style, TotalLoss,
 };
 
 const NOW: Instant = Instant::ZERO;
@@ -28,6 +28,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             checkpoint: CheckpointRule { requests: 100, after: SECOND, updates: false },
             comparison: ComparisonRule { requests: 0, expel: false },
             transfer: quorba_replica::TransferRule::default(),
+            reads: ReadRule::default(),
             concurrency: Concurrency::Sequential,
             on_total_loss: TotalLoss::Stop,
             durable: false,

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_engine::order::{Boot, Config, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, Quorum, Record, ReplyPath,
-    Style, TotalLoss,
+    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, Quorum, ReadRule, Record,
+    ReplyPath, Style, TotalLoss,
 };
 use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
 
@@ -55,6 +55,7 @@ impl Plan {
                 after: Duration::from_secs(1),
                 updates: false,
             },
+            reads: ReadRule::default(),
             concurrency: Concurrency::Sequential,
             transfer: quorba_engine::replica::TransferRule::default(),
             on_total_loss: TotalLoss::Stop,

@@ -42,6 +42,7 @@ impl Bench {
             checkpoint: CheckpointRule { requests: 100, after: WITHIN, updates: false },
             comparison: crate::config::ComparisonRule { requests: 0, expel: false },
             transfer: crate::transfer::TransferRule::default(),
+            reads: crate::reads::ReadRule::default(),
             concurrency,
             on_total_loss: TotalLoss::Stop,
             durable: false,
@@ -88,7 +89,7 @@ impl Bench {
         let request = build::request(&head, |cdr| cdr.write_octets(&vec![0; padding]));
         let giop = request.bytes().clone();
         let code_sets = code_sets.map(Bytes::copy_from_slice);
-        self.executor.push(Job::Execute { key: key(number), giop, code_sets });
+        self.executor.push(Job::Execute { call: Call::Request(key(number)), giop, code_sets });
     }
 
     fn call(&mut self, number: u64, object: &[u8]) {
@@ -119,7 +120,7 @@ impl Bench {
         let mut out = Vec::new();
         while let Some(outcome) = self.executor.next_outcome(channel, &mut out)? {
             ended.push(match outcome {
-                Outcome::Executed { key: RequestKey::Gateway(key), reply } => {
+                Outcome::Executed { call: Call::Request(RequestKey::Gateway(key)), reply } => {
                     alloc::format!("{}{}", key.number.0, exception_of(&reply))
                 }
                 Outcome::Executed { .. } => panic!("no client has named its request"),

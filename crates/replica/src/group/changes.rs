@@ -45,14 +45,27 @@ impl Group {
         let result = command.check(&self.config, &self.table);
         if result.is_ok() {
             let before = self.table.clone();
+            let may_differ = self.is_stateless();
             match command {
                 Command::SetStyle(style) => self.table.set_style(style),
                 Command::Promote(node) => self.table.promote(node),
+            }
+            if may_differ
+                && !self.is_stateless()
+                && let Some(member) = &mut self.member
+            {
+                member.begins_at(self.table.history.count);
             }
             out.push_back(Output::Event(Event::Changed { group: self.id, command }));
             self.changed(now, &before, here, out);
             if before.style == Style::ActiveWithVoting && before.style != self.table.style {
                 self.let_all_go(here, out);
+            }
+            if self.is_stateless()
+                && let Some(member) = &mut self.member
+            {
+                // It needs no state.
+                member.reconsider();
             }
             if command == Command::SetStyle(Style::ColdPassive)
                 && let Some(member) = &mut self.member

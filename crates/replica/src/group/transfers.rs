@@ -3,9 +3,11 @@
 //! What it is not: ordered; nothing here changes the table.
 
 use super::{Group, Here};
+use crate::ids::GatewayKey;
 use crate::member::Sent;
 use crate::output::{Outbox, Output};
 use crate::peer::PeerMessage;
+use crate::reads::Read;
 use quorba_base::{Instant, NodeId};
 
 impl Group {
@@ -13,33 +15,49 @@ impl Group {
     pub(crate) fn hear(
         &mut self,
         now: Instant,
-        from: NodeId,
+        (from, incarnation): (NodeId, u64),
         message: PeerMessage,
         here: Here,
         out: &mut Outbox,
     ) {
-        let Some(member) = &mut self.member else { return };
-        match message {
-            PeerMessage::Fetch { attempt, fetch, .. } => member.asked(now, from, attempt, fetch),
-            PeerMessage::Chunk { attempt, chunk, .. } => {
+        match (message, &mut self.member) {
+            (PeerMessage::Call { number, stateless, code_sets, giop, .. }, _) => {
+                let asker = GatewayKey { node: from, incarnation, number };
+                self.called(Read { asker, giop, code_sets }, stateless, here, out);
+            }
+            (PeerMessage::Answer { to, giop, .. }, _) => {
+                self.answered(now, from, to, giop, here, out);
+            }
+            (PeerMessage::AnswersLost { .. }, _) => self.answers_lost(from, out),
+            (PeerMessage::Fetch { attempt, fetch, .. }, Some(member)) => {
+                member.asked(now, from, attempt, fetch);
+            }
+            (PeerMessage::Chunk { attempt, chunk, .. }, Some(member)) => {
                 let consequence = member.receive(from, attempt, &chunk);
                 self.follow(consequence, here, out);
                 self.save_state(out);
             }
-            PeerMessage::Logged { .. } => unreachable!("it has no group"),
+            (PeerMessage::Logged { .. }, _) => unreachable!("it has no group"),
+            (PeerMessage::Fetch { .. } | PeerMessage::Chunk { .. }, None) => {}
         }
     }
 
     /// Messages pass to and from a node.
-    pub(crate) fn peer_up(&mut self, node: NodeId) {
+    pub(crate) fn peer_up(&mut self, node: NodeId, out: &mut Outbox) {
+        self.reads_link_up(node, out);
         if let Some(member) = &mut self.member {
             member.set_blocked(node, false);
             member.link_is_up(node);
         }
     }
 
-    /// The queue to a node is full, or has room again.
-    pub(crate) fn set_blocked(&mut self, node: NodeId, is_blocked: bool) {
+    /// The queue to a node is full or its link has ended, or there is room again.
+    pub(crate) fn set_blocked(&mut self, node: NodeId, is_blocked: bool, out: &mut Outbox) {
+        if is_blocked {
+            self.reads_link_down(node, out);
+        } else {
+            self.reads_link_up(node, out);
+        }
         if let Some(member) = &mut self.member {
             member.set_blocked(node, is_blocked);
         }

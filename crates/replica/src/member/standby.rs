@@ -5,7 +5,7 @@
 //! only if what it knows is kept elsewhere.
 
 use super::{ASK_AGAIN, Consequence, Member, Server, Stage};
-use crate::executor::{Capture, Job, Restore};
+use crate::executor::{Call, Capture, Job, Restore};
 use crate::history::History;
 use crate::output::ServerCommand;
 use crate::passive::{
@@ -101,7 +101,7 @@ impl Member {
         for entry in log.into_iter().skip(usize::from(canary!(ReplaysLogOffByOne))) {
             self.executor.push(match entry {
                 Logged::Request { key, giop, code_sets, .. } => {
-                    Job::Execute { key, giop, code_sets }
+                    Job::Execute { call: Call::Request(key), giop, code_sets }
                 }
                 Logged::Capture { joiner, attempt } => {
                     Job::Capture(Capture::Join { joiner, attempt })

@@ -10,31 +10,32 @@ use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 
 impl Replica {
-    /// A message from a node, of this boot of it. Whom it concerns names its try to join, which no
-    /// two boots share, so that the boot does not matter here.
+    /// A message from a node, of this boot of it.
     pub fn handle_peer_message(
         &mut self,
         now: Instant,
         from: NodeId,
-        _incarnation: u64,
+        incarnation: u64,
         bytes: Bytes,
     ) {
         let Ok(message) = PeerMessage::decode(bytes) else {
             self.out.push_back(Output::Event(Event::Skipped { origin: from }));
             return;
         };
-        let group = match message {
-            PeerMessage::Logged { view, prefix, broken } => {
-                return self.hear_disk(from, Said { view, prefix, broken });
-            }
-            PeerMessage::Fetch { group, .. } | PeerMessage::Chunk { group, .. } => group,
+        let Some(group) = message.group() else {
+            let PeerMessage::Logged { view, prefix, broken } = message else {
+                unreachable!("all others have a group");
+            };
+            return self.hear_disk(from, Said { view, prefix, broken });
         };
+        let from = (from, incarnation);
         self.with_group(now, group, |group, here, out| group.hear(now, from, message, here, out));
     }
 
     /// Messages pass in both directions between this node and that boot of another.
     pub fn handle_peer_up(&mut self, now: Instant, node: NodeId, _incarnation: u64) {
-        self.groups.iter_mut().for_each(|group| group.peer_up(node));
+        let out = &mut self.out;
+        self.groups.iter_mut().for_each(|group| group.peer_up(node, out));
         self.tell_disk_to(node);
         self.settle_all(now);
     }
@@ -42,20 +43,25 @@ impl Replica {
     /// What was on its way to or from a node may be lost. What is to be done about it is done when
     /// the link is there again.
     pub fn handle_peer_down(&mut self, now: Instant, node: NodeId) {
-        self.groups.iter_mut().for_each(|group| group.set_blocked(node, true));
+        self.set_blocked(node, true);
         self.settle_all(now);
     }
 
     /// A message to a node was dropped, because too much waits already.
     pub fn handle_peer_full(&mut self, now: Instant, node: NodeId) {
-        self.groups.iter_mut().for_each(|group| group.set_blocked(node, true));
+        self.set_blocked(node, true);
         self.settle_all(now);
     }
 
     /// There is room for messages to a node again.
     pub fn handle_peer_room(&mut self, now: Instant, node: NodeId) {
-        self.groups.iter_mut().for_each(|group| group.set_blocked(node, false));
+        self.set_blocked(node, false);
         self.tell_disk_to(node);
         self.settle_all(now);
+    }
+
+    fn set_blocked(&mut self, node: NodeId, is_blocked: bool) {
+        let out = &mut self.out;
+        self.groups.iter_mut().for_each(|group| group.set_blocked(node, is_blocked, out));
     }
 }

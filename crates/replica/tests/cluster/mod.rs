@@ -11,9 +11,10 @@ use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 use quorba_replica::{
     Ack, ChannelId, CheckpointRule, Command, CommandRefused, ComparisonRule, Concurrency,
-    Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, LogRecord, MemberState, Output,
-    Quorum, Record, Recovered, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope,
-    RequestNumber, ServerCommand, Style, TotalLoss, ViewId,
+    Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, GroupSnapshot, LogRecord,
+    MemberState, Output, Quorum, ReadConsistency, ReadRule, Record, Recovered, Replica,
+    ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber, ServerCommand, Style,
+    TotalLoss, ViewId,
 };
 use quorba_replica::{TransferProgress, TransferRule};
 use std::collections::VecDeque;
@@ -43,6 +44,10 @@ pub struct Node {
     pub server: Option<Server>,
     pub replies: Vec<(u64, String)>,
     pub dropped: Vec<u64>,
+    /// What came of reads.
+    pub reads: Vec<(u64, String)>,
+    /// Marks that it had ordered.
+    pub marks: Vec<u64>,
     pub resubmits: usize,
     pub events: Vec<Event>,
     pub restarts: Vec<DownReason>,
@@ -95,6 +100,8 @@ pub struct Plan {
     pub comparison: ComparisonRule,
     pub concurrency: Concurrency,
     pub durable: bool,
+    /// `tell*` changes nothing.
+    pub reads: Option<ReadConsistency>,
 }
 
 impl Plan {
@@ -116,6 +123,7 @@ impl Plan {
             comparison,
             concurrency,
             durable,
+            reads: None,
         }
     }
 
@@ -328,7 +336,19 @@ impl Cluster {
         self.nodes[index].released_below = number;
     }
 
+    /// A call to a stateless group.
+    pub fn call(&mut self, index: usize, number: u64, text: &str) {
+        let payload = self.payload(index, number, text, None);
+        self.nodes[index].replica.handle_call(self.now, payload, false);
+        self.drain(index);
+    }
+
     fn submit(&mut self, index: usize, number: u64, text: &str, ft: Option<FtRequest>) {
+        let payload = self.payload(index, number, text, ft);
+        self.enqueue(index, payload);
+    }
+
+    fn payload(&self, index: usize, number: u64, text: &str, ft: Option<FtRequest>) -> Bytes {
         let head = RequestHead {
             version: Version::V1_2,
             endian: Endian::Little,
@@ -348,7 +368,40 @@ impl Cluster {
             code_sets: None,
             giop: giop.bytes().clone(),
         };
-        self.enqueue(index, request.into_payload());
+        request.into_payload()
+    }
+
+    pub fn snapshot(&self, index: usize) -> GroupSnapshot {
+        self.nodes[index].replica.group_snapshots().remove(0)
+    }
+
+    /// A read of the gateway at `index`.
+    pub fn read(&mut self, index: usize, number: u64) {
+        self.read_padded(index, number, 0);
+    }
+
+    pub fn read_padded(&mut self, index: usize, number: u64, padding: usize) {
+        let head = RequestHead {
+            version: Version::V1_2,
+            endian: Endian::Little,
+            request_id: 78,
+            response_flags: ResponseFlags::WithTarget,
+            object_key: b"log",
+            operation: b"tell",
+            contexts: &[],
+        };
+        let giop = build::request(&head, |cdr| cdr.write_octets(&vec![0; padding]));
+        let (number, giop) = (RequestNumber(number), giop.bytes().clone());
+        self.nodes[index].replica.handle_read(self.now, GROUP, number, giop, None);
+        self.drain(index);
+    }
+
+    /// A majority holds all that the node at `index` has had ordered.
+    pub fn hold_marks(&mut self, index: usize) {
+        for mark in core::mem::take(&mut self.nodes[index].marks) {
+            self.nodes[index].replica.handle_mark_safe(self.now, GROUP, mark);
+            self.drain(index);
+        }
     }
 
     fn enqueue(&mut self, index: usize, payload: Bytes) {
@@ -374,6 +427,14 @@ impl Cluster {
                 Output::Reply { number, giop, .. } => {
                     let text = giop.map_or_else(String::new, |giop| reply_text(&giop));
                     self.nodes[index].replies.push((number.0, text));
+                }
+                Output::Mark { number, payload, .. } => {
+                    self.nodes[index].marks.push(number);
+                    self.enqueue(index, payload);
+                }
+                Output::Read { number, giop, .. } => {
+                    let text = giop.map_or_else(|| "order it".into(), |giop| reply_text(&giop));
+                    self.nodes[index].reads.push((number.0, text));
                 }
                 Output::Dropped { number, .. } => self.nodes[index].dropped.push(number.0),
                 Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
@@ -494,6 +555,10 @@ impl Node {
         let group = GroupConfig {
             members: nodes,
             concurrency: plan.concurrency,
+            reads: plan.reads.map_or_else(ReadRule::default, |consistency| ReadRule {
+                operations: [Bytes::from_static(b"tell*")].into(),
+                consistency,
+            }),
             state_object: plan.state_object.then(|| Bytes::from_static(b"log")),
             foreign: false,
             ack: Ack::Majority,
@@ -531,6 +596,8 @@ impl Node {
             server: None,
             replies: Vec::new(),
             dropped: Vec::new(),
+            reads: Vec::new(),
+            marks: Vec::new(),
             resubmits: 0,
             events: Vec::new(),
             restarts: Vec::new(),
@@ -562,6 +629,10 @@ impl Server {
                 let answer =
                     format!("{} is number {}", self.executed.last().unwrap(), self.executed.len());
                 let answer = if self.lies { "nonsense".into() } else { answer };
+                build::reply(version, endian, id, ok, |cdr| cdr.write_string(answer.as_bytes()))
+            }
+            b"tell" => {
+                let answer = self.executed.join(",");
                 build::reply(version, endian, id, ok, |cdr| cdr.write_string(answer.as_bytes()))
             }
             b"get_update" => {

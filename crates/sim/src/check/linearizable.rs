@@ -12,6 +12,7 @@ use crate::ledger::{Call, Outcome};
 use crate::servant::{OBJECTS, Reference, Wish};
 use crate::world::World;
 use quorba_base::Instant;
+use quorba_engine::replica::ReadConsistency;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a call did to its object; values are references, 0 before the first.
@@ -44,6 +45,8 @@ pub(super) fn check(world: &World, group: usize) -> Option<String> {
 
 /// The calls on one object, by their beginning.
 fn ops_of(world: &World, facts: &GroupFacts, group: usize, object: u64) -> Vec<Op> {
+    // Such reads are judged by themselves.
+    let reads_less = world.plan.groups[group].reads == Some(ReadConsistency::Sequential);
     let calls = world.ledger.calls.iter();
     let calls = calls.filter(|(r, call)| call.group == group && r.object() == object);
     let calls: Vec<(&Reference, &Call)> = calls.filter(|(_, call)| facts.counts(call)).collect();
@@ -59,6 +62,7 @@ fn ops_of(world: &World, facts: &GroupFacts, group: usize, object: u64) -> Vec<O
         .filter_map(|(reference, call)| {
             let (begins, value) = (call.invoked, reference.0);
             match (call.wish, call.outcome) {
+                (Wish::Last, Outcome::Read { .. }) if reads_less => None,
                 (Wish::Last, Outcome::Read { value, at }) => {
                     Some(Op { begins, ends: at, act: Act::Read(value) })
                 }

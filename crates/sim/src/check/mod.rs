@@ -15,19 +15,22 @@ mod one_order;
 mod one_primary;
 mod real_time;
 mod replies;
+mod stateless;
 
 use crate::ledger::{Call, Outcome};
-use crate::plan::Plan;
+use crate::plan::{GroupPlan, Plan};
 use crate::report::Violation;
-use crate::servant::{Log, Mark, Reference};
+use crate::servant::{Log, Mark, Reference, Wish};
 use crate::server::Server;
 use crate::world::{World, node_id};
 use quorba_base::Instant;
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Concurrency, Event as ReplicaEvent, GroupId, GroupSnapshot, MemberState, OutReason, ViewId,
+    Concurrency, Event as ReplicaEvent, GroupId, GroupSnapshot, MemberState, OutReason, Style,
+    ViewId,
 };
 use quorba_engine::{Event as EngineEvent, NodeSnapshot};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More are not collected.
 const VIOLATIONS_MAX: usize = 10;
@@ -37,6 +40,12 @@ const VIOLATIONS_MAX: usize = 10;
 pub(crate) struct GroupFacts {
     pub(crate) positions: one_primary::Positions,
     pub(crate) order: real_time::Order,
+    /// The same for each client at each gateway, where reads may miss what others were told.
+    pub(crate) seen: BTreeMap<(usize, usize), real_time::Order>,
+    /// There is no history; see [`stateless`].
+    pub(crate) stateless: bool,
+    /// What was executed by anybody, of a group without a history.
+    pub(crate) executed: BTreeSet<Reference>,
     /// How the history began of which something was acknowledged.
     pub(crate) first: Option<Mark>,
     /// What a fresh server executed first, last.
@@ -48,6 +57,10 @@ pub(crate) struct GroupFacts {
 }
 
 impl GroupFacts {
+    fn new(plan: &GroupPlan) -> Self {
+        Self { stateless: plan.style == Style::Stateless, ..Self::default() }
+    }
+
     /// Whether the promises hold for a call: it began after the last excused loss.
     pub(crate) fn counts(&self, call: &Call) -> bool {
         self.lost_at.is_none_or(|at| call.invoked > at)
@@ -71,7 +84,7 @@ impl Checks {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             violations: Vec::new(),
-            groups: vec![GroupFacts::default(); plan.groups.len()],
+            groups: plan.groups.iter().map(GroupFacts::new).collect(),
             decisions: one_primary::Decisions::default(),
             memories: memory_lost::Memories::default(),
             catastrophe: plan.catastrophe,
@@ -95,22 +108,30 @@ impl Checks {
         self.server_ends += 1;
     }
 
-    /// A client got a reply.
+    /// A client got a reply. `weaker`: from which gateway, if reads of the group need not be newer
+    /// than what that one has told the same client.
     pub(crate) fn acknowledged(
         &mut self,
         now: Instant,
         reference: Reference,
         call: &Call,
         mark: Mark,
+        weaker: Option<usize>,
     ) {
         let facts = &mut self.groups[call.group];
-        if !facts.counts(call) {
+        if facts.stateless || !facts.counts(call) {
             return;
         }
+        let seen = weaker.map(|gateway| (call.client, gateway));
+        let reads_less = seen.filter(|_| call.wish == Wish::Peek);
         let conflict = facts.positions.note(reference, call, mark);
-        let late = facts.order.note(now, reference, call, mark);
-        for (invariant, text) in
-            [("one primary", conflict), ("real time", late)].into_iter().filter_map(both)
+        let order = reads_less.is_none().then_some(&mut facts.order);
+        let late = order.and_then(|order| order.note(now, reference, call, mark));
+        let seen = seen.map(|seen| facts.seen.entry(seen).or_default());
+        let less = seen.and_then(|order| order.note(now, reference, call, mark));
+        for (invariant, text) in [("one primary", conflict), ("real time", late), ("session", less)]
+            .into_iter()
+            .filter_map(both)
         {
             self.violate(invariant, now, text);
         }
@@ -123,6 +144,7 @@ impl Checks {
         facts.lost_at = Some(now);
         facts.positions = one_primary::Positions::default();
         facts.order = real_time::Order::default();
+        facts.seen.clear();
         facts.first = None;
     }
 }
@@ -232,6 +254,9 @@ impl World {
 
     /// Remembers how the history began that a reply speaks of.
     pub(crate) fn note_beginning(&mut self, group: usize, mark: Mark) {
+        if self.checks.groups[group].stateless {
+            return;
+        }
         if self.checks.groups[group].first.is_some() {
             if mark.length == 0 && self.plan.groups[group].fresh_after_loss {
                 // Somebody sees an empty log again.
@@ -255,6 +280,9 @@ impl World {
     /// beside the new one, the comparison of the members' logs finds it.
     pub(crate) fn note_fresh_start(&mut self, group: GroupId, end: Mark) {
         let index = usize::from(group.0);
+        if self.checks.groups[index].stateless {
+            return;
+        }
         if end.length != 1 || !self.plan.groups[index].fresh_after_loss {
             return;
         }
@@ -293,6 +321,10 @@ impl World {
         let snapshots = self.snapshots();
         let mut found = Vec::new();
         for group in 0..self.plan.groups.len() {
+            if self.checks.groups[group].stateless {
+                found.extend(stateless::check(self, group));
+                continue;
+            }
             let broken = linearizable::check(self, group);
             found.extend(broken.map(|text| ("linearizability", text)));
             let serving = self.serving(&snapshots, group);
@@ -346,13 +378,17 @@ impl World {
     }
 
     /// The members of `group` that are in and serve, in their own node's opinion; with those that
-    /// stand by, whose servers have executed a beginning of what the others have.
+    /// stand by, whose servers have executed a beginning of what the others have. None of a group
+    /// whose members need not be alike.
     pub(crate) fn serving(
         &self,
         snapshots: &[Option<NodeSnapshot>],
         group: usize,
     ) -> Vec<Serving<'_>> {
         let mut serving = Vec::new();
+        if self.checks.groups[group].stateless {
+            return serving;
+        }
         for (node, snapshot) in snapshots.iter().enumerate() {
             let Some(snapshot) = snapshot else { continue };
             let table = &snapshot.groups[group];

@@ -8,7 +8,7 @@ use crate::servant::{Mark, Wish};
 use crate::stream::{Segment, Side, StreamId};
 use crate::world::World;
 use bytes::Bytes;
-use quorba_engine::replica::Concurrency;
+use quorba_engine::replica::{Concurrency, ReadConsistency};
 use quorba_giop::{Body, Completion, ExceptionKind, Message, ReplyStatus, Version, build};
 
 impl World {
@@ -128,7 +128,10 @@ impl World {
         self.note_beginning(call.group, mark);
         // What a reply says of all objects together is another thing at each member.
         if self.plan.groups[call.group].concurrency != Concurrency::PerObject {
-            self.checks.acknowledged(now, reference, &call, mark);
+            let target = &self.clients[client];
+            let weaker = self.plan.groups[call.group].reads == Some(ReadConsistency::Sequential);
+            let weaker = weaker.then(|| target.gateways[target.gateway]);
+            self.checks.acknowledged(now, reference, &call, mark, weaker);
         }
     }
 

@@ -1,0 +1,171 @@
+//! Reads: operations that change nothing go to a member past the order, or into it if none can
+//! take them.
+//!
+//! What it is not: why that is right, which is `quorba_replica`'s module of the same name.
+//! Invariants: a mark is safe when a request submitted in its place would be; a read is with the
+//! replica or in the queue of what is to be ordered, never in both.
+
+use super::{Gateway, Submission};
+use crate::pending::Safety;
+use alloc::collections::VecDeque;
+use bytes::Bytes;
+use quorba_giop::Request;
+use quorba_order::Ticket;
+use quorba_replica::{Ack, Availability, GroupId, RequestNumber};
+
+/// A read for the replica.
+pub(crate) struct Read {
+    pub(crate) group: GroupId,
+    pub(crate) number: RequestNumber,
+    pub(crate) giop: Bytes,
+    pub(crate) code_sets: Option<Bytes>,
+}
+
+/// Marks on their way through the order; a mark's number is its own, not a request's.
+#[derive(Default)]
+pub(crate) struct Marks {
+    to_submit: VecDeque<Submission>,
+    awaiting: VecDeque<(Ticket, GroupId, RequestNumber)>,
+    safe: VecDeque<(GroupId, u64)>,
+}
+
+impl Gateway {
+    /// Whether a call of this group is a read. Nobody waits for a oneway's reply.
+    pub(super) fn is_read(&self, group: GroupId, request: &Request<'_>) -> bool {
+        let settings = &self.groups[usize::from(group.0)].settings;
+        request.response_expected() && settings.replica.reads.has(request.operation())
+    }
+
+    /// The next read that somebody can take; if nobody can, it joins the requests.
+    pub(crate) fn next_read(
+        &mut self,
+        available: impl Fn(GroupId) -> Availability,
+        can_read: impl Fn(GroupId) -> bool,
+    ) -> Option<Read> {
+        for (index, books) in self.groups.iter_mut().enumerate() {
+            let group = GroupId(index as u16);
+            if books.reads.is_empty() || available(group) != Availability::Ready {
+                continue;
+            }
+            while let Some(number) = books.reads.pop_front() {
+                let Some(pending) = books.book.get_mut(number) else { continue };
+                match &pending.read {
+                    Some(read) if can_read(group) => {
+                        let (giop, code_sets) = (read.giop.clone(), read.code_sets.clone());
+                        return Some(Read { group, number, giop, code_sets });
+                    }
+                    _ => books.order_read(number),
+                }
+            }
+        }
+        None
+    }
+
+    /// What came of a read, or of a call to a stateless group; `None`: nothing.
+    pub(crate) fn read(&mut self, group: GroupId, number: RequestNumber, giop: Option<Bytes>) {
+        let books = self.group(group);
+        let Some(pending) = books.book.get_mut(number) else { return };
+        let Some(giop) = giop else {
+            if pending.read.is_some() {
+                books.order_read(number);
+            } else if !books.parked.contains(&number) {
+                pending.called = false;
+                pending.order_next = !pending.order_next;
+                pending.safety = Safety::Unsubmitted;
+                books.parked.push_back(number);
+            }
+            return;
+        };
+        let is_read = pending.read.is_some();
+        if is_read || pending.called {
+            pending.safety = Safety::Reached;
+        }
+        pending.reply = Some(giop);
+        books.counters.reads += u64::from(is_read);
+        self.release(group, number);
+    }
+
+    /// Whether it goes through the order even if it could be handed to a member.
+    pub(crate) fn is_to_be_ordered(&mut self, submission: &Submission) -> bool {
+        let pending = self.group(submission.group).book.get_mut(submission.number);
+        pending.is_some_and(|pending| pending.order_next)
+    }
+
+    /// Whether nobody waits for what becomes of it.
+    pub(crate) fn is_oneway(&mut self, submission: &Submission) -> bool {
+        let pending = self.group(submission.group).book.get_mut(submission.number);
+        pending.is_none_or(|pending| pending.oneway)
+    }
+
+    /// The replica has handed the request to a member of a stateless group.
+    pub(crate) fn called(&mut self, submission: &Submission) {
+        let Submission { group, number, .. } = *submission;
+        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+        pending.submissions += 1;
+        pending.called = true;
+        pending.safety = Safety::Reached;
+        if pending.oneway {
+            self.forget(group, number);
+        }
+    }
+
+    // -- marks ------------------------------------------------------------------------------
+
+    /// The replica wants a mark.
+    pub(crate) fn mark(&mut self, group: GroupId, number: u64, payload: Bytes) {
+        let number = RequestNumber(number);
+        self.marks.to_submit.push_back(Submission { group, number, payload });
+    }
+
+    /// The next mark to submit; [`Self::mark_submitted`] follows if the order takes it.
+    pub(crate) fn next_mark(&self) -> Option<&Submission> {
+        self.marks.to_submit.front()
+    }
+
+    pub(crate) fn mark_submitted(&mut self, ticket: Ticket) {
+        let Some(Submission { group, number, .. }) = self.marks.to_submit.pop_front() else {
+            return;
+        };
+        self.marks.awaiting.push_back((ticket, group, number));
+        self.judge_marks();
+    }
+
+    /// What is known to be held has changed.
+    pub(super) fn judge_marks(&mut self) {
+        let (held, all) = (self.held, self.held.min(self.stable));
+        let Marks { awaiting, safe, .. } = &mut self.marks;
+        awaiting.retain(|(ticket, group, number)| {
+            let is_safe = match self.groups[usize::from(group.0)].settings.replica.ack {
+                Ack::Majority => held >= Some(*ticket),
+                Ack::Safe => all >= Some(*ticket),
+                Ack::Agreed => true,
+            };
+            if is_safe {
+                safe.push_back((*group, number.0));
+            }
+            !is_safe
+        });
+    }
+
+    /// A mark that is as safe as its group asks.
+    pub(crate) fn next_safe_mark(&mut self) -> Option<(GroupId, u64)> {
+        self.marks.safe.pop_front()
+    }
+
+    /// A view is over: its marks count for nothing.
+    pub(super) fn forget_marks(&mut self) {
+        self.marks = Marks::default();
+    }
+}
+
+impl super::GroupBook {
+    /// A read becomes a request like any other.
+    fn order_read(&mut self, number: RequestNumber) {
+        let lowest = self.book.lowest();
+        let Some(pending) = self.book.get_mut(number) else { return };
+        let Some(mut envelope) = pending.read.take() else { return };
+        envelope.released_below = lowest;
+        pending.payload = envelope.into_payload();
+        self.parked.push_back(number);
+    }
+}

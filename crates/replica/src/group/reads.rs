@@ -1,0 +1,253 @@
+//! Who executes a read, and the way of its reply.
+//!
+//! What it is not: when a reply may leave, which is [`crate::reads`]. Invariant: a read that cannot
+//! go on is given back at once, never kept for better times.
+
+use super::{Group, Here};
+use crate::envelope::Envelope;
+use crate::ids::{GatewayKey, RequestNumber};
+use crate::output::{Outbox, Output};
+use crate::peer::{PEER_MESSAGE_BYTES_MAX, PeerMessage};
+use crate::reads::{Read, ReadConsistency, ReadId};
+use crate::table::MemberState;
+use bytes::Bytes;
+use quorba_base::{Instant, NodeId, NodeSet, canary};
+
+/// What a read, or its reply, is wrapped in at most, beside the code sets.
+const WRAPPING_BYTES_MAX: usize = 64;
+
+impl Group {
+    /// Nodes whose members have executed all that the group was delivered, or will have when what
+    /// they have queued is done.
+    fn readers(&self) -> NodeSet {
+        if !self.table.style.lets_one_read() {
+            return NodeSet::EMPTY;
+        }
+        if self.table.style.is_passive() {
+            return self.table.leading().into_iter().collect();
+        }
+        self.table.in_set()
+    }
+
+    pub(super) fn reads_here(&self) -> bool {
+        let Some(member) = &self.member else { return false };
+        if canary!(ReadsOutside) {
+            return self.table.style.lets_one_read() && member.has_server();
+        }
+        let is_reader = self.readers().contains(self.here);
+        let state = self.table.state(self.here).filter(|_| is_reader);
+        matches!(state, Some(MemberState::In { attempt }) if member.can_read(attempt))
+    }
+
+    /// The node that executes a read of this node's gateway: this one if it can.
+    pub(crate) fn reader(&self) -> Option<NodeId> {
+        if self.reads_here() {
+            return Some(self.here);
+        }
+        self.reads.reachable(self.readers(), self.here)
+    }
+
+    /// A read of this node's gateway.
+    pub(crate) fn read(&mut self, read: Read, here: Here, out: &mut Outbox) {
+        if self.is_stateless() {
+            return self.call(read, false, out);
+        }
+        let number = read.asker.number;
+        match self.reader() {
+            Some(node) if node == here.node => {
+                if self.config.reads.consistency == ReadConsistency::Linearizable {
+                    return self.reads.wait(read);
+                }
+                let behind = self.reads.mark_behind(self.table.history.count);
+                self.execute_read(read, behind);
+            }
+            Some(node) if fits_message(read.bytes()) => {
+                self.reads.sent(number, node);
+                self.send_call(node, read, out);
+            }
+            Some(_) | None => self.give_back([number], out),
+        }
+    }
+
+    pub(super) fn send_call(&self, to: NodeId, read: Read, out: &mut Outbox) {
+        let (group, stateless) = (self.id, self.is_stateless());
+        let Read { asker, giop, code_sets } = read;
+        let number = asker.number;
+        send(to, &PeerMessage::Call { group, number, stateless, code_sets, giop }, out);
+    }
+
+    /// The reads go to the gateway again, which has them ordered.
+    pub(super) fn give_back(
+        &self,
+        numbers: impl IntoIterator<Item = RequestNumber>,
+        out: &mut Outbox,
+    ) {
+        let group = self.id;
+        out.extend(numbers.into_iter().map(|number| Output::Read { group, number, giop: None }));
+    }
+
+    pub(super) fn execute_read(&mut self, read: Read, behind: u64) {
+        let Read { asker, giop, code_sets } = read;
+        let Some(member) = &mut self.member else { return };
+        let id = self.reads.started(asker, behind, self.here);
+        member.read(id, giop, code_sets);
+    }
+
+    /// A mark, at its place.
+    pub(crate) fn deliver_mark(
+        &mut self,
+        (origin, incarnation): (NodeId, u64),
+        mark: u64,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        if (origin, incarnation) != (here.node, here.incarnation) {
+            return;
+        }
+        let can_read = self.reads_here();
+        for read in self.reads.mark_delivered(mark, self.table.history.count) {
+            if can_read {
+                self.execute_read(read, mark);
+            } else {
+                self.reply(read.asker, None, here, out);
+            }
+        }
+    }
+
+    /// A mark is as safe as the group asks of a request.
+    pub(crate) fn mark_safe(&mut self, mark: u64) {
+        self.reads.mark_safe(mark);
+    }
+
+    /// The server has answered a read.
+    pub(super) fn read_executed(
+        &mut self,
+        id: ReadId,
+        reply: Option<Bytes>,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        if let Some(asker) = self.reads.executed(id, reply) {
+            self.reply(asker, None, here, out);
+        }
+    }
+
+    /// Sends what may leave, gives back what cannot go on, and asks for a mark.
+    pub(super) fn settle_reads(
+        &mut self,
+        now: Instant,
+        in_primary: bool,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        self.reads.load.forgive(now);
+        let epoch = self.member.as_ref().map_or(0, crate::member::Member::epoch);
+        for asker in self.reads.in_epoch(epoch) {
+            self.reply(asker, None, here, out);
+        }
+        if !in_primary || !self.reads_here() {
+            for asker in self.reads.refuse_waiting() {
+                self.reply(asker, None, here, out);
+            }
+        }
+        let lost = self.reads.keep_at(self.readers());
+        self.give_back(lost, out);
+        if in_primary && let Some(number) = self.reads.next_mark() {
+            let payload = Envelope::ReadMark { group: self.id, number }.encode();
+            out.push_back(Output::Mark { group: self.id, number, payload });
+        }
+        while let Some((asker, reply)) = self.reads.next_reply() {
+            self.reply(asker, Some(reply), here, out);
+        }
+    }
+
+    /// The view is over.
+    pub(crate) fn end_reads(&mut self, here: Here, out: &mut Outbox) {
+        for asker in self.reads.begin_again() {
+            self.reply(asker, None, here, out);
+        }
+    }
+
+    pub(super) fn reply(
+        &mut self,
+        to: GatewayKey,
+        giop: Option<Bytes>,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        if to.node == here.node {
+            let number = to.number;
+            out.push_back(Output::Read { group: self.id, number, giop });
+            return;
+        }
+        let fits = |giop: &Bytes| fits_message(giop.len());
+        let by_order = self.reads.ordered.remove(&to);
+        let by_order = |giop: &Bytes| by_order || self.is_stateless() && !fits(giop);
+        if let Some(giop) = giop.clone().filter(by_order) {
+            let reply = Envelope::Reply { group: self.id, to, giop };
+            return out.push_back(Output::Order(reply.encode()));
+        }
+        let answer = PeerMessage::Answer { group: self.id, to, giop: giop.filter(fits) };
+        send(to.node, &answer, out);
+    }
+
+    // -- other nodes ------------------------------------------------------------------------
+
+    /// A node's gateway has a read for the local member.
+    pub(super) fn called(&mut self, read: Read, stateless: bool, here: Here, out: &mut Outbox) {
+        self.reads.called_by(read.asker.node);
+        if stateless != self.is_stateless() {
+            // One of the two nodes has not been delivered the change of style.
+            self.reply(read.asker, None, here, out);
+        } else if stateless {
+            self.execute_call(read, here, out);
+        } else {
+            self.reads.wait(read);
+        }
+    }
+
+    /// A node's word on a read of this gateway; `None`: it has nothing to say.
+    pub(super) fn answered(
+        &mut self,
+        now: Instant,
+        by: NodeId,
+        to: GatewayKey,
+        giop: Option<Bytes>,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let number = to.number;
+        let mine = (to.node, to.incarnation) == (here.node, here.incarnation);
+        if mine && self.reads.answered(number, by) {
+            if giop.is_none() {
+                self.reads.load.shun(now, by);
+            }
+            out.push_back(Output::Read { group: self.id, number, giop });
+        }
+    }
+
+    /// A node's answers may have been dropped.
+    pub(super) fn answers_lost(&mut self, by: NodeId, out: &mut Outbox) {
+        let lost = self.reads.lost_at(by);
+        self.give_back(lost, out);
+    }
+
+    pub(super) fn reads_link_up(&mut self, node: NodeId, out: &mut Outbox) {
+        if self.reads.link_up(node) {
+            send(node, &PeerMessage::AnswersLost { group: self.id }, out);
+        }
+    }
+
+    pub(super) fn reads_link_down(&mut self, node: NodeId, out: &mut Outbox) {
+        let lost = self.reads.link_down(node);
+        self.give_back(lost, out);
+    }
+}
+
+pub(super) fn fits_message(bytes: usize) -> bool {
+    bytes + WRAPPING_BYTES_MAX <= PEER_MESSAGE_BYTES_MAX
+}
+
+fn send(to: NodeId, message: &PeerMessage, out: &mut Outbox) {
+    out.push_back(Output::Peer { to, lane: message.lane(), bytes: message.encode() });
+}

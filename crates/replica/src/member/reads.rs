@@ -1,0 +1,38 @@
+//! Reads at the member.
+//!
+//! Invariant: they go the way of requests to the server, behind all that was delivered before, and
+//! leave no trace.
+
+use super::{Member, Server, Stage};
+use crate::executor::{Call, Job};
+use crate::ids::Attempt;
+use crate::reads::ReadId;
+use bytes::Bytes;
+
+impl Member {
+    /// Whether the member of this try has executed all that it was delivered, but for what waits
+    /// for its server.
+    pub(crate) fn can_read(&self, attempt: Attempt) -> bool {
+        matches!(self.stage, Stage::Serving { attempt: serving } if serving == attempt)
+            && self.executes_now()
+    }
+
+    pub(crate) fn has_server(&self) -> bool {
+        self.server == Server::Up
+    }
+
+    /// Behind all that was delivered.
+    pub(crate) fn read(&mut self, id: ReadId, giop: Bytes, code_sets: Option<Bytes>) {
+        self.executor.push(Job::Execute { call: Call::Read(id), giop, code_sets });
+    }
+
+    /// From here on the member's state is the group's, whatever it was before.
+    pub(crate) fn begins_at(&mut self, index: u64) {
+        (self.delivered, self.seen) = (index, index);
+    }
+
+    /// It changes when calls that were given to the server, or wait for it, are forgotten.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.executor.epoch()
+    }
+}

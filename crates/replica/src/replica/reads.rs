@@ -1,0 +1,69 @@
+//! Reads of this node's gateway, and the marks for them; see [`crate::reads`].
+
+use super::{Phase, Replica};
+use crate::envelope::{Envelope, RequestEnvelope};
+use crate::ids::{GatewayKey, GroupId, RequestNumber};
+use crate::reads::Read;
+use bytes::Bytes;
+use quorba_base::Instant;
+
+impl Replica {
+    /// Whether a member can be asked to execute a read of `group`.
+    #[must_use]
+    pub fn can_read(&self, group: GroupId) -> bool {
+        matches!(self.phase, Phase::Primary)
+            && self.groups.get(usize::from(group.0)).is_some_and(|group| group.reader().is_some())
+    }
+
+    /// A call of an operation that [`crate::GroupConfig::reads`] names; [`crate::Output::Read`]
+    /// says what came of it.
+    pub fn handle_read(
+        &mut self,
+        now: Instant,
+        group: GroupId,
+        number: RequestNumber,
+        giop: Bytes,
+        code_sets: Option<Bytes>,
+    ) {
+        self.with_group(now, group, |group, here, out| {
+            let asker = GatewayKey { node: here.node, incarnation: here.incarnation, number };
+            group.read(Read { asker, giop, code_sets }, here, out);
+        });
+    }
+
+    /// Whether a request of so many bytes to `group` goes to a member at once: the group is
+    /// stateless, and somebody is there. Otherwise it is to be ordered.
+    #[must_use]
+    pub fn takes_call(&self, group: GroupId, bytes: usize) -> bool {
+        let group = self.groups.get(usize::from(group.0));
+        matches!(self.phase, Phase::Primary)
+            && group.is_some_and(|group| group.is_stateless() && group.takes_call(bytes))
+    }
+
+    /// A request, as it would be ordered, to a stateless group; [`crate::Output::Read`] says what
+    /// came of it.
+    ///
+    /// # Panics
+    /// If it is not what [`crate::RequestEnvelope::into_payload`] makes.
+    pub fn handle_call(&mut self, now: Instant, payload: Bytes, oneway: bool) {
+        let Ok(Envelope::Request(request)) = Envelope::decode(payload) else {
+            panic!("the gateway made it");
+        };
+        let RequestEnvelope { group, number, code_sets, giop, .. } = request;
+        self.with_group(now, group, |group, here, out| {
+            let asker = GatewayKey { node: here.node, incarnation: here.incarnation, number };
+            group.call(Read { asker, giop, code_sets }, oneway, out);
+        });
+    }
+
+    /// The mark of [`crate::Output::Mark`], and all before it, is as safe as the group asks.
+    pub fn handle_mark_safe(&mut self, now: Instant, group: GroupId, mark: u64) {
+        self.with_group(now, group, |group, _, _| group.mark_safe(mark));
+    }
+
+    /// The view is over, and what is known of marks with it.
+    pub(super) fn end_reads(&mut self) {
+        let (here, out) = (self.here, &mut self.out);
+        self.groups.iter_mut().for_each(|group| group.end_reads(here, out));
+    }
+}

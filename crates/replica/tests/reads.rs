@@ -1,0 +1,219 @@
+//! Reads: executed by one member without a place of their own in the order.
+
+mod cluster;
+
+use cluster::{Cluster, GROUP, Plan};
+use quorba_replica::{Command, ReadConsistency, Style};
+
+fn planned(style: Style, consistency: ReadConsistency) -> Cluster {
+    let mut c = Cluster::whole_planned(Plan { reads: Some(consistency), ..Plan::style(style) });
+    c.relink();
+    c.settle();
+    c
+}
+
+fn linearizable(style: Style) -> Cluster {
+    planned(style, ReadConsistency::Linearizable)
+}
+
+fn write(c: &mut Cluster, index: usize, number: u64, text: &str) {
+    c.request(index, number, text);
+    c.settle();
+}
+
+#[test]
+fn a_read_waits_until_its_mark_is_held_and_is_nowhere_in_the_history() {
+    let mut c = linearizable(Style::Active);
+    write(&mut c, 0, 1, "a");
+    let before = c.snapshot(0);
+    c.read(0, 2);
+    c.settle();
+    assert!(c.nodes[0].reads.is_empty(), "executed, and kept back");
+    c.hold_marks(0);
+    assert_eq!(c.nodes[0].reads, [(2, "a".into())]);
+    let after = c.snapshot(0);
+    assert_eq!((after.history, after.retained), (before.history, before.retained));
+    assert_eq!((after.reads, after.read_marks), (1, 1));
+    assert_eq!((c.snapshot(1).reads, c.snapshot(2).reads), (0, 0), "one member executes it");
+}
+
+#[test]
+fn one_mark_serves_all_reads_that_waited() {
+    let mut c = linearizable(Style::Active);
+    for number in 1..=10 {
+        c.read(0, number);
+    }
+    c.settle();
+    // The first one had no reason to wait for the others.
+    assert_eq!(c.nodes[0].marks, [1, 2]);
+    c.hold_marks(0);
+    assert_eq!(c.nodes[0].reads.len(), 10);
+}
+
+#[test]
+fn a_read_sees_what_was_ordered_before_its_mark_and_nothing_behind() {
+    let mut c = linearizable(Style::Active);
+    c.nodes[0].server.as_mut().unwrap().held = true;
+    c.request(0, 1, "before");
+    c.read(0, 2);
+    c.request(0, 3, "behind");
+    c.settle();
+    c.nodes[0].server.as_mut().unwrap().held = false;
+    while c.serve(0) {}
+    c.hold_marks(0);
+    assert_eq!(c.nodes[0].reads, [(2, "before".into())]);
+}
+
+#[test]
+fn a_gateway_without_a_member_that_is_in_asks_another_node() {
+    let mut c = linearizable(Style::Active);
+    write(&mut c, 1, 1, "a");
+    c.crash_server(0);
+    c.settle();
+    c.read(0, 2);
+    c.settle();
+    c.hold_marks(1);
+    c.settle();
+    assert_eq!(c.nodes[0].reads, [(2, "a".into())]);
+    assert_eq!(c.snapshot(1).reads, 1, "the next one in ring order");
+}
+
+#[test]
+fn only_the_leader_of_a_passive_group_reads() {
+    let mut c = linearizable(Style::WarmPassive);
+    write(&mut c, 0, 1, "a");
+    assert!(c.executed(2).is_empty());
+    c.read(2, 1);
+    c.settle();
+    c.hold_marks(0);
+    c.settle();
+    assert_eq!(c.nodes[2].reads, [(1, "a".into())]);
+    // The reader goes on with whoever leads.
+    c.promote(2);
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(2);
+    c.settle();
+    assert_eq!(c.nodes[2].reads[1..], [(2, "a".into())]);
+}
+
+#[test]
+fn a_read_is_given_back_when_the_server_dies() {
+    let mut c = linearizable(Style::Active);
+    c.nodes[0].server.as_mut().unwrap().held = true;
+    c.read(0, 1);
+    c.settle();
+    c.crash_server(0);
+    c.settle();
+    assert_eq!(c.nodes[0].reads, [(1, "order it".into())]);
+    // Whoever comes back answers nothing of before.
+    c.start_server(0);
+    c.settle();
+    c.hold_marks(0);
+    assert_eq!(c.nodes[0].reads.len(), 1);
+}
+
+#[test]
+fn a_read_is_given_back_when_the_link_breaks_and_when_the_other_server_dies() {
+    let mut c = linearizable(Style::Active);
+    c.crash_server(0);
+    c.settle();
+    c.nodes[1].server.as_mut().unwrap().held = true;
+    c.read(0, 1);
+    c.settle();
+    c.relink();
+    assert_eq!(c.nodes[0].reads, [(1, "order it".into())]);
+    c.settle();
+    c.read(0, 2);
+    c.settle();
+    c.crash_server(1);
+    c.settle();
+    assert_eq!(c.nodes[0].reads[1..], [(2, "order it".into())]);
+}
+
+#[test]
+fn a_view_change_gives_back_what_was_not_answered() {
+    let mut c = linearizable(Style::Active);
+    write(&mut c, 0, 1, "a");
+    c.read(0, 2);
+    c.settle();
+    c.install(&[0, 1]);
+    assert_eq!(c.nodes[0].reads, [(2, "order it".into())]);
+    c.settle();
+    // The mark of before says nothing now.
+    c.hold_marks(0);
+    assert_eq!(c.nodes[0].reads.len(), 1);
+}
+
+#[test]
+fn nobody_reads_where_there_is_no_primary_component() {
+    let mut c = linearizable(Style::Active);
+    assert!(c.nodes[0].replica.can_read(GROUP));
+    c.install(&[0]);
+    c.settle();
+    assert!(!c.nodes[0].replica.can_read(GROUP));
+    c.read(0, 1);
+    assert_eq!(c.nodes[0].reads, [(1, "order it".into())]);
+}
+
+#[test]
+fn what_is_longer_than_a_message_between_nodes_is_given_back() {
+    let mut c = linearizable(Style::Active);
+    c.crash_server(0);
+    c.settle();
+    c.read_padded(0, 1, 300 << 10);
+    assert_eq!(c.nodes[0].reads, [(1, "order it".into())]);
+    // At a member of the own node it needs no message.
+    c.read_padded(1, 1, 300 << 10);
+    c.settle();
+    c.hold_marks(1);
+    assert_eq!(c.nodes[1].reads, [(1, String::new())]);
+}
+
+#[test]
+fn a_sequential_read_needs_a_mark_only_if_something_is_not_held() {
+    let mut c = planned(Style::Active, ReadConsistency::Sequential);
+    write(&mut c, 0, 1, "a");
+    c.read(0, 2);
+    c.settle();
+    assert!(c.nodes[0].reads.is_empty(), "what it has read might be lost");
+    c.hold_marks(0);
+    assert_eq!(c.nodes[0].reads, [(2, "a".into())]);
+    c.read(0, 3);
+    assert!(c.serve(0));
+    assert_eq!(c.nodes[0].reads[1..], [(3, "a".into())], "nothing was ordered for it");
+    assert_eq!(c.snapshot(0).read_marks, 1);
+}
+
+#[test]
+fn a_sequential_read_comes_behind_all_that_was_delivered_here() {
+    let mut c = planned(Style::SemiActive, ReadConsistency::Sequential);
+    // The leader on node 0 answers; this gateway's own member is slower.
+    c.nodes[2].server.as_mut().unwrap().held = true;
+    c.request(2, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[2].replies.len(), 1);
+    c.read(2, 2);
+    c.settle();
+    c.hold_marks(2);
+    assert!(c.nodes[2].reads.is_empty());
+    c.nodes[2].server.as_mut().unwrap().held = false;
+    while c.serve(2) {}
+    assert_eq!(c.nodes[2].reads, [(2, "a".into())]);
+}
+
+#[test]
+fn reads_go_on_over_a_change_of_style() {
+    let mut c = linearizable(Style::Active);
+    write(&mut c, 1, 1, "a");
+    c.read(1, 2);
+    c.settle();
+    c.command_group(0, Command::SetStyle(Style::WarmPassive));
+    c.hold_marks(1);
+    assert_eq!(c.nodes[1].reads, [(2, "a".into())], "it was executed before the change");
+    c.read(1, 3);
+    c.settle();
+    c.hold_marks(0);
+    c.settle();
+    assert_eq!(c.nodes[1].reads[1..], [(3, "a".into())]);
+}
