@@ -25,6 +25,8 @@ const BUILT_IN: &[(&str, &str)] = &[
 
 /// Most calls of a block: their samples are held in memory.
 pub const CALLS_MAX: u32 = 10_000_000;
+/// Calls of a block that is to be over soon.
+const QUICK_CALLS: u32 = 1_000;
 /// Most calls of a block whose nodes record time stamps: nodes have room for not many more.
 const RECORDED_CALLS_MAX: u32 = 100_000;
 /// Most rounds.
@@ -176,6 +178,8 @@ pub struct Changes {
     pub calls: Option<u32>,
     /// Instead of the plan's `rounds`.
     pub rounds: Option<u32>,
+    /// Whether little is measured, so that it does not take long.
+    pub quick: bool,
     /// Instead of the plan's `settings`.
     pub settings: Option<Vec<Setting>>,
     /// Only these configurations, and the one that they are compared with.
@@ -219,11 +223,12 @@ impl Plan {
     /// # Errors
     /// [`LabError::Plan`] if what is left cannot be run.
     pub fn with(mut self, changes: Changes) -> Result<Self, LabError> {
-        if let Some(calls) = changes.calls {
+        if let Some(calls) = changes.calls.or(changes.quick.then_some(QUICK_CALLS)) {
             self.calls = calls;
             self.warm_up = self.warm_up.min(calls / 10).max(1);
         }
-        self.rounds = changes.rounds.unwrap_or(self.rounds);
+        let rounds = changes.rounds.or(changes.quick.then_some(1));
+        self.rounds = rounds.unwrap_or(self.rounds);
         self.settings = changes.settings.unwrap_or(self.settings);
         if let Some(only) = changes.only {
             if let Some(unknown) = only.iter().find(|name| self.configuration(name).is_none()) {

@@ -6,7 +6,9 @@
 //! stands before them.
 
 mod density;
+mod failover;
 mod html;
+mod strips;
 mod svg;
 mod table;
 mod zhao;
@@ -18,6 +20,8 @@ use crate::placement::Setting;
 use crate::record::Block;
 use crate::stats::Spread;
 
+pub(crate) use failover::failover_page;
+pub use failover::failover_table;
 pub(crate) use html::html;
 pub use table::table;
 pub(crate) use zhao::page as zhao_page;

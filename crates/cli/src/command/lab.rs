@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use quorba_lab::{Changes, LabError, LabOptions, Setting};
+use quorba_lab::{Changes, LabError, LabOptions, Setting, failover};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -32,13 +32,17 @@ enum Action {
 /// their own below --out.
 #[derive(Debug, Args)]
 struct Run {
-    /// The plan's name, such as baseline, or a file whose name ends in .toml
+    /// The plan's name (baseline, failover, throughput, zhao2002), or a file that ends in .toml
     plan: String,
 
     /// Measured calls of each configuration in each round
     #[arg(long, value_name = "NUMBER")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(quorba_lab::CALLS_MAX)))]
     calls: Option<u32>,
+
+    /// Measure little, in about two minutes: to see that it works, and roughly what comes
+    #[arg(long, conflicts_with_all = ["calls", "rounds"])]
+    quick: bool,
 
     /// Rounds; each runs every configuration in every setting once
     #[arg(long, value_name = "NUMBER")]
@@ -90,6 +94,7 @@ impl Run {
             changes: Changes {
                 calls: self.calls,
                 rounds: self.rounds,
+                quick: self.quick,
                 settings: self.settings,
                 only: self.only,
             },
@@ -98,6 +103,9 @@ impl Run {
             anyway: self.anyway,
             program: None,
         };
+        if options.plan == failover::PLAN {
+            return run_failover(context, &options);
+        }
         let outcome = quorba_lab::run(&options, &mut |line| context.tell(line))
             .map_err(|error| refused(&error))?;
         if context.is_json() {
@@ -108,6 +116,18 @@ impl Run {
         context.tell(format!("report: {}", outcome.folder.join("report.html").display()));
         Ok(Exit::Ok)
     }
+}
+
+fn run_failover(context: &Context, options: &LabOptions) -> Result<Exit, Failure> {
+    let outcome =
+        failover::run(options, &mut |line| context.tell(line)).map_err(|error| refused(&error))?;
+    if context.is_json() {
+        context.print_json(&outcome.run)?;
+    } else {
+        context.print(&quorba_lab::failover_table(&outcome.run))?;
+    }
+    context.tell(format!("report: {}", outcome.folder.join("report.html").display()));
+    Ok(Exit::Ok)
 }
 
 impl Peer {
