@@ -69,8 +69,8 @@ pub(crate) fn failover_page(run: &Failover) -> String {
          {} repetitions, each with a domain of its own.</p>\n\
          <p>The gap is the longest time without an answer from the fault until a second after it; \
          beside it, around: the wait in which the fault came; latency; the gap in latencies; \
-         before: the longest time without an answer in the second before the fault, which is what the \
-         machine does by itself. Medians of the repetitions \
+         before: the longest time without an answer in the second before the fault, which is what \
+         the machine does by itself. Medians of the repetitions \
          <span class=\"range\">(lowest–highest)</span>. A target is what the project wants on a \
          machine that is not busy.</p>",
         SERVER_REPLY.as_millis(),
