@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use quorba_config::DomainKey;
 use quorba_net::free_ports;
 use quorba_node::Recorded;
-use quorba_node::admin::Client;
+use quorba_node::admin::{Change, Client};
 use quorba_node::status::{MemberState, Status};
 use rustix::process::Signal;
 
@@ -27,6 +27,8 @@ use crate::wire::{self, Wire};
 
 /// How long the nodes have to become one group.
 const WHOLE_WITHIN: Duration = Duration::from_secs(30);
+/// What the group is called.
+const GROUP: &str = "echo";
 /// Pause between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a node has to answer one question.
@@ -94,7 +96,39 @@ impl Domain {
             domain.nodes.push(DomainNode { peer, admin });
         }
         domain.await_whole(shape)?;
+        // Who is in first leads; of two blocks the same member is to.
+        if domain.leader()?.is_some_and(|leader| leader != node_name(0)) {
+            domain.promote(0)?;
+        }
         Ok(domain)
+    }
+
+    fn leader(&self) -> Result<Option<String>, String> {
+        let statuses = self.statuses()?;
+        Ok(statuses.first().and_then(|status| status.groups.first()?.leader.clone()))
+    }
+
+    /// Makes the member on the node of this index the leader, and waits until its server is up
+    /// and every node knows.
+    pub(crate) fn promote(&self, index: usize) -> Result<(), String> {
+        let name = node_name(index);
+        let change = Change::Promote(name.clone());
+        let promoted = self.nodes[index].admin.change(GROUP, &change, ANSWER_WITHIN);
+        promoted.map_err(|error| error.to_string())?;
+        let deadline = Instant::now() + WHOLE_WITHIN;
+        let leads = |status: &Status| {
+            let group = status.groups.first();
+            let server = group.and_then(|group| group.server.as_ref());
+            let serves = status.node != name || server.is_some_and(|server| server.state == "up");
+            serves && group.is_some_and(|group| group.leader.as_ref() == Some(&name))
+        };
+        while !self.statuses()?.iter().all(leads) {
+            if Instant::now() >= deadline {
+                return Err(format!("{name} does not lead within {} s", WHOLE_WITHIN.as_secs()));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
     }
 
     /// Ends the nodes, and reads what they have recorded.
@@ -318,7 +352,7 @@ fn domain_text(shape: &DomainShape, servers: Servers<'_>, ports: &Ports) -> Stri
         false => "style = \"active\"\n",
     };
     text.push_str(&format!(
-        "[group.echo]\n{style}listen = {listen}\nmembers = [{members}]\n{group}\
+        "[group.{GROUP}]\n{style}listen = {listen}\nmembers = [{members}]\n{group}\
          server = [{server}]\n",
         members = members.join(", "),
         server = server.join(", "),

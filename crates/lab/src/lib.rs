@@ -21,6 +21,7 @@ mod environment;
 mod error;
 pub mod failover;
 mod histogram;
+mod irl;
 mod peer;
 mod placement;
 mod plan;

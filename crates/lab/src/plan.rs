@@ -12,6 +12,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
+use crate::failover;
+use crate::irl;
 use crate::placement::Setting;
 use crate::wire::{self, Wire};
 use crate::zhao::{self, Repeats};
@@ -26,7 +28,7 @@ const BUILT_IN: &[(&str, &str)] = &[
 /// Most calls of a block: their samples are held in memory.
 pub const CALLS_MAX: u32 = 10_000_000;
 /// Calls of a block that is to be over soon.
-const QUICK_CALLS: u32 = 1_000;
+const QUICK_CALLS: u32 = 8_000;
 /// Most calls of a block whose nodes record time stamps: nodes have room for not many more.
 const RECORDED_CALLS_MAX: u32 = 100_000;
 /// Most rounds.
@@ -195,8 +197,14 @@ impl Plan {
         if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
             return Self::parse(text);
         }
+        if name == irl::PLAN {
+            let plan = irl::plan();
+            plan.check()?;
+            return Ok(plan);
+        }
         if !name.ends_with(".toml") {
-            let names: Vec<_> = BUILT_IN.iter().map(|(known, _)| *known).collect();
+            let names = BUILT_IN.iter().map(|(known, _)| *known);
+            let names: Vec<_> = names.chain([irl::PLAN, failover::PLAN]).collect();
             let what = format!(
                 "there is no plan {name:?}; plans: {}, or a file whose name ends in .toml",
                 names.join(", ")

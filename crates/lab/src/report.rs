@@ -8,6 +8,8 @@
 mod density;
 mod failover;
 mod html;
+mod irl;
+mod lines;
 mod strips;
 mod svg;
 mod table;
@@ -23,6 +25,7 @@ use crate::stats::Spread;
 pub(crate) use failover::failover_page;
 pub use failover::failover_table;
 pub(crate) use html::html;
+pub(crate) use irl::irl_page;
 pub use table::table;
 pub(crate) use zhao::page as zhao_page;
 

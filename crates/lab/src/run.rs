@@ -20,6 +20,7 @@ use signal_hook::{SigId, flag, low_level};
 use crate::block::{Bench, Measured};
 use crate::environment::Environment;
 use crate::error::LabError;
+use crate::irl;
 use crate::placement::Setting;
 use crate::plan::{Changes, Plan};
 use crate::record::{Block, Run};
@@ -225,6 +226,7 @@ impl Record {
     fn finish(&self, run: &Run, plots: &Plots, repeated: &Samples) -> io::Result<()> {
         let page = match &run.zhao2002 {
             Some(outcome) => report::zhao_page(run, outcome, repeated),
+            None if run.plan == irl::PLAN => report::irl_page(run),
             None => report::html(run, plots),
         };
         self.pages(run, &page)

@@ -32,7 +32,7 @@ enum Action {
 /// their own below --out.
 #[derive(Debug, Args)]
 struct Run {
-    /// The plan's name (baseline, failover, throughput, zhao2002), or a file that ends in .toml
+    /// Its name (baseline, failover, irl, throughput, zhao2002), or a file that ends in .toml
     plan: String,
 
     /// Measured calls of each configuration in each round
