@@ -20,6 +20,8 @@ mod corosync;
 mod corosync;
 mod data;
 mod events;
+mod pilots;
+pub mod placement;
 mod process;
 mod ready;
 mod recorder;

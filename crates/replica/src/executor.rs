@@ -99,6 +99,15 @@ struct Outstanding {
     abandoned: bool,
 }
 
+/// Requests that the server has answered, and how long it worked on them.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Served {
+    /// How many.
+    pub requests: u64,
+    /// From when the server got to each until its reply came, together.
+    pub time: Duration,
+}
+
 /// See the module's text.
 pub(crate) struct Executor {
     state_object: Option<Bytes>,
@@ -113,6 +122,9 @@ pub(crate) struct Executor {
     channels: Vec<Channel>,
     next_channel: u32,
     next_request_id: u32,
+    /// When bytes came last.
+    heard_at: Instant,
+    served: Served,
 }
 
 impl Executor {
@@ -127,12 +139,18 @@ impl Executor {
             channels: Vec::new(),
             next_channel: 0,
             next_request_id: 0,
+            heard_at: Instant::ZERO,
+            served: Served::default(),
         }
     }
 
     /// Nothing is queued and nothing runs.
     pub(crate) fn is_idle(&self) -> bool {
         self.schedule.is_idle()
+    }
+
+    pub(crate) fn served(&self) -> Served {
+        self.served
     }
 
     pub(crate) fn queued(&self) -> usize {
@@ -240,7 +258,8 @@ impl Executor {
     }
 
     /// Bytes from the server; [`Self::next_outcome`] says what they end.
-    pub(crate) fn received(&mut self, channel: ChannelId, bytes: &[u8]) {
+    pub(crate) fn received(&mut self, now: Instant, channel: ChannelId, bytes: &[u8]) {
+        self.heard_at = now;
         if let Some(channel) = self.channels.iter_mut().find(|c| c.id == channel) {
             channel.framer.push(bytes);
         }
@@ -301,6 +320,7 @@ impl Executor {
         if call.abandoned && !canary!(AbandonedCallCounts) {
             return Ok(None);
         }
+        self.note(&call);
         let bytes = message.bytes().clone();
         Ok(Some(match call.job {
             Job::Execute { key, .. } if call.oneway => Outcome::Executed { key, reply: None },
@@ -316,6 +336,15 @@ impl Executor {
                 Outcome::Restored { purpose, accepted: checkpoint::accepted(message) }
             }
         }))
+    }
+
+    /// Counts a request that has ended. Its time runs to a deadline, so it began that much before.
+    fn note(&mut self, call: &Outstanding) {
+        if let (Job::Execute { .. }, Some(deadline)) = (&call.job, call.deadline) {
+            let left = deadline.since(self.heard_at);
+            self.served.requests += 1;
+            self.served.time += self.reply_within.saturating_sub(left);
+        }
     }
 
     /// A call has no reply that can be used: the server sent MessageError, or more than is read.

@@ -9,6 +9,7 @@ mod changes;
 mod transfers;
 mod voting;
 
+use crate::Served;
 use crate::config::GroupConfig;
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::history::History;
@@ -19,6 +20,7 @@ use crate::refusal;
 use crate::style::Style;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use crate::transfer::TransferProgress;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
@@ -60,6 +62,10 @@ pub struct GroupSnapshot {
     pub duplicates: u64,
     /// Requests executed by the local member.
     pub executed: u64,
+    /// What its server has done since this node started.
+    pub served: Served,
+    /// Ordered requests of each gateway since this node started.
+    pub callers: Vec<(NodeId, u64)>,
     /// States on their way to or from the local member.
     pub transfers: Vec<TransferProgress>,
 }
@@ -78,6 +84,7 @@ pub(crate) struct Group {
     foreign_fresh: bool,
     duplicates: u64,
     executed: u64,
+    callers: BTreeMap<NodeId, u64>,
 }
 
 impl Group {
@@ -97,6 +104,7 @@ impl Group {
             foreign_fresh: !bootstrapped,
             duplicates: 0,
             executed: 0,
+            callers: BTreeMap::new(),
         }
     }
 
@@ -119,6 +127,8 @@ impl Group {
             retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
             duplicates: self.duplicates,
             executed: self.executed,
+            served: member.map_or_else(Served::default, Member::served),
+            callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
         }
     }
@@ -184,6 +194,7 @@ impl Group {
     ) {
         self.table.clock.advance(origin, incarnation, request.stamp);
         let number = request.number;
+        *self.callers.entry(origin).or_default() += 1;
         if self.table.in_set().is_empty() {
             if origin == here.node && incarnation == here.incarnation {
                 out.push_back(Output::Dropped { group: self.id, number });
@@ -350,13 +361,13 @@ impl Group {
 
     pub(crate) fn received(
         &mut self,
-        channel: ChannelId,
-        bytes: &[u8],
+        now: Instant,
+        (channel, bytes): (ChannelId, &[u8]),
         here: Here,
         out: &mut Outbox,
     ) {
         if let Some(member) = &mut self.member {
-            member.received(channel, bytes);
+            member.received(now, channel, bytes);
         }
         while let Some(member) = &mut self.member {
             let mut commands: Vec<ServerCommand> = Vec::new();
