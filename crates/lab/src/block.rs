@@ -377,7 +377,7 @@ fn ring_share(before: &[Status], after: &[Status]) -> Option<RingShare> {
     })
 }
 
-fn read_samples(path: &Path) -> Result<Vec<u64>, String> {
+pub(crate) fn read_samples(path: &Path) -> Result<Vec<u64>, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("no samples: {error}"))?;
     text.lines().map(|line| line.parse().map_err(|_| format!("no sample: {line:?}"))).collect()
 }

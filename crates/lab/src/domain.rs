@@ -119,12 +119,23 @@ impl Domain {
         let leads = |status: &Status| {
             let group = status.groups.first();
             let server = group.and_then(|group| group.server.as_ref());
-            let serves = status.node != name || server.is_some_and(|server| server.state == "up");
+            let serves =
+                status.node != name || server.is_some_and(|server| server.state == "running");
             serves && group.is_some_and(|group| group.leader.as_ref() == Some(&name))
         };
         while !self.statuses()?.iter().all(leads) {
             if Instant::now() >= deadline {
-                return Err(format!("{name} does not lead within {} s", WHOLE_WITHIN.as_secs()));
+                let seen = |status: &Status| {
+                    let group = status.groups.first();
+                    let leader = group.and_then(|group| group.leader.as_deref());
+                    let server = group.and_then(|group| group.server.as_ref());
+                    let server = server.map_or("none", |server| server.state.as_str());
+                    format!("{}: leader {}, server {server}", status.node, leader.unwrap_or("none"))
+                };
+                let all: Vec<String> = self.statuses()?.iter().map(seen).collect();
+                let seconds = WHOLE_WITHIN.as_secs();
+                let all = all.join("; ");
+                return Err(format!("{name} does not lead within {seconds} s: {all}"));
             }
             thread::sleep(LOOK);
         }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::failover;
 use crate::irl;
+use crate::leaders;
 use crate::placement::Setting;
 use crate::wire::{self, Wire};
 use crate::zhao::{self, Repeats};
@@ -204,7 +205,7 @@ impl Plan {
         }
         if !name.ends_with(".toml") {
             let names = BUILT_IN.iter().map(|(known, _)| *known);
-            let names: Vec<_> = names.chain([irl::PLAN, failover::PLAN]).collect();
+            let names: Vec<_> = names.chain([irl::PLAN, failover::PLAN, leaders::PLAN]).collect();
             let what = format!(
                 "there is no plan {name:?}; plans: {}, or a file whose name ends in .toml",
                 names.join(", ")

@@ -9,6 +9,7 @@ mod density;
 mod failover;
 mod html;
 mod irl;
+mod leaders;
 mod lines;
 mod strips;
 mod svg;
@@ -26,6 +27,8 @@ pub(crate) use failover::failover_page;
 pub use failover::failover_table;
 pub(crate) use html::html;
 pub(crate) use irl::irl_page;
+pub(crate) use leaders::leaders_page;
+pub use leaders::leaders_table;
 pub use table::table;
 pub(crate) use zhao::page as zhao_page;
 

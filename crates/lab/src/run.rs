@@ -87,11 +87,7 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     let plan = Plan::find(&options.plan)?.with(options.changes.clone())?;
     let program = options.program()?;
     let uses_echo = plan.configurations.iter().any(|one| one.chain.uses_echo());
-    let echo_dir = match &options.echo_dir {
-        _ if !uses_echo => PathBuf::new(),
-        Some(folder) => check_echo(folder.clone())?,
-        None => find_echo(&program)?,
-    };
+    let echo_dir = if uses_echo { echo_dir(options, &program)? } else { PathBuf::new() };
     let environment = options.environment(tell)?;
     let interrupt = Interrupt::listen()?;
     let bench = Bench { program, echo_dir, plan: &plan, interrupted: &interrupt.flag };
@@ -248,6 +244,14 @@ fn block_line(block: &Block, rounds: u32) -> String {
             format!("  others {:.0} %", block.others_percent + block.stolen_percent)
         },
     )
+}
+
+/// The folder of the echo programs that a run uses.
+pub(crate) fn echo_dir(options: &LabOptions, program: &Path) -> Result<PathBuf, LabError> {
+    match &options.echo_dir {
+        Some(folder) => check_echo(folder.clone()),
+        None => find_echo(program),
+    }
 }
 
 /// The folder of the echo programs, below the workspace in which we are or were built.

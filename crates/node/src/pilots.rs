@@ -44,7 +44,7 @@ impl Pilots {
         let mut wanted = Vec::new();
         for (id, pilot, before) in &mut self.all {
             let Some(snapshot) = node.groups.get(usize::from(id.0)) else { continue };
-            let counters = Counters::of_snapshot(snapshot);
+            let counters = Counters::of_snapshot(snapshot, node.order.counters.token_visits);
             let load = counters.since(before, over, node.order.rotation, ring.clone());
             *before = counters;
             let predictions = load.predict(&self.domain, &self.domain.groups[usize::from(id.0)]);

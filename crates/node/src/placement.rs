@@ -29,8 +29,11 @@ pub struct Load {
     pub callers: BTreeMap<NodeId, u64>,
     /// Mean time of the server for a request; zero if it had none.
     pub service: Duration,
-    /// Time of a rotation of the token; zero if none was measured.
+    /// Time of a rotation of the token, as the ring's timers have it; zero if none was measured.
     pub rotation: Duration,
+    /// Mean time between two visits of the token, messages on the way included; zero if there was
+    /// none. Of a token that rests it says nothing.
+    pub circulation: Duration,
     /// Nodes on the ring, in its order.
     pub ring: Vec<NodeId>,
 }
@@ -41,6 +44,7 @@ pub struct Counters {
     callers: BTreeMap<NodeId, u64>,
     served: u64,
     served_for: Duration,
+    token_visits: u64,
 }
 
 impl Counters {
@@ -53,14 +57,16 @@ impl Counters {
             callers: group.callers.iter().filter_map(caller).collect(),
             served: group.served,
             served_for: Duration::from_micros(group.served_us),
+            token_visits: status.ring.token_visits,
         })
     }
 
-    pub(crate) fn of_snapshot(group: &GroupSnapshot) -> Self {
+    pub(crate) fn of_snapshot(group: &GroupSnapshot, token_visits: u64) -> Self {
         Self {
             callers: group.callers.iter().copied().collect(),
             served: group.served.requests,
             served_for: group.served.time,
+            token_visits,
         }
     }
 
@@ -80,7 +86,10 @@ impl Counters {
         let count = u32::try_from(served).unwrap_or(u32::MAX);
         let service = served_for.checked_div(count).unwrap_or_default();
         let callers = self.callers.iter().map(calls).collect();
-        Load { over, callers, service, rotation, ring }
+        let visits = self.token_visits.saturating_sub(before.token_visits);
+        let visits = u32::try_from(visits).unwrap_or(u32::MAX);
+        let circulation = over.checked_div(visits).unwrap_or_default();
+        Load { over, callers, service, rotation, circulation, ring }
     }
 }
 
@@ -99,7 +108,7 @@ impl Load {
         let rests = domain.ring.token_rests && domain.ring.engine == Engine::Totem;
         let ring = Ring {
             order: self.ring.clone(),
-            hop: self.rotation / nodes,
+            hop: if rests { self.rotation } else { self.circulation } / nodes,
             token: if rests { Token::Rests } else { Token::Circulates },
             reply: match group.reply {
                 Reply::Direct => ReplyPath::Direct,
@@ -119,12 +128,12 @@ impl Load {
         predict(&ring, &clients, &times, &candidates)
     }
 
-    /// The pause of a gateway's clients: all of the time between two calls if that is longer than
-    /// calls take, else none.
+    /// From a reply to the next request at a gateway: all of the time between two calls if that is
+    /// longer than calls take, else what a client's own work takes, for which the server's stands.
     fn think(&self, calls: u64) -> Duration {
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
         let between = self.over.checked_div(calls).unwrap_or(self.over);
         let call = self.rotation * ROTATIONS_OF_A_CALL + self.service;
-        if between > call { between } else { Duration::ZERO }
+        if between > call { between } else { self.service }
     }
 }

@@ -154,6 +154,7 @@ impl Reporter {
             primary: primary == PrimaryStatus::Primary,
             primary_reason: self.primary_reason(primary),
             rotation_us: (rotation > 0.0).then_some(rotation),
+            token_visits: order.counters.token_visits,
             delivered: order.counters.delivered,
             retransmits: order.counters.repeated,
             view_changes: order.counters.rings,

@@ -55,6 +55,9 @@ pub struct RingStatus {
     pub primary_reason: String,
     /// Median time of a token's round, in microseconds; none before the first round.
     pub rotation_us: Option<f64>,
+    /// How often the token has been here since this node started.
+    #[serde(default)]
+    pub token_visits: u64,
     /// Messages delivered since the process started.
     pub delivered: u64,
     /// Messages this node sent again because another had missed them.

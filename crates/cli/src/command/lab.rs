@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use quorba_lab::{Changes, LabError, LabOptions, Setting, failover};
+use quorba_lab::{Changes, LabError, LabOptions, Setting, failover, leaders};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -32,7 +32,7 @@ enum Action {
 /// their own below --out.
 #[derive(Debug, Args)]
 struct Run {
-    /// Its name (baseline, failover, irl, throughput, zhao2002), or a file that ends in .toml
+    /// Its name (baseline, failover, irl, placement, throughput, zhao2002), or a .toml file
     plan: String,
 
     /// Measured calls of each configuration in each round
@@ -103,8 +103,10 @@ impl Run {
             anyway: self.anyway,
             program: None,
         };
-        if options.plan == failover::PLAN {
-            return run_failover(context, &options);
+        match options.plan.as_str() {
+            failover::PLAN => return run_failover(context, &options),
+            leaders::PLAN => return run_leaders(context, &options),
+            _ => {}
         }
         let outcome = quorba_lab::run(&options, &mut |line| context.tell(line))
             .map_err(|error| refused(&error))?;
@@ -125,6 +127,18 @@ fn run_failover(context: &Context, options: &LabOptions) -> Result<Exit, Failure
         context.print_json(&outcome.run)?;
     } else {
         context.print(&quorba_lab::failover_table(&outcome.run))?;
+    }
+    context.tell(format!("report: {}", outcome.folder.join("report.html").display()));
+    Ok(Exit::Ok)
+}
+
+fn run_leaders(context: &Context, options: &LabOptions) -> Result<Exit, Failure> {
+    let outcome =
+        leaders::run(options, &mut |line| context.tell(line)).map_err(|error| refused(&error))?;
+    if context.is_json() {
+        context.print_json(&outcome.run)?;
+    } else {
+        context.print(&quorba_lab::leaders_table(&outcome.run))?;
     }
     context.tell(format!("report: {}", outcome.folder.join("report.html").display()));
     Ok(Exit::Ok)
