@@ -1,5 +1,6 @@
 //! One module per command: its arguments, and what it does with them.
 
+mod advise;
 pub mod completions;
 pub mod config;
 pub mod demo;

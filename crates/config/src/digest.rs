@@ -10,7 +10,7 @@
 
 use std::fmt::Write;
 
-use crate::domain::{Checkpoint, Concurrency, Domain, Engine, Group, Node, QuorumRule};
+use crate::domain::{Checkpoint, Concurrency, Domain, Engine, Group, Node, Placement, QuorumRule};
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
 const FORMAT: u32 = 3;
@@ -124,9 +124,12 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
             group.comparison.expel,
         ),
     );
-    // Younger than the digest: where it is not used, older versions agree.
+    // Younger than the digest: where they are not used, older versions agree.
     if group.durable {
         line(text, format_args!(" durable"));
+    }
+    if group.placement == Placement::Auto {
+        line(text, format_args!(" placement=auto"));
     }
     if group.concurrency != Concurrency::Sequential {
         line(text, format_args!(" concurrency={}", group.concurrency.as_str()));

@@ -269,6 +269,8 @@ pub struct Group {
     pub style: Style,
     /// Who leads first, if the style has a leader: the member on this node, or on the first one.
     pub leader: Option<NodeId>,
+    /// Who decides where the leader is: `"manual"`, the default, or `"auto"`.
+    pub placement: Placement,
     /// When the leader of a passive group sends its state to the others.
     pub checkpoint: Checkpoint,
     /// How replies of members that all execute are compared.
@@ -354,6 +356,15 @@ pub struct Comparison {
     pub requests: u32,
     /// A member that differs is expelled and rebuilt. Default: it is reported.
     pub expel: bool,
+}
+
+/// Who decides where the leader is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Operators; and failures.
+    Manual,
+    /// The leader's node, by what a call costs with each leader.
+    Auto,
 }
 
 /// When the leader of a passive group sends its state to the others.

@@ -19,7 +19,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tempfile::TempDir;
 
 use crate::bare::{ClientFigures, FRAME_LEN_MAX};
-use crate::domain::{self, Domain};
+use crate::domain::{self, Domain, Servers};
 use crate::error::LabError;
 use crate::peer::Peer;
 use crate::placement::{Placement, Setting};
@@ -149,7 +149,8 @@ impl Bench<'_> {
             Chain::Domain(shape) => {
                 let server = self.echo_dir.join(ECHO_SERVER);
                 let records = configuration.repeats.is_some();
-                let domain = Domain::start(shape, &self.program, &server, folder.path(), records)?;
+                let servers = Servers::Echo(&server);
+                let domain = Domain::start(shape, &self.program, servers, folder.path(), records)?;
                 let mut watched: Vec<_> =
                     domain.processes().map(|(name, pid)| (name.to_owned(), pid)).collect();
                 let servers = domain::servers(&domain.statuses()?);
@@ -376,7 +377,7 @@ fn ring_share(before: &[Status], after: &[Status]) -> Option<RingShare> {
     })
 }
 
-fn read_samples(path: &Path) -> Result<Vec<u64>, String> {
+pub(crate) fn read_samples(path: &Path) -> Result<Vec<u64>, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("no samples: {error}"))?;
     text.lines().map(|line| line.parse().map_err(|_| format!("no sample: {line:?}"))).collect()
 }

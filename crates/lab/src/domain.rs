@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 use quorba_config::DomainKey;
 use quorba_net::free_ports;
 use quorba_node::Recorded;
-use quorba_node::admin::Client;
+use quorba_node::admin::{Change, Client};
 use quorba_node::status::{MemberState, Status};
+use rustix::process::Signal;
 
 use crate::error::LabError;
 use crate::peer::Peer;
@@ -26,6 +27,8 @@ use crate::wire::{self, Wire};
 
 /// How long the nodes have to become one group.
 const WHOLE_WITHIN: Duration = Duration::from_secs(30);
+/// What the group is called.
+const GROUP: &str = "echo";
 /// Pause between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a node has to answer one question.
@@ -34,8 +37,19 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// The nodes of a running domain.
 pub(crate) struct Domain {
     nodes: Vec<DomainNode>,
-    gateway: u16,
+    /// Of each node.
+    gateways: Vec<u16>,
+    client: usize,
     wire: Option<Peer>,
+}
+
+/// What the members' servers are.
+#[derive(Clone, Copy)]
+pub(crate) enum Servers<'a> {
+    /// The omniORB echo at this path.
+    Echo(&'a Path),
+    /// The bank that is part of the `quorba` program at this path.
+    Bank(&'a Path),
 }
 
 struct DomainNode {
@@ -54,17 +68,17 @@ impl Domain {
     pub(crate) fn start(
         shape: &DomainShape,
         program: &Path,
-        echo_server: &Path,
+        servers: Servers<'_>,
         folder: &Path,
         records: bool,
     ) -> Result<Self, String> {
         let doing = "prepare the domain's files and ports";
-        let stage = Stage::make(shape, echo_server, folder)
+        let stage = Stage::make(shape, servers, folder)
             .map_err(|error| LabError::system(doing)(error).to_string())?;
-        let gateway = stage.ports.gateways[shape.client - 1];
+        let gateways = stage.ports.gateways.clone();
         let wire = shape.wire.map(|wire| stage.start_wire(wire, program)).transpose();
         let wire = wire.map_err(|error| error.to_string())?;
-        let mut domain = Self { nodes: Vec::new(), gateway, wire };
+        let mut domain = Self { nodes: Vec::new(), gateways, client: shape.client - 1, wire };
         for (index, admin) in stage.ports.admins.iter().enumerate() {
             let name = node_name(index);
             let mut command = Command::new(program);
@@ -82,7 +96,50 @@ impl Domain {
             domain.nodes.push(DomainNode { peer, admin });
         }
         domain.await_whole(shape)?;
+        // Who is in first leads; of two blocks the same member is to.
+        if domain.leader()?.is_some_and(|leader| leader != node_name(0)) {
+            domain.promote(0)?;
+        }
         Ok(domain)
+    }
+
+    fn leader(&self) -> Result<Option<String>, String> {
+        let statuses = self.statuses()?;
+        Ok(statuses.first().and_then(|status| status.groups.first()?.leader.clone()))
+    }
+
+    /// Makes the member on the node of this index the leader, and waits until its server is up
+    /// and every node knows.
+    pub(crate) fn promote(&self, index: usize) -> Result<(), String> {
+        let name = node_name(index);
+        let change = Change::Promote(name.clone());
+        let promoted = self.nodes[index].admin.change(GROUP, &change, ANSWER_WITHIN);
+        promoted.map_err(|error| error.to_string())?;
+        let deadline = Instant::now() + WHOLE_WITHIN;
+        let leads = |status: &Status| {
+            let group = status.groups.first();
+            let server = group.and_then(|group| group.server.as_ref());
+            let serves =
+                status.node != name || server.is_some_and(|server| server.state == "running");
+            serves && group.is_some_and(|group| group.leader.as_ref() == Some(&name))
+        };
+        while !self.statuses()?.iter().all(leads) {
+            if Instant::now() >= deadline {
+                let seen = |status: &Status| {
+                    let group = status.groups.first();
+                    let leader = group.and_then(|group| group.leader.as_deref());
+                    let server = group.and_then(|group| group.server.as_ref());
+                    let server = server.map_or("none", |server| server.state.as_str());
+                    format!("{}: leader {}, server {server}", status.node, leader.unwrap_or("none"))
+                };
+                let all: Vec<String> = self.statuses()?.iter().map(seen).collect();
+                let seconds = WHOLE_WITHIN.as_secs();
+                let all = all.join("; ");
+                return Err(format!("{name} does not lead within {seconds} s: {all}"));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
     }
 
     /// Ends the nodes, and reads what they have recorded.
@@ -102,7 +159,18 @@ impl Domain {
 
     /// The gateway's port at the client's node.
     pub(crate) fn gateway(&self) -> u16 {
-        self.gateway
+        self.gateways[self.client]
+    }
+
+    /// The gateways' ports at all nodes, the client's first.
+    pub(crate) fn gateways(&self) -> impl Iterator<Item = u16> {
+        let count = self.gateways.len();
+        (0..count).map(move |step| self.gateways[(self.client + step) % count])
+    }
+
+    /// Sends `signal` to the node of this index.
+    pub(crate) fn signal(&self, index: usize, signal: Signal) -> Result<(), LabError> {
+        self.nodes[index].peer.signal(signal)
     }
 
     /// Names and ids of the nodes' processes, and of what is between them.
@@ -213,7 +281,7 @@ fn local(port: u16) -> SocketAddr {
 /// What keeps a shape from being a domain, if anything; without any file or port.
 pub(crate) fn refusal(shape: &DomainShape) -> Option<String> {
     let ports = Ports::of((10_000..).take(shape.nodes * 3).collect());
-    let text = domain_text(shape, Path::new("server"), &ports);
+    let text = domain_text(shape, Servers::Echo(Path::new("server")), &ports);
     let key = |_: &Path| Ok(vec![DomainKey::from_bytes([0; 32])]);
     let checked = quorba_config::check_text(Path::new("its domain file"), &text, key);
     checked.domain.is_none().then(|| checked.report.render(false))
@@ -244,13 +312,13 @@ struct Stage {
 }
 
 impl Stage {
-    fn make(shape: &DomainShape, echo_server: &Path, folder: &Path) -> io::Result<Self> {
+    fn make(shape: &DomainShape, servers: Servers<'_>, folder: &Path) -> io::Result<Self> {
         let ports = Ports::of(free_ports(shape.nodes * 3)?);
         let file = folder.join("quorba.toml");
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(io::Error::other)?;
         write_private(&folder.join("domain.key"), &DomainKey::from_bytes(secret).to_text())?;
-        fs::write(&file, domain_text(shape, echo_server, &ports))?;
+        fs::write(&file, domain_text(shape, servers, &ports))?;
         Ok(Self { folder: folder.to_owned(), file, ports })
     }
 
@@ -270,7 +338,7 @@ impl Stage {
     }
 }
 
-fn domain_text(shape: &DomainShape, echo_server: &Path, ports: &Ports) -> String {
+fn domain_text(shape: &DomainShape, servers: Servers<'_>, ports: &Ports) -> String {
     let listen = ports.gateways.iter().min().expect("a domain has nodes");
     let mut text =
         format!("[domain]\nid = \"lab\"\nkey_file = \"domain.key\"\n\n[ring]\n{}\n", shape.ring);
@@ -287,21 +355,38 @@ fn domain_text(shape: &DomainShape, echo_server: &Path, ports: &Ports) -> String
     }
     let members: Vec<String> =
         (0..shape.members).map(|index| format!("\"{}\"", node_name(index))).collect();
-    // JSON's quotes are TOML's, and braces are doubled in templates.
-    let quoted = |text: &str| {
-        serde_json::Value::from(text.replace('{', "{{").replace('}', "}}")).to_string()
+    let options = shape.server_options.iter().map(|option| escaped(option));
+    let words = servers.words().into_iter().chain(options);
+    let server: Vec<String> = words.map(|word| serde_json::Value::from(word).to_string()).collect();
+    let style = match shape.group.contains_key("style") {
+        true => "",
+        false => "style = \"active\"\n",
     };
-    let server = quoted(&echo_server.to_string_lossy());
-    let options: Vec<String> =
-        shape.server_options.iter().map(|option| format!(", {}", quoted(option))).collect();
     text.push_str(&format!(
-        "[group.echo]\nstyle = \"active\"\nlisten = {listen}\nmembers = [{members}]\n{group}\
-         server = [{server}, \"-ORBendPoint\", \"giop:tcp:127.0.0.1:{{port}}\"{options}]\n",
+        "[group.{GROUP}]\n{style}listen = {listen}\nmembers = [{members}]\n{group}\
+         server = [{server}]\n",
         members = members.join(", "),
-        options = options.concat(),
+        server = server.join(", "),
         group = shape.group,
     ));
     text
+}
+
+impl Servers<'_> {
+    /// The command, as it stands in a domain file.
+    fn words(self) -> Vec<String> {
+        let (program, rest): (_, &[&str]) = match self {
+            Self::Echo(program) => (program, &["-ORBendPoint", "giop:tcp:127.0.0.1:{port}"]),
+            Self::Bank(program) => (program, &["servant", "bank", "--port", "{port}"]),
+        };
+        let program = escaped(&program.to_string_lossy());
+        std::iter::once(program).chain(rest.iter().map(|word| (*word).to_owned())).collect()
+    }
+}
+
+/// Braces are doubled in templates.
+fn escaped(text: &str) -> String {
+    text.replace('{', "{{").replace('}', "}}")
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
@@ -327,7 +412,7 @@ mod tests {
             assert_eq!(refusal(&shape), None);
             let folder = tempfile::tempdir().expect("a folder");
             let server = Path::new("/opt/a \"quoted\" {path}/echo_server");
-            let stage = Stage::make(&shape, server, folder.path()).expect("a stage");
+            let stage = Stage::make(&shape, Servers::Echo(server), folder.path()).expect("a stage");
             let domain = quorba_config::Domain::load(&stage.file)
                 .unwrap_or_else(|report| panic!("{}", report.render(false)));
             assert_eq!((domain.nodes.len(), domain.groups[0].members.len()), (nodes, members));

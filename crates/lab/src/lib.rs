@@ -2,7 +2,8 @@
 //!
 //! A [`Plan`] lists configurations: chains of processes between a caller and the answer. [`run`]
 //! measures them side by side in one go, round after round, in several [`Setting`]s, with an
-//! ordinary omniORB client and server; [`table`] and the run's page show the outcome. See
+//! ordinary omniORB client and server; [`table`] and the run's page show the outcome. [`failover`]
+//! measures how long a client waits when something dies. See
 //! `docs/performance.md` for how to read and repeat it.
 //!
 //! What it is not: a part of what is measured. Nodes are started as a user starts them, and
@@ -18,7 +19,10 @@ mod block;
 mod domain;
 mod environment;
 mod error;
+pub mod failover;
 mod histogram;
+mod irl;
+pub mod leaders;
 mod peer;
 mod placement;
 mod plan;
@@ -36,7 +40,7 @@ pub use error::LabError;
 pub use placement::Setting;
 pub use plan::{CALLS_MAX, Chain, Changes, Configuration, DomainShape, Plan, ROUNDS_MAX, Step};
 pub use record::{Block, FORMAT, ProcessShare, RingShare, Row, Run, StepRow};
-pub use report::table;
+pub use report::{failover_table, leaders_table, table};
 pub use run::{LabOptions, Outcome, run};
 pub use stats::{Percentiles, Spread};
 pub use wire::Wire;

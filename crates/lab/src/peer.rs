@@ -104,12 +104,20 @@ impl Peer {
         String::from_utf8_lossy(&text[start..]).trim().to_owned()
     }
 
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) -> Result<(), LabError> {
+        // It is waited for by its drop only, so the id is still its own.
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let doing = format!("send {signal:?} to {}", self.name);
+        rustix::process::kill_process(pid, signal)
+            .map_err(|error| LabError::system(doing)(error.into()))
+    }
+
     /// Asks it to end; for those whose end takes a while, before they are dropped.
     pub(crate) fn ask_to_end(&mut self) {
         drop(self.child.stdin.take());
-        let pid = rustix::process::Pid::from_child(&self.child);
-        // It may be gone already. It is not waited for yet, so the id is still its own.
-        let _gone = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        // It may be gone already.
+        let _gone = self.signal(rustix::process::Signal::TERM);
     }
 }
 

@@ -12,6 +12,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
+use crate::failover;
+use crate::irl;
+use crate::leaders;
 use crate::placement::Setting;
 use crate::wire::{self, Wire};
 use crate::zhao::{self, Repeats};
@@ -25,6 +28,8 @@ const BUILT_IN: &[(&str, &str)] = &[
 
 /// Most calls of a block: their samples are held in memory.
 pub const CALLS_MAX: u32 = 10_000_000;
+/// Calls of a block that is to be over soon.
+const QUICK_CALLS: u32 = 8_000;
 /// Most calls of a block whose nodes record time stamps: nodes have room for not many more.
 const RECORDED_CALLS_MAX: u32 = 100_000;
 /// Most rounds.
@@ -176,6 +181,8 @@ pub struct Changes {
     pub calls: Option<u32>,
     /// Instead of the plan's `rounds`.
     pub rounds: Option<u32>,
+    /// Whether little is measured, so that it does not take long.
+    pub quick: bool,
     /// Instead of the plan's `settings`.
     pub settings: Option<Vec<Setting>>,
     /// Only these configurations, and the one that they are compared with.
@@ -191,8 +198,14 @@ impl Plan {
         if let Some((_, text)) = BUILT_IN.iter().find(|(known, _)| *known == name) {
             return Self::parse(text);
         }
+        if name == irl::PLAN {
+            let plan = irl::plan();
+            plan.check()?;
+            return Ok(plan);
+        }
         if !name.ends_with(".toml") {
-            let names: Vec<_> = BUILT_IN.iter().map(|(known, _)| *known).collect();
+            let names = BUILT_IN.iter().map(|(known, _)| *known);
+            let names: Vec<_> = names.chain([irl::PLAN, failover::PLAN, leaders::PLAN]).collect();
             let what = format!(
                 "there is no plan {name:?}; plans: {}, or a file whose name ends in .toml",
                 names.join(", ")
@@ -219,11 +232,12 @@ impl Plan {
     /// # Errors
     /// [`LabError::Plan`] if what is left cannot be run.
     pub fn with(mut self, changes: Changes) -> Result<Self, LabError> {
-        if let Some(calls) = changes.calls {
+        if let Some(calls) = changes.calls.or(changes.quick.then_some(QUICK_CALLS)) {
             self.calls = calls;
             self.warm_up = self.warm_up.min(calls / 10).max(1);
         }
-        self.rounds = changes.rounds.unwrap_or(self.rounds);
+        let rounds = changes.rounds.or(changes.quick.then_some(1));
+        self.rounds = rounds.unwrap_or(self.rounds);
         self.settings = changes.settings.unwrap_or(self.settings);
         if let Some(only) = changes.only {
             if let Some(unknown) = only.iter().find(|name| self.configuration(name).is_none()) {

@@ -6,7 +6,12 @@
 //! stands before them.
 
 mod density;
+mod failover;
 mod html;
+mod irl;
+mod leaders;
+mod lines;
+mod strips;
 mod svg;
 mod table;
 mod zhao;
@@ -18,7 +23,12 @@ use crate::placement::Setting;
 use crate::record::Block;
 use crate::stats::Spread;
 
+pub(crate) use failover::failover_page;
+pub use failover::failover_table;
 pub(crate) use html::html;
+pub(crate) use irl::irl_page;
+pub(crate) use leaders::leaders_page;
+pub use leaders::leaders_table;
 pub use table::table;
 pub(crate) use zhao::page as zhao_page;
 

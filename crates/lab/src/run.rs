@@ -20,6 +20,7 @@ use signal_hook::{SigId, flag, low_level};
 use crate::block::{Bench, Measured};
 use crate::environment::Environment;
 use crate::error::LabError;
+use crate::irl;
 use crate::placement::Setting;
 use crate::plan::{Changes, Plan};
 use crate::record::{Block, Run};
@@ -84,24 +85,10 @@ struct TraceLine<'a> {
 /// [`LabError`]; what was measured before stays in the run's folder.
 pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, LabError> {
     let plan = Plan::find(&options.plan)?.with(options.changes.clone())?;
-    let program = match &options.program {
-        Some(program) => program.clone(),
-        None => std::env::current_exe().map_err(LabError::system("find the program's own file"))?,
-    };
+    let program = options.program()?;
     let uses_echo = plan.configurations.iter().any(|one| one.chain.uses_echo());
-    let echo_dir = match &options.echo_dir {
-        _ if !uses_echo => PathBuf::new(),
-        Some(folder) => check_echo(folder.clone())?,
-        None => find_echo(&program)?,
-    };
-    let environment = Environment::read();
-    let faults = environment.faults();
-    if !faults.is_empty() && !options.anyway {
-        return Err(LabError::Unfit { reasons: faults });
-    }
-    for fault in faults {
-        tell(&format!("warning: {fault}; the figures will mislead"));
-    }
+    let echo_dir = if uses_echo { echo_dir(options, &program)? } else { PathBuf::new() };
+    let environment = options.environment(tell)?;
     let interrupt = Interrupt::listen()?;
     let bench = Bench { program, echo_dir, plan: &plan, interrupted: &interrupt.flag };
     let record = Record::open(&options.out)?;
@@ -109,15 +96,40 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     record.measure(&bench, environment, tell)
 }
 
+impl LabOptions {
+    /// The `quorba` program.
+    pub(crate) fn program(&self) -> Result<PathBuf, LabError> {
+        match &self.program {
+            Some(program) => Ok(program.clone()),
+            None => {
+                std::env::current_exe().map_err(LabError::system("find the program's own file"))
+            }
+        }
+    }
+
+    /// What is known of the machine, if it is one to measure on, or was asked to be anyway.
+    pub(crate) fn environment(&self, tell: &mut dyn FnMut(&str)) -> Result<Environment, LabError> {
+        let environment = Environment::read();
+        let faults = environment.faults();
+        if !faults.is_empty() && !self.anyway {
+            return Err(LabError::Unfit { reasons: faults });
+        }
+        for fault in faults {
+            tell(&format!("warning: {fault}; the figures will mislead"));
+        }
+        Ok(environment)
+    }
+}
+
 /// The run's folder and what is in it.
-struct Record {
-    folder: PathBuf,
-    began: String,
+pub(crate) struct Record {
+    pub(crate) folder: PathBuf,
+    pub(crate) began: String,
     samples: BufWriter<File>,
 }
 
 impl Record {
-    fn open(out: &Path) -> Result<Self, LabError> {
+    pub(crate) fn open(out: &Path) -> Result<Self, LabError> {
         let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let folder = out.join(began.replace(':', "-"));
         let doing = format!("make the folder {}", folder.display());
@@ -173,8 +185,7 @@ impl Record {
 
     fn keep(&mut self, measured: &Measured) -> io::Result<()> {
         let Measured { block, samples_ns, trace } = measured;
-        serde_json::to_writer(&mut self.samples, &SampleLine { block, samples_ns })?;
-        self.samples.write_all(b"\n")?;
+        self.line(&SampleLine { block, samples_ns })?;
         let nodes = trace.iter().flat_map(|trace| &trace.nodes).enumerate();
         for (node, (series, samples_ns)) in
             nodes.flat_map(|(node, one)| one.series().into_iter().map(move |series| (node, series)))
@@ -188,21 +199,33 @@ impl Record {
                 series,
                 samples_ns,
             };
-            serde_json::to_writer(&mut self.samples, &line)?;
-            self.samples.write_all(b"\n")?;
+            self.line(&line)?;
         }
+        Ok(())
+    }
+
+    /// Adds a line to the samples.
+    pub(crate) fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.samples, line)?;
+        self.samples.write_all(b"\n")?;
         self.samples.flush()
     }
 
-    fn finish(&self, run: &Run, plots: &Plots, repeated: &Samples) -> io::Result<()> {
+    /// Writes the record of the run, and its page.
+    pub(crate) fn pages(&self, run: &impl Serialize, page: &str) -> io::Result<()> {
         let mut json = serde_json::to_vec_pretty(run)?;
         json.push(b'\n');
         fs::write(self.folder.join("run.json"), json)?;
+        fs::write(self.folder.join("report.html"), page)
+    }
+
+    fn finish(&self, run: &Run, plots: &Plots, repeated: &Samples) -> io::Result<()> {
         let page = match &run.zhao2002 {
             Some(outcome) => report::zhao_page(run, outcome, repeated),
+            None if run.plan == irl::PLAN => report::irl_page(run),
             None => report::html(run, plots),
         };
-        fs::write(self.folder.join("report.html"), page)
+        self.pages(run, &page)
     }
 }
 
@@ -221,6 +244,14 @@ fn block_line(block: &Block, rounds: u32) -> String {
             format!("  others {:.0} %", block.others_percent + block.stolen_percent)
         },
     )
+}
+
+/// The folder of the echo programs that a run uses.
+pub(crate) fn echo_dir(options: &LabOptions, program: &Path) -> Result<PathBuf, LabError> {
+    match &options.echo_dir {
+        Some(folder) => check_echo(folder.clone()),
+        None => find_echo(program),
+    }
 }
 
 /// The folder of the echo programs, below the workspace in which we are or were built.
@@ -250,13 +281,13 @@ fn has_echo(folder: &Path) -> bool {
 }
 
 /// The wish of a user or the system that the run ends.
-struct Interrupt {
-    flag: Arc<AtomicBool>,
+pub(crate) struct Interrupt {
+    pub(crate) flag: Arc<AtomicBool>,
     handlers: Vec<SigId>,
 }
 
 impl Interrupt {
-    fn listen() -> Result<Self, LabError> {
+    pub(crate) fn listen() -> Result<Self, LabError> {
         let mut interrupt = Self { flag: Arc::default(), handlers: Vec::new() };
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let handler = flag::register(signal, interrupt.flag.clone())

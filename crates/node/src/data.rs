@@ -12,6 +12,7 @@ use crate::boot::BootFile;
 use crate::clients::Clients;
 use crate::commands::Commands;
 use crate::log::{Log, LogNews};
+use crate::pilots::Pilots;
 use crate::recorder::Recorder;
 use crate::report::Reporter;
 use crate::servers::Servers;
@@ -22,7 +23,7 @@ use crate::{NodeError, RunOptions, settings};
 use bytes::BytesMut;
 use quorba_base::{Instant, NodeId};
 use quorba_config::Domain;
-use quorba_engine::replica::GroupId;
+use quorba_engine::replica::{Command, GroupId};
 use quorba_engine::{ConnectionId, Node};
 use quorba_net::{Interest, Poller, ReadOutcome, Ready};
 use rustix::process::setpriority_process;
@@ -75,6 +76,7 @@ pub(crate) struct DataPlane {
     commands: Commands,
     /// Only if a group is durable.
     log: Option<Log>,
+    pilots: Pilots,
     signals: UnixStream,
     reloads: UnixStream,
     // Dropping it ends the admin thread.
@@ -140,6 +142,7 @@ impl DataPlane {
             tracing::error!(%error, "only the first of the domain keys is used");
         }
         Ok(Self {
+            pilots: Pilots::new(domain.clone(), me),
             reporter: Reporter::new(domain, me),
             boot,
             engine,
@@ -222,7 +225,8 @@ impl DataPlane {
         let stop = self.stop_by.map(until);
         let transport = self.transport.retry_at().map(until);
         let linger = self.clients.linger_until().map(until);
-        [engine, accept, stop, transport, linger].into_iter().flatten().min()
+        let pilots = self.pilots.due().map(until);
+        [engine, accept, stop, transport, linger, pilots].into_iter().flatten().min()
     }
 
     fn tick(&mut self) -> Result<(), NodeError> {
@@ -234,11 +238,25 @@ impl DataPlane {
         if self.transport.retry_at().is_some_and(|at| at <= Clock::now()) {
             self.transport.retry(&self.poller)?;
         }
+        if self.pilots.due().is_some_and(|at| at <= Clock::now()) {
+            self.look_for_better_leaders(now);
+        }
         if self.accept_again.is_some_and(|at| at <= Clock::now()) {
             self.accept_again = None;
             self.clients.set_listening(true, &self.poller);
         }
         Ok(())
+    }
+
+    fn look_for_better_leaders(&mut self, now: Instant) {
+        for (group, node) in self.pilots.look(now, &self.engine.snapshot()) {
+            let (group_name, name) = (self.reporter.group_name(group), self.reporter.name_of(node));
+            tracing::info!(group = group_name, node = name, "a better leader is promoted");
+            // Nobody waits for the answer; if it is refused, the next look is taken all the same.
+            let (asker, _) = tokio::sync::oneshot::channel();
+            let id = self.commands.open(asker);
+            self.engine.handle_command(now, group, id, Command::Promote(node));
+        }
     }
 
     fn is_done(&self) -> bool {

@@ -21,6 +21,8 @@ mod corosync;
 mod data;
 mod events;
 mod log;
+mod pilots;
+pub mod placement;
 mod process;
 mod ready;
 mod recorder;

@@ -5,8 +5,8 @@
 use crate::NodeError;
 use crate::admin::Change;
 use crate::status::{
-    GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus, ServerStatus, Status,
-    TransferStatus,
+    Caller, GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus, ServerStatus,
+    Status, TransferStatus,
 };
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Backend, Domain, Engine, Group, Node};
@@ -154,6 +154,7 @@ impl Reporter {
             primary: primary == PrimaryStatus::Primary,
             primary_reason: self.primary_reason(primary),
             rotation_us: (rotation > 0.0).then_some(rotation),
+            token_visits: order.counters.token_visits,
             delivered: order.counters.delivered,
             retransmits: order.counters.repeated,
             view_changes: order.counters.rings,
@@ -296,6 +297,14 @@ impl Reporter {
             logged: replica.logged as u64,
             listen: group.gateway(self.node()).to_string(),
             executed: replica.executed,
+            served: replica.served.requests,
+            served_us: u64::try_from(replica.served.time.as_micros()).unwrap_or(u64::MAX),
+            callers: (replica.callers.iter())
+                .map(|(node, requests)| Caller {
+                    node: self.name_of(*node).into(),
+                    requests: *requests,
+                })
+                .collect(),
             members,
             server,
             connections: gateway.connections as u64,

@@ -55,6 +55,9 @@ pub struct RingStatus {
     pub primary_reason: String,
     /// Median time of a token's round, in microseconds; none before the first round.
     pub rotation_us: Option<f64>,
+    /// How often the token has been here since this node started.
+    #[serde(default)]
+    pub token_visits: u64,
     /// Messages delivered since the process started.
     pub delivered: u64,
     /// Messages this node sent again because another had missed them.
@@ -110,6 +113,15 @@ pub struct GroupStatus {
     pub listen: String,
     /// Ordered requests executed since the group was formed; equal on all members at rest.
     pub executed: u64,
+    /// Requests that the server on this node has answered since this node started.
+    #[serde(default)]
+    pub served: u64,
+    /// How long it worked on them, together, in microseconds.
+    #[serde(default)]
+    pub served_us: u64,
+    /// Ordered requests of each gateway, as far as this node has seen them since it started.
+    #[serde(default)]
+    pub callers: Vec<Caller>,
     /// Every member of the domain file, in its order.
     pub members: Vec<MemberStatus>,
     /// The server behind this node; none on a node that is no member.
@@ -146,6 +158,15 @@ pub struct GroupStatus {
     /// States on their way to or from the member on this node.
     #[serde(default)]
     pub transfers: Vec<TransferStatus>,
+}
+
+/// The clients of a gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caller {
+    /// The gateway's node.
+    pub node: String,
+    /// Requests that were ordered for them.
+    pub requests: u64,
 }
 
 /// A state on its way from one member to another.

@@ -109,6 +109,15 @@ struct Outstanding {
     abandoned: bool,
 }
 
+/// Requests that the server has answered, and how long it worked on them.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Served {
+    /// How many.
+    pub requests: u64,
+    /// From when the server got to each until its reply came, together.
+    pub time: Duration,
+}
+
 /// See the module's text.
 pub(crate) struct Executor {
     state_object: Option<Bytes>,
@@ -124,6 +133,9 @@ pub(crate) struct Executor {
     next_channel: u32,
     next_request_id: u32,
     epoch: u64,
+    /// When bytes came last.
+    heard_at: Instant,
+    served: Served,
 }
 
 impl Executor {
@@ -139,12 +151,18 @@ impl Executor {
             next_channel: 0,
             next_request_id: 0,
             epoch: 0,
+            heard_at: Instant::ZERO,
+            served: Served::default(),
         }
     }
 
     /// Nothing is queued and nothing runs.
     pub(crate) fn is_idle(&self) -> bool {
         self.schedule.is_idle()
+    }
+
+    pub(crate) fn served(&self) -> Served {
+        self.served
     }
 
     pub(crate) fn queued(&self) -> usize {
@@ -259,7 +277,8 @@ impl Executor {
     }
 
     /// Bytes from the server; [`Self::next_outcome`] says what they end.
-    pub(crate) fn received(&mut self, channel: ChannelId, bytes: &[u8]) {
+    pub(crate) fn received(&mut self, now: Instant, channel: ChannelId, bytes: &[u8]) {
+        self.heard_at = now;
         if let Some(channel) = self.channels.iter_mut().find(|c| c.id == channel) {
             channel.framer.push(bytes);
         }
@@ -320,6 +339,7 @@ impl Executor {
         if call.abandoned && !canary!(AbandonedCallCounts) {
             return Ok(None);
         }
+        self.note(&call);
         let (bytes, oneway) = (message.bytes().clone(), call.oneway);
         Ok(Some(match call.job {
             Job::Execute { call, .. } if oneway => Outcome::Executed { call, reply: None },
@@ -335,6 +355,15 @@ impl Executor {
                 Outcome::Restored { purpose, accepted: checkpoint::accepted(message) }
             }
         }))
+    }
+
+    /// Counts a request that has ended. Its time runs to a deadline, so it began that much before.
+    fn note(&mut self, call: &Outstanding) {
+        if let (Job::Execute { .. }, Some(deadline)) = (&call.job, call.deadline) {
+            let left = deadline.since(self.heard_at);
+            self.served.requests += 1;
+            self.served.time += self.reply_within.saturating_sub(left);
+        }
     }
 
     /// A call has no reply that can be used: the server sent MessageError, or more than is read.

@@ -12,6 +12,7 @@ mod stateless;
 mod transfers;
 mod voting;
 
+use crate::Served;
 use crate::config::GroupConfig;
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::history::History;
@@ -24,6 +25,7 @@ use crate::refusal;
 use crate::style::Style;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use crate::transfer::TransferProgress;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
@@ -71,6 +73,10 @@ pub struct GroupSnapshot {
     pub reads: u64,
     /// Messages that were ordered for them.
     pub read_marks: u64,
+    /// What its server has done since this node started.
+    pub served: Served,
+    /// Ordered requests of each gateway since this node started.
+    pub callers: Vec<(NodeId, u64)>,
     /// States on their way to or from the local member.
     pub transfers: Vec<TransferProgress>,
 }
@@ -94,6 +100,7 @@ pub(crate) struct Group {
     duplicates: u64,
     executed: u64,
     reads: Reads,
+    callers: BTreeMap<NodeId, u64>,
 }
 
 impl Group {
@@ -116,6 +123,7 @@ impl Group {
             duplicates: 0,
             executed: 0,
             reads: Reads::default(),
+            callers: BTreeMap::new(),
         }
     }
 
@@ -141,6 +149,8 @@ impl Group {
             executed: self.executed,
             reads,
             read_marks,
+            served: member.map_or_else(Served::default, Member::served),
+            callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
         }
     }
@@ -207,6 +217,7 @@ impl Group {
     ) {
         self.table.clock.advance(origin, incarnation, request.stamp);
         let number = request.number;
+        *self.callers.entry(origin).or_default() += 1;
         if self.table.in_set().is_empty() {
             if origin == here.node && incarnation == here.incarnation {
                 out.push_back(Output::Dropped { group: self.id, number });
@@ -383,13 +394,13 @@ impl Group {
 
     pub(crate) fn received(
         &mut self,
-        channel: ChannelId,
-        bytes: &[u8],
+        now: Instant,
+        (channel, bytes): (ChannelId, &[u8]),
         here: Here,
         out: &mut Outbox,
     ) {
         if let Some(member) = &mut self.member {
-            member.received(channel, bytes);
+            member.received(now, channel, bytes);
         }
         while let Some(member) = &mut self.member {
             let mut commands: Vec<ServerCommand> = Vec::new();

@@ -51,6 +51,7 @@ pub use config::{
     TotalLoss,
 };
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
+pub use executor::Served;
 pub use group::GroupSnapshot;
 pub use hello::{Hello, Lineage, Record};
 pub use history::History;

@@ -13,7 +13,7 @@ mod voting;
 pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
 use crate::config::{CheckpointRule, GroupConfig};
-use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore};
+use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore, Served};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
 use crate::output::{Outbox, Output, ServerCommand};
@@ -435,6 +435,11 @@ impl Member {
         self.frozen.retain(|(node, _, _)| *node != joiner);
     }
 
+    /// What the server has done since this node started.
+    pub(crate) fn served(&self) -> Served {
+        self.executor.served()
+    }
+
     /// Starts what can be started.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
         self.voting.close(self.delivered);
@@ -457,8 +462,8 @@ impl Member {
     }
 
     /// Bytes from the server; [`Self::next_consequence`] says what comes of them.
-    pub(crate) fn received(&mut self, channel: ChannelId, bytes: &[u8]) {
-        self.executor.received(channel, bytes);
+    pub(crate) fn received(&mut self, now: Instant, channel: ChannelId, bytes: &[u8]) {
+        self.executor.received(now, channel, bytes);
     }
 
     /// What the group must do after something came on `channel`, one thing after the other.

@@ -370,7 +370,8 @@ impl Replica {
         channel: ChannelId,
         bytes: &[u8],
     ) {
-        self.with_group(now, group, |group, here, out| group.received(channel, bytes, here, out));
+        let came = (channel, bytes);
+        self.with_group(now, group, |group, here, out| group.received(now, came, here, out));
     }
 
     /// The time that [`Self::poll_timeout`] named has come.

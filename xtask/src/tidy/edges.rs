@@ -33,6 +33,7 @@ const ROOMS: &[Room] = &[
     room("groups", &["base", "order"], &[]),
     room("replica", &["base", "giop"], &[]),
     room("engine", &["base", "giop", "order", "replica"], &[]),
+    room("placement", &["base"], &[]),
     room("orb", &["giop"], &[]),
     room("corosync", &["base", "order"], &[]),
     room("config", &["base"], &[]),
@@ -40,14 +41,14 @@ const ROOMS: &[Room] = &[
     room("net", &["base", "order"], &[]),
     room(
         "node",
-        &["base", "config", "corosync", "engine", "giop", "journal", "net"],
+        &["base", "config", "corosync", "engine", "giop", "journal", "net", "placement"],
         &["demo", "orb"],
     ),
     room("ringd", &["base", "config", "groups", "net", "node", "order"], &[]),
     room("sim", &["base", "engine", "giop", "order", "replica"], &[]),
     room("demo", &["base", "config", "giop", "net", "node", "orb"], &[]),
-    room("lab", &["base", "config", "demo", "giop", "net", "node", "orb"], &[]),
-    room("cli", &["base", "config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
+    room("lab", &["base", "config", "demo", "giop", "net", "node", "orb", "placement"], &[]),
+    room("cli", &["base", "config", "demo", "giop", "lab", "node", "orb", "placement", "sim"], &[]),
     room("xtask", &["config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
 ];
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::args::DomainFile;
 use crate::ask::{self, Answer};
+use crate::command::advise;
 use crate::command::status::require_group;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -56,6 +57,19 @@ enum What {
         #[command(flatten)]
         domain: DomainFile,
     },
+    /// Say what a call would cost with each member as the leader, from what is measured now
+    Advise {
+        /// The group
+        group: String,
+
+        /// How long to measure
+        #[arg(long, default_value_t = 2, value_name = "SECONDS")]
+        #[arg(value_parser = clap::value_parser!(u64).range(1..=3600))]
+        seconds: u64,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
     /// Make the member on a node the leader of its group
     Promote {
         /// The group
@@ -79,6 +93,11 @@ impl Group {
             What::Style { group, style, domain } => {
                 let domain = context.load(&domain.config)?;
                 change(context, &domain, &group, &Change::Style(style))
+            }
+            What::Advise { group, seconds, domain } => {
+                let domain = context.load(&domain.config)?;
+                require_group(&domain, &group)?;
+                advise::advise(context, &domain, &group, Duration::from_secs(seconds))
             }
             What::Promote { group, node, domain } => {
                 let domain = context.load(&domain.config)?;
@@ -180,7 +199,7 @@ fn refused(node: &str, error: &AdminError) -> Failure {
     }
 }
 
-fn nobody_here(domain: &Domain) -> Failure {
+pub(super) fn nobody_here(domain: &Domain) -> Failure {
     let what = format!("no node of domain {} answers on this machine", domain.id);
     let next = "start one with quorba node, or run this where one runs";
     Failure::new(codes::NOBODY_ANSWERS, Exit::Failed, what, next)

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use quorba_lab::{Changes, LabError, LabOptions, Setting};
+use quorba_lab::{Changes, LabError, LabOptions, Setting, failover, leaders};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -32,13 +32,17 @@ enum Action {
 /// their own below --out.
 #[derive(Debug, Args)]
 struct Run {
-    /// The plan's name, such as baseline, or a file whose name ends in .toml
+    /// Its name (baseline, failover, irl, placement, throughput, zhao2002), or a .toml file
     plan: String,
 
     /// Measured calls of each configuration in each round
     #[arg(long, value_name = "NUMBER")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(quorba_lab::CALLS_MAX)))]
     calls: Option<u32>,
+
+    /// Measure little, in about two minutes: to see that it works, and roughly what comes
+    #[arg(long, conflicts_with_all = ["calls", "rounds"])]
+    quick: bool,
 
     /// Rounds; each runs every configuration in every setting once
     #[arg(long, value_name = "NUMBER")]
@@ -90,6 +94,7 @@ impl Run {
             changes: Changes {
                 calls: self.calls,
                 rounds: self.rounds,
+                quick: self.quick,
                 settings: self.settings,
                 only: self.only,
             },
@@ -98,6 +103,11 @@ impl Run {
             anyway: self.anyway,
             program: None,
         };
+        match options.plan.as_str() {
+            failover::PLAN => return run_failover(context, &options),
+            leaders::PLAN => return run_leaders(context, &options),
+            _ => {}
+        }
         let outcome = quorba_lab::run(&options, &mut |line| context.tell(line))
             .map_err(|error| refused(&error))?;
         if context.is_json() {
@@ -108,6 +118,30 @@ impl Run {
         context.tell(format!("report: {}", outcome.folder.join("report.html").display()));
         Ok(Exit::Ok)
     }
+}
+
+fn run_failover(context: &Context, options: &LabOptions) -> Result<Exit, Failure> {
+    let outcome =
+        failover::run(options, &mut |line| context.tell(line)).map_err(|error| refused(&error))?;
+    if context.is_json() {
+        context.print_json(&outcome.run)?;
+    } else {
+        context.print(&quorba_lab::failover_table(&outcome.run))?;
+    }
+    context.tell(format!("report: {}", outcome.folder.join("report.html").display()));
+    Ok(Exit::Ok)
+}
+
+fn run_leaders(context: &Context, options: &LabOptions) -> Result<Exit, Failure> {
+    let outcome =
+        leaders::run(options, &mut |line| context.tell(line)).map_err(|error| refused(&error))?;
+    if context.is_json() {
+        context.print_json(&outcome.run)?;
+    } else {
+        context.print(&quorba_lab::leaders_table(&outcome.run))?;
+    }
+    context.tell(format!("report: {}", outcome.folder.join("report.html").display()));
+    Ok(Exit::Ok)
 }
 
 impl Peer {

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 
 use quorba_node::status::{
-    GroupStatus, MemberState, MemberStatus, NodeStatus, RingStatus, ServerStatus, Status,
+    Caller, GroupStatus, MemberState, MemberStatus, NodeStatus, RingStatus, ServerStatus, Status,
 };
 
 use crate::bench::{Bench, silent_port};
@@ -29,6 +29,7 @@ fn status(node: &str, up: &[&str]) -> Status {
             primary,
             primary_reason: format!("{} of 3 nodes", up.len()),
             rotation_us: Some(412.4),
+            token_visits: 4_000_000,
             delivered: 1_204_417,
             retransmits: 12,
             view_changes: 3,
@@ -73,6 +74,9 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         leader: None,
         logged: 0,
         listen: format!("127.0.0.1:{}", 5000 + index * 100),
+        served: 30_000,
+        served_us: 1_500_000,
+        callers: vec![Caller { node: "n1".to_owned(), requests: 30_000 }],
         executed: 90_000 + u64::from(index),
         members: NODES.iter().map(member).collect(),
         server: Some(ServerStatus {

@@ -50,13 +50,15 @@ fn read_one(
     section.require("listen", "the gateway's port on every node, such as listen = 5000");
     let listen = section.port("listen");
     let members = read_members(section, nodes);
-    let StyleDraft { style, leader, checkpoint, comparison } = style::read(section, nodes, members);
+    let draft = style::read(section, nodes, members);
+    let StyleDraft { style, leader, checkpoint, comparison, placement } = draft;
     let replies = [("direct", Reply::Direct), ("ordered", Reply::Ordered)];
     let losses = [("stop", OnTotalLoss::Stop), ("fresh", OnTotalLoss::Fresh)];
     let group = Group {
         name: name.to_owned(),
         style,
         leader,
+        placement,
         checkpoint,
         comparison,
         listen: listen.as_ref().map_or(0, |at| at.value),

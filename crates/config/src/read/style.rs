@@ -5,7 +5,7 @@ use quorba_base::{NodeId, NodeSet};
 use super::group::named_member;
 use super::node::NodeDraft;
 use crate::codes::Code;
-use crate::domain::{Backend, Checkpoint, Comparison, Style};
+use crate::domain::{Backend, Checkpoint, Comparison, Placement, Style};
 use crate::problem::Problem;
 use crate::walk::Section;
 
@@ -30,6 +30,7 @@ pub(super) struct StyleDraft {
     pub(super) leader: Option<NodeId>,
     pub(super) checkpoint: Checkpoint,
     pub(super) comparison: Comparison,
+    pub(super) placement: Placement,
 }
 
 pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet) -> StyleDraft {
@@ -44,7 +45,9 @@ pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet)
         expel: section.word_or("on_divergence", &verdicts, &[], false),
     };
     let checkpoint = Checkpoint { requests, after, updates };
-    StyleDraft { style, leader, checkpoint, comparison }
+    let words = [("manual", Placement::Manual), ("auto", Placement::Auto)];
+    let placement = section.word_or("placement", &words, &[], Placement::Manual);
+    StyleDraft { style, leader, checkpoint, comparison, placement }
 }
 
 /// What the style needs and the group does not have.

@@ -5,12 +5,13 @@ use std::fmt::Write;
 use super::svg::{COLOURS, Series, escape, plot};
 use super::table::{cells, heads, settings};
 use super::{Plots, with_range};
+use crate::environment::Environment;
 use crate::placement::Setting;
 use crate::record::{Row, Run};
 
 /// The page.
 pub(crate) fn html(run: &Run, plots: &Plots) -> String {
-    let mut page = open_page(run);
+    let mut page = open_page(&run.title, &run.faults);
     let _ = writeln!(
         page,
         "<p>One client, one call at a time, a sequence of {} longs each way. {} measured calls \
@@ -23,15 +24,15 @@ pub(crate) fn html(run: &Run, plots: &Plots) -> String {
     for setting in settings(run) {
         section(&mut page, run, plots, setting);
     }
-    environment(&mut page, run);
+    environment(&mut page, &run.environment, &run.began, &run.plan);
     page.push_str("</html>\n");
     page
 }
 
 /// The head of a page: its title, and what is known against its figures.
-pub(super) fn open_page(run: &Run) -> String {
+pub(super) fn open_page(title: &str, faults: &[String]) -> String {
     let mut page = String::new();
-    let title = escape(&run.title);
+    let title = escape(title);
     let _ = writeln!(
         page,
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
@@ -39,7 +40,7 @@ pub(super) fn open_page(run: &Run) -> String {
          <style>\n{}</style>\n<h1>{title}</h1>",
         include_str!("page.css")
     );
-    for fault in &run.faults {
+    for fault in faults {
         let _ = writeln!(page, "<p class=\"fault\">Not to be relied on: {}</p>", escape(fault));
     }
     page
@@ -135,12 +136,11 @@ fn processes(page: &mut String, rows: &[&Row]) {
     page.push_str("</table></div>\n");
 }
 
-pub(super) fn environment(page: &mut String, run: &Run) {
-    let facts = &run.environment;
+pub(super) fn environment(page: &mut String, facts: &Environment, began: &str, plan: &str) {
     let unknown = || "unknown".to_owned();
     let load = facts.load_average.map(|[one, five, fifteen]| format!("{one} {five} {fifteen}"));
     let lines = [
-        ("began", run.began.clone()),
+        ("began", began.to_owned()),
         ("CPU", facts.cpu.clone().unwrap_or_else(unknown)),
         ("cores", facts.cores.to_string()),
         ("virtual machine", if facts.is_virtual { "yes" } else { "no" }.to_owned()),
@@ -150,7 +150,7 @@ pub(super) fn environment(page: &mut String, run: &Run) {
         ("load average before", load.unwrap_or_else(unknown)),
         ("version", format!("{}, {} build", facts.version, facts.build)),
         ("commit", facts.commit.clone().unwrap_or_else(unknown)),
-        ("again", format!("quorba lab run {}", run.plan)),
+        ("again", format!("quorba lab run {plan}")),
     ];
     page.push_str("<h2>Environment</h2>\n<table>\n");
     for (name, value) in lines {
@@ -172,7 +172,7 @@ pub(super) fn open_table(page: &mut String, words: &[&str], figures: &[String]) 
 }
 
 /// The range in a paler shade, so that the medians can be read down a column.
-fn ranged(cell: &str) -> String {
+pub(super) fn ranged(cell: &str) -> String {
     match cell.split_once(" (") {
         Some((median, range)) => {
             format!("{} <span class=\"range\">({}</span>", escape(median), escape(range))

@@ -23,8 +23,11 @@ pub fn table(run: &Run) -> String {
     for setting in settings(run) {
         let _ = writeln!(text, "\n{}: {}", setting.as_str(), setting.text());
         let _ = writeln!(text, "{}", rows(run, setting));
-        let _ = writeln!(text, "\nCPU µs/call by process; L* is calls/s over those of the direct");
+        let _ = writeln!(text, "\nCPU µs/call by process; × calls/s is in those of the direct");
         let _ = writeln!(text, "call of the same round\n{}", processes(run, setting));
+        if run.plan == crate::irl::PLAN {
+            super::irl::irl_text(&mut text, run, setting);
+        }
         if run.steps.iter().any(|step| step.setting == setting) {
             let _ = writeln!(text, "\n{}", steps(run, setting));
         }
@@ -70,7 +73,7 @@ pub(super) fn heads(run: &Run) -> [String; 7] {
             format!("× {}", run.against)
         },
         "calls/s".to_owned(),
-        "L*".to_owned(),
+        "× calls/s".to_owned(),
         "CPU/call".to_owned(),
         "waits/call".to_owned(),
     ]
@@ -115,13 +118,13 @@ fn steps(run: &Run, setting: Setting) -> Table {
     table
 }
 
-fn plain() -> Table {
+pub(super) fn plain() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table
 }
 
-fn right(text: String) -> Cell {
+pub(super) fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 

@@ -17,7 +17,7 @@ use crate::zhao::{
 
 /// The page.
 pub(crate) fn page(run: &Run, outcome: &Outcome, samples: &Samples) -> String {
-    let mut page = open_page(run);
+    let mut page = open_page(&run.title, &run.faults);
     let _ = writeln!(
         page,
         "<p>W. Zhao, L. E. Moser, P. M. Melliar-Smith, <i>End-to-End Latency of a Fault-Tolerant \
@@ -36,7 +36,7 @@ pub(crate) fn page(run: &Run, outcome: &Outcome, samples: &Samples) -> String {
         let one = Section { run, outcome, samples, setting };
         one.write(&mut page);
     }
-    environment(&mut page, run);
+    environment(&mut page, &run.environment, &run.began, &run.plan);
     page.push_str("</html>\n");
     page
 }

@@ -115,7 +115,7 @@ impl Bench {
     }
 
     fn hear(&mut self, channel: ChannelId, bytes: &[u8]) -> Result<Vec<String>, DownReason> {
-        self.executor.received(channel, bytes);
+        self.executor.received(Instant::ZERO, channel, bytes);
         let mut ended = Vec::new();
         let mut out = Vec::new();
         while let Some(outcome) = self.executor.next_outcome(channel, &mut out)? {

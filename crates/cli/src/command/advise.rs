@@ -1,0 +1,212 @@
+//! `quorba group advise`: what a call would cost with each member as the leader.
+//!
+//! What it is not: a change. It says which command would make one.
+//!
+//! Invariant: what is shown comes from two looks at counters, and says so.
+
+use std::thread;
+use std::time::Duration;
+
+use quorba_base::NodeId;
+use quorba_config::{Domain, Group};
+use quorba_node::placement::{Counters, Load, Part, Prediction};
+use quorba_node::status::Status;
+use serde_json::json;
+
+use crate::ask;
+use crate::command::group::nobody_here;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::text::{span_us, table};
+
+/// How long the nodes have to answer each time.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// What was measured, and what follows.
+struct Advice<'a> {
+    domain: &'a Domain,
+    group: &'a Group,
+    leader: Option<NodeId>,
+    load: Load,
+    predictions: Vec<Prediction>,
+}
+
+pub(super) fn advise(
+    context: &Context,
+    domain: &Domain,
+    group: &str,
+    over: Duration,
+) -> Result<Exit, Failure> {
+    let before = look(domain)?;
+    thread::sleep(over);
+    let after = look(domain)?;
+    let group = domain.groups.iter().find(|one| one.name == group).expect("it was looked for");
+    let advice = Advice::of(domain, group, (&before, &after), over);
+    let advice = advice.ok_or_else(|| nobody_here(domain))?;
+    if context.is_json() {
+        context.print_json(&advice.json())?;
+    } else {
+        context.print(&advice.text())?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn look(domain: &Domain) -> Result<Vec<Status>, Failure> {
+    let answers = ask::everyone(domain, ANSWER_WITHIN).into_iter();
+    let all: Vec<Status> = answers.filter_map(|answer| answer.status.ok()).collect();
+    if all.is_empty() { Err(nobody_here(domain)) } else { Ok(all) }
+}
+
+impl<'a> Advice<'a> {
+    fn of(
+        domain: &'a Domain,
+        group: &'a Group,
+        (before, after): (&[Status], &[Status]),
+        over: Duration,
+    ) -> Option<Self> {
+        let of = |status: &Status| status.groups.iter().find(|one| one.name == group.name).cloned();
+        // The leader's node knows what its server takes; any other, what it sees of the callers.
+        let leads =
+            |status: &&Status| of(status).is_some_and(|g| g.leader.as_ref() == Some(&status.node));
+        let works = |status: &&Status| of(status).is_some_and(|group| group.served > 0);
+        let primary = |status: &&Status| status.ring.primary;
+        let now = (after.iter().find(leads))
+            .or_else(|| after.iter().find(works))
+            .or_else(|| after.iter().find(primary))
+            .or(after.first())?;
+        let then = before.iter().find(|one| one.node == now.node && one.pid == now.pid)?;
+        let ring: Vec<NodeId> =
+            now.ring.members.iter().filter_map(|name| domain.node_id(name)).collect();
+        let rotation = Duration::from_secs_f64(now.ring.rotation_us.unwrap_or(0.0).max(0.0) / 1e6);
+        let counters = |status| Counters::of_status(domain, status, &group.name);
+        let load = counters(now)?.since(&counters(then)?, over, rotation, ring);
+        let predictions = load.predict(domain, group);
+        let leader = of(now)?.leader.and_then(|name| domain.node_id(&name));
+        Some(Self { domain, group, leader, load, predictions })
+    }
+
+    fn name(&self, node: NodeId) -> &str {
+        self.domain.node(node).map_or("?", |node| &node.name)
+    }
+
+    fn now(&self) -> Option<&Prediction> {
+        let leader = self.leader?;
+        self.predictions.iter().find(|one| one.leader == leader)
+    }
+
+    /// Who would be better than the leader there is, and by how much.
+    fn better(&self) -> Option<(&Prediction, u64)> {
+        let (now, best) = (self.now()?, self.predictions.first()?);
+        let gain = now.gain_percent(best);
+        (gain > 0).then_some((best, gain))
+    }
+
+    fn command(&self, node: NodeId) -> String {
+        format!("quorba group promote {} {}", self.group.name, self.name(node))
+    }
+
+    fn text(&self) -> String {
+        let rows = self.predictions.iter().map(|one| {
+            let is_leader = self.leader == Some(one.leader);
+            vec![
+                format!("{}{}", self.name(one.leader), if is_leader { " (leads)" } else { "" }),
+                span_us(micros(one.latency)),
+                parts(one),
+            ]
+        });
+        format!(
+            "{}\n\n{}\n{}\n",
+            self.measured(),
+            table(&["LEADER", ">PREDICTED", "OF WHICH"], rows.collect()),
+            self.word()
+        )
+    }
+
+    fn measured(&self) -> String {
+        let (calls, seconds) = (self.load.calls(), self.load.over.as_secs_f64());
+        let shares: Vec<String> = (self.load.callers.iter())
+            .filter(|(_, count)| **count > 0)
+            .map(|(node, count)| format!("{} {} %", self.name(*node), count * 100 / calls.max(1)))
+            .collect();
+        let callers = match shares.is_empty() {
+            true => "no calls were seen, so all gateways count alike".to_owned(),
+            false => format!("gateways: {}", shares.join(", ")),
+        };
+        format!(
+            "group {}: {:.0} calls/s over {seconds:.0} s; {callers}; server {}; rotation {}",
+            self.group.name,
+            count(calls) / seconds,
+            span_us(micros(self.load.service)),
+            span_us(micros(self.load.rotation)),
+        )
+    }
+
+    fn word(&self) -> String {
+        if self.leader.is_none() {
+            return format!(
+                "Group {} has no leader: the member on each client's gateway answers.",
+                self.group.name
+            );
+        }
+        match self.better() {
+            None => "The leader is where a call costs least.".to_owned(),
+            Some((best, gain)) => format!(
+                "With {} a call would cost {gain} % less of what the ring and the server take: {}",
+                self.name(best.leader),
+                self.command(best.leader)
+            ),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let better = self.better();
+        let callers: serde_json::Map<String, serde_json::Value> = (self.load.callers.iter())
+            .map(|(node, count)| (self.name(*node).to_owned(), json!(count)))
+            .collect();
+        let candidates: Vec<_> = (self.predictions.iter())
+            .map(|one| {
+                let parts: serde_json::Map<String, serde_json::Value> = (Part::ALL.iter())
+                    .zip(one.parts)
+                    .map(|(part, time)| (format!("{}_us", part.as_str()), json!(micros(time))))
+                    .collect();
+                json!({
+                    "node": self.name(one.leader),
+                    "predicted_us": micros(one.latency),
+                    "parts": parts,
+                })
+            })
+            .collect();
+        json!({
+            "group": self.group.name,
+            "leader": self.leader.map(|node| self.name(node)),
+            "seconds": self.load.over.as_secs_f64(),
+            "calls": callers,
+            "service_us": micros(self.load.service),
+            "rotation_us": micros(self.load.rotation),
+            "candidates": candidates,
+            "better": better.map(|(one, _)| self.name(one.leader)),
+            "gain_percent": better.map_or(0, |(_, gain)| gain),
+            "command": better.map(|(one, _)| self.command(one.leader)),
+        })
+    }
+}
+
+/// The parts that take time, the longest first.
+fn parts(one: &Prediction) -> String {
+    let mut parts: Vec<(Part, Duration)> =
+        Part::ALL.into_iter().zip(one.parts).filter(|(_, time)| !time.is_zero()).collect();
+    parts.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    let words =
+        parts.iter().map(|(part, time)| format!("{} {}", part.text(), span_us(micros(*time))));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+#[expect(clippy::cast_precision_loss, reason = "calls of a while have far fewer than 52 bits")]
+fn count(calls: u64) -> f64 {
+    calls as f64
+}

@@ -1,0 +1,151 @@
+//! What a case is: a style, a fault, and what the fault meets.
+//!
+//! What it is not: where the fault is made; that is [`super::trial`].
+//!
+//! Invariant: a fault of the replier meets whoever answers the client when it comes.
+
+use serde::Serialize;
+
+/// The client's node, a member that does not reply, and the leader where there is one.
+pub(super) const CLIENT: usize = 2;
+const OTHER: usize = 1;
+const LEADER: usize = 0;
+
+/// How the members share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Style {
+    /// Every member executes; the one at the client's gateway answers.
+    Active,
+    /// Every member executes; the leader answers.
+    SemiActive,
+    /// The leader executes; the others stand by.
+    WarmPassive,
+    /// The leader executes; the others have no server.
+    ColdPassive,
+}
+
+impl Style {
+    /// Every style.
+    pub const ALL: [Self; 4] =
+        [Self::Active, Self::SemiActive, Self::WarmPassive, Self::ColdPassive];
+
+    /// The word in domain files and records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::SemiActive => "semi-active",
+            Self::WarmPassive => "warm-passive",
+            Self::ColdPassive => "cold-passive",
+        }
+    }
+
+    /// The node whose member answers.
+    const fn replier(self) -> usize {
+        match self {
+            Self::Active => CLIENT,
+            Self::SemiActive | Self::WarmPassive | Self::ColdPassive => LEADER,
+        }
+    }
+}
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// SIGKILL to the server that replies.
+    ReplierServer,
+    /// SIGKILL to a server that does not.
+    OtherServer,
+    /// SIGSTOP to the server that replies.
+    StoppedServer,
+    /// SIGKILL to the node whose member replies, and so the end of its server.
+    ReplierNode,
+    /// SIGKILL to a node that is neither the client's nor the replier's.
+    OtherNode,
+    /// SIGSTOP to the first node, for the cut of its cable.
+    Cable,
+}
+
+/// What a fault meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Victim {
+    KilledServer(usize),
+    StoppedServer(usize),
+    KilledNode(usize),
+    StoppedNode(usize),
+}
+
+/// The most that the gap should be, as the project wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// In milliseconds.
+    Ms(f64),
+    /// In normal latencies of the same repetition.
+    Latencies(f64),
+}
+
+impl Fault {
+    /// Every fault.
+    pub const ALL: [Self; 6] = [
+        Self::ReplierServer,
+        Self::OtherServer,
+        Self::StoppedServer,
+        Self::ReplierNode,
+        Self::OtherNode,
+        Self::Cable,
+    ];
+
+    /// The word on the command line and in records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReplierServer => "replier-server",
+            Self::OtherServer => "other-server",
+            Self::StoppedServer => "stopped-server",
+            Self::ReplierNode => "replier-node",
+            Self::OtherNode => "other-node",
+            Self::Cable => "cable",
+        }
+    }
+
+    /// For a report.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::ReplierServer => "the replying server's process is killed",
+            Self::OtherServer => "the process of a server that does not reply is killed",
+            Self::StoppedServer => "the replying server's process is stopped",
+            Self::ReplierNode => "the replier's node is killed, and its server with it",
+            Self::OtherNode => "a node that neither replies nor has the client is killed",
+            Self::Cable => "the first node hears and says nothing any more (it is stopped)",
+        }
+    }
+
+    /// What it meets in a group of this style; `None` if there is no such thing.
+    pub(super) const fn meets(self, style: Style) -> Option<Victim> {
+        let replier = style.replier();
+        Some(match self {
+            Self::ReplierServer => Victim::KilledServer(replier),
+            Self::OtherServer if matches!(style, Style::ColdPassive) => return None,
+            Self::OtherServer => Victim::KilledServer(OTHER),
+            Self::StoppedServer => Victim::StoppedServer(replier),
+            Self::ReplierNode => Victim::KilledNode(replier),
+            Self::OtherNode => Victim::KilledNode(OTHER),
+            Self::Cable => Victim::StoppedNode(LEADER),
+        })
+    }
+
+    /// What the gap should not exceed, where the project has said so.
+    pub(super) const fn target(self, style: Style) -> Option<Target> {
+        match (style, self) {
+            (Style::Active, Self::OtherServer | Self::OtherNode) => Some(Target::Latencies(1.5)),
+            (Style::Active, Self::ReplierServer) => Some(Target::Ms(20.0)),
+            (Style::SemiActive | Style::WarmPassive, Self::ReplierServer) => Some(Target::Ms(30.0)),
+            (Style::SemiActive | Style::WarmPassive, Self::ReplierNode) => Some(Target::Ms(150.0)),
+            _ => None,
+        }
+    }
+}

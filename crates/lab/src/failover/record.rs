@@ -1,0 +1,149 @@
+//! What a run found.
+//!
+//! Invariant: a case's figures are medians over its repetitions, each with its range; every
+//! repetition is kept.
+
+use serde::Serialize;
+
+use super::case::{Fault, Style, Target};
+use crate::environment::Environment;
+use crate::stats::Spread;
+
+/// One repetition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    /// How the members share the work.
+    pub style: Style,
+    /// What happened.
+    pub fault: Fault,
+    /// From 1.
+    pub repetition: u32,
+    /// The longest time without an answer that ended behind the fault and began before a second
+    /// after it, in microseconds.
+    pub gap_us: f64,
+    /// The wait in which the fault came, in microseconds: that of the call under way.
+    pub around_us: f64,
+    /// Median time between two answers in the second before, which is the latency of a call.
+    pub normal_us: f64,
+    /// The longest such time: what the machine does without any fault.
+    pub longest_before_us: f64,
+    /// Exceptions that the client got.
+    pub exceptions: u64,
+    /// Calls answered.
+    pub answered: u64,
+}
+
+/// One line of `samples.ndjson`.
+#[derive(Serialize)]
+pub(super) struct Line<'a> {
+    #[serde(flatten)]
+    pub(super) sample: &'a Sample,
+    /// When each answer came, in microseconds since the fault.
+    pub(super) replies_us: &'a [i64],
+}
+
+/// All repetitions of a style and a fault.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Case {
+    /// How the members share the work.
+    pub style: Style,
+    /// What happened.
+    pub fault: Fault,
+    /// [`Sample::gap_us`] of all repetitions.
+    pub gap_us: Spread,
+    /// [`Sample::around_us`] of all repetitions.
+    pub around_us: Spread,
+    /// [`Sample::normal_us`] of all repetitions.
+    pub normal_us: Spread,
+    /// [`Sample::longest_before_us`] of all repetitions.
+    pub longest_before_us: Spread,
+    /// The gap in latencies of the same repetition.
+    pub latencies: Spread,
+    /// Exceptions of all repetitions.
+    pub exceptions: u64,
+    /// What the gap should not exceed, if anybody has said.
+    pub target: Option<Target>,
+}
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Failover {
+    /// The plan's name.
+    pub plan: &'static str,
+    /// When it began, in UTC.
+    pub began: String,
+    /// Repetitions of each case.
+    pub repetitions: u32,
+    /// The machine and the build.
+    pub environment: Environment,
+    /// Why the figures mislead; empty if nothing is known against them.
+    pub faults: Vec<String>,
+    /// Every style with every fault.
+    pub cases: Vec<Case>,
+    /// Every repetition.
+    pub samples: Vec<Sample>,
+}
+
+impl Sample {
+    pub(super) fn line(&self, repetitions: u32) -> String {
+        format!(
+            "repetition {}/{repetitions}  {:<12}  {:<14}  gap {:8.1} ms  around {:8.1} ms  \
+             latency {:6.3} ms  longest before {:6.1} ms",
+            self.repetition,
+            self.style.as_str(),
+            self.fault.as_str(),
+            self.gap_us / 1e3,
+            self.around_us / 1e3,
+            self.normal_us / 1e3,
+            self.longest_before_us / 1e3,
+        )
+    }
+}
+
+impl Failover {
+    pub(super) fn of(
+        began: String,
+        repetitions: u32,
+        environment: Environment,
+        samples: Vec<Sample>,
+    ) -> Self {
+        let all = Style::ALL.into_iter().flat_map(|style| Fault::ALL.map(|fault| (style, fault)));
+        let cases = all.filter_map(|(style, fault)| Case::of(style, fault, &samples)).collect();
+        let faults = environment.faults();
+        Self { plan: super::PLAN, began, repetitions, environment, faults, cases, samples }
+    }
+}
+
+impl Case {
+    fn of(style: Style, fault: Fault, samples: &[Sample]) -> Option<Self> {
+        let mine = || samples.iter().filter(|one| (one.style, one.fault) == (style, fault));
+        Some(Self {
+            style,
+            fault,
+            gap_us: Spread::of(mine().map(|one| one.gap_us))?,
+            around_us: Spread::of(mine().map(|one| one.around_us))?,
+            normal_us: Spread::of(mine().map(|one| one.normal_us))?,
+            longest_before_us: Spread::of(mine().map(|one| one.longest_before_us))?,
+            latencies: Spread::of(mine().map(|one| one.gap_us / one.normal_us))?,
+            exceptions: mine().map(|one| one.exceptions).sum(),
+            target: fault.target(style),
+        })
+    }
+
+    /// The target in words.
+    pub(crate) fn target_text(&self) -> String {
+        match self.target {
+            Some(Target::Ms(ms)) => format!("{ms} ms"),
+            Some(Target::Latencies(times)) => format!("{times} latencies"),
+            None => "–".to_owned(),
+        }
+    }
+
+    /// The target in microseconds, for plots.
+    pub(crate) fn target_us(&self) -> Option<f64> {
+        match self.target? {
+            Target::Ms(ms) => Some(ms * 1e3),
+            Target::Latencies(times) => Some(times * self.normal_us.median),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! One repetition of a case: a domain, a client, a fault, and the gap.
+//!
+//! Invariants: the fault comes when every member is in and the client has been answered for a
+//! while; nothing of a repetition is left behind, stopped processes included.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::caller::{Caller, Calls};
+use super::case::{CLIENT, Fault, Style, Victim};
+use super::record::Sample;
+use crate::domain::{self, Domain, Servers};
+use crate::plan::DomainShape;
+
+/// Calls before anything is looked at.
+const WARM_UP_CALLS: u64 = 200;
+/// How long calls are looked at before the fault, and at least behind it.
+const WINDOW: Duration = Duration::from_secs(1);
+/// How long the first answer behind the fault may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// Pause between two looks at the client.
+const LOOK: Duration = Duration::from_millis(5);
+/// Silence after which a server that owes a reply counts as dead; a user's default is longer.
+pub(crate) const SERVER_REPLY: Duration = Duration::from_millis(500);
+const NODES: usize = 3;
+
+/// What all repetitions share.
+pub(super) struct Bench<'a> {
+    /// This very program, which is the nodes and the servers.
+    pub(super) program: PathBuf,
+    /// Set when the user wants it to end.
+    pub(super) interrupted: &'a AtomicBool,
+}
+
+/// Why a repetition gave no figure.
+pub(super) enum Failed {
+    /// It did not get to the fault, which says nothing about the fault.
+    Start(String),
+    /// Behind the fault.
+    Fault(String),
+}
+
+impl Bench<'_> {
+    /// Runs one repetition: its figures, and when each answer came, in microseconds since the
+    /// fault.
+    pub(super) fn run(
+        &self,
+        (style, fault): (Style, Fault),
+        repetition: u32,
+    ) -> Result<(Sample, Vec<i64>), Failed> {
+        let start = Failed::Start;
+        let folder = tempfile::Builder::new().prefix("quorba-lab-").tempdir();
+        let folder = folder.map_err(|error| start(format!("no temporary folder: {error}")))?;
+        let servers = Servers::Bank(&self.program);
+        let shape = shape(style);
+        let domain = Domain::start(&shape, &self.program, servers, folder.path(), false);
+        let domain = domain.map_err(start)?;
+        let caller = Caller::start(&reference(&domain)).map_err(start)?;
+        let ready = self.await_answers(&caller, WARM_UP_CALLS);
+        let victim = ready.and_then(|()| aim(&domain, style, fault));
+        let victim = match victim {
+            Ok(victim) => victim,
+            Err(reason) => {
+                caller.stop();
+                return Err(Failed::Start(reason));
+            }
+        };
+        thread::sleep(WINDOW);
+        let at = Instant::now();
+        let struck = strike(&domain, &victim);
+        thread::sleep(WINDOW);
+        let answered = struck.and_then(|()| {
+            let before = caller.answered();
+            self.await_answers(&caller, before + 1)
+        });
+        // What is stopped would not end by itself when asked to.
+        let released = release(&domain, &victim);
+        let calls = caller.stop();
+        answered.and(released).map_err(Failed::Fault)?;
+        let replies = calls.replies.iter().map(|reply| since(at, *reply)).collect();
+        let sample = sample((style, fault), repetition, at, &calls);
+        Ok((sample.ok_or_else(|| Failed::Fault("no answers".to_owned()))?, replies))
+    }
+
+    fn await_answers(&self, caller: &Caller, count: u64) -> Result<(), String> {
+        let deadline = Instant::now() + ANSWER_WITHIN;
+        while caller.answered() < count {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err("interrupted".to_owned());
+            }
+            if Instant::now() >= deadline {
+                return Err(format!("no answer within {} s", ANSWER_WITHIN.as_secs()));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn shape(style: Style) -> DomainShape {
+    let mut group = toml::Table::new();
+    let reply_ms = i64::try_from(SERVER_REPLY.as_millis()).expect("a short time");
+    group.insert("style".to_owned(), style.as_str().into());
+    group.insert("state_object".to_owned(), "bank".into());
+    group.insert("server_reply_ms".to_owned(), reply_ms.into());
+    DomainShape {
+        nodes: NODES,
+        members: NODES,
+        client: CLIENT + 1,
+        wire: None,
+        ring: toml::Table::new(),
+        group,
+        server_options: Vec::new(),
+    }
+}
+
+/// The bank at every gateway, the client's first.
+fn reference(domain: &Domain) -> String {
+    let gateways: Vec<String> =
+        domain.gateways().map(|port| format!("iiop:1.2@127.0.0.1:{port}")).collect();
+    format!("corbaloc:{}/bank", gateways.join(","))
+}
+
+/// A victim, as the system knows it.
+enum Aim {
+    Server(u32, Signal),
+    Node(usize, Signal),
+}
+
+/// Finds out who is to be met, while nothing has happened yet.
+fn aim(domain: &Domain, style: Style, fault: Fault) -> Result<Aim, String> {
+    let victim = fault.meets(style).expect("only such cases are run");
+    let server = |index: usize| {
+        let name = format!("server of n{}", index + 1);
+        let servers = domain::servers(&domain.statuses()?);
+        let found = servers.iter().find(|server| server.name == name);
+        found.map(|server| server.pid).ok_or_else(|| format!("there is no {name}"))
+    };
+    Ok(match victim {
+        Victim::KilledServer(index) => Aim::Server(server(index)?, Signal::KILL),
+        Victim::StoppedServer(index) => Aim::Server(server(index)?, Signal::STOP),
+        Victim::KilledNode(index) => Aim::Node(index, Signal::KILL),
+        Victim::StoppedNode(index) => Aim::Node(index, Signal::STOP),
+    })
+}
+
+fn strike(domain: &Domain, aim: &Aim) -> Result<(), String> {
+    match aim {
+        Aim::Server(pid, signal) => send(*pid, *signal),
+        Aim::Node(index, signal) => {
+            domain.signal(*index, *signal).map_err(|error| error.to_string())
+        }
+    }
+}
+
+fn release(domain: &Domain, aim: &Aim) -> Result<(), String> {
+    match aim {
+        // Its node has given it up and killed it, or will when it ends.
+        Aim::Server(..) | Aim::Node(_, Signal::KILL) => Ok(()),
+        Aim::Node(index, _) => {
+            domain.signal(*index, Signal::KILL).map_err(|error| error.to_string())
+        }
+    }
+}
+
+fn send(pid: u32, signal: Signal) -> Result<(), String> {
+    let known = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let pid = known.ok_or_else(|| format!("{pid} is no process"))?;
+    kill_process(pid, signal).map_err(|error| format!("the server cannot be met: {error}"))
+}
+
+/// The figures, if there were answers before the fault and behind it.
+pub(super) fn sample(
+    (style, fault): (Style, Fault),
+    repetition: u32,
+    at: Instant,
+    calls: &Calls,
+) -> Option<Sample> {
+    let pairs = || calls.replies.windows(2).map(|pair| (pair[0], pair[1]));
+    let before = pairs().filter(|(from, to)| *to <= at && *from + WINDOW >= at);
+    let mut normal: Vec<Duration> = before.map(|(from, to)| to - from).collect();
+    normal.sort_unstable();
+    let behind = pairs().filter(|(from, to)| *to > at && *from < at + WINDOW);
+    let gap = behind.map(|(from, to)| to - from).max()?;
+    let (from, to) = pairs().find(|(from, to)| *from <= at && *to > at)?;
+    Some(Sample {
+        around_us: micros(to - from),
+        style,
+        fault,
+        repetition,
+        gap_us: micros(gap),
+        normal_us: micros(*normal.get(normal.len() / 2)?),
+        longest_before_us: micros(*normal.last()?),
+        exceptions: calls.exceptions,
+        answered: calls.replies.len() as u64,
+    })
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+fn since(at: Instant, reply: Instant) -> i64 {
+    let us = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    if reply >= at { us(reply - at) } else { -us(at - reply) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_domain_is_accepted() {
+        for style in Style::ALL {
+            assert_eq!(domain::refusal(&shape(style)), None);
+        }
+    }
+
+    #[test]
+    fn the_gap_is_the_longest_wait_that_ends_behind_the_fault() {
+        let begin = Instant::now();
+        let ms = |ms: u64| begin + Duration::from_millis(ms);
+        // A wait of 30 ms before the fault at 500 ms, one of 80 ms around it, one of 20 ms behind.
+        let mut replies: Vec<Instant> = (0..47).map(|n| ms(n * 10)).collect();
+        replies.extend([ms(490), ms(570), ms(590), ms(600)]);
+        let calls = Calls { replies, exceptions: 2 };
+        let case = (Style::Active, Fault::Cable);
+        let found = sample(case, 1, ms(500), &calls).expect("a sample");
+        assert_eq!((found.gap_us, found.normal_us), (80_000.0, 10_000.0));
+        assert_eq!((found.around_us, found.answered), (80_000.0, 51));
+        assert_eq!(found.longest_before_us, 30_000.0);
+        assert_eq!(found.exceptions, 2);
+        assert!(sample(case, 1, ms(700), &calls).is_none(), "nothing behind the fault");
+    }
+}
