@@ -193,7 +193,8 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
             })?;
             for (trial, samples_ns) in found {
                 tell(&format!(
-                    "round {round}/{rounds}  {}  leader {}  predicted {:6.0} us  measured {:6.0} us",
+                    "round {round}/{rounds}  {}  leader {}  predicted {:6.0} us  \
+                     measured {:6.0} us",
                     ring.text(),
                     trial.leader,
                     trial.predicted_us,

@@ -18,7 +18,7 @@ use crate::report::Reporter;
 use crate::servers::Servers;
 use crate::supervise::{Launcher, ServerNews, Supervisor};
 use crate::transport::{Tokens, Transport};
-use crate::wake::{Mailbox, mailbox};
+use crate::wake::{Mailbox, Mailer, mailbox};
 use crate::{NodeError, RunOptions, settings};
 use bytes::BytesMut;
 use quorba_base::{Instant, NodeId};
@@ -123,18 +123,7 @@ impl DataPlane {
         let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
         let questions = mailer.clone();
         let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
-        let launcher = Launcher { prefix: options.launcher.clone() };
-        let mut supervisors = Vec::new();
-        for (index, group) in domain.groups.iter().enumerate() {
-            let id = GroupId(index as u16);
-            let news = mailer.clone();
-            supervisors.push(if group.members.contains(me) {
-                let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));
-                Some(Supervisor::start(id, me, group, &node, &launcher, tell)?)
-            } else {
-                None
-            });
-        }
+        let supervisors = supervise(&domain, me, options, &mailer)?;
         let started = Clock::now();
         let mut engine = settings::engine(&domain, me, &boot, found, Instant::ZERO);
         let keys = settings::domain_keys(&domain.keys);
@@ -478,6 +467,29 @@ impl DataPlane {
             Err(error) => tracing::error!(%file, error, "the domain keys stay what they were"),
         }
     }
+}
+
+/// Begins to look after the servers of this node's members.
+fn supervise(
+    domain: &Domain,
+    me: NodeId,
+    options: &RunOptions,
+    mailer: &Mailer<Letter>,
+) -> Result<Vec<Option<Supervisor>>, NodeError> {
+    let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
+    let launcher = Launcher { prefix: options.launcher.clone() };
+    let mut supervisors = Vec::new();
+    for (index, group) in domain.groups.iter().enumerate() {
+        let id = GroupId(index as u16);
+        let news = mailer.clone();
+        supervisors.push(if group.members.contains(me) {
+            let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));
+            Some(Supervisor::start(id, me, group, node, &launcher, tell)?)
+        } else {
+            None
+        });
+    }
+    Ok(supervisors)
 }
 
 /// A socket that becomes readable when one of `signals` comes.

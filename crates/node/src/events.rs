@@ -68,6 +68,20 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
         ReplicaEvent::Opened { group } => {
             tracing::info!(group = reporter.group_name(*group), "group takes requests");
         }
+        ReplicaEvent::Changed { .. }
+        | ReplicaEvent::Leader { .. }
+        | ReplicaEvent::Diverged { .. }
+        | ReplicaEvent::Disagreement { .. } => log_work(event, reporter),
+        ReplicaEvent::Skipped { origin } => {
+            let origin = reporter.name_of(*origin);
+            tracing::error!(origin, "an ordered message of another version was skipped");
+        }
+    }
+}
+
+/// How the members share the work, and whether they do the same.
+fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
+    match event {
         ReplicaEvent::Changed { group, command } => {
             let group = reporter.group_name(*group);
             match command {
@@ -104,10 +118,7 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
                 "the members replied different things, none has a majority"
             );
         }
-        ReplicaEvent::Skipped { origin } => {
-            let origin = reporter.name_of(*origin);
-            tracing::error!(origin, "an ordered message of another version was skipped");
-        }
+        _ => unreachable!("the caller looked"),
     }
 }
 

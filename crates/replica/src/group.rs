@@ -553,7 +553,7 @@ impl Group {
             {
                 member.start_over(now, reason);
                 if reason == DownReason::Diverged {
-                    // What it knows is wrong: another process begins with the state of another member.
+                    // What it knows is wrong: another process begins with another member's state.
                     let _ = member.server_lost(reason);
                     let command = ServerCommand::Restart(reason);
                     out.push_back(Output::Server { group: self.id, command });

@@ -22,8 +22,8 @@ pub fn leaders_table(run: &Leaders) -> String {
     }
     let _ = writeln!(
         text,
-        "{} calls per leader and round, {} rounds; median of rounds (lowest–highest), µs; more: than \
-         the round's best",
+        "{} calls per leader and round, {} rounds; median of rounds (lowest–highest), µs; more: \
+         than the round's best",
         run.calls, run.rounds
     );
     for ring in RingSetting::ALL {
@@ -49,8 +49,9 @@ pub(crate) fn leaders_page(run: &Leaders) -> String {
         page,
         "<p>Four nodes behind a wire of 30 µs a hop and 100 Mbit/s, a semi-active group on n1 to \
          n3, one client that calls without a pause ({} calls with each leader, {} rounds); the lead \
-         moves from member to member while the domain runs. Predictions are made as <code>quorba \
-         group advise</code> makes them, from what the nodes measured while n1 led. Sockets and \
+         moves from member to member while the domain runs. Predictions are made as \
+         <code>quorba group advise</code> makes them, from what the nodes measured while n1 led. \
+         Sockets and \
          ORBs are not in them, so the columns to compare are the last two: what a call takes more \
          than with the round's best leader. Medians of the rounds <span \
          class=\"range\">(lowest–highest)</span>, µs.</p>",

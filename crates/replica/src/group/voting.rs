@@ -107,8 +107,8 @@ impl Group {
         }
     }
 
-    /// The reply that was held may go; of `supporters` one answers each gateway, and whoever answers
-    /// it anyhow does too, because it may have been slower than those who decided.
+    /// The reply that was held may go; of `supporters` one answers each gateway, and whoever
+    /// answers it anyhow does too, because it may have been slower than those who decided.
     fn let_go(&mut self, window: Subject, supporters: NodeSet, here: Here, out: &mut Outbox) {
         let Some(member) = self.member.as_mut().filter(|_| !window.behind) else { return };
         let Some((waiters, reply)) = member.release_reply(window.last) else { return };

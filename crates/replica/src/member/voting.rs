@@ -1,9 +1,9 @@
 //! A member's part in the comparison of replies: what it votes, and replies that it keeps until
 //! they are known to be right.
 //!
-//! What it is not: the count, which is the table's. Invariants: a reply that has to be voted on goes
-//! to nobody before it is decided and this member's own vote agrees; a window is voted on only if
-//! this member has executed all of it.
+//! What it is not: the count, which is the table's. Invariants: a reply that has to be voted on
+//! goes to nobody before it is decided and this member's own vote agrees; a window is voted on only
+//! if this member has executed all of it.
 
 use super::Member;
 use crate::ids::{Attempt, GatewayKey, RequestKey};
