@@ -48,8 +48,8 @@ pub(crate) fn leaders_page(run: &Leaders) -> String {
     let _ = writeln!(
         page,
         "<p>Four nodes behind a wire of 30 µs a hop and 100 Mbit/s, a semi-active group on n1 to \
-         n3, one client that calls without a pause ({} calls with each leader, {} rounds); the lead \
-         moves from member to member while the domain runs. Predictions are made as \
+         n3, one client that calls without a pause ({} calls with each leader, {} rounds); the \
+         lead moves from member to member while the domain runs. Predictions are made as \
          <code>quorba group advise</code> makes them, from what the nodes measured while n1 led. \
          Sockets and \
          ORBs are not in them, so the columns to compare are the last two: what a call takes more \
