@@ -128,7 +128,7 @@ codes! {
     "A durable group goes on from its disks after the end of all nodes: its servers are started by \
      the nodes and given what was acknowledged, from a state and the requests behind it. So it \
      needs server, not connect; a state_object; no on_total_loss = \"fresh\"; the quorum \
-     \"majority\"; and the engine \"totem\"."
+     \"majority\"; the engine \"totem\"; and no readonly operations."
 
     TwoNodes "QB-CFG-101" "two nodes do not survive a crash"
     "Replies are released when a majority of the nodes holds the request. The majority of two is \

@@ -85,6 +85,8 @@ golden! {
         "members = [\"n1\", \"n2\"]\nreplier = \"n3\""
     );
     passive_without_a_state: with("state_object = \"bank\"", "style = \"warm-passive\"");
+    durable_without_what_it_needs: check(&GOOD.replace("state_object = \"bank\"",
+        "durable = true\nreadonly = [\"get_*\"]\non_total_loss = \"fresh\"")).report.render(false);
     cold_without_a_command: and("[group.cold]\nlisten = 5001\nmembers = [\"n1\"]\n\
         connect = \"127.0.0.1:6000\"\nstyle = \"cold-passive\"\nstate_object = \"s\"\n\
         leader = \"n2\"\ncheckpoint_ms = 0\n");

@@ -31,8 +31,8 @@ pub enum CommandRefused {
     NotIn(NodeId),
     /// Passive styles move the state, and the group names no object to get it from.
     NoStateObject(Style),
-    /// A durable group cannot vote in this version.
-    DurableVotes,
+    /// A durable group keeps its style in this version.
+    Durable,
     /// The members of a stateless group may differ, and cannot be made alike.
     MembersDiffer,
     /// This node is in no primary component, so nothing can be ordered.
@@ -54,7 +54,9 @@ impl fmt::Display for CommandRefused {
                 "style \"{}\" moves the servers' state, and the group names no state_object",
                 style.text()
             ),
-            Self::DurableVotes => f.write_str("a durable group cannot vote in this version"),
+            Self::Durable => {
+                f.write_str("the style of a durable group cannot change in this version")
+            }
             Self::MembersDiffer => f.write_str(
                 "the members of a stateless group may differ: to make them alike one must be in, \
                  and the group must name a state_object",
@@ -78,10 +80,9 @@ impl Command {
             Self::SetStyle(style) if style.is_passive() && config.state_object.is_none() => {
                 Err(CommandRefused::NoStateObject(style))
             }
-            Self::SetStyle(Style::ActiveWithVoting) if config.durable => {
-                Err(CommandRefused::DurableVotes)
+            Self::SetStyle(style) if config.durable && style != table.style => {
+                Err(CommandRefused::Durable)
             }
-            Self::SetStyle(Style::Stateless) if config.durable => Err(CommandRefused::DurableVotes),
             Self::SetStyle(style)
                 if table.style == Style::Stateless
                     && style != Style::Stateless

@@ -192,7 +192,7 @@ impl Plan {
                 group.members = (1 << self.nodes) - 1;
                 (group.foreign, group.fresh_after_loss) = (false, false);
                 group.compared = 0;
-                if group.style == Style::ActiveWithVoting {
+                if !matches!(group.style, Style::Active | Style::SemiActive) {
                     group.style = Style::Active;
                 }
             }
