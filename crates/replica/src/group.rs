@@ -507,8 +507,7 @@ impl Group {
             self.table.repliers(&self.config, to.node).contains(here.node)
                 || canary!(AbandonedCallCounts)
         };
-        let mine: Vec<GatewayKey> = waiters.iter().copied().filter(is_mine).collect();
-        self.send_replies(&mine, reply, here, out);
+        self.send_replies(waiters.iter().filter(|to| is_mine(to)), reply, here, out);
     }
 
     /// The table changed from `before`: tell people, the member, and the gateway.

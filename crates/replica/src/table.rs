@@ -209,6 +209,14 @@ impl GroupTable {
             .collect()
     }
 
+    /// The try of a member that is in, or joins.
+    pub(crate) fn attempt(&self, node: NodeId) -> Option<Attempt> {
+        match self.state(node)? {
+            MemberState::In { attempt } | MemberState::Joining { attempt, .. } => Some(attempt),
+            MemberState::Down(_) | MemberState::Out { .. } => None,
+        }
+    }
+
     pub(crate) fn joining(&self) -> NodeSet {
         self.members()
             .filter(|(_, state)| matches!(state, MemberState::Joining { .. }))

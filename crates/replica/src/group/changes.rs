@@ -12,7 +12,6 @@ use crate::output::{Event, Outbox, Output};
 use crate::passive::{CheckpointPiece, Source};
 use crate::style::{Duty, Style};
 use crate::table::{DownReason, GroupTable, MemberState};
-use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId, NodeSet};
 
 /// How the replies of a group with this style are compared.
@@ -86,15 +85,9 @@ impl Group {
         let duty = Duty::of(self.table.style, self.table.leading() == Some(me));
         let others = self.table.in_set().union(self.table.joining());
         let audience = others.iter().any(|node| node != me);
-        let mut failed = Vec::new();
         let comparison = comparison_of(self.table.style, &self.config);
         member.compare(comparison, self.table.history.count);
-        for consequence in member.take_duty(duty, audience) {
-            if let crate::member::Consequence::CannotGive { joiner, attempt } = consequence {
-                failed.push((joiner, attempt));
-            }
-        }
-        for (joiner, attempt) in failed {
+        for (joiner, attempt) in member.take_duty(duty, audience) {
             self.submit_failed(joiner, attempt, DownReason::StateUnavailable, out);
         }
     }

@@ -10,9 +10,8 @@ use crate::ids::{Attempt, GatewayKey};
 use crate::member::Member;
 use crate::output::{Event, Outbox, Output};
 use crate::style::Style;
-use crate::table::{DownReason, MemberState};
+use crate::table::DownReason;
 use crate::votes::{Subject, Verdict};
-use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet};
 
@@ -32,13 +31,7 @@ impl Group {
         {
             member.votes_were_cast();
         }
-        let is_known = match self.table.state(origin) {
-            Some(MemberState::In { attempt: a } | MemberState::Joining { attempt: a, .. }) => {
-                a == attempt
-            }
-            _ => false,
-        };
-        if !is_known {
+        if self.table.attempt(origin) != Some(attempt) {
             return;
         }
         let members = self.table.in_set();
@@ -98,11 +91,7 @@ impl Group {
         let expelled = self.table.style == Style::ActiveWithVoting || self.config.comparison.expel;
         let (group, request) = (self.id, window.last);
         out.push_back(Output::Event(Event::Diverged { group, node, request, expelled }));
-        let attempt = match self.table.state(node) {
-            Some(MemberState::In { attempt } | MemberState::Joining { attempt, .. }) => attempt,
-            _ => return,
-        };
-        if expelled {
+        if expelled && let Some(attempt) = self.table.attempt(node) {
             self.deliver_down(now, node, attempt, DownReason::Diverged, here, out);
         }
     }
@@ -116,8 +105,7 @@ impl Group {
             self.table.replier_among(&self.config, to.node, supporters) == Some(here.node)
                 || self.table.repliers(&self.config, to.node).contains(here.node)
         };
-        let mine: Vec<GatewayKey> = waiters.into_iter().filter(chosen).collect();
-        self.send_replies(&mine, reply, here, out);
+        self.send_replies(waiters.iter().filter(|to| chosen(to)), reply, here, out);
     }
 
     pub(super) fn let_all_go(&mut self, here: Here, out: &mut Outbox) {
@@ -129,9 +117,9 @@ impl Group {
     }
 
     /// Sends a reply to gateways.
-    pub(super) fn send_replies(
+    pub(super) fn send_replies<'a>(
         &self,
-        waiters: &[GatewayKey],
+        waiters: impl Iterator<Item = &'a GatewayKey>,
         reply: Option<Bytes>,
         here: Here,
         out: &mut Outbox,

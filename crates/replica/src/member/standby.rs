@@ -7,6 +7,7 @@
 use super::{ASK_AGAIN, Consequence, Member, Server, Stage};
 use crate::executor::{Call, Capture, Job, Restore};
 use crate::history::History;
+use crate::ids::Attempt;
 use crate::output::ServerCommand;
 use crate::passive::{
     Base, Checkpoint, CheckpointPiece, Checkpointer, Logged, Source, UPDATES_MAX, Underway,
@@ -28,10 +29,9 @@ impl Member {
     }
 
     /// From here on the member has this duty; `audience`: other members are in, or join.
-    /// What comes of it may be several things, one for each member that it can give no state to.
-    pub(crate) fn take_duty(&mut self, duty: Duty, audience: bool) -> Vec<Consequence> {
+    /// Returns the members that join and cannot be given a state by this one any more.
+    pub(crate) fn take_duty(&mut self, duty: Duty, audience: bool) -> Vec<(NodeId, Attempt)> {
         let before = core::mem::replace(&mut self.duty, duty);
-        let mut consequences = Vec::new();
         if before != duty {
             // The others log what this one does; some of them may log more.
             let since = u32::try_from(self.log.len()).unwrap_or(u32::MAX);
@@ -40,18 +40,15 @@ impl Member {
             self.checkpoints =
                 Checkpointer { since, others_log: true, joined_at, joiners, ..Default::default() };
         }
-        if before.executes() && !duty.executes() {
-            for (joiner, attempt) in self.log.take_captures() {
-                self.frozen.retain(|(node, _, _)| *node != joiner);
-                consequences.push(Consequence::CannotGive { joiner, attempt });
-            }
-        }
+        let is_relieved = before.executes() && !duty.executes();
+        let deserted = if is_relieved { self.log.take_captures() } else { Vec::new() };
+        self.frozen.retain(|(node, _, _)| deserted.iter().all(|(joiner, _)| joiner != node));
         self.checkpoints.audience = audience;
         if !audience {
             self.checkpoints.completed.clear();
         }
         self.go_on();
-        consequences
+        deserted
     }
 
     /// Members came or went: who comes has not seen the last checkpoint, so the next one has to be
