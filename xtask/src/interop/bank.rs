@@ -25,13 +25,29 @@ const CRASH_AFTER_CALLS: u32 = 150;
 /// How many differences a failure shows.
 const DIFFERENCES_SHOWN: usize = 5;
 
-pub(super) fn run(
-    context: &Context,
-    client: Orb,
-    server: Orb,
-    fault: Fault,
-    network: Network,
-) -> Verdict {
+/// What a case is made of.
+#[derive(Clone, Copy)]
+pub(super) struct Setting {
+    /// The ORBs of the client processes.
+    pub(super) clients: [Orb; load::PROCESSES],
+    pub(super) server: Orb,
+    pub(super) style: &'static str,
+    pub(super) is_durable: bool,
+    pub(super) fault: Fault,
+    pub(super) network: Network,
+}
+
+impl Setting {
+    /// The style that is the default, with one ORB in front and one behind.
+    pub(super) const fn active(client: Orb, server: Orb, fault: Fault) -> Self {
+        let clients = [client; load::PROCESSES];
+        let network = Network::Loopback;
+        Self { clients, server, style: "active", is_durable: false, fault, network }
+    }
+}
+
+pub(super) fn run(context: &Context, setting: &Setting) -> Verdict {
+    let network = setting.network;
     let namespaces = match network {
         Network::Loopback => None,
         Network::Namespaces | Network::Corosync => match Namespaces::make(domain::NODES) {
@@ -50,7 +66,7 @@ pub(super) fn run(
         };
     }
     let mut ground = Ground { namespaces: namespaces.as_ref(), corosync };
-    match run_in(context, client, server, fault, &mut ground) {
+    match run_in(context, setting, &mut ground) {
         Ok(Report { faults, account, figures }) if account.is_clean() => {
             Verdict::Passed(told(faults, &account, &figures))
         }
@@ -74,28 +90,31 @@ struct Report {
     figures: Figures,
 }
 
-fn run_in(
-    context: &Context,
-    client: Orb,
-    server: Orb,
-    fault: Fault,
-    ground: &mut Ground<'_>,
-) -> Result<Report, String> {
+fn run_in(context: &Context, setting: &Setting, ground: &mut Ground<'_>) -> Result<Report, String> {
+    let Setting { clients, server, style, is_durable, fault, .. } = *setting;
     let namespaces = ground.namespaces;
     let group = GroupText {
         name: "bank",
+        style,
         server: server_command(context, server, fault)?,
-        more: "state_object = \"bank\"\nobject_key = \"bank\"\n\
-               type_id = \"IDL:Bank/Ledger:1.0\"\n",
+        more: &format!(
+            "durable = {is_durable}\nstate_object = \"bank\"\nobject_key = \"bank\"\n\
+             type_id = \"IDL:Bank/Ledger:1.0\"\n"
+        ),
     };
     let domain = DomainFile::write(&context.quorba, &context.folder, &group, ground)?;
     let mut fleet = Fleet::start(&context.quorba, &context.folder, "bank", domain)?;
     fleet.wait_whole()?;
     let clients_place = namespaces.map_or(Place::Here, Namespaces::clients);
-    let load = Load::start(context, client, &fleet.reference()?, &clients_place)?;
-    let faults = fault::disturb(fault, &mut fleet, &load, ground)?;
+    let load = Load::start(context, clients, &fleet.reference()?, &clients_place)?;
+    let faults = fault::disturb(fault, context.kill_every, &mut fleet, &load, ground)?;
     let (recordings, figures) = load.finish()?;
     fleet.wait_whole()?;
+    if style.ends_with("passive") {
+        // Members that have executed a part of it, or have no server, catch up.
+        fleet.change_style("active")?;
+        fleet.wait_whole()?;
+    }
     let replicas = quiet(&fleet)?;
     save(context, &replicas)?;
     fleet.end()?;
@@ -127,17 +146,23 @@ fn server_command(context: &Context, server: Orb, fault: Fault) -> Result<Vec<St
     Ok(["/bin/sh", "-c", &script].map(String::from).to_vec())
 }
 
-/// The replicas, once all have executed equally much; or as they are if that does not come about,
-/// because then the accounting says what the difference is.
+/// The replicas, once all have executed equally much and nothing changes any more; or as they are
+/// if that does not come about, because then the accounting says what the difference is.
 fn quiet(fleet: &Fleet) -> Result<Vec<Replica>, String> {
     let read_all = || -> Result<Vec<Replica>, String> {
         (0..fleet.nodes().len()).map(|index| replica(fleet, index)).collect()
     };
+    let mut last = Vec::new();
     let even = wait::until("the replicas are even", QUIET_TIME_MAX, || {
         let replicas = read_all()?;
         let first = replicas[0].books.history.len();
         let are_even = replicas.iter().all(|one| one.books.history.len() == first);
-        if are_even { Ok(replicas) } else { Err("they are not".into()) }
+        // A replica is read by several calls, between which it may still catch up.
+        if are_even && replicas == last {
+            return Ok(replicas);
+        }
+        last = replicas;
+        Err("they are not".into())
     });
     even.or_else(|_| read_all())
 }

@@ -36,6 +36,7 @@ pub(super) struct Node {
 /// What the group of a case runs.
 pub(super) struct GroupText<'a> {
     pub(super) name: &'a str,
+    pub(super) style: &'a str,
     /// The program and its arguments, with the domain file's placeholders.
     pub(super) server: Vec<String>,
     /// Further lines of the group's table.
@@ -66,10 +67,10 @@ impl DomainFile {
             None => loopback_nodes(folder, &mut text)?,
         };
         let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-        let GroupText { name, server, more } = group;
+        let GroupText { name, style, server, more } = group;
         let _written = write!(
             text,
-            "\n[group.{name}]\nstyle = \"active\"\nlisten = {listen}\nmembers = {names:?}\n\
+            "\n[group.{name}]\nstyle = \"{style}\"\nlisten = {listen}\nmembers = {names:?}\n\
              server = {server:?}\n{more}"
         );
         let path = folder.join("quorba.toml");

@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -48,6 +48,10 @@ pub(super) enum Fault {
     CutNode,
     /// SIGKILL to a node's Corosync; the node ends with it, and both are started again.
     KillCorosync,
+    /// SIGKILL to all nodes at once; they are started again. Only for durable groups.
+    KillDomain,
+    /// One kind of death after the other: of a server, a node and, if `domain`, of all nodes.
+    Kills { domain: bool },
 }
 
 impl Fault {
@@ -73,13 +77,30 @@ impl Fault {
             Self::Replace => "replace",
             Self::CutNode => "cut-node",
             Self::KillCorosync => "kill-corosync",
+            Self::KillDomain => "kill-domain",
+            Self::Kills { .. } => "kills",
         }
+    }
+
+    /// The kind of the fault with this number, and its victim. Of several kinds each meets each
+    /// node in turn.
+    fn turn(self, number: usize, nodes: usize) -> (Self, usize) {
+        let kinds: &[Self] = match self {
+            Self::Kills { domain: true } => &[Self::KillServer, Self::KillNode, Self::KillDomain],
+            Self::Kills { domain: false } => &[Self::KillServer, Self::KillNode],
+            one => return (one, number % nodes),
+        };
+        (kinds[number % kinds.len()], number / kinds.len() % nodes)
     }
 }
 
 /// Applies the fault to one node after the other while the load lasts. The number of faults.
+///
+/// One fault begins `every` after the one before at the earliest; only the mixture of kills has
+/// such a pause.
 pub(super) fn disturb(
     fault: Fault,
+    every: Duration,
     fleet: &mut Fleet,
     load: &Load,
     ground: &mut Ground<'_>,
@@ -87,10 +108,14 @@ pub(super) fn disturb(
     load.wait_under_way()?;
     let mut faults = 0;
     while faults == 0 || load.time_left() > LOAD_LEFT_MIN + pause_of(fault) {
-        let victim = faults % fleet.nodes().len();
-        apply(fault, fleet, victim, ground)
-            .map_err(|reason| format!("{} {}: {reason}", fault.name(), victim + 1))?;
+        let began = Instant::now();
+        let (kind, victim) = fault.turn(faults, fleet.nodes().len());
+        apply(kind, fleet, victim, ground)
+            .map_err(|reason| format!("{} {}: {reason}", kind.name(), victim + 1))?;
         faults += 1;
+        if matches!(fault, Fault::Kills { .. }) {
+            thread::sleep(every.saturating_sub(began.elapsed()).min(load.time_left()));
+        }
     }
     Ok(faults)
 }
@@ -100,6 +125,7 @@ const fn pause_of(fault: Fault) -> Duration {
         Fault::StopNode | Fault::StopServer | Fault::CutNode => PAUSE,
         Fault::KillServer | Fault::KillNode | Fault::CrashInCall => Duration::ZERO,
         Fault::Restart | Fault::Replace | Fault::KillCorosync => Duration::ZERO,
+        Fault::KillDomain | Fault::Kills { .. } => Duration::ZERO,
     }
 }
 
@@ -112,6 +138,8 @@ fn apply(
     fleet.wait_whole()?;
     match fault {
         Fault::KillServer => {
+            // In the style `cold-passive` only one node has a server.
+            let victim = if fleet.server(victim).is_ok() { victim } else { fleet.leader()? };
             let killed = fleet.server(victim)?;
             fleet::signal(killed.pid, Signal::KILL);
             return wait_for_another_server(fleet, victim, killed);
@@ -155,14 +183,13 @@ fn apply(
             fleet.wait_node_ended(victim)?;
             fleet.start_node(victim)?;
         }
-    }
-    wait::until("the group is whole again", HEAL_TIME_MAX, || {
-        // The victim itself answers, and it is the process that runs now.
-        if Some(fleet.status(victim)?.pid) != fleet.node_pid(victim) {
-            return Err("another process answers for the victim".into());
+        Fault::KillDomain => {
+            (0..fleet.nodes().len()).for_each(|node| fleet.kill_node(node));
+            (0..fleet.nodes().len()).try_for_each(|node| fleet.start_node(node))?;
         }
-        fleet.is_whole()
-    })
+        Fault::Kills { .. } => return Err("a mixture of faults is none of them".into()),
+    }
+    wait::until("the group is whole again", HEAL_TIME_MAX, || fleet.is_whole())
 }
 
 /// Pulls the victim's cable for a while, and looks whether the others' status tells of it.
@@ -202,7 +229,7 @@ fn is_known_to_be_silent(fleet: &Fleet, victim: usize) -> Result<(), String> {
 
 fn wait_for_another_server(fleet: &Fleet, node: usize, dead: Server) -> Result<(), String> {
     wait::until("the server is gone, and another is in", HEAL_TIME_MAX, || {
-        if fleet.server(node)?.pid == dead.pid {
+        if fleet.server(node).is_ok_and(|server| server.pid == dead.pid) {
             return Err("its node still names it".into());
         }
         fleet.is_whole()

@@ -26,6 +26,8 @@ const STATUS_TIME_MAX: Duration = Duration::from_secs(2);
 const WHOLE_TIME_MAX: Duration = Duration::from_secs(45);
 /// How long a node may take to end after SIGTERM.
 const END_TIME_MAX: Duration = Duration::from_secs(15);
+/// How long a change of style may take; the members that had no server start one.
+const CHANGE_TIME_MAX: Duration = Duration::from_secs(20);
 /// How long [`sweep`] goes on.
 const SWEEP_TIME_MAX: Duration = Duration::from_secs(2);
 
@@ -172,6 +174,27 @@ impl Fleet {
         }
     }
 
+    /// The node whose member leads; the first, if the style has no leader.
+    pub(super) fn leader(&self) -> Result<usize, String> {
+        let status = self.status(0)?;
+        let leader = group(&status, self.group)?.leader.as_ref();
+        let is_it = |node: &Node| leader.is_none_or(|name| *name == node.name);
+        self.nodes.iter().position(is_it).ok_or_else(|| format!("{leader:?} is no node"))
+    }
+
+    /// Has the members share the work in another way from now on.
+    pub(super) fn change_style(&self, style: &str) -> Result<(), String> {
+        let node = &self.nodes[0];
+        let token = node.state_dir.join("admin.token");
+        let change = admin::Change::Style(style.to_owned());
+        let ask = || {
+            admin::Client::new(node.admin, &token)
+                .change(self.group, &change, CHANGE_TIME_MAX)
+                .map_err(|error| format!("style {style}: {error}"))
+        };
+        node.place.run(ask).map(drop)
+    }
+
     /// Waits until every node shows every member in.
     pub(super) fn wait_whole(&self) -> Result<(), String> {
         wait::until("the group is whole", WHOLE_TIME_MAX, || self.is_whole())
@@ -181,10 +204,18 @@ impl Fleet {
         (0..self.nodes.len()).try_for_each(|index| {
             let status = self.status(index)?;
             let name = &status.node;
+            if Some(status.pid) != self.node_pid(index) {
+                return Err(format!("another process answers for {name}"));
+            }
             if !status.ring.primary {
                 return Err(format!("{name} is not in the primary view ({})", status.ring.state));
             }
-            let members = &group(&status, self.group)?.members;
+            let group = group(&status, self.group)?;
+            let leads = group.leader.as_ref() == Some(name);
+            if group.style == "cold-passive" && leads && self.server(index).is_err() {
+                return Err(format!("{name} leads and has no server yet"));
+            }
+            let members = &group.members;
             if members.len() != self.nodes.len() {
                 return Err(format!("{name} knows {} members", members.len()));
             }

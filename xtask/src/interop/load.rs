@@ -18,7 +18,7 @@ use crate::place::Place;
 use crate::wait;
 
 /// Client processes per case.
-const PROCESSES: u32 = 2;
+pub(super) const PROCESSES: usize = 2;
 /// Calling threads in each of them.
 const CLIENTS: u32 = 3;
 /// Longer than the longest time that a single call waits (60 s) after the end of the load.
@@ -55,16 +55,16 @@ struct ClientFigures {
 impl Load {
     pub(super) fn start(
         context: &Context,
-        orb: Orb,
+        orbs: [Orb; PROCESSES],
         reference: &str,
         place: &Place,
     ) -> Result<Self, String> {
-        let program = program(&context.folder, orb, "client")?;
         let mut load = Self {
             clients: Vec::new(),
             ends: Instant::now() + Duration::from_secs_f64(context.seconds),
         };
-        for number in 0..PROCESSES {
+        for (number, orb) in orbs.into_iter().enumerate() {
+            let program = program(&context.folder, orb, "client")?;
             let name = format!("p{number}");
             let record = context.folder.join(format!("{name}.ndjson"));
             let figures = context.folder.join(format!("{name}.json"));
@@ -76,7 +76,7 @@ impl Load {
             command.args(["--ref", reference, "--name", &name]);
             command.args(["--clients", &CLIENTS.to_string(), "--accounts", "8"]);
             command.args(["--seconds", &context.seconds.to_string()]);
-            command.args(["--rate", &(context.rate / PROCESSES).to_string()]);
+            command.args(["--rate", &(context.rate / PROCESSES as u32).to_string()]);
             command.args(["--seed", &number.to_string(), "--oneway-share", "5"]);
             command.arg("--record").arg(&record);
             command.stdin(Stdio::null()).stdout(create(&figures)?).stderr(create(&log)?);

@@ -25,6 +25,7 @@ use clap::Args;
 use crate::examples::{self, Example};
 use crate::say::Outcome;
 use crate::workspace;
+use bank::Setting;
 use fault::Fault;
 
 /// What to run.
@@ -41,6 +42,9 @@ pub(crate) struct Options {
     /// Calls per second of all clients together
     #[arg(long, default_value_t = 300, value_name = "CALLS")]
     rate: u32,
+    /// Time between two deaths, in the cases named `kills`
+    #[arg(long, default_value_t = 3.0, value_name = "SECONDS")]
+    kill_every: f64,
     /// Use this quorba, instead of building one
     #[arg(long, value_name = "FILE")]
     quorba: Option<PathBuf>,
@@ -87,24 +91,20 @@ enum Network {
 
 #[derive(Clone, Copy)]
 enum Case {
-    Bank { client: Orb, server: Orb, fault: Fault, network: Network },
+    Bank(Setting),
     Names { victim: usize },
 }
 
+/// The styles in which members have a state.
+const STYLES: [&str; 5] =
+    ["active", "active-with-voting", "semi-active", "warm-passive", "cold-passive"];
+/// Those of them that are tried with servers of a second ORB as well: what differs from style to
+/// style is what a server is asked for.
+const STYLES_OF_BOTH: [&str; 2] = ["warm-passive", "cold-passive"];
+const DURABLE_STYLES: [&str; 2] = ["active", "semi-active"];
+
 impl Case {
     fn all() -> Vec<Self> {
-        let mut cases = Vec::new();
-        for server in Orb::BOTH {
-            for client in Orb::BOTH {
-                // Where an operator's restart shows nothing but JacORB's fault, a replaced node
-                // shows the state transfer; elsewhere it would show nothing new.
-                let is_new = |fault: &Fault| *fault != Fault::Replace || client == Orb::Jacorb;
-                for fault in Fault::PROCESSES.into_iter().filter(is_new) {
-                    cases.push(Self::Bank { client, server, fault, network: Network::Loopback });
-                }
-            }
-        }
-        cases.extend((0..domain::NODES).map(|victim| Self::Names { victim }));
         let in_namespaces =
             [Fault::KillNode, Fault::CutNode].map(|fault| (fault, Network::Namespaces));
         let over_corosync = [
@@ -116,20 +116,62 @@ impl Case {
             Fault::KillCorosync,
         ]
         .map(|fault| (fault, Network::Corosync));
-        for (fault, network) in in_namespaces.into_iter().chain(over_corosync) {
-            let (client, server) = (Orb::Omniorb, Orb::Omniorb);
-            cases.push(Self::Bank { client, server, fault, network });
-        }
+        let elsewhere = in_namespaces.into_iter().chain(over_corosync).map(|(fault, network)| {
+            Self::Bank(Setting { network, ..Setting::active(Orb::Omniorb, Orb::Omniorb, fault) })
+        });
         // What the order is made by is nothing to an ORB; one case of the other shows that.
-        let (client, server) = (Orb::Jacorb, Orb::Jacorb);
-        let (fault, network) = (Fault::KillNode, Network::Corosync);
-        cases.push(Self::Bank { client, server, fault, network });
-        cases
+        let other = Setting::active(Orb::Jacorb, Orb::Jacorb, Fault::KillNode);
+        Self::of_processes()
+            .chain(Self::of_styles())
+            .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
+            .chain(elsewhere)
+            .chain([Self::Bank(Setting { network: Network::Corosync, ..other })])
+            .collect()
+    }
+
+    fn of_processes() -> impl Iterator<Item = Self> {
+        let pairs = Orb::BOTH
+            .into_iter()
+            .flat_map(|server| Orb::BOTH.into_iter().map(move |client| (client, server)));
+        pairs.flat_map(|(client, server)| {
+            // Where an operator's restart shows nothing but JacORB's fault, a replaced node
+            // shows the state transfer; elsewhere it would show nothing new.
+            let is_new = move |fault: &Fault| *fault != Fault::Replace || client == Orb::Jacorb;
+            let faults = Fault::PROCESSES.into_iter().filter(is_new);
+            faults.map(move |fault| Self::Bank(Setting::active(client, server, fault)))
+        })
+    }
+
+    /// Clients of both ORBs, and deaths of every kind.
+    fn of_styles() -> impl Iterator<Item = Self> {
+        let of = |server, styles: &'static [&'static str], is_durable| {
+            styles.iter().map(move |style| {
+                Self::Bank(Setting {
+                    clients: Orb::BOTH,
+                    server,
+                    style,
+                    is_durable,
+                    fault: Fault::Kills { domain: is_durable },
+                    network: Network::Loopback,
+                })
+            })
+        };
+        of(Orb::Omniorb, &STYLES, false).chain(of(Orb::Jacorb, &STYLES_OF_BOTH, false)).chain(of(
+            Orb::Omniorb,
+            &DURABLE_STYLES,
+            true,
+        ))
     }
 
     fn name(self) -> String {
         match self {
-            Self::Bank { client, server, fault, network } => {
+            Self::Bank(Setting {
+                style, server, is_durable, fault: Fault::Kills { .. }, ..
+            }) => {
+                let durable = if is_durable { "durable-" } else { "" };
+                format!("{durable}{style}-{}-kills", server.name())
+            }
+            Self::Bank(Setting { clients: [client, _], server, fault, network, .. }) => {
                 let place = match network {
                     Network::Loopback => "",
                     Network::Namespaces => "-in-namespaces",
@@ -143,7 +185,9 @@ impl Case {
 
     fn examples(self) -> Vec<Example> {
         match self {
-            Self::Bank { client, server, .. } => vec![client.example(), server.example()],
+            Self::Bank(Setting { clients, server, .. }) => {
+                clients.into_iter().chain([server]).map(Orb::example).collect()
+            }
             Self::Names { .. } => Vec::new(),
         }
     }
@@ -164,6 +208,7 @@ struct Context {
     folder: PathBuf,
     seconds: f64,
     rate: u32,
+    kill_every: Duration,
 }
 
 pub(crate) fn run(options: &Options) -> ExitCode {
@@ -226,14 +271,13 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
         folder: workspace::target().join("interop").join(run),
         seconds: options.seconds,
         rate: options.rate,
+        kill_every: Duration::from_secs_f64(options.kill_every),
     };
     if let Err(error) = fs::create_dir_all(&context.folder) {
         return Verdict::Failed(format!("{}: {error}", context.folder.display()));
     }
     let verdict = match case {
-        Case::Bank { client, server, fault, network } => {
-            bank::run(&context, client, server, fault, network)
-        }
+        Case::Bank(setting) => bank::run(&context, &setting),
         Case::Names { victim } => names::run(&context, victim),
     };
     if let Verdict::Failed(reason) = verdict {

@@ -41,6 +41,7 @@ pub(super) fn run(context: &Context, victim: usize) -> Verdict {
 
 fn run_in(context: &Context, victim: usize) -> Result<String, String> {
     let group = GroupText {
+        style: "active",
         name: "names",
         server: ["/bin/sh", "-c", SERVER].map(String::from).to_vec(),
         more: "object_key = \"NameService\"\n\
