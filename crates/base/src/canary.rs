@@ -81,6 +81,8 @@ bugs! {
     IgnoresObjects,
     /// A repeated request is executed again.
     ExecutesRepetitions,
+    /// Whether there is room for a client's request is asked of the own memory.
+    FullByItself,
     /// A client's own name for its request is ignored.
     IgnoresClientNames,
     /// At a view change everything that was executed is forgotten.

@@ -242,8 +242,9 @@ fn minor(code: &MinorCode) -> Entry {
              no harm, or repeat it with its FT_REQUEST context."
         }
         MinorCode::NoRoom => {
-            "TRANSIENT COMPLETED_NO. So many replies are kept for repeated requests that another \
-             one would break the limit; reply_retention_ms says how long they are kept."
+            "NO_RESOURCES COMPLETED_NO. So many replies are kept for clients that name their calls \
+             (FT_REQUEST) that another one would break the limit of 100,000 of them, or of \
+             reply_retention_bytes; reply_retention_ms says how long they are kept at least."
         }
         MinorCode::Crowded => {
             "TRANSIENT COMPLETED_NO. A limit on pending requests or on their bytes is reached; \

@@ -305,6 +305,8 @@ pub struct Group {
     pub readonly_consistency: ReadonlyConsistency,
     /// How long a reply is kept for repeated requests: 5 min.
     pub reply_retention: Duration,
+    /// Bytes of replies that a member remembers before new calls under FT_REQUEST are refused.
+    pub reply_retention_bytes: usize,
     /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.
     pub unavailable_wait: Duration,
     /// Silence after which a server that owes a reply counts as dead: 30 s.
@@ -320,6 +322,9 @@ pub struct Group {
     /// What to do when every member's state is lost.
     pub on_total_loss: OnTotalLoss,
 }
+
+/// Bytes of replies that a member remembers, unless the file says something else.
+pub(crate) const RETENTION_BYTES_DEFAULT: usize = 256 << 20;
 
 /// The longest pause between two starts of a server that keeps dying.
 pub const RESTART_BACKOFF_MAX: Duration = Duration::from_secs(10);

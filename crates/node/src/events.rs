@@ -72,6 +72,18 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
         | ReplicaEvent::Leader { .. }
         | ReplicaEvent::Diverged { .. }
         | ReplicaEvent::Disagreement { .. } => log_work(event, reporter),
+        ReplicaEvent::Full { group, is_full } => {
+            let group = reporter.group_name(*group);
+            if *is_full {
+                tracing::warn!(
+                    group,
+                    "replies that clients may ask for again take more than reply_retention_bytes; \
+                     new calls under FT_REQUEST are refused until some are forgotten"
+                );
+            } else {
+                tracing::info!(group, "new calls under FT_REQUEST are taken again");
+            }
+        }
         ReplicaEvent::Skipped { origin } => {
             let origin = reporter.name_of(*origin);
             tracing::error!(origin, "an ordered message of another version was skipped");

@@ -155,6 +155,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             open_after: group.start_timeout,
             server_reply: group.server_reply,
             retention: group.reply_retention,
+            retention_bytes_max: group.reply_retention_bytes,
             reply_bytes_max: MESSAGE_BYTES_MAX,
             state_bytes_max: domain.limits.state_bytes as usize,
             transfer: TransferRule {

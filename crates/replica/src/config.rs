@@ -112,6 +112,9 @@ pub struct GroupConfig {
     pub server_reply: Duration,
     /// How long replies to FT_REQUESTs are kept at least, on the group's ordered clock.
     pub retention: Duration,
+    /// Bytes of replies that a member remembers before the group takes no new FT_REQUESTs until
+    /// some are forgotten; those that are known are answered.
+    pub retention_bytes_max: usize,
     /// The largest reply that is passed on to clients, in bytes: what the order carries, and so the
     /// same on every node.
     pub reply_bytes_max: usize,

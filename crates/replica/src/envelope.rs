@@ -157,6 +157,15 @@ pub(crate) enum Envelope {
         /// The sender's count.
         number: u64,
     },
+    /// The sender's member has too many replies to remember, or no longer has.
+    Full {
+        /// Of this group.
+        group: GroupId,
+        /// The try that brought the member in.
+        attempt: Attempt,
+        /// Which of the two.
+        is_full: bool,
+    },
     /// An operator changes the group.
     Command {
         /// This group.
@@ -191,6 +200,7 @@ const CHECKPOINT: u8 = 12;
 const COMMAND: u8 = 13;
 const VOTES: u8 = 14;
 const READ_MARK: u8 = 15;
+const FULL: u8 = 16;
 
 impl Envelope {
     /// The encoded message.
@@ -206,14 +216,7 @@ impl Envelope {
                 w.u64(to.number.0);
                 w.rest(giop);
             }
-            Self::Join { group, attempt, claim } => {
-                head(&mut w, JOIN, *group);
-                w.u64(attempt.0);
-                w.u8(u8::from(claim.is_some()));
-                let claim = claim.unwrap_or(History::EMPTY);
-                w.u64(claim.count);
-                w.u64(claim.digest);
-            }
+            Self::Join { group, attempt, claim } => put_join(&mut w, *group, *attempt, *claim),
             Self::Joined { group, attempt } => {
                 head(&mut w, JOINED, *group);
                 w.u64(attempt.0);
@@ -242,6 +245,11 @@ impl Envelope {
             Self::ReadMark { group, number } => {
                 head(&mut w, READ_MARK, *group);
                 w.u64(*number);
+            }
+            Self::Full { group, attempt, is_full } => {
+                head(&mut w, FULL, *group);
+                w.u64(attempt.0);
+                w.u8(u8::from(*is_full));
             }
             Self::Command { group, id, command } => {
                 head(&mut w, COMMAND, *group);
@@ -332,13 +340,13 @@ impl Envelope {
             },
             VOTES => {
                 let attempt = Attempt(r.u64("attempt")?);
-                let mut votes = Vec::new();
-                for _ in 0..r.count(16, "votes")? {
-                    votes.push((Subject::decode(r.u64("window")?), r.u64("vote")?));
-                }
-                Self::Votes { group, attempt, votes }
+                Self::Votes { group, attempt, votes: take_votes(&mut r)? }
             }
             READ_MARK => Self::ReadMark { group, number: r.u64("mark")? },
+            FULL => {
+                let attempt = Attempt(r.u64("attempt")?);
+                Self::Full { group, attempt, is_full: r.bool("full flag")? }
+            }
             COMMAND => {
                 let id = r.u64("command id")?;
                 Self::Command { group, id, command: Command::decode(&mut r)? }
@@ -348,6 +356,23 @@ impl Envelope {
         r.end()?;
         Ok(envelope)
     }
+}
+
+fn put_join(w: &mut Writer, group: GroupId, attempt: Attempt, claim: Option<History>) {
+    head(w, JOIN, group);
+    w.u64(attempt.0);
+    w.u8(u8::from(claim.is_some()));
+    let claim = claim.unwrap_or(History::EMPTY);
+    w.u64(claim.count);
+    w.u64(claim.digest);
+}
+
+fn take_votes(r: &mut Reader) -> Result<Vec<(Subject, u64)>, InvalidEnvelope> {
+    let mut votes = Vec::new();
+    for _ in 0..r.count(16, "votes")? {
+        votes.push((Subject::decode(r.u64("window")?), r.u64("vote")?));
+    }
+    Ok(votes)
 }
 
 fn take_reason(r: &mut Reader) -> Result<DownReason, InvalidEnvelope> {
@@ -447,6 +472,7 @@ mod tests {
                 reason: DownReason::StateTooLarge,
             },
             Envelope::Open { group },
+            Envelope::Full { group, attempt: Attempt(3), is_full: true },
             Envelope::ReadMark { group, number: 6 },
             Envelope::Checkpoint {
                 group,

@@ -6,6 +6,7 @@
 //! only lead to messages, never to a change of the table.
 
 mod changes;
+mod fullness;
 mod reads;
 pub(crate) mod replay;
 mod stateless;
@@ -65,6 +66,8 @@ pub struct GroupSnapshot {
     pub retained: usize,
     /// Bytes of their replies.
     pub retained_bytes: usize,
+    /// New FT_REQUESTs are refused until some replies are forgotten.
+    pub full: bool,
     /// Repetitions recognised.
     pub duplicates: u64,
     /// Requests executed by the local member.
@@ -97,6 +100,8 @@ pub(crate) struct Group {
     replay: Option<replay::Replay>,
     /// Where the local member asked for the state that is on its way, and requests until then.
     joined_at: (Place, History),
+    /// What was said last of the local member's replies, and not delivered yet.
+    told_full: Option<(Attempt, bool)>,
     duplicates: u64,
     executed: u64,
     reads: Reads,
@@ -120,6 +125,7 @@ impl Group {
             foreign_fresh: !bootstrapped,
             replay: None,
             joined_at: (here.place, History::EMPTY),
+            told_full: None,
             duplicates: 0,
             executed: 0,
             reads: Reads::default(),
@@ -145,6 +151,7 @@ impl Group {
             logged: member.map_or(0, Member::logged),
             retained: member.map_or(0, |m| m.retention.len()),
             retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
+            full: self.table.is_full(),
             duplicates: self.duplicates,
             executed: self.executed,
             reads,
@@ -237,6 +244,11 @@ impl Group {
             index: self.table.history.count,
             expiry,
             clock: if canary!(ExpiresByAnyClock) { request.stamp } else { self.table.clock.time() },
+            full: if canary!(FullByItself) {
+                member.retention.is_full(self.config.retention_bytes_max, false)
+            } else {
+                self.table.is_full()
+            },
             released_below: request.released_below,
             giop: request.giop,
             code_sets: request.code_sets,
@@ -443,6 +455,9 @@ impl Group {
             out.push_back(Output::Order(join.encode()));
         }
         forward(self.id, commands, out);
+        if in_primary {
+            self.tell_fullness(out);
+        }
         self.send_to_members(now, out);
     }
 

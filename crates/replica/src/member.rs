@@ -45,6 +45,8 @@ pub(crate) struct Arrived {
     pub(crate) index: u64,
     pub(crate) expiry: u64,
     pub(crate) clock: u64,
+    /// The group took no new requests of clients when it came.
+    pub(crate) full: bool,
     pub(crate) released_below: crate::ids::RequestNumber,
     pub(crate) giop: Bytes,
     pub(crate) code_sets: Option<Bytes>,
@@ -385,7 +387,7 @@ impl Member {
     }
 
     fn admit(&mut self, arrived: Arrived) -> Accepted {
-        let Arrived { key, gateway, index, expiry, clock, released_below, giop, code_sets } =
+        let Arrived { key, gateway, index, expiry, clock, full, released_below, giop, code_sets } =
             arrived;
         self.retention.release(gateway.node, gateway.incarnation, released_below);
         self.retention.expire(clock);
@@ -393,7 +395,7 @@ impl Member {
         if self.executes_now() {
             self.seen = index;
         }
-        match self.retention.admit(&key, gateway, expiry) {
+        match self.retention.admit(&key, gateway, expiry, full) {
             Admission::Execute => {
                 self.voting.admitted(index, &key);
                 if self.executes_now() {

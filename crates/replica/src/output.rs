@@ -197,6 +197,13 @@ pub enum Event {
         /// The last request of those that were compared.
         request: u64,
     },
+    /// The group takes no new FT_REQUESTs, or does again: what its members remember is too much.
+    Full {
+        /// Which group.
+        group: GroupId,
+        /// Which of the two.
+        is_full: bool,
+    },
     /// A message of another version was skipped.
     Skipped {
         /// Who sent it.

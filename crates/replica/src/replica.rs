@@ -276,9 +276,6 @@ impl Replica {
                 taken = Some(request.number).filter(|_| mine && group.takes_requests());
                 group.deliver_request(origin, incarnation, request, here, out);
             }
-            Envelope::Reply { to, giop, .. } => {
-                group.deliver_reply(origin, to, giop, here, out);
-            }
             Envelope::Join { attempt, claim, .. } => {
                 let before = group.table().history.count;
                 group.deliver_join(now, origin, attempt, claim, here, out);
@@ -286,33 +283,7 @@ impl Replica {
                     group.replay_reset();
                 }
             }
-            Envelope::Joined { attempt, .. } => {
-                group.deliver_joined(now, origin, attempt, here, out);
-            }
-            Envelope::Down { attempt, reason, .. } => {
-                group.deliver_down(now, origin, attempt, reason, here, out);
-            }
-            Envelope::StateFailed { joiner, attempt, reason, .. } => {
-                group.deliver_down(now, joiner, attempt, reason, here, out);
-            }
-            Envelope::Open { .. } => group.deliver_open(out),
-            Envelope::Checkpoint { attempt, number, piece, .. } => {
-                let source = Source { leader: origin, attempt, number };
-                group.deliver_checkpoint(source, &piece, here, out);
-            }
-            Envelope::Votes { attempt, votes, .. } => {
-                group.deliver_votes(now, origin, attempt, &votes, here, out);
-            }
-            Envelope::ReadMark { number, .. } => {
-                group.deliver_mark((origin, incarnation), number, here, out);
-            }
-            Envelope::Command { id, command, .. } => {
-                let by = (origin, incarnation);
-                group.deliver_command(now, by, id, command, here, out);
-            }
-            Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => {
-                unreachable!("they have no group")
-            }
+            envelope => deliver(group, now, (origin, incarnation), envelope, here, out),
         }
         if in_primary {
             group.settle(now, true, here, out);
@@ -400,6 +371,56 @@ impl Replica {
     }
 }
 
+/// What was ordered for a group, other than requests and members that ask to come in.
+fn deliver(
+    group: &mut Group,
+    now: Instant,
+    by: (NodeId, u64),
+    envelope: Envelope,
+    here: Here,
+    out: &mut Outbox,
+) {
+    let origin = by.0;
+    match envelope {
+        Envelope::Reply { to, giop, .. } => {
+            group.deliver_reply(origin, to, giop, here, out);
+        }
+        Envelope::Joined { attempt, .. } => {
+            group.deliver_joined(now, origin, attempt, here, out);
+        }
+        Envelope::Down { attempt, reason, .. } => {
+            group.deliver_down(now, origin, attempt, reason, here, out);
+        }
+        Envelope::StateFailed { joiner, attempt, reason, .. } => {
+            group.deliver_down(now, joiner, attempt, reason, here, out);
+        }
+        Envelope::Open { .. } => group.deliver_open(out),
+        Envelope::Checkpoint { attempt, number, piece, .. } => {
+            let source = Source { leader: origin, attempt, number };
+            group.deliver_checkpoint(source, &piece, here, out);
+        }
+        Envelope::Votes { attempt, votes, .. } => {
+            group.deliver_votes(now, origin, attempt, &votes, here, out);
+        }
+        Envelope::ReadMark { number, .. } => {
+            group.deliver_mark(by, number, here, out);
+        }
+        Envelope::Full { attempt, is_full, .. } => {
+            group.deliver_full(origin, attempt, is_full, out);
+        }
+        Envelope::Command { id, command, .. } => {
+            group.deliver_command(now, by, id, command, here, out);
+        }
+        Envelope::Request(_)
+        | Envelope::Join { .. }
+        | Envelope::Hello(_)
+        | Envelope::Snapshot(_)
+        | Envelope::Recorded { .. } => {
+            unreachable!("the caller took care of them")
+        }
+    }
+}
+
 fn extend(history: History, delivered: &Delivered) -> History {
     history.extended(delivered.origin, delivered.incarnation, delivered.ticket)
 }
@@ -414,6 +435,7 @@ fn concerns_members(payload: &Bytes) -> bool {
             | Envelope::Checkpoint { .. }
             | Envelope::Votes { .. }
             | Envelope::Command { .. }
+            | Envelope::Full { .. }
             | Envelope::Open { .. })
     )
 }
@@ -429,6 +451,7 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::Checkpoint { group, .. }
         | Envelope::Votes { group, .. }
         | Envelope::Command { group, .. }
+        | Envelope::Full { group, .. }
         | Envelope::ReadMark { group, .. }
         | Envelope::Open { group } => Some(*group),
         Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => None,

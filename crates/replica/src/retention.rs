@@ -3,6 +3,8 @@
 //! Part of the replicated state: all members that are in agree on which requests it knows, and
 //! it travels with the state to a member that joins. Invariant: an entry goes only when nobody
 //! may ask again: its gateway said so, its gateway's boot is over, or its client's time is up.
+//! So the table is bounded by what it takes in: so many entries, and no new ones of clients as long
+//! as the group knows, by ordered messages, that a member has too many bytes of replies.
 
 use crate::ids::{GatewayKey, RequestKey, RequestNumber};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
@@ -69,8 +71,21 @@ impl Retention {
         self.reply_bytes
     }
 
-    /// Looks a request up, and enters it if it is new. `expiry` counts for client keys only.
-    pub(crate) fn admit(&mut self, key: &RequestKey, waiter: GatewayKey, expiry: u64) -> Admission {
+    /// Whether a member with a bound of so many bytes should say that it has too many, given what
+    /// it `said` last: with some distance in between, so that it is not said all the time.
+    pub(crate) fn is_full(&self, bytes_max: usize, said: bool) -> bool {
+        self.reply_bytes > if said { bytes_max / 4 * 3 } else { bytes_max }
+    }
+
+    /// Looks a request up, and enters it if it is new. `expiry` counts for client keys only;
+    /// `full`: the group takes no new ones of clients.
+    pub(crate) fn admit(
+        &mut self,
+        key: &RequestKey,
+        waiter: GatewayKey,
+        expiry: u64,
+        full: bool,
+    ) -> Admission {
         match self.entries.get_mut(key) {
             Some(Entry::Executing { waiters }) => {
                 if !waiters.contains(&waiter) && waiters.len() < WAITERS_MAX {
@@ -82,7 +97,7 @@ impl Retention {
             Some(Entry::Done { reply }) => Admission::Answer(reply.clone()),
             None => {
                 if matches!(key, RequestKey::Client { .. }) {
-                    if self.expiries.len() >= CLIENT_ENTRIES_MAX {
+                    if full || self.expiries.len() >= CLIENT_ENTRIES_MAX {
                         return Admission::Refuse;
                     }
                     self.expiries.insert((expiry, key.clone()));
@@ -292,10 +307,10 @@ mod tests {
     fn a_repetition_waits_then_gets_the_logged_reply() {
         let mut retention = Retention::default();
         let key = client(1);
-        assert!(matches!(retention.admit(&key, gateway(1, 1), 10), Admission::Execute));
-        assert!(matches!(retention.admit(&key, gateway(1, 2), 10), Admission::Wait));
+        assert!(matches!(retention.admit(&key, gateway(1, 1), 10, false), Admission::Execute));
+        assert!(matches!(retention.admit(&key, gateway(1, 2), 10, false), Admission::Wait));
         assert_eq!(retention.complete(&key, reply()), vec![gateway(1, 1), gateway(1, 2)]);
-        let Admission::Answer(answer) = retention.admit(&key, gateway(1, 3), 10) else {
+        let Admission::Answer(answer) = retention.admit(&key, gateway(1, 3), 10, false) else {
             panic!("executed twice");
         };
         assert_eq!(answer, reply());
@@ -306,7 +321,7 @@ mod tests {
         let mut retention = Retention::default();
         for (incarnation, number) in [(1, 8), (2, 1), (2, 2), (2, 3)] {
             let key = RequestKey::Gateway(gateway(incarnation, number));
-            retention.admit(&key, gateway(incarnation, number), 0);
+            retention.admit(&key, gateway(incarnation, number), 0, false);
             retention.complete(&key, reply());
         }
         assert_eq!(retention.reply_bytes(), 20);
@@ -318,9 +333,9 @@ mod tests {
     #[test]
     fn client_requests_stay_until_their_time_is_over_even_when_answered() {
         let mut retention = Retention::default();
-        retention.admit(&client(1), gateway(1, 1), 100);
+        retention.admit(&client(1), gateway(1, 1), 100, false);
         retention.complete(&client(1), reply());
-        retention.admit(&client(2), gateway(1, 2), 50);
+        retention.admit(&client(2), gateway(1, 2), 50, false);
         retention.release(NodeId::new(1).unwrap(), 1, RequestNumber(9));
         retention.expire(100);
         assert_eq!(retention.len(), 1, "2 is forgotten though it runs, 1 expires after 100");
@@ -334,23 +349,23 @@ mod tests {
     fn what_was_known_at_the_join_travels_even_if_it_is_forgotten_before_the_state_is_there() {
         let mut retention = Retention::default();
         let key = |number| RequestKey::Gateway(gateway(1, number));
-        retention.admit(&client(1), gateway(1, 1), 100);
+        retention.admit(&client(1), gateway(1, 1), 100, false);
         retention.complete(&client(1), reply());
-        retention.admit(&key(2), gateway(1, 2), 0);
-        retention.admit(&key(3), gateway(1, 3), 0);
+        retention.admit(&key(2), gateway(1, 2), 0, false);
+        retention.admit(&key(3), gateway(1, 3), 0, false);
         let frozen = retention.freeze();
         retention.complete(&key(2), reply());
         retention.complete(&key(3), reply());
         // Request 4 comes behind the join: it says that 2 is answered, and is not for the joiner.
         retention.release(NodeId::new(1).unwrap(), 1, RequestNumber(3));
-        retention.admit(&key(4), gateway(1, 4), 0);
+        retention.admit(&key(4), gateway(1, 4), 0, false);
         let mut writer = Writer::default();
         retention.encode(&frozen, &mut writer);
         let mut copy = Retention::decode(&mut Reader::new(writer.finish())).unwrap();
         assert_eq!(copy.entries[&client(1)], Entry::Done { reply: reply() });
         assert_eq!(copy.entries[&key(3)], Entry::Done { reply: reply() });
-        let again = copy.admit(&key(2), gateway(1, 2), 0);
+        let again = copy.admit(&key(2), gateway(1, 2), 0, false);
         assert!(matches!(again, Admission::Answer(_)), "a late repetition is executed twice");
-        assert!(matches!(copy.admit(&key(4), gateway(1, 4), 0), Admission::Execute));
+        assert!(matches!(copy.admit(&key(4), gateway(1, 4), 0, false), Admission::Execute));
     }
 }

@@ -164,6 +164,8 @@ pub(crate) struct GroupTable {
     pub(crate) style: Style,
     /// Who leads, or did last.
     leader: Option<NodeId>,
+    /// Members that have more replies to remember than they should.
+    pub(crate) full: NodeSet,
     /// What the members have replied.
     pub(crate) votes: Votes,
     /// What came of votes, and was not heeded yet.
@@ -180,6 +182,7 @@ impl GroupTable {
             opened: false,
             style: config.style,
             leader: None,
+            full: NodeSet::EMPTY,
             votes: Votes::default(),
             verdicts: Vec::new(),
         }
@@ -207,6 +210,22 @@ impl GroupTable {
             .filter(|(_, state)| matches!(state, MemberState::In { .. }))
             .map(|(node, _)| node)
             .collect()
+    }
+
+    /// New requests of clients are refused, because a member that is in has too many replies.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full.iter().any(|node| matches!(self.state(node), Some(MemberState::In { .. })))
+    }
+
+    /// A member that is in, by that try, says how it stands with its replies.
+    pub(crate) fn set_full(&mut self, node: NodeId, attempt: Attempt, is_full: bool) {
+        if self.state(node) == Some(MemberState::In { attempt }) {
+            if is_full {
+                self.full.insert(node);
+            } else {
+                self.full.remove(node);
+            }
+        }
     }
 
     /// The try of a member that is in, or joins.
@@ -432,6 +451,7 @@ impl GroupTable {
         writer.u8(u8::from(self.opened));
         writer.u8(self.style.code());
         writer.u8(self.leader.map_or(NO_NODE, NodeId::index));
+        writer.u64(self.full.bits());
         writer.u32(self.members.len() as u32);
         for (node, state) in &self.members {
             writer.node(*node);
@@ -457,6 +477,7 @@ impl GroupTable {
         let invalid = reader.error("style");
         let style = Style::from_code(reader.u8("style")?).ok_or(invalid)?;
         let leader = NodeId::new(reader.u8("leader")?);
+        let full = NodeSet::from_bits(reader.u64("full members")?);
         let mut members = BTreeMap::new();
         for _ in 0..reader.count(11, "member count")? {
             let node = reader.node("member")?;
@@ -478,6 +499,6 @@ impl GroupTable {
         }
         let votes = Votes::decode(reader)?;
         let verdicts = Vec::new();
-        Ok(Self { members, history, clock, opened, style, leader, votes, verdicts })
+        Ok(Self { members, history, clock, opened, style, leader, full, votes, verdicts })
     }
 }

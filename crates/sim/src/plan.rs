@@ -97,6 +97,8 @@ pub(crate) struct GroupPlan {
     pub(crate) compared: u32,
     pub(crate) concurrency: Concurrency,
     pub(crate) durable: bool,
+    /// Bytes of replies after which members take no new named requests.
+    pub(crate) retention_bytes_max: usize,
     /// The operations that change nothing are declared, with what they may miss.
     pub(crate) reads: Option<ReadConsistency>,
 }
@@ -173,6 +175,7 @@ impl Plan {
         }
         let plan = plan.with_reads(&mut Rng::new(seed).fork(0x4ead));
         let plan = plan.with_stateless(&mut Rng::new(seed).fork(0x57a7));
+        let plan = plan.with_little_memory(&mut Rng::new(seed).fork(0xf011));
         plan.with_disks(&mut Rng::new(seed).fork(0xd15c))
     }
 
@@ -252,6 +255,16 @@ impl Plan {
             group.compared = 0;
             group.state_object = rng.per_mille(500);
             group.fresh_after_loss = false;
+        }
+        self
+    }
+
+    /// Some groups may remember few replies.
+    fn with_little_memory(mut self, rng: &mut Rng) -> Self {
+        for group in &mut self.groups {
+            if rng.per_mille(150) {
+                group.retention_bytes_max = rng.pick(&[300, 2_000, 10_000]);
+            }
         }
         self
     }
@@ -462,6 +475,7 @@ impl GroupPlan {
             compared: 0,
             concurrency: Concurrency::Sequential,
             durable: false,
+            retention_bytes_max: 64 << 20,
             reads: None,
         }
     }

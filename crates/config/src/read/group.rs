@@ -9,8 +9,8 @@ use super::readonly;
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
 use crate::domain::{
-    Ack, Backend, Concurrency, Endpoint, Engine, Group, OnTotalLoss, QuorumRule, Reply,
-    ServerCommand, Style,
+    Ack, Backend, Concurrency, Endpoint, Engine, Group, OnTotalLoss, QuorumRule,
+    RETENTION_BYTES_DEFAULT, Reply, ServerCommand, Style,
 };
 use crate::problem::Problem;
 use crate::suggest::nearest;
@@ -75,6 +75,9 @@ fn read_one(
         readonly: readonly::read_operations(section),
         readonly_consistency: readonly::read_consistency(section),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
+        reply_retention_bytes: section
+            .number("reply_retention_bytes", "bytes", 1_048_576..=1 << 30)
+            .map_or(RETENTION_BYTES_DEFAULT, |at| at.value as usize),
         unavailable_wait: section.millis_or("unavailable_wait_ms", 0..=3_600_000, 3_000),
         server_reply: section.millis_or("server_reply_ms", 10..=86_400_000, 30_000),
         start_timeout: section.millis_or("start_timeout_ms", 100..=3_600_000, 15_000),

@@ -35,6 +35,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             open_after: SECOND,
             server_reply: SECOND,
             retention: SECOND,
+            retention_bytes_max: 64 << 20,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
         },

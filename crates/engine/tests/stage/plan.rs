@@ -63,6 +63,7 @@ impl Plan {
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(300),
             retention: Duration::from_secs(60),
+            retention_bytes_max: 64 << 20,
             reply_bytes_max: usize::MAX,
             state_bytes_max: self.state_bytes_max,
         };

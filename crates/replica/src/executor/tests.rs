@@ -49,6 +49,7 @@ impl Bench {
             open_after: WITHIN,
             server_reply: WITHIN,
             retention: WITHIN,
+            retention_bytes_max: 64 << 20,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
         };

@@ -100,6 +100,7 @@ pub struct Plan {
     pub comparison: ComparisonRule,
     pub concurrency: Concurrency,
     pub durable: bool,
+    pub retention_bytes_max: usize,
     /// `tell*` changes nothing.
     pub reads: Option<ReadConsistency>,
 }
@@ -123,6 +124,7 @@ impl Plan {
             comparison,
             concurrency,
             durable,
+            retention_bytes_max: 64 << 20,
             reads: None,
         }
     }
@@ -324,10 +326,10 @@ impl Cluster {
         self.submit(index, number, text, None);
     }
 
-    /// A request that its client has named itself.
+    /// A request that its client has named itself, and that is remembered as short as can be.
     pub fn ft_request(&mut self, index: usize, number: u64, text: &str, retention_id: i32) {
         let client_id = Bytes::from_static(b"client");
-        let ft = FtRequest { client_id, retention_id, expiration: u64::MAX };
+        let ft = FtRequest { client_id, retention_id, expiration: 0 };
         self.submit(index, number, text, Some(ft));
     }
 
@@ -573,6 +575,7 @@ impl Node {
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(30),
             retention: Duration::from_secs(60),
+            retention_bytes_max: plan.retention_bytes_max,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
             transfer: TransferRule { chunk_bytes: 50, bytes_per_second: None },

@@ -91,6 +91,11 @@ impl World {
                     (_, Some(Ok(exception))) if exception.kind == ExceptionKind::Internal => {
                         self.ledger.close(task.reference, Outcome::Unknown);
                     }
+                    // There is no room to remember it; another copy of it may still come and find
+                    // some.
+                    (_, Some(Ok(exception))) if exception.kind == ExceptionKind::NoResources => {
+                        self.ledger.close(task.reference, Outcome::Unknown);
+                    }
                     (_, Some(Ok(exception))) => {
                         self.client_refused(client, task, exception.completed);
                     }
