@@ -46,8 +46,8 @@ fn free_ports() -> u16 {
     }
 }
 
-/// Gives the first port.
-fn write_domain(folder: &Path, more: &str) -> u16 {
+/// Gives the first port. `server` is the command of the group's servers, as TOML.
+fn write_domain(folder: &Path, server: &str, more: &str) -> u16 {
     let first = free_ports();
     let mut text = "[domain]\nid = \"up\"\nkey_file = \"domain.key\"\n".to_owned();
     for index in 0..3 {
@@ -61,7 +61,7 @@ fn write_domain(folder: &Path, more: &str) -> u16 {
     }
     text += &format!(
         "[group.bank]\nlisten = {}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
-         server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
+         server = {server}\n\
          state_object = \"bank\"\nobject_key = \"bank\"\n{more}",
         first + 6
     );
@@ -79,8 +79,13 @@ impl Domain {
 
     /// With these lines in the group's table.
     fn start_with(more: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let first_port = write_domain(folder.path(), more);
+        let server = format!(r#"["{QUORBA}", "servant", "bank", "--port", "{{port}}"]"#);
+        Self::start_servers(tempfile::tempdir().expect("a folder"), &server, more)
+    }
+
+    /// With that command, as TOML, and these lines.
+    fn start_servers(folder: TempDir, server: &str, more: &str) -> Self {
+        let first_port = write_domain(folder.path(), server, more);
         let up = up(folder.path());
         Self { folder, up, first_port }
     }
@@ -203,6 +208,37 @@ fn a_node_that_dies_is_told_and_the_others_go_on() {
     let status = domain.up.wait().expect("it ends");
     assert_eq!(status.code(), Some(1), "one node failed");
     assert!(domain.told().contains("QB-CLI-009"), "{}", domain.told());
+}
+
+#[test]
+fn a_server_that_fails_again_and_again_is_in_quarantine_until_it_is_released() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mended = folder.path().join("mended");
+    let script = format!(
+        "test {{node}} = n2 && test ! -e {mended} && exit 3; \
+         exec {QUORBA} servant bank --port {{port}}",
+        mended = mended.display()
+    );
+    let server = format!(r#"["/bin/sh", "-c", "{script}"]"#);
+    let more = "restart_backoff_ms = 1\nquarantine_after = 3\nquarantine_ms = 3600000\n";
+    let domain = Domain::start_servers(folder, &server, more);
+    let of_n2 = || {
+        let output = domain.quorba(&["-o", "json", "status"]);
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        status["nodes"][1]["status"]["groups"][0]["server"].clone()
+    };
+    wait_until("n2's server is in quarantine", || of_n2()["state"] == "quarantined");
+    let reason = of_n2()["reason"].as_str().unwrap_or_default().to_owned();
+    assert!(reason.contains("3 failures in a row"), "{reason}");
+    assert!(reason.contains("exit status: 3"), "{reason}");
+    assert!(reason.contains("quorba group release bank n2"), "{reason}");
+    wait_until("the others serve", || domain.bank(0).open("a", "1").is_ok());
+    let wrong = domain.quorba(&["group", "release", "bank", "n9"]);
+    assert!(text(&wrong.stderr).contains("there is no node n9"), "{}", text(&wrong.stderr));
+    fs::write(mended, "").expect("written");
+    let released = domain.quorba(&["group", "release", "bank", "n2"]);
+    assert!(released.status.success(), "{}", text(&released.stderr));
+    domain.wait_healthy();
 }
 
 #[test]

@@ -319,6 +319,11 @@ pub struct Group {
     /// The first pause before a dead server is started again; doubles up to
     /// [`RESTART_BACKOFF_MAX`]: 100 ms.
     pub restart_backoff: Duration,
+    /// A server is in quarantine after so many failures in a row, none of which was in use; 0:
+    /// never: 5.
+    pub quarantine_after: u32,
+    /// How long the first quarantine is; each further one is twice as long, up to 16 times: 60 s.
+    pub quarantine: Duration,
     /// What to do when every member's state is lost.
     pub on_total_loss: OnTotalLoss,
 }

@@ -415,6 +415,13 @@ impl DataPlane {
                 // Whoever asked may have given up.
                 let _ = asker.send(status);
             }
+            admin::Question::Change(name, admin::Change::Release(node), asker) => {
+                let released = self.reporter.own_member(&name, &node).map(|group| {
+                    let supervisor = self.supervisors[usize::from(group.0)].as_ref();
+                    supervisor.expect("every member has one").release();
+                });
+                let _ = asker.send(released);
+            }
             admin::Question::Change(name, change, asker) => {
                 match self.reporter.command(&name, &change) {
                     Ok((group, command)) => {

@@ -193,8 +193,29 @@ impl Reporter {
                 Some(node) => Command::Promote(node),
                 None => return Err(format!("there is no node {node}")),
             },
+            Change::Release(_) => unreachable!("it concerns one node and is not ordered"),
         };
         Ok((GroupId(index as u16), command))
+    }
+
+    pub(crate) fn is_me(&self, node: NodeId) -> bool {
+        node == self.me
+    }
+
+    /// The group called `name`, whose member on `node`, which is to be this one, is meant.
+    pub(crate) fn own_member(&self, name: &str, node: &str) -> Result<GroupId, String> {
+        let groups = &self.domain.groups;
+        let Some(index) = groups.iter().position(|group| group.name == name) else {
+            return Err(format!("there is no group {name}"));
+        };
+        match self.domain.node_id(node) {
+            None => Err(format!("there is no node {node}")),
+            Some(id) if id != self.me => Err(format!("node {node} is to be asked itself")),
+            Some(id) if !groups[index].members.contains(id) => {
+                Err(format!("group {name} has no member on node {node}"))
+            }
+            Some(_) => Ok(GroupId(index as u16)),
+        }
     }
 
     /// Why a command was refused, with names.

@@ -223,7 +223,7 @@ impl MemberState {
 /// The server process (or foreign server) behind one member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerStatus {
-    /// In a word: `starting`, `up`, `backing off`, `stopped`, `connected`, `unreachable`.
+    /// In a word: `starting`, `running`, `down`, `quarantined`.
     pub state: String,
     /// Its process id; none for a server that somebody else started.
     pub pid: Option<u32>,

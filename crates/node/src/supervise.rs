@@ -1,11 +1,12 @@
 //! Keeps one member's server running: starts it, waits until it accepts connections, notices its
 //! end, starts it again with growing pauses. One plain blocking thread per group.
 //!
-//! What it is not: it does not talk GIOP and does not know whether the member is in its group.
+//! What it is not: it does not talk GIOP, and how long a pause is, `pauses` knows.
 //! Invariant: a server is reported up only after a connection to its port came about, and at most
 //! one process of it runs at any time.
 
 use crate::NodeError;
+use crate::pauses::{Pause, PauseRule, Pauses};
 use crate::ready;
 use crate::status::ServerStatus;
 use crate::wake::{Mailbox, Mailer, mailbox};
@@ -33,8 +34,6 @@ use std::time::{Duration, Instant};
 const PROBE: Duration = Duration::from_millis(10);
 /// How long a server may take to end by itself when the node stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
-/// A server that ran this long has recovered: the next pause is short again.
-const SETTLED: Duration = Duration::from_secs(10);
 /// A log larger than this is put aside at the next start of the server.
 const LOG_BYTES_MAX: u64 = 16 << 20;
 
@@ -53,6 +52,10 @@ enum Order {
     Want,
     /// None is wanted: the one that runs is ended.
     GiveUp,
+    /// The member came into its group, or left it.
+    Inside(bool),
+    /// Its failures are forgiven.
+    Release,
     /// The node ends.
     Stop,
 }
@@ -101,7 +104,12 @@ impl Supervisor {
             inbox,
             state: Arc::clone(&state),
             tell: Box::new(tell),
-            backoff: group.restart_backoff,
+            pauses: Pauses::new(PauseRule {
+                first: group.restart_backoff,
+                longest: RESTART_BACKOFF_MAX,
+                quarantine_after: group.quarantine_after,
+                quarantine: group.quarantine,
+            }),
             pending: RefCell::default(),
             stops: 0,
             wanted: group.style != Style::ColdPassive,
@@ -127,6 +135,16 @@ impl Supervisor {
     pub(crate) fn give_up(&mut self) {
         self.stops += 1;
         self.orders.send(Order::GiveUp);
+    }
+
+    /// The member is in its group now, or is not any more.
+    pub(crate) fn member_is_in(&self, is_in: bool) {
+        self.orders.send(Order::Inside(is_in));
+    }
+
+    /// A server in quarantine is started at once.
+    pub(crate) fn release(&self) {
+        self.orders.send(Order::Release);
     }
 
     /// How often [`Self::give_up`] was called.
@@ -160,7 +178,7 @@ struct Worker {
     inbox: Mailbox<Order>,
     state: Arc<Mutex<ServerStatus>>,
     tell: Box<dyn Fn(GroupId, u32, ServerNews) -> bool + Send>,
-    backoff: Duration,
+    pauses: Pauses,
     /// Orders that have come and were not heeded yet.
     pending: RefCell<VecDeque<Order>>,
     /// Orders to give up that were heeded.
@@ -200,23 +218,9 @@ impl Worker {
             if !self.wanted {
                 continue;
             }
-            if began.elapsed() >= SETTLED {
-                self.backoff = self.group.restart_backoff;
-            }
-            let pause = self.backoff;
-            self.backoff = (self.backoff * 2).min(RESTART_BACKOFF_MAX);
-            let until = Instant::now() + pause;
-            loop {
-                match self.wait(None, until.saturating_duration_since(Instant::now())) {
-                    Woken::Order(Order::Stop) => return,
-                    Woken::Timeout => break,
-                    // It is being started anew already.
-                    Woken::Order(Order::Restart | Order::Want) | Woken::Exited => {}
-                    Woken::Order(order @ Order::GiveUp) => {
-                        self.heed(&order);
-                        break;
-                    }
-                }
+            let pause = self.pauses.ended(began, Instant::now());
+            if let Some(Order::Stop) = self.pause(pause) {
+                return;
             }
             if !self.wanted {
                 continue;
@@ -225,8 +229,51 @@ impl Worker {
         }
     }
 
+    /// Leaves the server alone for a while. `Some` if the node ends meanwhile.
+    fn pause(&mut self, pause: Pause) -> Option<Order> {
+        let pause = match pause {
+            Pause::Short(pause) => pause,
+            Pause::Quarantine(pause, failures) => {
+                self.tell_of_quarantine(pause, failures);
+                pause
+            }
+        };
+        let until = Instant::now() + pause;
+        while self.wanted {
+            match self.wait(None, until.saturating_duration_since(Instant::now())) {
+                Woken::Order(Order::Stop) => return Some(Order::Stop),
+                Woken::Timeout => break,
+                Woken::Order(order @ Order::Release) => {
+                    self.heed(&order);
+                    break;
+                }
+                // It is being started anew already.
+                Woken::Order(Order::Restart | Order::Want) | Woken::Exited => {}
+                Woken::Order(order) => self.heed(&order),
+            }
+        }
+        None
+    }
+
+    fn tell_of_quarantine(&self, pause: Duration, failures: u32) {
+        let seconds = pause.as_secs();
+        let group = self.group.name.as_str();
+        self.update(|state| {
+            let last = state.reason.take().unwrap_or_default();
+            state.state = "quarantined".into();
+            state.reason = Some(format!(
+                "{failures} failures in a row, the last: {last}; tried again after {seconds} s, \
+                 or at once by `quorba group release {group} {node}`",
+                node = self.node.name,
+            ));
+        });
+        tracing::error!(group, failures, seconds, "the server is in quarantine");
+    }
+
     fn heed(&mut self, order: &Order) {
         match order {
+            Order::Inside(is_in) => self.pauses.member_is_in(Instant::now(), *is_in),
+            Order::Release => self.pauses.release(),
             Order::Want => self.wanted = true,
             Order::GiveUp => {
                 self.wanted = false;
@@ -266,6 +313,7 @@ impl Worker {
                     state.state = "running".into();
                     state.reason = None;
                 });
+                self.pauses.server_is_up(Instant::now());
                 (self.tell)(self.id, self.stops, ServerNews::Up(address));
                 self.wait_for_end(&pidfd)
             }
@@ -279,9 +327,9 @@ impl Worker {
                 let waited = self.group.start_timeout.as_millis();
                 format!("did not serve on port {port} within {waited} ms")
             }
-            Woken::Order(Order::Restart | Order::Want) => "restarted by its node".into(),
             Woken::Order(Order::GiveUp) => "not wanted any more".into(),
             Woken::Order(Order::Stop) => "ended with its node".into(),
+            Woken::Order(_) => "restarted by its node".into(),
         };
         tracing::warn!(group = self.group.name, %reason, "server ended");
         self.fail(reason);
@@ -293,7 +341,7 @@ impl Worker {
     }
 
     /// `None` when the server accepts connections, else why it does not.
-    fn wait_ready(&self, pidfd: &OwnedFd, address: SocketAddr) -> Option<Woken> {
+    fn wait_ready(&mut self, pidfd: &OwnedFd, address: SocketAddr) -> Option<Woken> {
         let until = Instant::now() + self.group.start_timeout;
         loop {
             if ready::is_ready(address, self.wanted_key()) {
@@ -304,16 +352,18 @@ impl Worker {
             }
             match self.wait(Some(pidfd), PROBE) {
                 Woken::Timeout | Woken::Order(Order::Restart | Order::Want) => {}
+                Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
                 woken => return Some(woken),
             }
         }
     }
 
     /// Until it ends, or is to end.
-    fn wait_for_end(&self, pidfd: &OwnedFd) -> Woken {
+    fn wait_for_end(&mut self, pidfd: &OwnedFd) -> Woken {
         loop {
             match self.wait(Some(pidfd), Duration::MAX) {
                 Woken::Order(Order::Want) => {}
+                Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
                 woken => return woken,
             }
         }
@@ -365,10 +415,7 @@ impl Worker {
     fn connect_once(&mut self, targets: &[(NodeId, Endpoint)]) -> Option<Order> {
         let mine = targets.iter().find(|(node, _)| *node == self.me);
         let Some((_, endpoint)) = mine else {
-            return match self.wait(None, Duration::MAX) {
-                Woken::Order(order) => Some(order),
-                _ => None,
-            };
+            return Some(self.wait_for_order());
         };
         loop {
             match resolve(endpoint) {
@@ -379,19 +426,28 @@ impl Worker {
                         state.reason = None;
                     });
                     (self.tell)(self.id, self.stops, ServerNews::Up(address));
-                    return match self.wait(None, Duration::MAX) {
-                        Woken::Order(order) => {
-                            self.fail("the connection to it was lost".into());
-                            Some(order)
-                        }
-                        _ => None,
-                    };
+                    // What it stands for is somebody else's to decide: it is never in quarantine.
+                    self.pauses.release();
+                    let order = self.wait_for_order();
+                    self.fail("the connection to it was lost".into());
+                    return Some(order);
                 }
                 Ok(address) => self.fail(format!("{address} does not serve yet")),
                 Err(error) => self.fail(format!("{endpoint}: {error}")),
             }
             if let Woken::Order(Order::Stop) = self.wait(None, Duration::from_millis(200)) {
                 return Some(Order::Stop);
+            }
+        }
+    }
+
+    /// For one that is about the server's life.
+    fn wait_for_order(&mut self) -> Order {
+        loop {
+            match self.wait(None, Duration::MAX) {
+                Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
+                Woken::Order(order) => return order,
+                Woken::Exited | Woken::Timeout => {}
             }
         }
     }

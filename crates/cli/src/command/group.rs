@@ -70,6 +70,17 @@ enum What {
         #[command(flatten)]
         domain: DomainFile,
     },
+    /// Start the server of a member that is in quarantine at once, its failures forgiven
+    Release {
+        /// The group
+        group: String,
+
+        /// The node whose server it is
+        node: String,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
     /// Make the member on a node the leader of its group
     Promote {
         /// The group
@@ -98,6 +109,9 @@ impl Group {
                 let domain = context.load(&domain.config)?;
                 require_group(&domain, &group)?;
                 advise::advise(context, &domain, &group, Duration::from_secs(seconds))
+            }
+            What::Release { group, node, domain } => {
+                release(context, &context.load(&domain.config)?, &group, node)
             }
             What::Promote { group, node, domain } => {
                 let domain = context.load(&domain.config)?;
@@ -160,6 +174,29 @@ fn change(
     client.change(group, change, deadline.left()).map_err(|error| refused(&asked.node, &error))?;
     let status = client.status(deadline.left()).map_err(|error| refused(&asked.node, &error))?;
     show(context, &status, group)?;
+    Ok(Exit::Ok)
+}
+
+/// Only a server's own node knows how it does, so that one is asked.
+fn release(context: &Context, domain: &Domain, group: &str, name: String) -> Result<Exit, Failure> {
+    require_group(domain, group)?;
+    let deadline = context.deadline(DEADLINE);
+    let Some(node) = domain.nodes.iter().find(|node| node.name == name) else {
+        return Err(Failure::new(
+            codes::CHANGE_REFUSED,
+            Exit::Failed,
+            format!("there is no node {name}"),
+            "quorba status shows the nodes of the domain",
+        ));
+    };
+    let client = Client::new(node.admin, node.admin_token_file());
+    let change = Change::Release(name);
+    client.change(group, &change, deadline.left()).map_err(|error| refused(&node.name, &error))?;
+    if context.is_json() {
+        context.print_json(&json!({ "group": group, "released": node.name }))?;
+    } else {
+        context.print(&format!("the server of group {group} on {} may start\n", node.name))?;
+    }
     Ok(Exit::Ok)
 }
 

@@ -85,6 +85,8 @@ fn read_one(
             .number("transfer_bytes_per_second", "bytes", 1_024..=1 << 40)
             .map(|at| at.value),
         restart_backoff: section.millis_or("restart_backoff_ms", 1..=10_000, 100),
+        quarantine_after: section.number_or("quarantine_after", "", 0..=1_000_000, 5),
+        quarantine: section.millis_or("quarantine_ms", 1..=3_600_000, 60_000),
         on_total_loss: section.word_or("on_total_loss", &losses, &[], OnTotalLoss::Stop),
     };
     style::check(section, style, &group.backend, group.state_object.as_deref());

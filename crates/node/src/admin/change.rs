@@ -13,4 +13,7 @@ pub enum Change {
     Style(String),
     /// The member on this node leads.
     Promote(String),
+    /// The server of the member on this node, which has to be the one that is asked, is started at
+    /// once if it is in quarantine.
+    Release(String),
 }

@@ -7,8 +7,8 @@
 use super::DataPlane;
 use crate::log::{LogNews, Progress};
 use crate::{NodeError, events};
-use quorba_engine::replica::{GroupId, ServerCommand};
-use quorba_engine::{ConnectionId, Output};
+use quorba_engine::replica::{Event as ReplicaEvent, GroupId, MemberState, ServerCommand};
+use quorba_engine::{ConnectionId, Event, Output};
 use quorba_net::{LinkEvent, Sent};
 
 impl DataPlane {
@@ -153,9 +153,22 @@ impl DataPlane {
                 let reporter = &self.reporter;
                 self.commands.close(id, result.map_err(|refused| reporter.refusal(refused)));
             }
-            Output::Event(event) => events::log(&event, &mut self.reporter),
+            Output::Event(event) => {
+                self.tell_supervisor(&event);
+                events::log(&event, &mut self.reporter);
+            }
         }
         Ok(())
+    }
+
+    /// Whether a server is of use is seen in whether its member is in.
+    fn tell_supervisor(&self, event: &Event) {
+        if let Event::Replica(ReplicaEvent::Member { group, node, state }) = event
+            && self.reporter.is_me(*node)
+            && let Some(Some(supervisor)) = self.supervisors.get(usize::from(group.0))
+        {
+            supervisor.member_is_in(matches!(state, MemberState::In { .. }));
+        }
     }
 
     fn command_server(&mut self, group: GroupId, command: ServerCommand) {
