@@ -87,7 +87,23 @@ pub fn judge(answers: &[Answer]) -> Judgement {
     for group in &best.groups {
         judge_group(&mut judgement, group);
     }
+    for status in answers.iter().filter_map(|answer| answer.status.as_ref().ok()) {
+        judge_servers(&mut judgement, status);
+    }
     judgement
+}
+
+/// What only a server's own node knows.
+fn judge_servers(judgement: &mut Judgement, status: &Status) {
+    for group in &status.groups {
+        let Some(server) = group.server.as_ref().filter(|it| it.state == "quarantined") else {
+            continue;
+        };
+        let (name, node) = (&group.name, &status.node);
+        let reason = server.reason.as_deref().unwrap_or("it failed again and again");
+        let said = format!("group {name}: the server on {node} is quarantined: {reason}");
+        judgement.add(Health::Degraded, said);
+    }
 }
 
 fn judge_group(judgement: &mut Judgement, group: &GroupStatus) {

@@ -233,6 +233,9 @@ fn a_server_that_fails_again_and_again_is_in_quarantine_until_it_is_released() {
     assert!(reason.contains("exit status: 3"), "{reason}");
     assert!(reason.contains("quorba group release bank n2"), "{reason}");
     wait_until("the others serve", || domain.bank(0).open("a", "1").is_ok());
+    let status = domain.quorba(&["status"]);
+    let said = "the server on n2 is quarantined: ";
+    assert!(text(&status.stdout).contains(said), "{}", text(&status.stdout));
     let wrong = domain.quorba(&["group", "release", "bank", "n9"]);
     assert!(text(&wrong.stderr).contains("there is no node n9"), "{}", text(&wrong.stderr));
     fs::write(mended, "").expect("written");
