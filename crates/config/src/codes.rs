@@ -130,6 +130,12 @@ codes! {
      needs server, not connect; a state_object; no on_total_loss = \"fresh\"; the quorum \
      \"majority\"; the engine \"totem\"; and no readonly operations."
 
+    ReplayNeeds "QB-CFG-022" "a replay needs something that the group lacks"
+    "With recovery = \"replay\" a new server executes again all that the group has executed, \
+     for servers that are deterministic and have no state to give. So the nodes start the servers \
+     (server, not connect), all members execute (not in passive styles, nor stateless), and there \
+     is no state_object."
+
     TwoNodes "QB-CFG-101" "two nodes do not survive a crash"
     "Replies are released when a majority of the nodes holds the request. The majority of two is \
      two: when either stops, the domain stops. Three nodes survive one crash, five survive two. \

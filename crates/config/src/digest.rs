@@ -10,7 +10,9 @@
 
 use std::fmt::Write;
 
-use crate::domain::{Checkpoint, Concurrency, Domain, Engine, Group, Node, Placement, QuorumRule};
+use crate::domain::{
+    Checkpoint, Concurrency, Domain, Engine, Group, Node, Placement, QuorumRule, Recovery,
+};
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
 const FORMAT: u32 = 4;
@@ -127,6 +129,9 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
     // Younger than the digest: where they are not used, older versions agree.
     if group.durable {
         line(text, format_args!(" durable"));
+    }
+    if matches!(group.recovery, Recovery::Replay(_)) {
+        line(text, format_args!(" recovery=replay"));
     }
     if group.placement == Placement::Auto {
         line(text, format_args!(" placement=auto"));

@@ -108,6 +108,15 @@ pub struct Ring {
     pub multicast: Multicast,
 }
 
+/// How a member that missed something is brought up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// It is given the state of another.
+    Checkpoint,
+    /// It executes all requests again, as long as they are no more than so many bytes.
+    Replay(usize),
+}
+
 /// Who makes the order of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
@@ -305,6 +314,8 @@ pub struct Group {
     pub readonly_consistency: ReadonlyConsistency,
     /// How long a reply is kept for repeated requests: 5 min.
     pub reply_retention: Duration,
+    /// How a member that missed something is brought up to date.
+    pub recovery: Recovery,
     /// Bytes of replies that a member remembers before new calls under FT_REQUEST are refused.
     pub reply_retention_bytes: usize,
     /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.

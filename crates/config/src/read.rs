@@ -8,6 +8,7 @@ mod group;
 mod node;
 mod place;
 mod readonly;
+mod recovery;
 mod style;
 
 use std::path::{Path, PathBuf};

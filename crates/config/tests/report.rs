@@ -85,6 +85,8 @@ golden! {
         "members = [\"n1\", \"n2\"]\nreplier = \"n3\""
     );
     passive_without_a_state: with("state_object = \"bank\"", "style = \"warm-passive\"");
+    replay_without_what_it_needs: with("state_object = \"bank\"",
+        "style = \"warm-passive\"\nrecovery = \"replay\"\nstate_object = \"bank\"");
     durable_without_what_it_needs: check(&GOOD.replace("state_object = \"bank\"",
         "durable = true\nreadonly = [\"get_*\"]\non_total_loss = \"fresh\"")).report.render(false);
     cold_without_a_command: and("[group.cold]\nlisten = 5001\nmembers = [\"n1\"]\n\

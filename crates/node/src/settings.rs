@@ -7,7 +7,7 @@ use crate::log::Boot;
 use quorba_base::{Instant, NodeId};
 use quorba_config::{
     Ack, Backend, Concurrency, Domain, Engine, Group, OnTotalLoss, QuorumRule, ReadonlyConsistency,
-    Reply,
+    Recovery, Reply,
 };
 use quorba_engine::order::{Boot as OrderBoot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
@@ -156,6 +156,10 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             server_reply: group.server_reply,
             retention: group.reply_retention,
             retention_bytes_max: group.reply_retention_bytes,
+            replay_bytes_max: match group.recovery {
+                Recovery::Checkpoint => None,
+                Recovery::Replay(bytes) => Some(bytes),
+            },
             reply_bytes_max: MESSAGE_BYTES_MAX,
             state_bytes_max: domain.limits.state_bytes as usize,
             transfer: TransferRule {

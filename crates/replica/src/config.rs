@@ -115,6 +115,10 @@ pub struct GroupConfig {
     /// Bytes of replies that a member remembers before the group takes no new FT_REQUESTs until
     /// some are forgotten; those that are known are answered.
     pub retention_bytes_max: usize,
+    /// The servers have no state to give and are deterministic: who joins executes all requests
+    /// again, as long as they are not more than so many bytes. Only for styles in which all
+    /// members execute.
+    pub replay_bytes_max: Option<usize>,
     /// The largest reply that is passed on to clients, in bytes: what the order carries, and so the
     /// same on every node.
     pub reply_bytes_max: usize,
@@ -122,6 +126,14 @@ pub struct GroupConfig {
     pub state_bytes_max: usize,
     /// How states go from member to member.
     pub transfer: TransferRule,
+}
+
+impl GroupConfig {
+    /// Whether a member that missed something can be brought up to date.
+    #[must_use]
+    pub fn can_recover(&self) -> bool {
+        self.state_object.is_some() || self.replay_bytes_max.is_some()
+    }
 }
 
 /// The domain as the replica sees it.

@@ -34,6 +34,8 @@ const CHANNELS_MAX: usize = 8;
 pub(crate) enum Call {
     /// A request that was delivered.
     Request(RequestKey),
+    /// One that others have executed before this member joined.
+    Again(RequestKey),
     /// One that changes nothing.
     Read(ReadId),
 }

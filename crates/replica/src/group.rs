@@ -310,11 +310,12 @@ impl Group {
         let before = self.table.clone();
         let Some(state) = self.table.join(&self.config, node, attempt, claim) else { return };
         let index = self.table.history.count;
+        let mut refused = None;
         if let Some(member) = self.member.as_mut() {
             match state {
                 MemberState::In { .. } if node == here.node => member.admitted(attempt, index),
                 MemberState::Joining { donor, .. } if node == here.node => {
-                    member.must_receive(attempt, donor, index);
+                    refused = member.must_receive(attempt, donor, index);
                     self.joined_at = (here.place, self.table.history);
                 }
                 MemberState::Out { .. } if node == here.node => member.refused(attempt),
@@ -325,6 +326,7 @@ impl Group {
             self.open_at = Some(now + self.config.open_after);
         }
         self.changed(now, &before, here, out);
+        self.follow(refused, here, out);
         // Behind `changed`, which ends what was given to an earlier try of the same member.
         if let Some(member) = &mut self.member
             && matches!(state, MemberState::Joining { donor, .. } if donor == here.node)
@@ -474,6 +476,9 @@ impl Group {
             Some(Consequence::CannotGive { joiner, attempt }) => {
                 self.submit_failed(joiner, attempt, DownReason::StateUnavailable, out);
             }
+            Some(Consequence::CannotReplay { joiner, attempt }) => {
+                self.submit_failed(joiner, attempt, DownReason::TooMuchToReplay, out);
+            }
             Some(Consequence::TooMuch { joiner, attempt }) => {
                 self.submit_failed(joiner, attempt, DownReason::StateTooLarge, out);
             }
@@ -572,6 +577,9 @@ impl Group {
                     let command = ServerCommand::Restart(reason);
                     out.push_back(Output::Server { group: self.id, command });
                 }
+            }
+            Some(MemberState::Out { reason: OutReason::TooMuchToReplay, .. }) => {
+                member.shut_out();
             }
             Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
                 if !self.table.in_set().is_empty() =>

@@ -18,6 +18,7 @@
 
 extern crate alloc;
 
+mod archive;
 mod checkpoint;
 mod clock;
 mod command;

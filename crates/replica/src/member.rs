@@ -4,6 +4,7 @@
 //! travel, which is `transfers`. Invariant: requests reach the executor in delivery order, each key
 //! once; a member that is not sure of its server's state executes nothing.
 
+mod archive;
 mod reads;
 mod recovery;
 mod standby;
@@ -12,6 +13,7 @@ mod voting;
 
 pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
+use crate::archive::Archive;
 use crate::config::{CheckpointRule, GroupConfig};
 use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore, Served};
 use crate::history::History;
@@ -85,6 +87,8 @@ pub(crate) enum Consequence {
     Read(ReadId, Option<Bytes>),
     /// `get_state` failed.
     CannotGive { joiner: NodeId, attempt: Attempt },
+    /// The group has executed more than is kept for a replay.
+    CannotReplay { joiner: NodeId, attempt: Attempt },
     /// It succeeded, but the state is larger than any that is passed on.
     TooMuch { joiner: NodeId, attempt: Attempt },
     /// What came is no state to go on with; the server has not seen it.
@@ -134,6 +138,10 @@ pub(crate) struct Member {
     /// The state that came last, as it came, until it is on disk.
     taken: Option<Bytes>,
     voting: Voting,
+    /// What the server has seen, if joiners execute that again instead of taking a state.
+    archive: Option<Archive>,
+    /// Requests that are still to be executed again.
+    replaying: usize,
 }
 
 /// The member's server process, as far as it is known here.
@@ -173,6 +181,8 @@ impl Member {
             durable: config.durable,
             taken: None,
             voting: Voting::default(),
+            archive: config.replay_bytes_max.map(Archive::new),
+            replaying: 0,
         }
     }
 
@@ -226,6 +236,9 @@ impl Member {
         self.retention = Retention::default();
         self.forget();
         self.server = Server::Up;
+        if let Some(archive) = &mut self.archive {
+            archive.begin_anew();
+        }
         let claim = fresh.then_some(History::EMPTY);
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
         self.executor.watch(out);
@@ -343,6 +356,9 @@ impl Member {
             self.stage = Stage::Serving { attempt };
             (self.delivered, self.seen) = (index, index);
             self.voting.begin_anew(index);
+            if let Some(archive) = &mut self.archive {
+                archive.goes_on_at(index);
+            }
             if index == 0 && (self.server != Server::Up || self.duty == Duty::Keep) {
                 self.base = Some(Base::default());
             }
@@ -395,9 +411,15 @@ impl Member {
         if self.executes_now() {
             self.seen = index;
         }
+        if let Some(archive) = &mut self.archive {
+            archive.delivered(index);
+        }
         match self.retention.admit(&key, gateway, expiry, full) {
             Admission::Execute => {
                 self.voting.admitted(index, &key);
+                if let Some(archive) = &mut self.archive {
+                    archive.add(&key, &giop, code_sets.as_ref());
+                }
                 if self.executes_now() {
                     self.executor.push(Job::Execute { call: Call::Request(key), giop, code_sets });
                 } else {
@@ -418,6 +440,9 @@ impl Member {
         if !matches!(self.stage, Stage::Serving { .. }) {
             // The server is gone already; the Down that is on its way makes the joiner start over.
             return None;
+        }
+        if self.archive.is_some() {
+            return self.give_archive(joiner, attempt);
         }
         self.frozen.retain(|(node, _, _)| *node != joiner);
         self.frozen.push((joiner, attempt, self.retention.freeze()));
@@ -489,6 +514,10 @@ impl Member {
     fn completed(&mut self, outcome: Outcome) -> Option<Consequence> {
         match outcome {
             Outcome::Executed { call: Call::Read(id), reply } => Some(Consequence::Read(id, reply)),
+            Outcome::Executed { call: Call::Again(key), reply } => {
+                self.replayed(&key, reply);
+                self.all_replayed()
+            }
             Outcome::Executed { call: Call::Request(key), reply } => {
                 let waiters = self.retention.complete(&key, reply.clone());
                 let is_held = self.voting.executed(&key, reply.as_ref(), &waiters);

@@ -160,6 +160,16 @@ impl Retention {
         }
     }
 
+    /// The reply to a request that is only known to have been executed.
+    pub(crate) fn fill_in(&mut self, key: &RequestKey, by: Option<Bytes>) {
+        if let (Some(Entry::Done { reply: reply @ None }), Some(by)) =
+            (self.entries.get_mut(key), by)
+        {
+            self.reply_bytes += by.len();
+            *reply = Some(by);
+        }
+    }
+
     /// Puts another reply in the place of one.
     pub(crate) fn replace(&mut self, key: &RequestKey, by: impl FnOnce(&Bytes) -> Option<Bytes>) {
         if let Some(Entry::Done { reply: Some(reply) }) = self.entries.get_mut(key)

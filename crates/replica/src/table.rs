@@ -49,13 +49,17 @@ pub enum DownReason {
     StateDamaged,
     /// The donor's state and the replies that go with it are more than is passed on.
     StateTooLarge,
+    /// The group recovers by replay, and has executed more than is kept for that.
+    TooMuchToReplay,
+    /// The group recovers by replay, and its server has executed some of it before.
+    NotFresh,
     /// The group was stateless, and its state may be another one than that of the member that
     /// stayed in.
     MayDiffer,
 }
 
 impl DownReason {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 17] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -71,6 +75,8 @@ impl DownReason {
         Self::StateTooLarge,
         Self::Diverged,
         Self::MayDiffer,
+        Self::TooMuchToReplay,
+        Self::NotFresh,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -99,6 +105,8 @@ impl DownReason {
             Self::LogOverflow => "its log of requests grew too long without a checkpoint",
             Self::StateDamaged => "the state that it was given is not what the donor had",
             Self::StateTooLarge => "the donor's state, with its replies, is more than is passed on",
+            Self::TooMuchToReplay => "the group has executed more than replay_bytes",
+            Self::NotFresh => "its server had executed requests and must begin anew",
             Self::MayDiffer => "its state may differ: the group was stateless",
         }
     }
@@ -111,6 +119,8 @@ pub enum OutReason {
     NoStateObject,
     /// No member is left that has the state.
     TotalLoss,
+    /// The group recovers by replay, and has executed more than is kept for that.
+    TooMuchToReplay,
 }
 
 impl OutReason {
@@ -120,6 +130,7 @@ impl OutReason {
         match self {
             Self::NoStateObject => "it missed requests and the group names no state_object",
             Self::TotalLoss => "no member is left that has the group's state",
+            Self::TooMuchToReplay => "the group has executed more than replay_bytes",
         }
     }
 }
@@ -344,7 +355,7 @@ impl GroupTable {
         *state = if claim == Some(self.history) || is_near || needs_none {
             MemberState::In { attempt }
         } else if let Some(donor) = donor {
-            if config.state_object.is_some() {
+            if config.can_recover() {
                 MemberState::Joining { attempt, donor }
             } else {
                 MemberState::Out { attempt, reason: OutReason::NoStateObject }
@@ -400,7 +411,13 @@ impl GroupTable {
         if current != attempt {
             return false;
         }
-        self.members.insert(node, MemberState::Down(reason));
+        let state = match reason {
+            DownReason::TooMuchToReplay => {
+                MemberState::Out { attempt, reason: OutReason::TooMuchToReplay }
+            }
+            reason => MemberState::Down(reason),
+        };
+        self.members.insert(node, state);
         self.verdicts.extend(self.votes.leave(node));
         self.drop_orphans();
         self.settle_leader(config);
@@ -461,6 +478,9 @@ impl GroupTable {
                 MemberState::In { attempt } => (2, attempt.0, 0),
                 MemberState::Out { attempt, reason: OutReason::NoStateObject } => (3, attempt.0, 0),
                 MemberState::Out { attempt, reason: OutReason::TotalLoss } => (3, attempt.0, 1),
+                MemberState::Out { attempt, reason: OutReason::TooMuchToReplay } => {
+                    (3, attempt.0, 2)
+                }
             };
             writer.u8(kind);
             writer.u64(attempt);
@@ -493,6 +513,7 @@ impl GroupTable {
                 (2, _) => MemberState::In { attempt },
                 (3, 0) => MemberState::Out { attempt, reason: OutReason::NoStateObject },
                 (3, 1) => MemberState::Out { attempt, reason: OutReason::TotalLoss },
+                (3, 2) => MemberState::Out { attempt, reason: OutReason::TooMuchToReplay },
                 _ => return Err(invalid),
             };
             members.insert(node, state);

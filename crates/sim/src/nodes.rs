@@ -386,6 +386,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             server_reply: ms(group.server_reply_ms),
             retention: Duration::from_secs(300),
             retention_bytes_max: group.retention_bytes_max,
+            replay_bytes_max: group.replay_bytes_max,
             reads: group.reads.map_or_else(ReadRule::default, |consistency| ReadRule {
                 operations: ["pe*", "last"].map(Into::into).into(),
                 consistency,

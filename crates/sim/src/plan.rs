@@ -97,6 +97,8 @@ pub(crate) struct GroupPlan {
     pub(crate) compared: u32,
     pub(crate) concurrency: Concurrency,
     pub(crate) durable: bool,
+    /// Who joins executes everything again, up to so many bytes.
+    pub(crate) replay_bytes_max: Option<usize>,
     /// Bytes of replies after which members take no new named requests.
     pub(crate) retention_bytes_max: usize,
     /// The operations that change nothing are declared, with what they may miss.
@@ -176,6 +178,7 @@ impl Plan {
         let plan = plan.with_reads(&mut Rng::new(seed).fork(0x4ead));
         let plan = plan.with_stateless(&mut Rng::new(seed).fork(0x57a7));
         let plan = plan.with_little_memory(&mut Rng::new(seed).fork(0xf011));
+        let plan = plan.with_replay(&mut Rng::new(seed).fork(0x4e91));
         plan.with_disks(&mut Rng::new(seed).fork(0xd15c))
     }
 
@@ -189,7 +192,7 @@ impl Plan {
         let is_mixed = rng.per_mille(300);
         for (index, group) in self.groups.iter_mut().enumerate() {
             group.durable = index == 0 || !is_mixed || rng.per_mille(500);
-            group.durable &= group.style != Style::Stateless;
+            group.durable &= group.style != Style::Stateless && group.replay_bytes_max.is_none();
             if group.durable {
                 group.reads = None;
                 group.members = (1 << self.nodes) - 1;
@@ -255,6 +258,18 @@ impl Plan {
             group.compared = 0;
             group.state_object = rng.per_mille(500);
             group.fresh_after_loss = false;
+        }
+        self
+    }
+
+    /// Some groups have servers without a state to give, which execute everything again.
+    fn with_replay(mut self, rng: &mut Rng) -> Self {
+        for group in &mut self.groups {
+            let may = !group.foreign && !group.style.is_passive();
+            if may && group.style != Style::Stateless && rng.per_mille(120) {
+                group.state_object = false;
+                group.replay_bytes_max = Some(rng.pick(&[16 << 20, 16 << 20, 20_000]));
+            }
         }
         self
     }
@@ -476,6 +491,7 @@ impl GroupPlan {
             concurrency: Concurrency::Sequential,
             durable: false,
             retention_bytes_max: 64 << 20,
+            replay_bytes_max: None,
             reads: None,
         }
     }

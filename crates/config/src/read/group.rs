@@ -6,11 +6,12 @@ use toml::de::DeValue;
 use super::durable;
 use super::node::{NodeDraft, parse_host};
 use super::readonly;
+use super::recovery;
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
 use crate::domain::{
     Ack, Backend, Concurrency, Endpoint, Engine, Group, OnTotalLoss, QuorumRule,
-    RETENTION_BYTES_DEFAULT, Reply, ServerCommand, Style,
+    RETENTION_BYTES_DEFAULT, Recovery, Reply, ServerCommand, Style,
 };
 use crate::problem::Problem;
 use crate::suggest::nearest;
@@ -75,6 +76,7 @@ fn read_one(
         readonly: readonly::read_operations(section),
         readonly_consistency: readonly::read_consistency(section),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
+        recovery: recovery::read(section),
         reply_retention_bytes: section
             .number("reply_retention_bytes", "bytes", 1_048_576..=1 << 30)
             .map_or(RETENTION_BYTES_DEFAULT, |at| at.value as usize),
@@ -91,6 +93,7 @@ fn read_one(
     };
     style::check(section, style, &group.backend, group.state_object.as_deref());
     durable::check(section, &group, quorum, engine);
+    recovery::check(section, &group);
     warn(section, &group);
     warn_of_overlap(section, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);
@@ -125,10 +128,14 @@ fn warn(section: &Section<'_>, group: &Group) {
             let message = format!("group {} has one member: it survives no crash", group.name);
             section.problems.add(at(Code::FewMembers, message));
         }
-        _ if group.state_object.is_none() && group.style != Style::Stateless => {
+        _ if group.state_object.is_none()
+            && group.recovery == Recovery::Checkpoint
+            && group.style != Style::Stateless =>
+        {
             let message =
                 format!("group {} has no `state_object`: who restarts stays out", group.name);
-            let help = "name the object key of an FT::Checkpointable in the server";
+            let help = "name the object key of an FT::Checkpointable in the server, or use \
+                        recovery = \"replay\" if it is deterministic";
             section.problems.add(at(Code::NoStateObject, message).help(help));
         }
         _ => {}

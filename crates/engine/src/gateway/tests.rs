@@ -36,6 +36,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             server_reply: SECOND,
             retention: SECOND,
             retention_bytes_max: 64 << 20,
+            replay_bytes_max: None,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
         },

@@ -64,6 +64,7 @@ impl Plan {
             server_reply: Duration::from_secs(300),
             retention: Duration::from_secs(60),
             retention_bytes_max: 64 << 20,
+            replay_bytes_max: None,
             reply_bytes_max: usize::MAX,
             state_bytes_max: self.state_bytes_max,
         };

@@ -50,6 +50,7 @@ impl Bench {
             server_reply: WITHIN,
             retention: WITHIN,
             retention_bytes_max: 64 << 20,
+            replay_bytes_max: None,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
         };

@@ -25,8 +25,18 @@ pub(crate) enum Sent {
 
 impl Member {
     /// The group's state is with `donor`; `index` requests are in it.
-    pub(crate) fn must_receive(&mut self, attempt: Attempt, donor: NodeId, index: u64) {
-        if self.is_asking(attempt) {
+    pub(crate) fn must_receive(
+        &mut self,
+        attempt: Attempt,
+        donor: NodeId,
+        index: u64,
+    ) -> Option<Consequence> {
+        if let Stage::Asked { attempt: asked, claim } = self.stage
+            && asked == attempt
+        {
+            if self.needs_fresh_server(claim) {
+                return Some(Consequence::Lost(Some(attempt), DownReason::NotFresh));
+            }
             self.log = crate::passive::RequestLog::default();
             (self.base, self.recovered) = (None, false);
             self.voting.begin_anew(index);
@@ -34,6 +44,7 @@ impl Member {
             let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);
             self.stage = Stage::Receiving { attempt, index, incoming, buffer, bytes };
         }
+        None
     }
 
     /// The state for a joiner is here.
@@ -103,6 +114,13 @@ impl Member {
             return Some(Consequence::Lost(Some(attempt), DownReason::StateDamaged));
         };
         (self.delivered, self.seen) = (index, index);
+        if self.archive.is_some() {
+            self.stage = Stage::Restoring { attempt, retention, buffer, bytes };
+            return match self.replay(state, index) {
+                Ok(()) => self.all_replayed(),
+                Err(reason) => Some(Consequence::Lost(Some(attempt), reason)),
+            };
+        }
         if self.server == Server::Up {
             self.stage = Stage::Restoring { attempt, retention, buffer, bytes };
             self.executor.push(Job::Restore { state, purpose: Restore::Join { attempt } });

@@ -101,6 +101,7 @@ pub struct Plan {
     pub concurrency: Concurrency,
     pub durable: bool,
     pub retention_bytes_max: usize,
+    pub replay_bytes_max: Option<usize>,
     /// `tell*` changes nothing.
     pub reads: Option<ReadConsistency>,
 }
@@ -125,6 +126,7 @@ impl Plan {
             concurrency,
             durable,
             retention_bytes_max: 64 << 20,
+            replay_bytes_max: None,
             reads: None,
         }
     }
@@ -576,6 +578,7 @@ impl Node {
             server_reply: Duration::from_secs(30),
             retention: Duration::from_secs(60),
             retention_bytes_max: plan.retention_bytes_max,
+            replay_bytes_max: plan.replay_bytes_max,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
             transfer: TransferRule { chunk_bytes: 50, bytes_per_second: None },

@@ -1,0 +1,62 @@
+//! `recovery`: how a member that missed something is brought up to date, and what that needs.
+
+use crate::codes::Code;
+use crate::domain::{Backend, Group, Recovery, Style};
+use crate::problem::Problem;
+use crate::walk::Section;
+
+/// Bytes of requests that are kept for a replay, unless the file says something else.
+const REPLAY_BYTES_DEFAULT: usize = 64 << 20;
+
+#[derive(Clone, Copy)]
+enum Way {
+    Checkpoint,
+    Replay,
+}
+
+pub(super) fn read(section: &Section<'_>) -> Recovery {
+    let ways = [("checkpoint", Way::Checkpoint), ("replay", Way::Replay)];
+    let bytes = section.number("replay_bytes", "bytes", 4_096..=1 << 30);
+    match (section.word_or("recovery", &ways, &[], Way::Checkpoint), bytes) {
+        (Way::Replay, bytes) => {
+            Recovery::Replay(bytes.map_or(REPLAY_BYTES_DEFAULT, |at| at.value as usize))
+        }
+        (Way::Checkpoint, None) => Recovery::Checkpoint,
+        (Way::Checkpoint, Some(at)) => {
+            let message = "`replay_bytes` without `recovery` = \"replay\"";
+            let problem = Problem::at(Code::SilentSetting, at.span, message);
+            section.problems.add(problem.help("without it no requests are kept"));
+            Recovery::Checkpoint
+        }
+    }
+}
+
+/// Refuses what a replay cannot bring back.
+pub(super) fn check(section: &Section<'_>, group: &Group) {
+    if matches!(group.recovery, Recovery::Checkpoint) {
+        return;
+    }
+    let refuse = |message: &str, help: &str| {
+        let span = section.value("recovery").map_or(section.header.clone(), |value| value.span());
+        section.problems.add(Problem::at(Code::ReplayNeeds, span, message).help(help));
+    };
+    if group.state_object.is_some() {
+        refuse(
+            "`recovery` = \"replay\" with a `state_object`",
+            "a server that can give its state need not execute everything again: leave one out",
+        );
+    }
+    if matches!(group.backend, Backend::Connect(_)) {
+        refuse(
+            "`recovery` = \"replay\" with `connect`",
+            "what executes everything again must be a new server that the node starts: use \
+             `server`",
+        );
+    }
+    if group.style.is_passive() || group.style == Style::Stateless {
+        refuse(
+            "`recovery` = \"replay\" in a style in which not all members execute",
+            "use \"active\", \"active-with-voting\" or \"semi-active\"",
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! Servers that have no state to give: a member that joins executes everything again.
+//!
+//! What it is not: the way of the requests to the joiner; they go like a state. Invariant: only a
+//! fresh server is given an archive, and the member is in when it has executed all of it.
+
+use super::{Consequence, Member, Stage};
+use crate::archive::{Archive, Archived};
+use crate::executor::{Call, Job};
+use crate::history::History;
+use crate::ids::Attempt;
+use crate::table::DownReason;
+use bytes::Bytes;
+use quorba_base::NodeId;
+
+impl Member {
+    /// The joiner gets all requests. What was delivered before is in them, executed or not, so
+    /// nothing has to be waited for.
+    pub(super) fn give_archive(&mut self, joiner: NodeId, attempt: Attempt) -> Option<Consequence> {
+        let Some(requests) = self.archive.as_ref().and_then(Archive::encode) else {
+            return Some(Consequence::CannotReplay { joiner, attempt });
+        };
+        let frozen = self.retention.freeze();
+        self.give(joiner, attempt, &frozen, requests)
+    }
+
+    /// There is no way to bring it up to date.
+    pub(crate) fn shut_out(&mut self) {
+        if matches!(self.stage, Stage::Receiving { .. } | Stage::Restoring { .. }) {
+            self.executor.abandon();
+            self.stage = Stage::Out { claim: None };
+        }
+    }
+
+    /// Whether the server has seen something and would see it again.
+    pub(super) fn needs_fresh_server(&self, claim: Option<History>) -> bool {
+        self.archive.is_some() && claim != Some(History::EMPTY)
+    }
+
+    /// All requests are here; `index` is the number of the last one. Gives them to the server.
+    pub(super) fn replay(&mut self, bytes: Bytes, index: u64) -> Result<(), DownReason> {
+        let archive = self.archive.as_mut().expect("the group recovers so");
+        *archive = archive.decode(bytes, index).map_err(|_| DownReason::StateDamaged)?;
+        // A bound that differs from the donor's.
+        let requests = archive.requests().ok_or(DownReason::TooMuchToReplay)?;
+        self.replaying = requests.len();
+        for Archived { key, giop, code_sets } in requests {
+            let call = Call::Again(key.clone());
+            let (giop, code_sets) = (giop.clone(), code_sets.clone());
+            self.executor.push(Job::Execute { call, giop, code_sets });
+        }
+        Ok(())
+    }
+
+    /// One of them was executed. The donor may have given its archive before it had the reply.
+    pub(super) fn replayed(&mut self, key: &crate::ids::RequestKey, reply: Option<Bytes>) {
+        self.replaying = self.replaying.saturating_sub(1);
+        if let Stage::Restoring { retention, .. } = &mut self.stage {
+            retention.fill_in(key, reply);
+        }
+    }
+
+    /// Goes on when all of them are executed.
+    pub(super) fn all_replayed(&mut self) -> Option<Consequence> {
+        let Stage::Restoring { attempt, .. } = self.stage else { return None };
+        if self.archive.is_none() || self.replaying > 0 {
+            return None;
+        }
+        self.restored(attempt, true)
+    }
+}
