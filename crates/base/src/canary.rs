@@ -81,6 +81,8 @@ bugs! {
     IgnoresObjects,
     /// A repeated request is executed again.
     ExecutesRepetitions,
+    /// Who missed requests is not given the first of them.
+    PassesOffByOne,
     /// Whether there is room for a client's request is asked of the own memory.
     FullByItself,
     /// A client's own name for its request is ignored.

@@ -148,6 +148,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
                 Concurrency::PerObject => ReplicaConcurrency::PerObject,
             },
             durable: group.durable,
+            logged: false,
             on_total_loss: match group.on_total_loss {
                 OnTotalLoss::Stop => TotalLoss::Stop,
                 OnTotalLoss::Fresh => TotalLoss::Fresh,

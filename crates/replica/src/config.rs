@@ -106,6 +106,9 @@ pub struct GroupConfig {
     /// A reply leaves only when a majority has its request on disk, too. Not with a dynamic quorum,
     /// nor with servers that somebody else starts, nor with [`TotalLoss::Fresh`].
     pub durable: bool,
+    /// Everything that is applied is written down, because some group of the domain is durable;
+    /// [`crate::Replica::new`] sees to it.
+    pub logged: bool,
     /// How long the group waits for its configured members before it opens without them.
     pub open_after: Duration,
     /// How long a server may take for one request before it counts as hung.

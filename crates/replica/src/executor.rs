@@ -50,6 +50,13 @@ pub(crate) enum Job {
     Restore { state: Bytes, purpose: Restore },
 }
 
+impl Job {
+    /// What the server's own state does not depend on.
+    fn is_for_others(&self) -> bool {
+        matches!(self, Self::Capture(_) | Self::Execute { call: Call::Read(_), .. })
+    }
+}
+
 /// What a state is taken for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Capture {
@@ -212,6 +219,20 @@ impl Executor {
         for call in self.schedule.outstanding_mut() {
             call.abandoned = true;
         }
+    }
+
+    /// Forgets what is for others, states and reads; what the group was delivered goes on.
+    pub(crate) fn finish_requests(&mut self) {
+        self.epoch += 1;
+        self.schedule.retain_queue(|job| !job.is_for_others());
+        for call in self.schedule.outstanding_mut() {
+            call.abandoned |= call.job.is_for_others();
+        }
+    }
+
+    /// Whether what the server does is of no account any more, and yet not over.
+    pub(crate) fn has_abandoned(&mut self) -> bool {
+        self.schedule.outstanding_mut().any(|call| call.abandoned)
     }
 
     /// Starts the jobs that the server may have now.

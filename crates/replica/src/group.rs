@@ -24,7 +24,8 @@ use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::reads::Reads;
 use crate::refusal;
 use crate::style::Style;
-use crate::table::{DownReason, GroupTable, MemberState, OutReason};
+use crate::table::{DownReason, GroupTable, Lacks, MemberState, OutReason};
+use crate::trail::{self, Trail};
 use crate::transfer::TransferProgress;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -100,6 +101,8 @@ pub(crate) struct Group {
     replay: Option<replay::Replay>,
     /// Where the local member asked for the state that is on its way, and requests until then.
     joined_at: (Place, History),
+    /// What was delivered lately.
+    trail: Trail,
     /// What was said last of the local member's replies, and not delivered yet.
     told_full: Option<(Attempt, bool)>,
     duplicates: u64,
@@ -125,6 +128,7 @@ impl Group {
             foreign_fresh: !bootstrapped,
             replay: None,
             joined_at: (here.place, History::EMPTY),
+            trail: Trail::default(),
             told_full: None,
             duplicates: 0,
             executed: 0,
@@ -187,6 +191,16 @@ impl Group {
         }
         self.table.keep_only(&self.config, current, view);
         self.changed(now, &before, here, out);
+        self.reconsider();
+    }
+
+    /// Nodes have come that may know what a member lacks which nobody could help.
+    fn reconsider(&mut self) {
+        let is_out =
+            |state| matches!(state, Some(MemberState::Out { reason: OutReason::TotalLoss, .. }));
+        if let Some(member) = self.member.as_mut().filter(|_| is_out(self.table.state(self.here))) {
+            member.reconsider();
+        }
     }
 
     /// The domain begins anew: nobody remembers anything.
@@ -210,6 +224,7 @@ impl Group {
     pub(crate) fn adopt(&mut self, table: GroupTable, out: &mut Outbox) {
         self.table = table;
         self.assign(out);
+        self.reconsider();
     }
 
     // -- ordered messages -------------------------------------------------------------------
@@ -234,7 +249,8 @@ impl Group {
         if self.is_stateless() {
             return self.deliver_call(origin, incarnation, request, here, out);
         }
-        self.table.history = self.table.history.extended(origin, incarnation, number.0);
+        let before = self.table.history;
+        self.table.history = before.extended(origin, incarnation, number.0);
         let expiry = self.expiry(&request);
         let history = self.table.history;
         let Some(member) = &mut self.member else { return };
@@ -253,6 +269,7 @@ impl Group {
             giop: request.giop,
             code_sets: request.code_sets,
         };
+        self.trail.push(before, history, &arrived);
         if let Some(replay) = &mut self.replay {
             return replay.request(history, arrived);
         }
@@ -314,8 +331,8 @@ impl Group {
         if let Some(member) = self.member.as_mut() {
             match state {
                 MemberState::In { .. } if node == here.node => member.admitted(attempt, index),
-                MemberState::Joining { donor, .. } if node == here.node => {
-                    refused = member.must_receive(attempt, donor, index);
+                MemberState::Joining { donor, lacks, .. } if node == here.node => {
+                    refused = member.must_receive(attempt, donor, lacks, index);
                     self.joined_at = (here.place, self.table.history);
                 }
                 MemberState::Out { .. } if node == here.node => member.refused(attempt),
@@ -328,11 +345,43 @@ impl Group {
         self.changed(now, &before, here, out);
         self.follow(refused, here, out);
         // Behind `changed`, which ends what was given to an earlier try of the same member.
-        if let Some(member) = &mut self.member
-            && matches!(state, MemberState::Joining { donor, .. } if donor == here.node)
+        if let MemberState::Joining { donor, lacks, .. } = state
+            && donor == here.node
         {
-            let consequence = member.capture(node, attempt);
-            self.follow(consequence, here, out);
+            self.give(node, attempt, lacks, claim, here, out);
+        }
+    }
+
+    /// This node has what the joiner lacks.
+    fn give(
+        &mut self,
+        joiner: NodeId,
+        attempt: Attempt,
+        lacks: Lacks,
+        claim: Option<History>,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let Some(member) = &mut self.member else { return };
+        match lacks {
+            Lacks::State => {
+                let consequence = member.capture(joiner, attempt);
+                self.follow(consequence, here, out);
+            }
+            Lacks::Requests => {
+                // Without another member's state there is nothing else to be had.
+                let has_choice = self.config.can_recover() && !self.table.in_set().is_empty();
+                let bytes_max = if has_choice { trail::SHORT_BYTES } else { usize::MAX };
+                match claim.and_then(|claim| self.trail.since(claim)) {
+                    Some(missed) if missed.len() <= bytes_max => {
+                        member.give_requests(joiner, attempt, missed);
+                    }
+                    Some(_) => {
+                        self.submit_failed(joiner, attempt, DownReason::RequestsTooLong, out);
+                    }
+                    None => self.submit_failed(joiner, attempt, DownReason::RequestsUnknown, out),
+                }
+            }
         }
     }
 

@@ -63,10 +63,12 @@ enum Stage {
     /// Join was submitted, and has not been delivered yet.
     Asked { attempt: Attempt, claim: Option<History> },
     /// The group is sending its state; requests are kept meanwhile.
-    /// `index`: requests that are in the state.
+    /// `index`: requests that are in the state. `behind`: it gets the requests behind those that
+    /// its server has executed, which is this.
     Receiving {
         attempt: Attempt,
         index: u64,
+        behind: Option<History>,
         incoming: Box<Incoming>,
         buffer: VecDeque<Arrived>,
         bytes: usize,
@@ -210,6 +212,8 @@ impl Member {
     /// again.
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
         let ask = match self.stage {
+            // What its server still finishes, its own deadline watches over.
+            Stage::Ready { claim: Some(_), .. } if !self.executor.is_idle() => None,
             Stage::Ready { not_before, .. } if in_primary => Some(not_before),
             _ => None,
         };
@@ -264,7 +268,7 @@ impl Member {
 
     /// What was kept for others, and what the group has delivered since some state, is void.
     fn forget(&mut self) {
-        self.outgoing.clear();
+        self.outgoing.retain(|(_, _, outgoing)| outgoing.needs_no_server());
         self.frozen.clear();
         self.log = RequestLog::default();
         (self.base, self.recovered, self.taken) = (None, false, None);
@@ -292,11 +296,14 @@ impl Member {
     pub(crate) fn ask(&mut self, now: Instant) -> Option<(Attempt, Option<History>)> {
         match self.stage {
             Stage::Ready { claim, not_before } if not_before <= now => {
+                // A call of an earlier try may still run: then nobody can say what was executed.
+                let claim = claim.filter(|_| !self.executor.has_abandoned());
+                if claim.is_some() && !self.executor.is_idle() && !canary!(ClaimsWhileBusy) {
+                    // What was delivered before is being finished.
+                    return None;
+                }
                 self.next_attempt = Attempt(self.next_attempt.0 + 1);
                 let attempt = self.next_attempt;
-                // A call of an earlier try may still run: then nobody can say what was executed.
-                let sure = self.executor.is_idle() || canary!(ClaimsWhileBusy);
-                let claim = claim.filter(|_| sure);
                 self.stage = Stage::Asked { attempt, claim };
                 Some((attempt, claim))
             }
@@ -310,9 +317,7 @@ impl Member {
         if self.keeps_recovered(history) {
             return;
         }
-        let idle = self.executor.is_idle() || canary!(ClaimsWhileBusy);
         let has_all = self.log.is_empty() && self.base.is_none();
-        let surely = (idle && has_all).then_some(history);
         let claim = match &self.stage {
             Stage::NoServer => return,
             // Whichever is started is fresh.
@@ -320,10 +325,18 @@ impl Member {
             Stage::Ready { claim, .. } | Stage::Asked { claim, .. } | Stage::Out { claim } => {
                 *claim
             }
-            Stage::Serving { .. } => surely,
-            Stage::Receiving { .. } | Stage::Restoring { .. } => None,
+            Stage::Serving { .. } => Some(history).filter(|_| has_all),
+            Stage::Receiving { behind, .. } => *behind,
+            Stage::Restoring { .. } => None,
         };
-        self.executor.abandon();
+        if claim.is_some() && !canary!(ClaimsWhileBusy) {
+            // It was delivered to all alike: once the server has finished it, what it has executed
+            // is known, and perhaps all that the group has.
+            self.executor.finish_requests();
+            self.retention.forget_waiters();
+        } else {
+            self.executor.abandon();
+        }
         self.forget();
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
     }
@@ -336,10 +349,20 @@ impl Member {
         ) {
             return;
         }
-        let wait = if reason == DownReason::DonorLost { Duration::ZERO } else { ASK_AGAIN };
-        self.executor.abandon();
+        let wait = match reason {
+            DownReason::DonorLost | DownReason::RequestsTooLong => Duration::ZERO,
+            _ => ASK_AGAIN,
+        };
+        let behind = match &self.stage {
+            // Its server has seen nothing new.
+            Stage::Receiving { behind, .. } if reason != DownReason::RequestsTooLong => *behind,
+            _ => None,
+        };
+        if behind.is_none() {
+            self.executor.abandon();
+        }
         self.forget();
-        let claim = (self.server != Server::Up).then_some(History::EMPTY);
+        let claim = behind.or((self.server != Server::Up).then_some(History::EMPTY));
         self.stage = Stage::Ready { claim, not_before: now + wait };
     }
 
@@ -513,7 +536,9 @@ impl Member {
 
     fn completed(&mut self, outcome: Outcome) -> Option<Consequence> {
         match outcome {
-            Outcome::Executed { call: Call::Read(id), reply } => Some(Consequence::Read(id, reply)),
+            Outcome::Executed { call: Call::Read(id), reply } => {
+                matches!(self.stage, Stage::Serving { .. }).then_some(Consequence::Read(id, reply))
+            }
             Outcome::Executed { call: Call::Again(key), reply } => {
                 self.replayed(&key, reply);
                 self.all_replayed()
@@ -572,6 +597,11 @@ impl Member {
     ) -> Consequence {
         self.stage = Stage::Serving { attempt };
         self.retention = retention;
+        self.go_on_with(attempt, buffer)
+    }
+
+    /// On to what was delivered since the join.
+    fn go_on_with(&mut self, attempt: Attempt, buffer: VecDeque<Arrived>) -> Consequence {
         for arrived in buffer.into_iter().skip(usize::from(canary!(ReplaysOffByOne))) {
             // Not in yet, so another member answers: a logged reply has nowhere to go from here.
             let _ = self.admit(arrived);

@@ -14,7 +14,7 @@ use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Instant, NodeId};
+use quorba_base::{Instant, NodeId, NodeSet};
 
 /// Requests and bytes that may wait for a leader's death; a member that has more drops out.
 const LOGGED_MAX: usize = 200_000;
@@ -177,8 +177,8 @@ pub(crate) struct Checkpointer {
     pub(crate) base: Option<u64>,
     /// Requests of the group when a member came or went last.
     pub(crate) joined_at: u64,
-    /// Members that join, and requests of the group when they began.
-    pub(crate) joiners: Vec<(NodeId, u64)>,
+    /// Members that join.
+    pub(crate) joiners: NodeSet,
     /// Updates since the last whole state.
     pub(crate) updates: usize,
     pub(crate) underway: Option<Underway>,

@@ -109,6 +109,8 @@ impl Replica {
     /// A replica that has seen no view.
     #[must_use]
     pub fn new(mut config: ReplicaConfig) -> Self {
+        let is_logged = config.is_logged();
+        config.groups.iter_mut().for_each(|group| group.logged = is_logged);
         let recovered = config.recovered.take().filter(|_| config.is_logged());
         if let Some(recovered) = recovered {
             let mut replica = Self::without_memory(config.clone());

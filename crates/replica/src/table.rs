@@ -9,6 +9,7 @@ use crate::config::{GroupConfig, ReplyPath, TotalLoss};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::style::Style;
+use crate::trail::REQUESTS_MAX;
 use crate::votes::{Verdict, Votes};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
@@ -53,13 +54,17 @@ pub enum DownReason {
     TooMuchToReplay,
     /// The group recovers by replay, and its server has executed some of it before.
     NotFresh,
+    /// The donor does not have the requests that the member lacks.
+    RequestsUnknown,
+    /// The requests that it lacks are more than its donor passes on where a state can be had.
+    RequestsTooLong,
     /// The group was stateless, and its state may be another one than that of the member that
     /// stayed in.
     MayDiffer,
 }
 
 impl DownReason {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 19] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -77,6 +82,8 @@ impl DownReason {
         Self::MayDiffer,
         Self::TooMuchToReplay,
         Self::NotFresh,
+        Self::RequestsUnknown,
+        Self::RequestsTooLong,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -107,6 +114,8 @@ impl DownReason {
             Self::StateTooLarge => "the donor's state, with its replies, is more than is passed on",
             Self::TooMuchToReplay => "the group has executed more than replay_bytes",
             Self::NotFresh => "its server had executed requests and must begin anew",
+            Self::RequestsUnknown => "nobody has all the requests that it lacks",
+            Self::RequestsTooLong => "the requests that it lacks are many: it gets a state",
             Self::MayDiffer => "its state may differ: the group was stateless",
         }
     }
@@ -135,6 +144,15 @@ impl OutReason {
     }
 }
 
+/// What a joining member is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lacks {
+    /// A state, and the replies that clients may still ask for.
+    State,
+    /// The requests behind those that its server has executed.
+    Requests,
+}
+
 /// Where a member stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemberState {
@@ -144,8 +162,10 @@ pub enum MemberState {
     Joining {
         /// Which try this is.
         attempt: Attempt,
-        /// Who gives the state.
+        /// Who gives it what it lacks.
         donor: NodeId,
+        /// What that is.
+        lacks: Lacks,
     },
     /// Executes requests and may answer.
     In {
@@ -175,6 +195,8 @@ pub(crate) struct GroupTable {
     pub(crate) style: Style,
     /// Who leads, or did last.
     leader: Option<NodeId>,
+    /// For each node that is up to date: it has been delivered every request behind so many.
+    known_from: BTreeMap<NodeId, u64>,
     /// Members that have more replies to remember than they should.
     pub(crate) full: NodeSet,
     /// What the members have replied.
@@ -193,6 +215,7 @@ impl GroupTable {
             opened: false,
             style: config.style,
             leader: None,
+            known_from: config.members.iter().map(|node| (node, 0)).collect(),
             full: NodeSet::EMPTY,
             votes: Votes::default(),
             verdicts: Vec::new(),
@@ -346,6 +369,7 @@ impl GroupTable {
         let leading = self.leading().filter(|_| self.style.is_passive());
         let donor = leading.filter(|leader| *leader != node);
         let donor = donor.or(self.in_set().successor(node)).filter(|donor| *donor != node);
+        let requests_from = self.knows_since(config, node, claim);
         let state = self.members.get_mut(&node)?;
         let fresh = claim == Some(History::EMPTY);
         let is_near = |claim: History| claim.count > 0 && claim.count + 3 > self.history.count;
@@ -354,9 +378,11 @@ impl GroupTable {
         self.opened |= needs_none;
         *state = if claim == Some(self.history) || is_near || needs_none {
             MemberState::In { attempt }
+        } else if let Some(donor) = requests_from {
+            MemberState::Joining { attempt, donor, lacks: Lacks::Requests }
         } else if let Some(donor) = donor {
             if config.can_recover() {
-                MemberState::Joining { attempt, donor }
+                MemberState::Joining { attempt, donor, lacks: Lacks::State }
             } else {
                 MemberState::Out { attempt, reason: OutReason::NoStateObject }
             }
@@ -374,6 +400,27 @@ impl GroupTable {
         self.open_if_whole(config);
         self.settle_leader(config);
         Some(state)
+    }
+
+    /// Another node that has every request behind what the server of `node` has executed; one whose
+    /// member is in, if there is one. Where there is a log it must have no gap, so that a member
+    /// needs a state, which its disk keeps.
+    fn knows_since(
+        &self,
+        config: &GroupConfig,
+        node: NodeId,
+        claim: Option<History>,
+    ) -> Option<NodeId> {
+        let claim = claim.filter(|claim| claim.count > 0 && !config.logged)?;
+        let missed = self.history.count.checked_sub(claim.count)?;
+        if missed == 0 || missed > REQUESTS_MAX {
+            return None;
+        }
+        let knows = |(other, from): (&NodeId, &u64)| {
+            (*other != node && *from <= claim.count).then_some(*other)
+        };
+        let able: NodeSet = self.known_from.iter().filter_map(knows).collect();
+        able.intersection(self.in_set()).successor(node).or(able.successor(node))
     }
 
     /// The state transfer of `attempt` is done. False if that try is not under way any more.
@@ -411,6 +458,12 @@ impl GroupTable {
         if current != attempt {
             return false;
         }
+        if let (DownReason::RequestsUnknown, Some(MemberState::Joining { donor, .. })) =
+            (reason, self.state(node))
+        {
+            // It is not asked again for what it does not have.
+            self.known_from.insert(donor, self.history.count);
+        }
         let state = match reason {
             DownReason::TooMuchToReplay => {
                 MemberState::Out { attempt, reason: OutReason::TooMuchToReplay }
@@ -429,6 +482,11 @@ impl GroupTable {
         for (node, state) in &mut self.members {
             if !current.contains(*node) {
                 self.verdicts.extend(self.votes.leave(*node));
+                self.known_from.remove(node);
+                if view.contains(*node) {
+                    // It takes over this table.
+                    self.known_from.insert(*node, self.history.count);
+                }
                 *state = MemberState::Down(if view.contains(*node) {
                     DownReason::NodeMissedMessages
                 } else {
@@ -447,11 +505,20 @@ impl GroupTable {
         table
     }
 
-    /// Joiners whose donor is not in any more start over.
+    /// Joiners whose donor cannot give any more start over.
     fn drop_orphans(&mut self) {
-        let donors = self.in_set();
+        let inside = self.in_set();
+        let known_from = &self.known_from;
         for state in self.members.values_mut() {
-            if matches!(*state, MemberState::Joining { donor, .. } if !donors.contains(donor)) {
+            let MemberState::Joining { donor, lacks, .. } = *state else { continue };
+            let can_give = match lacks {
+                Lacks::State => inside.contains(donor),
+                // Its member need not be in; but what it has, it must still have.
+                Lacks::Requests => {
+                    known_from.get(&donor).is_some_and(|from| *from < self.history.count)
+                }
+            };
+            if !can_give {
                 *state = MemberState::Down(DownReason::DonorLost);
             }
         }
@@ -469,12 +536,22 @@ impl GroupTable {
         writer.u8(self.style.code());
         writer.u8(self.leader.map_or(NO_NODE, NodeId::index));
         writer.u64(self.full.bits());
+        writer.u32(self.known_from.len() as u32);
+        for (node, from) in &self.known_from {
+            writer.node(*node);
+            writer.u64(*from);
+        }
         writer.u32(self.members.len() as u32);
         for (node, state) in &self.members {
             writer.node(*node);
             let (kind, attempt, detail) = match *state {
                 MemberState::Down(reason) => (0, 0, reason.code()),
-                MemberState::Joining { attempt, donor } => (1, attempt.0, donor.index()),
+                MemberState::Joining { attempt, donor, lacks: Lacks::State } => {
+                    (1, attempt.0, donor.index())
+                }
+                MemberState::Joining { attempt, donor, lacks: Lacks::Requests } => {
+                    (4, attempt.0, donor.index())
+                }
                 MemberState::In { attempt } => (2, attempt.0, 0),
                 MemberState::Out { attempt, reason: OutReason::NoStateObject } => (3, attempt.0, 0),
                 MemberState::Out { attempt, reason: OutReason::TotalLoss } => (3, attempt.0, 1),
@@ -498,6 +575,10 @@ impl GroupTable {
         let style = Style::from_code(reader.u8("style")?).ok_or(invalid)?;
         let leader = NodeId::new(reader.u8("leader")?);
         let full = NodeSet::from_bits(reader.u64("full members")?);
+        let mut known_from = BTreeMap::new();
+        for _ in 0..reader.count(9, "node count")? {
+            known_from.insert(reader.node("node")?, reader.u64("known from")?);
+        }
         let mut members = BTreeMap::new();
         for _ in 0..reader.count(11, "member count")? {
             let node = reader.node("member")?;
@@ -507,9 +588,11 @@ impl GroupTable {
             let invalid = reader.error("member state");
             let state = match (kind, detail) {
                 (0, code) => MemberState::Down(DownReason::from_code(code).ok_or(invalid)?),
-                (1, donor) => {
-                    MemberState::Joining { attempt, donor: NodeId::new(donor).ok_or(invalid)? }
-                }
+                (1 | 4, donor) => MemberState::Joining {
+                    attempt,
+                    donor: NodeId::new(donor).ok_or(invalid)?,
+                    lacks: if kind == 1 { Lacks::State } else { Lacks::Requests },
+                },
                 (2, _) => MemberState::In { attempt },
                 (3, 0) => MemberState::Out { attempt, reason: OutReason::NoStateObject },
                 (3, 1) => MemberState::Out { attempt, reason: OutReason::TotalLoss },
@@ -520,6 +603,17 @@ impl GroupTable {
         }
         let votes = Votes::decode(reader)?;
         let verdicts = Vec::new();
-        Ok(Self { members, history, clock, opened, style, leader, full, votes, verdicts })
+        Ok(Self {
+            members,
+            history,
+            clock,
+            opened,
+            style,
+            leader,
+            known_from,
+            full,
+            votes,
+            verdicts,
+        })
     }
 }

@@ -89,17 +89,23 @@ fn a_joiner_gives_what_it_was_given() {
 fn a_server_that_has_executed_something_is_replaced_before_the_replay() {
     let mut c = Cluster::whole_planned(plan());
     c.request(0, 1, "a");
-    c.settle();
-    c.install(&[0, 1]);
-    c.settle();
     c.request(0, 2, "b");
     c.settle();
-    c.install(&[0, 1, 2]);
+    c.crash_server(2);
     c.settle();
-    assert_eq!(c.nodes[2].restarts, [DownReason::NotFresh]);
+    c.start_server(2);
+    c.nodes[2].server.as_mut().unwrap().held = true;
+    c.settle();
+    c.nodes[2].server.as_mut().unwrap().held = false;
+    c.serve_once(2);
+    c.nodes[2].server.as_mut().unwrap().held = true;
+    assert_eq!(c.executed(2), ["a"]);
+    c.crash_server(0);
+    c.settle();
+    assert_eq!(c.nodes[2].restarts, [DownReason::ServerExited, DownReason::NotFresh]);
     c.start_server(2);
     c.settle();
-    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.states(1), ["down", "in", "in"]);
     assert_eq!(c.executed(2), ["a", "b"]);
 }
 

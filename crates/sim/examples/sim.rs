@@ -28,5 +28,8 @@ fn main() -> ExitCode {
         None => eprintln!("{}", so_far.line()),
     });
     println!("{}", summary.line());
+    for ((scope, name), count) in &summary.figures {
+        println!("{}: {count} {name}", scope.name());
+    }
     if summary.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -381,6 +381,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
                 updates: group.updates,
             },
             durable: group.durable,
+            logged: false,
             on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),

@@ -140,7 +140,11 @@ pub(crate) struct ClientPlan {
 impl Plan {
     /// The plan of a seed.
     pub(crate) fn draw(seed: u64) -> Self {
-        let plan = Self::draw_plain(seed).concurrent(&mut Rng::new(seed).fork(0xc4e7));
+        let mut plan = Self::draw_plain(seed).concurrent(&mut Rng::new(seed).fork(0xc4e7));
+        if plan.clients.iter().any(|client| client.padding_max > 2_000) {
+            // Long requests in tiny pieces are more than a run has time for.
+            plan.peers.chunk_bytes = plan.peers.chunk_bytes.max(1_000);
+        }
         match Profile::of_domain(seed) {
             Some((profile, mut rng)) => plan.with(profile, &mut rng),
             None => plan,

@@ -32,6 +32,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             concurrency: Concurrency::Sequential,
             on_total_loss: TotalLoss::Stop,
             durable: false,
+            logged: false,
             open_after: SECOND,
             server_reply: SECOND,
             retention: SECOND,

@@ -60,6 +60,7 @@ impl Plan {
             transfer: quorba_engine::replica::TransferRule::default(),
             on_total_loss: TotalLoss::Stop,
             durable: false,
+            logged: false,
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(300),
             retention: Duration::from_secs(60),

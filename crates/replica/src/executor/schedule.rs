@@ -89,6 +89,16 @@ impl Schedule {
         self.ready.clear();
     }
 
+    /// Forgets what has not started, but for what is to `stay`.
+    pub(super) fn retain_queue(&mut self, stay: impl Fn(&Job) -> bool) {
+        self.queue.retain(&stay);
+        self.ready.retain(&stay);
+        for lane in self.lanes.values_mut() {
+            lane.retain(&stay);
+        }
+        self.in_lanes = self.lanes.values().map(VecDeque::len).sum();
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.clear_queue();

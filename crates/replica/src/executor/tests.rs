@@ -46,6 +46,7 @@ impl Bench {
             concurrency,
             on_total_loss: TotalLoss::Stop,
             durable: false,
+            logged: false,
             open_after: WITHIN,
             server_reply: WITHIN,
             retention: WITHIN,

@@ -157,7 +157,7 @@ impl Group {
     fn forgotten_joiners(&self, here: Here) -> Vec<Bytes> {
         let (group, reason) = (self.id, DownReason::DonorLost);
         let failed = |(joiner, state)| match state {
-            MemberState::Joining { attempt, donor } if donor == here.node => {
+            MemberState::Joining { attempt, donor, .. } if donor == here.node => {
                 Some(Envelope::StateFailed { group, joiner, attempt, reason }.encode())
             }
             _ => None,

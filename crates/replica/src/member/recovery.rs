@@ -27,6 +27,10 @@ impl Member {
         past: Vec<Past>,
     ) {
         (self.delivered, self.seen) = (base.index, base.index);
+        if let Some(archive) = &mut self.archive {
+            archive.begin_anew();
+            archive.goes_on_at(base.index);
+        }
         (self.retention, self.base, self.recovered) = (retention, Some(base), true);
         // Whoever leads, what it found out counts, rather than what would come of it now.
         self.duty = Duty::Keep;

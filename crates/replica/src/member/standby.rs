@@ -57,15 +57,9 @@ impl Member {
         let c = &mut self.checkpoints;
         c.base = None;
         c.joined_at = index;
-        // Who is in now logs what was delivered since it joined.
-        let is_behind = |(node, at): &(NodeId, u64)| inside.contains(*node) && *at < index;
-        c.others_log |= c.joiners.iter().any(is_behind) || self.durable;
-        c.joiners.retain(|(node, _)| joining.contains(*node));
-        for node in joining.iter() {
-            if c.joiners.iter().all(|(known, _)| *known != node) {
-                c.joiners.push((node, index));
-            }
-        }
+        // Who is in now logs what was delivered since it joined, or what it had missed before.
+        c.others_log |= c.joiners.iter().any(|node| inside.contains(node)) || self.durable;
+        c.joiners = joining;
     }
 
     /// The style changed: members may wait for a checkpoint although nothing is asked of the group.

@@ -5,10 +5,12 @@
 
 use super::{Consequence, Member, Server, Stage};
 use crate::executor::{Job, Restore};
+use crate::history::History;
 use crate::ids::Attempt;
 use crate::passive::Base;
 use crate::retention::Frozen;
-use crate::table::DownReason;
+use crate::table::{DownReason, Lacks};
+use crate::trail;
 use crate::transfer::{
     self, Chunk, Fetch, Incoming, Outgoing, TRANSFER_BYTES_MAX, Taken, TransferProgress,
 };
@@ -29,20 +31,22 @@ impl Member {
         &mut self,
         attempt: Attempt,
         donor: NodeId,
+        lacks: Lacks,
         index: u64,
     ) -> Option<Consequence> {
         if let Stage::Asked { attempt: asked, claim } = self.stage
             && asked == attempt
         {
-            if self.needs_fresh_server(claim) {
+            if lacks == Lacks::State && self.needs_fresh_server(claim) {
                 return Some(Consequence::Lost(Some(attempt), DownReason::NotFresh));
             }
+            let behind = claim.filter(|_| lacks == Lacks::Requests);
             self.log = crate::passive::RequestLog::default();
             (self.base, self.recovered) = (None, false);
             self.voting.begin_anew(index);
             let incoming = Box::new(Incoming::new(donor, self.transfer));
             let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);
-            self.stage = Stage::Receiving { attempt, index, incoming, buffer, bytes };
+            self.stage = Stage::Receiving { attempt, index, behind, incoming, buffer, bytes };
         }
         None
     }
@@ -64,6 +68,12 @@ impl Member {
         None
     }
 
+    /// The requests that a joiner lacks; nothing is asked of the server for them.
+    pub(crate) fn give_requests(&mut self, joiner: NodeId, attempt: Attempt, missed: Bytes) {
+        self.outgoing.retain(|(node, _, _)| *node != joiner);
+        self.outgoing.push((joiner, attempt, Outgoing::requests(missed, self.transfer)));
+    }
+
     fn outgoing_to(&mut self, joiner: NodeId) -> impl Iterator<Item = &mut Outgoing> {
         self.outgoing
             .iter_mut()
@@ -80,12 +90,14 @@ impl Member {
         }
     }
 
-    /// A part of the state has come from a node.
+    /// A part of the state has come from a node; `up_to` is what the group had been delivered at
+    /// the join.
     pub(crate) fn receive(
         &mut self,
         from: NodeId,
         attempt: Attempt,
         chunk: &Chunk,
+        up_to: History,
     ) -> Option<Consequence> {
         let Stage::Receiving { attempt: mine, incoming, .. } = &mut self.stage else {
             return None;
@@ -97,16 +109,33 @@ impl Member {
         let attempt = *mine;
         match incoming.add(chunk) {
             Taken::More => None,
-            Taken::Whole(whole) => self.received_all(whole),
+            Taken::Whole(whole) => self.received_all(whole, up_to),
             Taken::Failed(reason) => Some(Consequence::Useless(attempt, reason)),
         }
     }
 
-    fn received_all(&mut self, whole: Bytes) -> Option<Consequence> {
+    fn received_all(&mut self, whole: Bytes, up_to: History) -> Option<Consequence> {
         let stage = core::mem::replace(&mut self.stage, Stage::NoServer);
-        let Stage::Receiving { attempt, index, buffer, bytes, .. } = stage else {
+        let Stage::Receiving { attempt, index, behind, buffer, bytes, .. } = stage else {
             unreachable!("the caller matched");
         };
+        if let Some(claim) = behind {
+            let Ok(missed) = trail::decode(whole, claim, up_to) else {
+                self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
+                return Some(Consequence::Lost(Some(attempt), DownReason::StateDamaged));
+            };
+            (self.delivered, self.seen) = (claim.count, claim.count);
+            if let Some(archive) = &mut self.archive {
+                archive.goes_on_at(claim.count);
+            }
+            self.stage = Stage::Serving { attempt };
+            for arrived in missed {
+                // Somebody else has answered it.
+                let _ = self.admit(arrived);
+            }
+            self.retention.forget_waiters();
+            return Some(self.go_on_with(attempt, buffer));
+        }
         self.taken = Some(whole.clone());
         let Ok((retention, state)) = transfer::unpack(whole) else {
             self.taken = None;

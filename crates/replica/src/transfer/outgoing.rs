@@ -29,6 +29,8 @@ pub(crate) struct Outgoing {
     not_before: Instant,
     /// The queue to the joiner's node is full.
     is_blocked: bool,
+    /// What goes is known without the member's server.
+    needs_no_server: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -62,9 +64,19 @@ impl Outgoing {
             compression: Compression::Measuring { since: None },
             not_before: Instant::ZERO,
             is_blocked: false,
+            needs_no_server: false,
         };
         outgoing.end = rule.window_bytes().min(outgoing.total());
         outgoing
+    }
+
+    /// Requests that the joiner lacks.
+    pub(crate) fn requests(missed: Bytes, rule: TransferRule) -> Self {
+        Self { needs_no_server: true, ..Self::new(missed, Bytes::new(), rule) }
+    }
+
+    pub(crate) fn needs_no_server(&self) -> bool {
+        self.needs_no_server
     }
 
     pub(crate) fn total(&self) -> u64 {

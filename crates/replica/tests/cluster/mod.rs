@@ -503,7 +503,8 @@ impl Cluster {
             return true;
         };
         framer.push(&bytes);
-        let message = framer.next().unwrap().expect("one whole message");
+        // A long one comes in pieces.
+        let Some(message) = framer.next().unwrap() else { return true };
         let Ok(Body::Request(request)) = message.parse() else { panic!("no request") };
         let reply = server.execute(&request);
         self.nodes[index].replica.handle_server_bytes(now, GROUP, channel, &reply);
@@ -574,13 +575,14 @@ impl Node {
             comparison: plan.comparison,
             on_total_loss: TotalLoss::Stop,
             durable: plan.durable,
+            logged: false,
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(30),
             retention: Duration::from_secs(60),
             retention_bytes_max: plan.retention_bytes_max,
             replay_bytes_max: plan.replay_bytes_max,
             reply_bytes_max: 1 << 20,
-            state_bytes_max: 1 << 20,
+            state_bytes_max: 4 << 20,
             transfer: TransferRule { chunk_bytes: 50, bytes_per_second: None },
         };
         let me = id(index);
@@ -659,7 +661,7 @@ impl Server {
                 build::reply(version, endian, id, ok, |cdr| cdr.write_octets(state.as_bytes()))
             }
             b"set_state" => {
-                let state = reader.read_octets(1 << 20, "state").unwrap();
+                let state = reader.read_octets(4 << 20, "state").unwrap();
                 let state = String::from_utf8(state.to_vec()).unwrap();
                 self.executed = state.lines().map(str::to_string).collect();
                 build::reply(version, endian, id, ok, |_| {})
@@ -672,9 +674,9 @@ impl Server {
 
 fn framer() -> Framer {
     Framer::new(FramerLimits {
-        message_bytes_max: 1 << 20,
+        message_bytes_max: 4 << 20,
         fragmented_requests_max: 1,
-        buffered_bytes_max: 2 << 20,
+        buffered_bytes_max: 8 << 20,
     })
 }
 

@@ -1,0 +1,207 @@
+//! The last requests that a group was delivered, for a member that missed only these.
+//!
+//! What it is not: the group's memory. It ends at a bound, and after a restart it is empty.
+//! Invariant: it has every request from some place of the history on.
+
+use crate::history::History;
+use crate::ids::{GatewayKey, RequestKey, RequestNumber};
+use crate::member::Arrived;
+use crate::retention::{put_key, take_key};
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::canary;
+
+/// The most requests that are kept; who missed more is given a state.
+pub(crate) const REQUESTS_MAX: u64 = 4_096;
+/// Bytes of them.
+const BYTES_MAX: usize = 16 << 20;
+/// So many bytes are passed on without asking whether a state would be shorter.
+pub(crate) const SHORT_BYTES: usize = 1 << 20;
+/// A request in a message is at least so long.
+const REQUEST_BYTES_MIN: usize = 60;
+
+/// See the module's text.
+pub(crate) struct Trail {
+    /// In front of the first one.
+    base: History,
+    requests: VecDeque<(History, Arrived)>,
+    bytes: usize,
+}
+
+impl Default for Trail {
+    fn default() -> Self {
+        Self { base: History::EMPTY, requests: VecDeque::new(), bytes: 0 }
+    }
+}
+
+impl Trail {
+    /// A request was delivered where the history was `before`, and made it what `after` is.
+    pub(crate) fn push(&mut self, before: History, after: History, arrived: &Arrived) {
+        let last = self.requests.back().map_or(self.base, |(history, _)| *history);
+        if last != before {
+            *self = Self { base: before, ..Self::default() };
+        }
+        self.bytes += arrived.giop.len();
+        self.requests.push_back((after, arrived.clone()));
+        while self.requests.len() as u64 > REQUESTS_MAX || self.bytes > BYTES_MAX {
+            let (history, first) = self.requests.pop_front().expect("one is there");
+            self.base = history;
+            self.bytes -= first.giop.len();
+        }
+    }
+
+    /// What came behind `claim`, encoded; `None` if that is not a place that is known.
+    pub(crate) fn since(&self, claim: History) -> Option<Bytes> {
+        let first = if claim == self.base {
+            0
+        } else {
+            let at = usize::try_from(claim.count.checked_sub(self.base.count)?).ok()?;
+            let (history, _) = self.requests.get(at.checked_sub(1)?)?;
+            if *history != claim {
+                return None;
+            }
+            at
+        };
+        let missed = self.requests.range(first + usize::from(canary!(PassesOffByOne))..);
+        let mut writer = Writer::with_capacity(self.bytes);
+        writer.u32(missed.len() as u32);
+        missed.for_each(|(_, arrived)| put(&mut writer, arrived));
+        Some(writer.finish())
+    }
+}
+
+/// Those that [`Trail::since`] gave; behind `claim` they must make the history `up_to`.
+pub(crate) fn decode(
+    bytes: Bytes,
+    claim: History,
+    up_to: History,
+) -> Result<Vec<Arrived>, InvalidEnvelope> {
+    let mut reader = Reader::new(bytes);
+    let mut history = claim;
+    let mut missed = Vec::new();
+    for _ in 0..reader.count(REQUEST_BYTES_MIN, "request count")? {
+        let arrived = take(&mut reader)?;
+        let GatewayKey { node, incarnation, number } = arrived.gateway;
+        history = history.extended(node, incarnation, number.0);
+        missed.push(arrived);
+    }
+    reader.end()?;
+    if history == up_to { Ok(missed) } else { Err(reader.error("history")) }
+}
+
+fn put(w: &mut Writer, arrived: &Arrived) {
+    w.node(arrived.gateway.node);
+    w.u64(arrived.gateway.incarnation);
+    w.u64(arrived.gateway.number.0);
+    put_key(w, &arrived.key, 0);
+    w.u64(arrived.index);
+    w.u64(arrived.expiry);
+    w.u64(arrived.clock);
+    w.u8(u8::from(arrived.full));
+    w.u64(arrived.released_below.0);
+    w.bytes(&arrived.giop);
+    w.u8(u8::from(arrived.code_sets.is_some()));
+    w.bytes(arrived.code_sets.as_deref().unwrap_or_default());
+}
+
+fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
+    let gateway = GatewayKey {
+        node: r.node("gateway")?,
+        incarnation: r.u64("incarnation")?,
+        number: RequestNumber(r.u64("number")?),
+    };
+    let (key, _): (RequestKey, _) = take_key(r)?;
+    let index = r.u64("index")?;
+    let expiry = r.u64("expiry")?;
+    let clock = r.u64("clock")?;
+    let full = r.bool("full flag")?;
+    let released_below = RequestNumber(r.u64("released below")?);
+    let giop = r.bytes("request")?;
+    let some = r.bool("code sets flag")?;
+    let code_sets = Some(r.bytes("code sets")?).filter(|_| some);
+    Ok(Arrived { key, gateway, index, expiry, clock, full, released_below, giop, code_sets })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorba_base::NodeId;
+
+    fn arrived(number: u64, giop: Bytes) -> Arrived {
+        let node = NodeId::new(2).unwrap();
+        let gateway = GatewayKey { node, incarnation: 7, number: RequestNumber(number) };
+        Arrived {
+            key: RequestKey::Gateway(gateway),
+            gateway,
+            index: number,
+            expiry: 5,
+            clock: 6,
+            full: number == 2,
+            released_below: RequestNumber(1),
+            giop,
+            code_sets: (number == 3).then(|| Bytes::from_static(b"sets")),
+        }
+    }
+
+    /// Histories before and behind each of so many requests.
+    fn filled(count: u64, bytes: usize) -> (Trail, Vec<History>) {
+        let mut trail = Trail::default();
+        let mut histories = Vec::from([History::EMPTY]);
+        for number in 1..=count {
+            let before = *histories.last().unwrap();
+            let one = arrived(number, Bytes::from(alloc::vec![1; bytes]));
+            let after = before.extended(one.gateway.node, 7, number);
+            trail.push(before, after, &one);
+            histories.push(after);
+        }
+        (trail, histories)
+    }
+
+    #[test]
+    fn what_was_missed_is_what_comes_behind_the_claim() {
+        let (trail, histories) = filled(5, 10);
+        for (at, claim) in histories.iter().enumerate() {
+            let missed = trail.since(*claim).expect("it is known");
+            let missed = decode(missed, *claim, histories[5]).unwrap();
+            let indexes: Vec<u64> = missed.iter().map(|arrived| arrived.index).collect();
+            assert_eq!(indexes, (at as u64 + 1..=5).collect::<Vec<u64>>());
+        }
+        let third =
+            &decode(trail.since(histories[2]).unwrap(), histories[2], histories[5]).unwrap()[0];
+        assert_eq!(third.code_sets.as_deref(), Some(&b"sets"[..]));
+        assert_eq!((third.expiry, third.clock, third.full), (5, 6, false));
+    }
+
+    #[test]
+    fn a_claim_that_is_no_part_of_the_history_is_not_known() {
+        let (trail, histories) = filled(5, 10);
+        assert!(trail.since(History { count: 3, digest: 1 }).is_none());
+        assert!(trail.since(History { count: 9, digest: 1 }).is_none());
+        assert!(trail.since(History { count: 0, digest: 1 }).is_none());
+        let missed = trail.since(histories[2]).unwrap();
+        assert!(decode(missed, histories[1], histories[5]).is_err(), "for another member");
+    }
+
+    #[test]
+    fn what_is_too_old_is_not_known_any_more() {
+        let (trail, histories) = filled(REQUESTS_MAX + 2, 10);
+        assert!(trail.since(histories[1]).is_none());
+        assert!(trail.since(histories[2]).is_some());
+        let (trail, histories) = filled(20, 1 << 20);
+        assert!(trail.since(histories[3]).is_none());
+        assert!(trail.since(histories[4]).is_some());
+    }
+
+    #[test]
+    fn after_a_gap_it_begins_anew() {
+        let (mut trail, histories) = filled(5, 10);
+        let elsewhere = History { count: 9, digest: 3 };
+        let one = arrived(10, Bytes::from_static(b"x"));
+        let after = elsewhere.extended(one.gateway.node, 7, 10);
+        trail.push(elsewhere, after, &one);
+        assert!(trail.since(histories[4]).is_none());
+        assert!(trail.since(elsewhere).is_some());
+    }
+}
