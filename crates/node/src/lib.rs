@@ -25,6 +25,7 @@ mod pilots;
 pub mod placement;
 mod process;
 mod ready;
+pub mod recent;
 mod recorder;
 mod report;
 mod ring;
@@ -32,7 +33,9 @@ mod servers;
 mod settings;
 pub mod status;
 mod supervise;
+pub mod times;
 mod transport;
+pub mod trial;
 mod wake;
 
 use quorba_base::NodeId;

@@ -4,6 +4,7 @@
 
 use crate::NodeError;
 use crate::admin::Change;
+use crate::recent::{self, Requests};
 use crate::status::{
     Caller, GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus, ServerStatus,
     Status, TransferStatus,
@@ -13,7 +14,7 @@ use quorba_config::{Backend, Domain, Engine, Group, Node};
 use quorba_engine::order::{LeaveReason, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Command, CommandRefused, GroupId, GroupSnapshot, MemberState, PrimaryStatus, Style,
+    Command, CommandRefused, GroupId, GroupSnapshot, MemberState, PrimaryStatus, RecentPage, Style,
     TransferProgress,
 };
 use quorba_engine::{GatewayCounters, NodeSnapshot};
@@ -165,6 +166,22 @@ impl Reporter {
         }
     }
 
+    /// The group called `name`.
+    pub(crate) fn group_id(&self, name: &str) -> Result<GroupId, String> {
+        let index = self.domain.groups.iter().position(|group| group.name == name);
+        index.map(|index| GroupId(index as u16)).ok_or_else(|| format!("there is no group {name}"))
+    }
+
+    /// Whether this node has a member of the group.
+    pub(crate) fn has_member(&self, group: GroupId) -> bool {
+        let group = self.domain.groups.get(usize::from(group.0));
+        group.is_some_and(|group| group.members.contains(self.me))
+    }
+
+    pub(crate) fn requests(&self, now: quorba_base::Instant, page: RecentPage) -> Requests {
+        recent::answer(&self.domain, self.me, now, page)
+    }
+
     /// The command that an operator's change of the group called `name` is.
     pub(crate) fn command(
         &self,
@@ -172,9 +189,8 @@ impl Reporter {
         change: &Change,
     ) -> Result<(GroupId, Command), String> {
         let groups = &self.domain.groups;
-        let Some(index) = groups.iter().position(|group| group.name == name) else {
-            return Err(format!("there is no group {name}"));
-        };
+        let id = self.group_id(name)?;
+        let index = usize::from(id.0);
         let command = match change {
             Change::Style(word) => match Style::ALL.iter().find(|style| style.text() == word) {
                 Some(style)
@@ -194,7 +210,7 @@ impl Reporter {
                 None => return Err(format!("there is no node {node}")),
             },
         };
-        Ok((GroupId(index as u16), command))
+        Ok((id, command))
     }
 
     /// Why a command was refused, with names.

@@ -19,8 +19,10 @@ use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
 use crate::log::Place;
 use crate::member::{Accepted, Arrived, Consequence, Member, forward};
+use crate::moment::Moment;
 use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::reads::Reads;
+use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::refusal;
 use crate::style::Style;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
@@ -101,6 +103,7 @@ pub(crate) struct Group {
     executed: u64,
     reads: Reads,
     callers: BTreeMap<NodeId, u64>,
+    recent: Recent,
 }
 
 impl Group {
@@ -110,7 +113,9 @@ impl Group {
             .contains(here.node)
             .then(|| Member::new(&config, here.node, here.incarnation));
         let table = GroupTable::new(&config);
+        let remembers = if member.is_some() { RECENT_REQUESTS_MAX } else { 0 };
         Self {
+            recent: Recent::new(here, remembers),
             id,
             here: here.node,
             config,
@@ -153,6 +158,16 @@ impl Group {
             callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
         }
+    }
+
+    /// What the server may know of the request that it executes.
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        self.member.as_ref()?.moment()
+    }
+
+    /// What was delivered lately; see [`Recent`].
+    pub(crate) fn recent(&mut self, now: Instant, query: &RecentQuery) -> RecentPage {
+        self.recent.page(now, query)
     }
 
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
@@ -209,6 +224,7 @@ impl Group {
 
     pub(crate) fn deliver_request(
         &mut self,
+        now: Instant,
         origin: NodeId,
         incarnation: u64,
         request: RequestEnvelope,
@@ -228,13 +244,14 @@ impl Group {
             return self.deliver_call(origin, incarnation, request, here, out);
         }
         self.table.history = self.table.history.extended(origin, incarnation, number.0);
-        let expiry = self.expiry(&request);
+        let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
         let Some(member) = &mut self.member else { return };
         let arrived = Arrived {
             key: request.key(origin, incarnation),
             gateway: GatewayKey { node: origin, incarnation, number },
             index: self.table.history.count,
+            moment: Moment::of(&self.table),
             expiry,
             clock: if canary!(ExpiresByAnyClock) { request.stamp } else { self.table.clock.time() },
             released_below: request.released_below,
@@ -244,9 +261,13 @@ impl Group {
         if let Some(replay) = &mut self.replay {
             return replay.request(history, arrived);
         }
+        self.recent.at(now);
+        self.recent.delivered(&arrived, stamp);
         match member.accept(arrived) {
             Accepted::Nothing => {}
+            Accepted::Waits => self.recent.repeats(),
             Accepted::Answer(gateway, reply) => {
+                self.recent.repeats();
                 self.duplicates += 1;
                 self.answer(&[gateway], reply, here, out);
             }
@@ -399,12 +420,13 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
+        self.recent.at(now);
         if let Some(member) = &mut self.member {
             member.received(now, channel, bytes);
         }
         while let Some(member) = &mut self.member {
             let mut commands: Vec<ServerCommand> = Vec::new();
-            let consequence = member.next_consequence(channel, &mut commands);
+            let consequence = member.next_consequence(channel, &mut commands, &mut self.recent);
             forward(self.id, commands, out);
             if consequence.is_none() {
                 return;

@@ -16,9 +16,11 @@ use crate::config::{CheckpointRule, GroupConfig};
 use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore, Served};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
+use crate::moment::Moment;
 use crate::output::{Outbox, Output, ServerCommand};
 use crate::passive::{Assembly, Base, Checkpointer, Logged, RequestLog};
 use crate::reads::ReadId;
+use crate::recent::Recent;
 use crate::retention::{Admission, Frozen, Retention};
 use crate::style::Duty;
 use crate::table::DownReason;
@@ -43,6 +45,7 @@ pub(crate) struct Arrived {
     pub(crate) gateway: GatewayKey,
     /// Requests that the group was delivered, with this one.
     pub(crate) index: u64,
+    pub(crate) moment: Moment,
     pub(crate) expiry: u64,
     pub(crate) clock: u64,
     pub(crate) released_below: crate::ids::RequestNumber,
@@ -385,7 +388,7 @@ impl Member {
     }
 
     fn admit(&mut self, arrived: Arrived) -> Accepted {
-        let Arrived { key, gateway, index, expiry, clock, released_below, giop, code_sets } =
+        let Arrived { key, gateway, index, moment, expiry, clock, released_below, giop, code_sets } =
             arrived;
         self.retention.release(gateway.node, gateway.incarnation, released_below);
         self.retention.expire(clock);
@@ -397,15 +400,16 @@ impl Member {
             Admission::Execute => {
                 self.voting.admitted(index, &key);
                 if self.executes_now() {
-                    self.executor.push(Job::Execute { call: Call::Request(key), giop, code_sets });
+                    let (call, moment) = (Call::Request(key), Some(moment));
+                    self.executor.push(Job::Execute { call, moment, giop, code_sets });
                 } else {
-                    self.log.push(Logged::Request { index, key, giop, code_sets });
+                    self.log.push(Logged::Request { index, moment, key, giop, code_sets });
                 }
                 self.checkpoints.since += u32::from(self.duty == Duty::Lead);
                 Accepted::Nothing
             }
-            Admission::Wait => Accepted::Nothing,
-            Admission::Answer(_) if self.voting.wait(&key, gateway) => Accepted::Nothing,
+            Admission::Wait => Accepted::Waits,
+            Admission::Answer(_) if self.voting.wait(&key, gateway) => Accepted::Waits,
             Admission::Answer(reply) => Accepted::Answer(gateway, reply),
             Admission::Refuse => Accepted::Refuse(gateway, giop),
         }
@@ -433,6 +437,11 @@ impl Member {
     pub(crate) fn stop_giving(&mut self, joiner: NodeId) {
         self.outgoing.retain(|(node, _, _)| *node != joiner);
         self.frozen.retain(|(node, _, _)| *node != joiner);
+    }
+
+    /// What the server may know of the request that it executes.
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        self.executor.moment()
     }
 
     /// What the server has done since this node started.
@@ -471,12 +480,17 @@ impl Member {
         &mut self,
         channel: ChannelId,
         out: &mut Vec<ServerCommand>,
+        recent: &mut Recent,
     ) -> Option<Consequence> {
         loop {
             match self.executor.next_outcome(channel, out) {
                 Err(reason) => return self.server_lost(reason),
                 Ok(outcome) => {
-                    if let Some(consequence) = self.completed(outcome?) {
+                    let outcome = outcome?;
+                    if let Outcome::Executed { call: Call::Request(key), reply } = &outcome {
+                        recent.executed(key, reply.as_ref());
+                    }
+                    if let Some(consequence) = self.completed(outcome) {
                         return Some(consequence);
                     }
                 }
@@ -551,8 +565,10 @@ impl Member {
 
 /// What became of a delivered request at the local member.
 pub(crate) enum Accepted {
-    /// It is queued, buffered, a repetition that runs already, or none of this member's business.
+    /// It is queued, buffered, or none of this member's business.
     Nothing,
+    /// It repeats one whose reply is not known yet.
+    Waits,
     /// It was executed before: this is the reply.
     Answer(GatewayKey, Option<Bytes>),
     /// There is no room to remember it; the GIOP request is given back.

@@ -1,5 +1,6 @@
 //! `quorba group`: the groups of a running domain, and what an operator changes of them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -8,9 +9,11 @@ use quorba_node::admin::{AdminError, Change, Client};
 use quorba_node::status::{GroupStatus, MemberState, Status};
 use serde_json::{Value, json};
 
-use crate::args::DomainFile;
+use crate::args::{DomainFile, duration};
 use crate::ask::{self, Answer};
 use crate::command::advise;
+use crate::command::doctor::Doctor;
+use crate::command::log::{Log, Record};
 use crate::command::status::require_group;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -70,6 +73,52 @@ enum What {
         #[command(flatten)]
         domain: DomainFile,
     },
+    /// Show what a group ordered lately, with what became of it
+    Log {
+        /// The group
+        group: String,
+
+        /// How many of the last requests are shown first
+        #[arg(short = 'n', long, default_value_t = 20, value_name = "NUMBER")]
+        last: usize,
+
+        /// Go on with what comes, until --timeout or the end of the command
+        #[arg(short, long)]
+        follow: bool,
+
+        /// The node that is asked; otherwise the leader's, or one whose member is in
+        #[arg(long)]
+        node: Option<String>,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
+    /// Write the requests of a group, as they are ordered, and their replies to a file
+    Record {
+        /// The group
+        group: String,
+
+        /// How long
+        #[arg(long = "for", default_value = "60s", value_name = "TIME", value_parser = duration)]
+        for_: Duration,
+
+        /// The file, which must not exist
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+
+        /// The node that is asked; otherwise the leader's, or one whose member is in
+        #[arg(long)]
+        node: Option<String>,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
+    /// Run a group's server twice on recorded requests, and show the first reply that differs
+    ///
+    /// Replicas that answer differently cannot stand in for each other. Both servers are fresh
+    /// and run one after the other, on this machine and without the domain. Exit code 0: all
+    /// replies, and the states at the end, are equal; 1: they are not.
+    Doctor(Doctor),
     /// Make the member on a node the leader of its group
     Promote {
         /// The group
@@ -99,6 +148,19 @@ impl Group {
                 require_group(&domain, &group)?;
                 advise::advise(context, &domain, &group, Duration::from_secs(seconds))
             }
+            What::Log { group, last, follow, node, domain } => {
+                let domain = context.load(&domain.config)?;
+                require_group(&domain, &group)?;
+                let node = node.as_deref();
+                Log { group: &group, node, last, follow }.run(context, &domain)
+            }
+            What::Record { group, for_, to, node, domain } => {
+                let domain = context.load(&domain.config)?;
+                require_group(&domain, &group)?;
+                let node = node.as_deref();
+                Record { group: &group, node, for_, to: &to }.run(context, &domain)
+            }
+            What::Doctor(doctor) => doctor.run(context),
             What::Promote { group, node, domain } => {
                 let domain = context.load(&domain.config)?;
                 change(context, &domain, &group, &Change::Promote(node))
@@ -175,7 +237,7 @@ fn show(context: &Context, status: &Status, name: &str) -> Result<(), Failure> {
     context.print(&format!("group {name} is {}{leader}\n", group.style))
 }
 
-fn refused(node: &str, error: &AdminError) -> Failure {
+pub(super) fn refused(node: &str, error: &AdminError) -> Failure {
     let what = format!("node {node}: {error}");
     match error {
         AdminError::Conflict { .. } => Failure::new(

@@ -1,4 +1,4 @@
-//! What an operator can change of a group while it works.
+//! What an operator can change of a group while it works, and ask about it.
 //!
 //! What it is not: a description of the group; a change says what becomes different. Invariant:
 //! names as in the domain file.
@@ -13,4 +13,14 @@ pub enum Change {
     Style(String),
     /// The member on this node leads.
     Promote(String),
+}
+
+/// What is wanted with `GET /v1/groups/NAME/requests`, in its query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Wanted {
+    /// Only requests behind this number.
+    pub after: u64,
+    /// The node is to keep whole messages for the next 5 s, and to give those that it kept.
+    pub messages: bool,
 }
