@@ -95,8 +95,8 @@ const CLI: &[CodeText] = &[
         code: "QB-CLI-014",
         title: "a group was not changed",
         text: "The node says why: the style or the node does not exist, the style has no leader, \
-               the member is not in the group now, or a passive style is wanted for a group \
-               without a state_object. Nothing has changed.",
+               the member is not in the group now, a passive style is wanted for a group \
+               without a state_object, or the last member was to be removed. Nothing has changed.",
     },
 ];
 

@@ -91,7 +91,9 @@ pub fn judge(answers: &[Answer]) -> Judgement {
 }
 
 fn judge_group(judgement: &mut Judgement, group: &GroupStatus) {
-    for member in group.members.iter().filter(|member| member.state != MemberState::In) {
+    // Whom an operator took out is where it should be.
+    let is_fine = |state| matches!(state, MemberState::In | MemberState::Removed);
+    for member in group.members.iter().filter(|member| !is_fine(member.state)) {
         let reason = match &member.reason {
             Some(reason) => format!(": {reason}"),
             None => String::new(),

@@ -110,7 +110,7 @@ pub(crate) fn answer(domain: &Domain, me: NodeId, now: Instant, page: RecentPage
     let name = |node| domain.node(node).map_or_else(String::new, |node| node.name.clone());
     Requests {
         node: name(me),
-        requests: page.requests.iter().map(|one| ordered(one, now, &name)).collect(),
+        requests: page.requests.iter().map(|one| ordered(one, now, name)).collect(),
         messages: page.recorded.into_iter().map(Messages::from).collect(),
     }
 }

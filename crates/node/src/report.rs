@@ -14,8 +14,8 @@ use quorba_config::{Backend, Domain, Engine, Group, Node};
 use quorba_engine::order::{LeaveReason, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Command, CommandRefused, GroupId, GroupSnapshot, MemberState, PrimaryStatus, RecentPage, Style,
-    TransferProgress,
+    Command, CommandRefused, GroupId, GroupSnapshot, MemberState, OutReason, PrimaryStatus,
+    RecentPage, Style, TransferProgress,
 };
 use quorba_engine::{GatewayCounters, NodeSnapshot};
 use quorba_net::Fanout;
@@ -172,6 +172,10 @@ impl Reporter {
         index.map(|index| GroupId(index as u16)).ok_or_else(|| format!("there is no group {name}"))
     }
 
+    fn node_id(&self, name: &str) -> Result<NodeId, String> {
+        self.domain.node_id(name).ok_or_else(|| format!("there is no node {name}"))
+    }
+
     /// Whether this node has a member of the group.
     pub(crate) fn has_member(&self, group: GroupId) -> bool {
         let group = self.domain.groups.get(usize::from(group.0));
@@ -205,10 +209,9 @@ impl Reporter {
                 Some(style) => Command::SetStyle(*style),
                 None => return Err(format!("there is no style \"{word}\"")),
             },
-            Change::Promote(node) => match self.domain.node_id(node) {
-                Some(node) => Command::Promote(node),
-                None => return Err(format!("there is no node {node}")),
-            },
+            Change::Promote(node) => Command::Promote(self.node_id(node)?),
+            Change::Add(node) => Command::Add(self.node_id(node)?),
+            Change::Remove(node) => Command::Remove(self.node_id(node)?),
         };
         Ok((id, command))
     }
@@ -216,9 +219,22 @@ impl Reporter {
     /// Why a command was refused, with names.
     pub(crate) fn refusal(&self, refused: CommandRefused) -> String {
         match refused {
-            CommandRefused::NoMember(node) => {
-                format!("node {} has no member of the group", self.name_of(node))
+            CommandRefused::NoMember(node) => format!(
+                "node {} has no member of the group: the domain file does not name it among the \
+                 group's members",
+                self.name_of(node)
+            ),
+            CommandRefused::NotRemoved(node) => {
+                format!("the member on node {} takes part already", self.name_of(node))
             }
+            CommandRefused::Removed(node) => {
+                format!("the member on node {} is removed already", self.name_of(node))
+            }
+            CommandRefused::LastMember(node) => format!(
+                "no member but the one on node {} is in the group now: without it, what the \
+                 group knows would be lost",
+                self.name_of(node)
+            ),
             CommandRefused::NotIn(node) => {
                 format!("the member on node {} is not in the group now", self.name_of(node))
             }
@@ -358,6 +374,7 @@ impl Reporter {
                 (State::Joining, Some(format!("state comes from {}", self.name_of(donor))))
             }
             MemberState::Down(reason) => (State::Down, Some(reason.text().into())),
+            MemberState::Out { reason: OutReason::Removed, .. } => (State::Removed, None),
             MemberState::Out { reason, .. } => (State::Out, Some(reason.text().into())),
         }
     }

@@ -326,6 +326,9 @@ impl Group {
                     member.must_receive(attempt, donor, index);
                     self.joined_at = (here.place, self.table.history);
                 }
+                MemberState::Out { reason: OutReason::Removed, .. } if node == here.node => {
+                    member.kept_out(attempt);
+                }
                 MemberState::Out { .. } if node == here.node => member.refused(attempt),
                 _ => {}
             }

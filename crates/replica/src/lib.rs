@@ -40,6 +40,7 @@ mod recent;
 mod refusal;
 mod replica;
 mod retention;
+mod roster;
 mod stateless;
 mod style;
 mod table;

@@ -316,6 +316,28 @@ impl Member {
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
     }
 
+    /// The group does without it, and knows: whatever its server has executed gets old. Returns
+    /// whether there is a server to be replaced.
+    pub(crate) fn withdraw(&mut self) -> bool {
+        self.executor.reset();
+        let has_server = self.server != Server::Absent;
+        if has_server {
+            (self.server, self.stage) = (Server::Starting, Stage::NoServer);
+        } else {
+            self.stage = Stage::Out { claim: Some(History::EMPTY) };
+        }
+        self.forget();
+        has_server
+    }
+
+    /// It asked although it is removed: what its disk kept for it gets old.
+    pub(crate) fn kept_out(&mut self, attempt: Attempt) {
+        if self.is_asking(attempt) {
+            self.forget();
+            self.stage = Stage::Out { claim: None };
+        }
+    }
+
     /// Back to asking, after a state transfer that came to nothing.
     pub(crate) fn start_over(&mut self, now: Instant, reason: DownReason) {
         if !matches!(

@@ -251,7 +251,7 @@ impl Recent {
         self.open[place] = 0;
         self.next_end = (place + 1) % self.ring.len();
         let entry = &mut self.ring[place];
-        let status = reply.and_then(|reply| status_of(reply));
+        let status = reply.and_then(status_of);
         let reply_bytes = reply.map_or(0, |reply| u32::try_from(reply.len()).unwrap_or(u32::MAX));
         let after = self.now.since(entry.at);
         entry.outcome = Outcome::Executed { after, status, reply_bytes };

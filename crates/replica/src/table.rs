@@ -111,6 +111,8 @@ pub enum OutReason {
     NoStateObject,
     /// No member is left that has the state.
     TotalLoss,
+    /// An operator took it out.
+    Removed,
 }
 
 impl OutReason {
@@ -120,6 +122,7 @@ impl OutReason {
         match self {
             Self::NoStateObject => "it missed requests and the group names no state_object",
             Self::TotalLoss => "no member is left that has the group's state",
+            Self::Removed => "an operator removed it",
         }
     }
 }
@@ -153,7 +156,9 @@ pub enum MemberState {
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct GroupTable {
-    members: BTreeMap<NodeId, MemberState>,
+    pub(crate) members: BTreeMap<NodeId, MemberState>,
+    /// Members that operators took out; never all.
+    pub(crate) removed: NodeSet,
     /// Requests that were delivered while a member was in.
     pub(crate) history: History,
     /// The group's ordered time.
@@ -175,6 +180,7 @@ impl GroupTable {
         let down = MemberState::Down(DownReason::NotStarted);
         Self {
             members: config.members.iter().map(|node| (node, down)).collect(),
+            removed: NodeSet::EMPTY,
             history: History::EMPTY,
             clock: OrderedClock::default(),
             opened: false,
@@ -192,6 +198,7 @@ impl GroupTable {
         for node in config.members.iter() {
             self.members.entry(node).or_insert(down);
         }
+        self.fit_removed(config);
     }
 
     pub(crate) fn members(&self) -> impl Iterator<Item = (NodeId, MemberState)> + '_ {
@@ -231,7 +238,7 @@ impl GroupTable {
 
     /// A member leads as long as it is in, so that nothing moves without need; the next one in ring
     /// order follows it. Until the group takes requests the one that is preferred may still come.
-    fn settle_leader(&mut self, config: &GroupConfig) {
+    pub(crate) fn settle_leader(&mut self, config: &GroupConfig) {
         let members = self.in_set();
         let leads = |node: &NodeId| members.contains(*node);
         if self.opened && self.leader.is_some_and(|leader| leads(&leader)) {
@@ -311,6 +318,9 @@ impl GroupTable {
         attempt: Attempt,
         claim: Option<History>,
     ) -> Option<MemberState> {
+        if self.removed.contains(node) {
+            return self.keep_out(node, attempt);
+        }
         // Of a passive group only the leader has the whole state; whoever follows one that is gone
         // leads when the state is asked for.
         let leading = self.leading().filter(|_| self.style.is_passive());
@@ -412,7 +422,7 @@ impl GroupTable {
     }
 
     /// Joiners whose donor is not in any more start over.
-    fn drop_orphans(&mut self) {
+    pub(crate) fn drop_orphans(&mut self) {
         let donors = self.in_set();
         for state in self.members.values_mut() {
             if matches!(*state, MemberState::Joining { donor, .. } if !donors.contains(donor)) {
@@ -421,8 +431,8 @@ impl GroupTable {
         }
     }
 
-    fn open_if_whole(&mut self, config: &GroupConfig) {
-        self.opened |= self.in_set() == config.members;
+    pub(crate) fn open_if_whole(&mut self, config: &GroupConfig) {
+        self.opened |= self.in_set() == config.members.difference(self.removed);
     }
 
     pub(crate) fn encode(&self, writer: &mut Writer) {
@@ -441,11 +451,13 @@ impl GroupTable {
                 MemberState::In { attempt } => (2, attempt.0, 0),
                 MemberState::Out { attempt, reason: OutReason::NoStateObject } => (3, attempt.0, 0),
                 MemberState::Out { attempt, reason: OutReason::TotalLoss } => (3, attempt.0, 1),
+                MemberState::Out { attempt, reason: OutReason::Removed } => (3, attempt.0, 2),
             };
             writer.u8(kind);
             writer.u64(attempt);
             writer.u8(detail);
         }
+        writer.u64(self.removed.bits());
         self.votes.encode(writer);
     }
 
@@ -472,12 +484,15 @@ impl GroupTable {
                 (2, _) => MemberState::In { attempt },
                 (3, 0) => MemberState::Out { attempt, reason: OutReason::NoStateObject },
                 (3, 1) => MemberState::Out { attempt, reason: OutReason::TotalLoss },
+                (3, 2) => MemberState::Out { attempt, reason: OutReason::Removed },
                 _ => return Err(invalid),
             };
             members.insert(node, state);
         }
+        let removed = NodeSet::from_bits(reader.u64("removed members")?);
+        let removed = if canary!(ForgetsTheRemoved) { NodeSet::EMPTY } else { removed };
         let votes = Votes::decode(reader)?;
         let verdicts = Vec::new();
-        Ok(Self { members, history, clock, opened, style, leader, votes, verdicts })
+        Ok(Self { members, removed, history, clock, opened, style, leader, votes, verdicts })
     }
 }

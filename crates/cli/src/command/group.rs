@@ -60,6 +60,34 @@ enum What {
         #[command(flatten)]
         domain: DomainFile,
     },
+    /// Let the member on a node take part in its group again
+    ///
+    /// It gets the group's state from another member first. The domain file names the members that
+    /// there can be.
+    Add {
+        /// The group
+        group: String,
+
+        /// The node whose member is to take part
+        node: String,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
+    /// Take the member on a node out of its group, until it is added again
+    ///
+    /// Its server is started anew and waits. Nodes that are started anew remember who was removed,
+    /// as long as one node of the domain runs; with a durable group, always.
+    Remove {
+        /// The group
+        group: String,
+
+        /// The node whose member is to take no part
+        node: String,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
     /// Say what a call would cost with each member as the leader, from what is measured now
     Advise {
         /// The group
@@ -142,6 +170,14 @@ impl Group {
             What::Style { group, style, domain } => {
                 let domain = context.load(&domain.config)?;
                 change(context, &domain, &group, &Change::Style(style))
+            }
+            What::Add { group, node, domain } => {
+                let domain = context.load(&domain.config)?;
+                change(context, &domain, &group, &Change::Add(node))
+            }
+            What::Remove { group, node, domain } => {
+                let domain = context.load(&domain.config)?;
+                change(context, &domain, &group, &Change::Remove(node))
             }
             What::Advise { group, seconds, domain } => {
                 let domain = context.load(&domain.config)?;
@@ -234,7 +270,15 @@ fn show(context: &Context, status: &Status, name: &str) -> Result<(), Failure> {
         Some(leader) => format!(", led by {leader}"),
         None => String::new(),
     };
-    context.print(&format!("group {name} is {}{leader}\n", group.style))
+    let members = group.members.iter();
+    let members: Vec<String> = members
+        .map(|member| match member.state {
+            MemberState::In => member.node.clone(),
+            state => format!("{} ({})", member.node, state.as_str()),
+        })
+        .collect();
+    let members = members.join(", ");
+    context.print(&format!("group {name} is {}{leader}; members: {members}\n", group.style))
 }
 
 pub(super) fn refused(node: &str, error: &AdminError) -> Failure {

@@ -116,8 +116,9 @@ impl Log<'_> {
     }
 }
 
-const HEADINGS: &str = "NUMBER     TIME (UTC)    GATEWAY   OPERATION            KEY                 \
-                        REQUEST  REPLY             LATENCY    CLIENT\n";
+const HEADINGS: &str = "\
+NUMBER     TIME (UTC)    GATEWAY   OPERATION            KEY                 REQUEST  REPLY             \
+LATENCY    CLIENT\n";
 
 /// Prints requests; `shown` is the number of the last one that was.
 fn show(

@@ -13,6 +13,10 @@ pub enum Change {
     Style(String),
     /// The member on this node leads.
     Promote(String),
+    /// The member on this node takes part again.
+    Add(String),
+    /// The member on this node takes no part until it is added again.
+    Remove(String),
 }
 
 /// What is wanted with `GET /v1/groups/NAME/requests`, in its query.

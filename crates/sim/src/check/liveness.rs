@@ -72,7 +72,11 @@ fn members_missing(world: &World, node: usize, snapshot: &NodeSnapshot) -> Optio
         for (member, state) in &table.members {
             let fine = matches!(
                 state,
-                MemberState::In { .. } | MemberState::Out { reason: OutReason::NoStateObject, .. }
+                MemberState::In { .. }
+                    | MemberState::Out {
+                        reason: OutReason::NoStateObject | OutReason::Removed,
+                        ..
+                    }
             );
             if !fine {
                 return Some(format!("n{node} says of g{group} that member {member} is {state:?}"));
