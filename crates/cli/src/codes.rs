@@ -271,6 +271,11 @@ fn minor(code: &MinorCode) -> Entry {
              bytes). The servers have executed the call, and go on; a repetition gets the same \
              answer. The client has to ask for less in one call."
         }
+        MinorCode::NoOrderedRequest => {
+            "BAD_INV_ORDER COMPLETED_NO, of Quorba::OrderedTime. Time and chance that are equal at \
+             all replicas belong to a request that has its place in the order. A server's own \
+             threads, readonly operations and get_state have none; docs/determinism.md."
+        }
         #[allow(unreachable_patterns, reason = "a new minor code is explained by its title")]
         _ => code.text(),
     };

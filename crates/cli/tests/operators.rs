@@ -133,3 +133,66 @@ fn a_deterministic_server_answers_as_it_was_recorded() {
     assert_eq!(wrong.status.code(), Some(1), "{}", text(&wrong.stderr));
     assert!(text(&wrong.stderr).contains("line 1 is not that of a recording"));
 }
+
+#[test]
+fn a_durable_log_is_read_from_the_disk_when_nothing_runs() {
+    let mut domain = Domain::start_with("durable = true\n");
+    let pids = stage::pids(&domain.wait_healthy());
+    let mut bank = domain.bank(0);
+    for number in 0..20 {
+        bank.increment(&format!("r-{number}")).expect("it answers");
+    }
+    domain.end(&pids);
+    let log = domain.quorba(&["-o", "json", "group", "log", "bank", "--disk", "--node", "n2"]);
+    let log = json(&log);
+    assert_eq!(log.len(), 20);
+    assert_eq!((&log[19]["number"], &log[19]["operation"]), (&20.into(), &"increment".into()));
+    let said = domain.quorba(&["group", "record", "bank", "--disk", "--to", "log"]);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let (code, report) = doctor(&domain, "bank");
+    assert_eq!((code, &report["verdict"]), (Some(0), &Value::from("alike")), "{report}");
+    assert_eq!(report["compared"], 20, "{report}");
+}
+
+#[test]
+fn a_member_is_removed_and_added_while_the_domain_works() {
+    let domain = Domain::start();
+    let pids = stage::pids(&domain.wait_healthy());
+    let mut bank = domain.bank(0);
+    let mut call = |number: u64| bank.increment(&format!("r-{number}")).expect("it answers");
+    call(1);
+    let group = |arguments: &[&str]| {
+        let output = domain.quorba(&[&["-o", "json", "group"], arguments].concat());
+        (output.status.code(), json(&output).into_iter().next().unwrap_or_default())
+    };
+    let (code, said) = group(&["remove", "bank", "n2"]);
+    assert_eq!((code, &said["members"][1]["state"]), (Some(0), &"removed".into()), "{said}");
+    call(2);
+    // Its node is not missed, and its server was replaced.
+    let status = domain.wait_healthy();
+    let server =
+        |status: &Value| status["nodes"][1]["status"]["groups"][0]["server"]["pid"].clone();
+    stage::wait_until("another server waits", || {
+        let status = domain.wait_healthy();
+        server(&status)
+            .as_i64()
+            .is_some_and(|pid| pid != i64::from(pids[3].1.as_raw_nonzero().get()))
+    });
+    assert_eq!(group(&["remove", "bank", "n2"]).0, Some(1), "{status}");
+    assert_eq!(group(&["remove", "bank", "n9"]).0, Some(1));
+    assert_eq!(group(&["remove", "bank", "n1"]).0, Some(0));
+    assert_eq!(group(&["remove", "bank", "n3"]).0, Some(1), "the last one stays");
+    call(3);
+    for node in ["n1", "n2"] {
+        assert_eq!(group(&["add", "bank", node]).0, Some(0));
+    }
+    stage::wait_until("all are in", || {
+        let (_, status) = group(&["ls"]);
+        let members = status["members"].as_array().cloned().unwrap_or_default();
+        members.iter().all(|member| member["state"] == "in")
+    });
+    call(4);
+    for node in 0..3 {
+        assert_eq!(domain.bank(node).history(0, 100).expect("it answers").len(), 4);
+    }
+}

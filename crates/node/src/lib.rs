@@ -21,6 +21,7 @@ mod corosync;
 mod data;
 mod events;
 mod log;
+pub mod logged;
 mod pilots;
 pub mod placement;
 mod process;

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use quorba_base::{Duration as Span, Instant, NodeId};
 use quorba_config::Domain;
 use quorba_engine::replica::{
-    Moment, RecentOutcome, RecentPage, RecentQuery, RecentRequest, RecordedRequest, Short,
+    Moment, RecentOutcome, RecentPage, RecentQuery, RecentRequest, RecordedRequest,
+    RequestEnvelope, Short, request_names,
 };
 use quorba_giop::ReplyStatus;
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
@@ -137,6 +138,23 @@ fn ordered(one: &RecentRequest, now: Instant, name: impl Fn(NodeId) -> String) -
         request_bytes: one.request_bytes.into(),
         outcome,
         age_ms: us(now.since(one.at)) / 1_000,
+    }
+}
+
+/// A request of the durable log in short; what became of it is not in the log.
+pub(crate) fn described(one: &RequestEnvelope, moment: Moment, gateway: &str) -> OrderedRequest {
+    let (operation, object_key) = request_names(&one.giop);
+    let client = one.ft.as_ref();
+    OrderedRequest {
+        number: moment.number,
+        unix_us: unix_us(one.stamp),
+        gateway: gateway.into(),
+        client: client
+            .map(|ft| format!("{} {}", escaped(&Short::new(&ft.client_id)), ft.retention_id)),
+        operation: escaped(&operation),
+        key: escaped(&object_key),
+        request_bytes: one.giop.len() as u64,
+        ..OrderedRequest::default()
     }
 }
 

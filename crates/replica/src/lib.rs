@@ -67,7 +67,7 @@ pub use primary::{Quorum, QuorumRule};
 pub use reads::{ReadConsistency, ReadRule};
 pub use recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
-    RecordedRequest, Short,
+    RecordedRequest, Short, names as request_names,
 };
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
 pub use style::Style;

@@ -35,7 +35,9 @@ pub struct Short {
 impl Short {
     const EMPTY: Self = Self { total: 0, octets: [0; SHORT_BYTES_MAX] };
 
-    fn new(octets: &[u8]) -> Self {
+    /// The beginning of `octets`.
+    #[must_use]
+    pub fn new(octets: &[u8]) -> Self {
         let mut short = Self::EMPTY;
         short.total = u32::try_from(octets.len()).unwrap_or(u32::MAX);
         for (to, from) in short.octets.iter_mut().zip(octets) {
@@ -326,7 +328,9 @@ impl RecordedRequest {
     }
 }
 
-fn names(giop: &Bytes) -> (Short, Short) {
+/// The operation and the object key of a request.
+#[must_use]
+pub fn names(giop: &Bytes) -> (Short, Short) {
     let message = Message::from_bytes(giop.clone());
     match message.as_ref().map(Message::parse) {
         Ok(Ok(Body::Request(request))) => {

@@ -111,12 +111,16 @@ enum What {
         last: usize,
 
         /// Go on with what comes, until --timeout or the end of the command
-        #[arg(short, long)]
+        #[arg(short, long, conflicts_with = "disk")]
         follow: bool,
 
         /// The node that is asked; otherwise the leader's, or one whose member is in
         #[arg(long)]
         node: Option<String>,
+
+        /// Read the durable log on the node's disk instead (else the first member's node)
+        #[arg(long)]
+        disk: bool,
 
         #[command(flatten)]
         domain: DomainFile,
@@ -137,6 +141,10 @@ enum What {
         /// The node that is asked; otherwise the leader's, or one whose member is in
         #[arg(long)]
         node: Option<String>,
+
+        /// Read the durable log on the node's disk instead (else the first member's node)
+        #[arg(long)]
+        disk: bool,
 
         #[command(flatten)]
         domain: DomainFile,
@@ -184,17 +192,17 @@ impl Group {
                 require_group(&domain, &group)?;
                 advise::advise(context, &domain, &group, Duration::from_secs(seconds))
             }
-            What::Log { group, last, follow, node, domain } => {
+            What::Log { group, last, follow, node, disk, domain } => {
                 let domain = context.load(&domain.config)?;
                 require_group(&domain, &group)?;
                 let node = node.as_deref();
-                Log { group: &group, node, last, follow }.run(context, &domain)
+                Log { group: &group, node, disk, last, follow }.run(context, &domain)
             }
-            What::Record { group, for_, to, node, domain } => {
+            What::Record { group, for_, to, node, disk, domain } => {
                 let domain = context.load(&domain.config)?;
                 require_group(&domain, &group)?;
                 let node = node.as_deref();
-                Record { group: &group, node, for_, to: &to }.run(context, &domain)
+                Record { group: &group, node, disk, for_, to: &to }.run(context, &domain)
             }
             What::Doctor(doctor) => doctor.run(context),
             What::Promote { group, node, domain } => {

@@ -5,6 +5,7 @@
 //!
 //! Invariant: what is missing between two requests that are shown is said.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use quorba_config::Domain;
 use quorba_node::admin::{AdminError, Client, Wanted};
+use quorba_node::logged::{self, GroupId};
 use quorba_node::recent::{Messages, OrderedRequest, Outcome, Requests};
 use quorba_node::status::MemberState;
 
@@ -46,10 +48,7 @@ impl Asked {
         deadline: Deadline,
     ) -> Result<Self, Failure> {
         if let Some(name) = node.filter(|name| domain.node_id(name).is_none()) {
-            let names: Vec<&str> = domain.nodes.iter().map(|node| node.name.as_str()).collect();
-            let what = format!("domain {} has no node {name:?}", domain.id);
-            let next = format!("nodes: {}", names.join(", "));
-            return Err(Failure::new(codes::NOT_IN_DOMAIN, Exit::Usage, what, next));
+            return Err(no_node(domain, name));
         }
         let answers = ask::everyone(domain, deadline.left());
         let rank = |answer: &&ask::Answer| {
@@ -79,16 +78,27 @@ impl Asked {
     }
 }
 
+fn no_node(domain: &Domain, name: &str) -> Failure {
+    let names: Vec<&str> = domain.nodes.iter().map(|node| node.name.as_str()).collect();
+    let what = format!("domain {} has no node {name:?}", domain.id);
+    let next = format!("nodes: {}", names.join(", "));
+    Failure::new(codes::NOT_IN_DOMAIN, Exit::Usage, what, next)
+}
+
 /// What `quorba group log` was asked for.
 pub struct Log<'a> {
     pub group: &'a str,
     pub node: Option<&'a str>,
+    pub disk: bool,
     pub last: usize,
     pub follow: bool,
 }
 
 impl Log<'_> {
     pub fn run(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
+        if self.disk {
+            return self.from_disk(context, domain);
+        }
         let deadline = context.deadline(Duration::from_secs(15));
         let asked = Asked::find(domain, self.group, self.node, deadline)?;
         let mut found = asked.ask(self.group, 0, false)?.requests;
@@ -114,6 +124,50 @@ impl Log<'_> {
         }
         Ok(Exit::Ok)
     }
+    /// What is on a node's disk.
+    fn from_disk(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
+        let mut found = VecDeque::new();
+        read_disk(context, domain, self.group, self.node, |one, _| {
+            if found.len() == self.last {
+                found.pop_front();
+            }
+            found.push_back(one);
+        })?;
+        if !context.is_json() {
+            context.print(HEADINGS)?;
+        }
+        show(context, found.make_contiguous(), &mut None)?;
+        Ok(Exit::Ok)
+    }
+}
+
+/// Reads the durable log of `node`, or of the group's first member.
+fn read_disk(
+    context: &Context,
+    domain: &Domain,
+    group: &str,
+    node: Option<&str>,
+    take: impl FnMut(OrderedRequest, Messages),
+) -> Result<String, Failure> {
+    let index = domain.groups.iter().position(|one| one.name == group).expect("it was looked for");
+    let first = domain.groups[index].members.lowest().and_then(|node| domain.node(node));
+    let node = match node {
+        Some(name) => {
+            let found = domain.nodes.iter().find(|node| node.name == name);
+            found.ok_or_else(|| no_node(domain, name))?
+        }
+        None => first.expect("a group has members"),
+    };
+    let id = GroupId(u16::try_from(index).expect("groups are few"));
+    let faults = logged::requests(domain, node, id, take).map_err(|error| {
+        let what = format!("the durable log of node {}: {error}", node.name);
+        let next = "run this on the node's machine, by a user who may read its state_dir";
+        Failure::new(codes::FILE, Exit::Failed, what, next)
+    })?;
+    for fault in faults {
+        context.tell(fault);
+    }
+    Ok(node.name.clone())
 }
 
 const HEADINGS: &str = "\
@@ -184,19 +238,19 @@ fn time_of_day(unix_us: u64) -> String {
 pub struct Record<'a> {
     pub group: &'a str,
     pub node: Option<&'a str>,
+    pub disk: bool,
     pub for_: Duration,
     pub to: &'a Path,
 }
 
 impl Record<'_> {
     pub fn run(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
+        if self.disk {
+            return self.from_disk(context, domain);
+        }
         let deadline = context.deadline(self.for_ + ANSWER_WITHIN);
         let asked = Asked::find(domain, self.group, self.node, deadline)?;
-        let unwritable = |error: std::io::Error| {
-            let what = format!("{} cannot be written: {error}", self.to.display());
-            let next = "name a file on a disk that has room";
-            Failure::new(codes::FILE, Exit::Failed, what, next)
-        };
+        let unwritable = |error| self.unwritable(&error);
         // The first question begins the recording; what it finds is from before.
         let begun = asked.ask(self.group, 0, true)?;
         let file = File::options().write(true).create_new(true).open(self.to);
@@ -225,6 +279,34 @@ impl Record<'_> {
         recording::write(&mut file, &foot).map_err(unwritable)?;
         file.into_inner().map_err(|error| unwritable(error.into_error()))?;
         self.tell(context, &asked.name, &tally)
+    }
+
+    fn unwritable(&self, error: &std::io::Error) -> Failure {
+        let what = format!("{} cannot be written: {error}", self.to.display());
+        let next = "name a file that is not there, on a disk that has room";
+        Failure::new(codes::FILE, Exit::Failed, what, next)
+    }
+
+    /// All that a node's disk has, without replies.
+    fn from_disk(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
+        let unwritable = |error| self.unwritable(&error);
+        let file = File::options().write(true).create_new(true).open(self.to);
+        let mut file = BufWriter::new(file.map_err(unwritable)?);
+        let head = recording::Head::new(domain, self.group, self.node.unwrap_or(""), now_us());
+        let mut written = recording::write(&mut file, &head);
+        let mut tally = Tally::default();
+        let node = read_disk(context, domain, self.group, self.node, |one, messages| {
+            if one.outcome == Outcome::Repetition {
+                tally.repetitions += 1;
+            } else if written.is_ok() {
+                tally.requests += 1;
+                written = recording::write(&mut file, &messages);
+            }
+        })?;
+        let foot = recording::Foot { requests: tally.requests, missing: 0 };
+        written.and_then(|()| recording::write(&mut file, &foot)).map_err(unwritable)?;
+        file.into_inner().map_err(|error| unwritable(error.into_error()))?;
+        self.tell(context, &node, &tally)
     }
 
     fn tell(&self, context: &Context, node: &str, tally: &Tally) -> Result<Exit, Failure> {

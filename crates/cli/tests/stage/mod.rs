@@ -92,8 +92,8 @@ impl Domain {
         Self { folder, up, first_port }
     }
 
-    /// Every process of the domain is killed, and all is started again.
-    pub fn black_out(&mut self, pids: &[(String, Pid)]) {
+    /// Every process of the domain is killed.
+    pub fn end(&mut self, pids: &[(String, Pid)]) {
         for (_, pid) in pids {
             // A server may have ended with its node.
             let _ = kill_process(*pid, Signal::KILL);
@@ -101,6 +101,11 @@ impl Domain {
         self.up.kill().expect("it runs");
         self.up.wait().expect("it ends");
         wait_until("nodes and servers end", || all_gone(pids));
+    }
+
+    /// Every process of the domain is killed, and all is started again.
+    pub fn black_out(&mut self, pids: &[(String, Pid)]) {
+        self.end(pids);
         self.up = up(self.folder.path());
     }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(crate) struct Moments {
     told: BTreeMap<(GroupId, u64), (Moment, Operation)>,
-    /// The last of each server.
+    /// The last of each server since it was given a state.
     last: BTreeMap<(GroupId, usize), Moment>,
 }
 
@@ -49,13 +49,17 @@ impl Moments {
 impl World {
     /// A node sends `bytes` to its server of `group`.
     pub(crate) fn note_moment(&mut self, node: usize, group: GroupId, bytes: &Bytes) {
-        let engine = self.hosts[node].node.as_ref();
-        let Some(moment) = engine.and_then(|engine| engine.moment(group)) else { return };
         let Some(supervisor) = self.hosts[node].supervisors[usize::from(group.0)] else { return };
         let Some(server) = supervisor.server else { return };
         let Ok(message) = Message::from_bytes(bytes.clone()) else { return };
         let Ok(Body::Request(request)) = message.parse() else { return };
         let operation = Operation::of(&request, message.endian());
+        if matches!(operation, Operation::SetState(_)) {
+            // What it had executed may not have counted.
+            self.checks.moments.last.remove(&(group, server));
+        }
+        let engine = self.hosts[node].node.as_ref();
+        let Some(moment) = engine.and_then(|engine| engine.moment(group)) else { return };
         if let Some(text) = self.checks.moments.note((group, server), moment, operation) {
             self.checks.violate("moments", self.now, format!("n{node} {text}"));
         }
