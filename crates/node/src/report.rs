@@ -230,6 +230,10 @@ impl Reporter {
             CommandRefused::Removed(node) => {
                 format!("the member on node {} is removed already", self.name_of(node))
             }
+            CommandRefused::NoWayBack(node) => format!(
+                "the member on node {} could not come back: the group names no state_object",
+                self.name_of(node)
+            ),
             CommandRefused::LastMember(node) => format!(
                 "no member but the one on node {} is in the group now: without it, what the \
                  group knows would be lost",

@@ -41,6 +41,8 @@ pub enum CommandRefused {
     Removed(NodeId),
     /// No other member is in the group now.
     LastMember(NodeId),
+    /// It could not come back: the group names no object to get the state from.
+    NoWayBack(NodeId),
     /// A durable group keeps its style in this version.
     Durable,
     /// The members of a stateless group may differ, and cannot be made alike.
@@ -64,6 +66,10 @@ impl fmt::Display for CommandRefused {
             Self::LastMember(node) => {
                 write!(f, "no member but the one on node {node} is in the group now")
             }
+            Self::NoWayBack(node) => write!(
+                f,
+                "the member on node {node} could not come back: the group names no state_object"
+            ),
             Self::NoStateObject(style) => write!(
                 f,
                 "style \"{}\" moves the servers' state, and the group names no state_object",
@@ -127,6 +133,11 @@ impl Command {
             }
             Self::Remove(node) if table.in_set().iter().all(|inside| inside == node) => {
                 Err(CommandRefused::LastMember(node))
+            }
+            Self::Remove(node)
+                if config.state_object.is_none() && table.style != Style::Stateless =>
+            {
+                Err(CommandRefused::NoWayBack(node))
             }
             Self::Add(_) | Self::Remove(_) => Ok(()),
         }

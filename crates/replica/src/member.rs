@@ -410,8 +410,8 @@ impl Member {
     }
 
     fn admit(&mut self, arrived: Arrived) -> Accepted {
-        let Arrived { key, gateway, index, moment, expiry, clock, released_below, giop, code_sets } =
-            arrived;
+        let Arrived { key, gateway, index, moment, released_below, giop, code_sets, .. } = arrived;
+        let (expiry, clock) = (arrived.expiry, arrived.clock);
         self.retention.release(gateway.node, gateway.incarnation, released_below);
         self.retention.expire(clock);
         self.delivered = index;

@@ -99,6 +99,9 @@ fn the_last_member_stays_and_none_is_removed_or_added_twice() {
     );
     requests(&mut c, 1, &["a"]);
     assert_eq!(c.executed(0), ["a"]);
+    let mut c = Cluster::whole(false);
+    let no_way_back = Some(Err(CommandRefused::NoWayBack(node(1))));
+    assert_eq!(refusal(&mut c, Command::Remove(node(1))), no_way_back, "without a state object");
 }
 
 #[test]

@@ -152,7 +152,7 @@ impl Plan {
         plan.groups = groups.map(|group| group.with_style(&mut rng)).collect();
         let operators = [Fault::Promotion, Fault::StyleChange];
         plan.faults.extend(operators.into_iter().filter(|_| rng.per_mille(500)));
-        if Rng::new(seed).fork(0xadd5).per_mille(300) {
+        if Rng::new(seed).fork(0xb6b8).per_mille(300) {
             plan.faults.push(Fault::MemberChange);
         }
         for group in &mut plan.groups {

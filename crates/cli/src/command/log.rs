@@ -97,7 +97,7 @@ pub struct Log<'a> {
 impl Log<'_> {
     pub fn run(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
         if self.disk {
-            return self.from_disk(context, domain);
+            return self.read_from_disk(context, domain);
         }
         let deadline = context.deadline(Duration::from_secs(15));
         let asked = Asked::find(domain, self.group, self.node, deadline)?;
@@ -125,7 +125,7 @@ impl Log<'_> {
         Ok(Exit::Ok)
     }
     /// What is on a node's disk.
-    fn from_disk(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
+    fn read_from_disk(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
         let mut found = VecDeque::new();
         read_disk(context, domain, self.group, self.node, |one, _| {
             if found.len() == self.last {
@@ -170,9 +170,10 @@ fn read_disk(
     Ok(node.name.clone())
 }
 
-const HEADINGS: &str = "\
-NUMBER     TIME (UTC)    GATEWAY   OPERATION            KEY                 REQUEST  REPLY             \
-LATENCY    CLIENT\n";
+const HEADINGS: &str = concat!(
+    "NUMBER     TIME (UTC)    GATEWAY   OPERATION            KEY                 REQUEST  ",
+    "REPLY             LATENCY    CLIENT\n",
+);
 
 /// Prints requests; `shown` is the number of the last one that was.
 fn show(
@@ -246,7 +247,7 @@ pub struct Record<'a> {
 impl Record<'_> {
     pub fn run(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
         if self.disk {
-            return self.from_disk(context, domain);
+            return self.read_from_disk(context, domain);
         }
         let deadline = context.deadline(self.for_ + ANSWER_WITHIN);
         let asked = Asked::find(domain, self.group, self.node, deadline)?;
@@ -288,7 +289,7 @@ impl Record<'_> {
     }
 
     /// All that a node's disk has, without replies.
-    fn from_disk(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
+    fn read_from_disk(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
         let unwritable = |error| self.unwritable(&error);
         let file = File::options().write(true).create_new(true).open(self.to);
         let mut file = BufWriter::new(file.map_err(unwritable)?);

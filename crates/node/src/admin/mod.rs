@@ -2,9 +2,10 @@
 //!
 //! `GET /v1/status` says how the node is; `POST /v1/groups/NAME` with a [`Change`] changes a group,
 //! and is answered when the change has its place in the order; `GET /v1/groups/NAME/requests` says
-//! what the group was delivered lately. Invariants: never offered beyond loopback; the token is made
-//! anew at every start and readable by the node's user only; a question that the data plane does
-//! not answer in time fails.
+//! what the group was delivered lately.
+//!
+//! Invariants: never offered beyond loopback; the token is made anew at every start and readable by
+//! the node's user only; a question that the data plane does not answer in time fails.
 
 mod change;
 mod client;
