@@ -14,7 +14,7 @@ use crate::ask::{self, Answer};
 use crate::command::advise;
 use crate::command::doctor::Doctor;
 use crate::command::log::{Log, Record};
-use crate::command::status::require_group;
+use crate::command::status::{members_text, require_group};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -222,12 +222,11 @@ fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {
         }
     } else {
         let rows = best.groups.iter().map(|group| {
-            let inside = group.members.iter().filter(|member| member.state == MemberState::In);
             vec![
                 group.name.clone(),
                 group.style.clone(),
                 group.leader.clone().unwrap_or_else(|| "-".into()),
-                format!("{}/{}", inside.count(), group.members.len()),
+                members_text(group),
                 grouped(group.executed),
             ]
         });
