@@ -132,6 +132,10 @@ bugs! {
     ReadsBeforeMarkIsHeld,
     /// A member that is not in executes reads.
     ReadsOutside,
+    /// A node that comes back is not told who was removed.
+    ForgetsTheRemoved,
+    /// Nor what time servers were told.
+    ForgetsToldTime,
     // -- engine --
     /// A reply is released before a majority holds its request.
     RepliesBeforeHeld,

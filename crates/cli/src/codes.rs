@@ -95,8 +95,8 @@ const CLI: &[CodeText] = &[
         code: "QB-CLI-014",
         title: "a group was not changed",
         text: "The node says why: the style or the node does not exist, the style has no leader, \
-               the member is not in the group now, or a passive style is wanted for a group \
-               without a state_object. Nothing has changed.",
+               the member is not in the group now, a passive style is wanted for a group \
+               without a state_object, or the last member was to be removed. Nothing has changed.",
     },
 ];
 
@@ -271,6 +271,11 @@ fn minor(code: &MinorCode) -> Entry {
              order of the domain, which carries messages of up to 16 MiB (Corosync: about 900,000 \
              bytes). The servers have executed the call, and go on; a repetition gets the same \
              answer. The client has to ask for less in one call."
+        }
+        MinorCode::NoOrderedRequest => {
+            "BAD_INV_ORDER COMPLETED_NO, of Quorba::OrderedTime. Time and chance that are equal at \
+             all replicas belong to a request that has its place in the order. A server's own \
+             threads, readonly operations and get_state have none; docs/determinism.md."
         }
         #[allow(unreachable_patterns, reason = "a new minor code is explained by its title")]
         _ => code.text(),

@@ -107,7 +107,9 @@ fn judge_servers(judgement: &mut Judgement, status: &Status) {
 }
 
 fn judge_group(judgement: &mut Judgement, group: &GroupStatus) {
-    for member in group.members.iter().filter(|member| member.state != MemberState::In) {
+    // Whom an operator took out is where it should be.
+    let is_fine = |state| matches!(state, MemberState::In | MemberState::Removed);
+    for member in group.members.iter().filter(|member| !is_fine(member.state)) {
         let reason = match &member.reason {
             Some(reason) => format!(": {reason}"),
             None => String::new(),

@@ -136,6 +136,12 @@ codes! {
      (server, not connect), all members execute (not in passive styles, nor stateless), and there \
      is no state_object."
 
+    NoOrderedTime "QB-CFG-023" "the group cannot be told ordered time"
+    "The server's command has the placeholder {time}, a reference to the time of the request that \
+     the server executes. With several calls at a time nobody but the server knows which that is, \
+     and calls of a stateless group have no place in the order. Leave concurrency at \
+     \"sequential\", or take the time from the requests."
+
     TwoNodes "QB-CFG-101" "two nodes do not survive a crash"
     "Replies are released when a majority of the nodes holds the request. The majority of two is \
      two: when either stops, the domain stops. Three nodes survive one crash, five survive two. \

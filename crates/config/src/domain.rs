@@ -15,7 +15,7 @@ use quorba_base::{NodeId, NodeSet};
 
 use crate::key::DomainKey;
 use crate::problem::Problem;
-use crate::template::Template;
+use crate::template::{Placeholder, Template};
 
 /// Everything that a domain file says, checked.
 #[derive(Clone, Debug)]
@@ -546,6 +546,16 @@ pub struct ServerCommand {
     pub env: Vec<(String, Template)>,
     /// Working directory; `None`: the node's state directory.
     pub cwd: Option<Template>,
+}
+
+impl ServerCommand {
+    /// Whether the placeholder stands anywhere in it.
+    #[must_use]
+    pub fn uses(&self, placeholder: Placeholder) -> bool {
+        let env = self.env.iter().map(|(_, value)| value);
+        let mut templates = self.command.iter().chain(env).chain(&self.cwd);
+        templates.any(|template| template.uses(placeholder))
+    }
 }
 
 /// Where the admin API listens unless the file says otherwise.

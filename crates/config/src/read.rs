@@ -6,6 +6,7 @@
 mod durable;
 mod group;
 mod node;
+mod ordered_time;
 mod place;
 mod readonly;
 mod recovery;

@@ -20,16 +20,19 @@ pub enum Placeholder {
     Group,
     /// The node's state directory.
     StateDir,
+    /// A reference to the group's ordered time on this node.
+    Time,
 }
 
 /// Every placeholder with its name.
-pub const PLACEHOLDERS: [(&str, Placeholder); 6] = [
+pub const PLACEHOLDERS: [(&str, Placeholder); 7] = [
     ("port", Placeholder::Port),
     ("host", Placeholder::Host),
     ("listen", Placeholder::Listen),
     ("node", Placeholder::Node),
     ("group", Placeholder::Group),
     ("state_dir", Placeholder::StateDir),
+    ("time", Placeholder::Time),
 ];
 
 /// A text with placeholders, checked.
@@ -57,6 +60,8 @@ pub struct Values<'a> {
     pub group: &'a str,
     /// The node's state directory.
     pub state_dir: &'a str,
+    /// A reference to the group's ordered time, if something of it [`Template::uses`] that.
+    pub time: &'a str,
 }
 
 /// Why a text is no template.
@@ -126,6 +131,7 @@ impl Template {
                 Part::Value(Placeholder::Node) => text.push_str(values.node),
                 Part::Value(Placeholder::Group) => text.push_str(values.group),
                 Part::Value(Placeholder::StateDir) => text.push_str(values.state_dir),
+                Part::Value(Placeholder::Time) => text.push_str(values.time),
             }
         }
         text
@@ -160,6 +166,7 @@ mod tests {
         node: "n1",
         group: "bank",
         state_dir: "/var/lib/quorba",
+        time: "corbaloc::1",
     };
 
     fn filled(text: &str) -> Result<String, TemplateError> {
@@ -168,8 +175,8 @@ mod tests {
 
     #[test]
     fn every_placeholder_is_replaced() {
-        let text = "{host}:{listen} 127.0.0.1:{port} {group}@{node} {state_dir}/x";
-        let expected = "10.0.0.1:5000 127.0.0.1:6001 bank@n1 /var/lib/quorba/x";
+        let text = "{host}:{listen} 127.0.0.1:{port} {group}@{node} {state_dir}/x {time}";
+        let expected = "10.0.0.1:5000 127.0.0.1:6001 bank@n1 /var/lib/quorba/x corbaloc::1";
         assert_eq!(filled(text).as_deref(), Ok(expected));
         assert_eq!(Template::parse(text).expect("a template").to_string(), text);
     }

@@ -177,6 +177,7 @@ fn servers_are_started_or_found() {
         node: "zeta",
         group: "bank",
         state_dir: "/s",
+        time: "",
     };
     let command_line: Vec<String> =
         command.command.iter().map(|template| template.fill(&values)).collect();

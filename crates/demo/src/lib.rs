@@ -14,6 +14,7 @@
 
 pub mod accounting;
 pub mod bank;
+pub mod clock;
 mod director;
 pub mod load;
 mod options;

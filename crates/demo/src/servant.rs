@@ -19,7 +19,7 @@ use signal_hook::flag;
 
 use crate::bank::servant::Faults;
 use crate::load::{Load, LoadError, LoadOptions};
-use crate::{bank, processes};
+use crate::{bank, clock, processes};
 
 /// Pause between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -35,6 +35,8 @@ struct Servant {
 enum Role {
     /// A bank server; prints READY when it serves.
     Bank(BankFlags),
+    /// A server that tells the time; prints READY when it serves.
+    Clock(ClockFlags),
     /// Clients of a bank; prints one line of JSON at the end.
     Load(LoadFlags),
     /// Ends what is left of a run when the program at the other end of standard input is gone.
@@ -58,6 +60,16 @@ struct BankFlags {
     /// Folder of the run, by which this process can be found.
     #[arg(long)]
     run: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct ClockFlags {
+    /// Port to listen at, on loopback.
+    #[arg(long)]
+    port: u16,
+    /// Reference to ordered time; without one the time is this machine's.
+    #[arg(long)]
+    time: Option<String>,
 }
 
 #[derive(Args)]
@@ -146,6 +158,12 @@ pub fn servant_main(arguments: impl IntoIterator<Item = OsString>) -> Result<(),
             let faults = Faults { delay, crash_after: flags.crash_after };
             let doing = format!("serve a bank at {address}");
             bank::server::serve(address, faults)
+                .map_err(|source| ServantError::System { doing, source })
+        }
+        Role::Clock(flags) => {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, flags.port));
+            let doing = format!("serve a clock at {address}");
+            clock::serve(address, flags.time.as_deref())
                 .map_err(|source| ServantError::System { doing, source })
         }
         Role::Load(flags) => run_load(flags),

@@ -4,6 +4,8 @@
 //! remains is in the timers. What came in between two polls is ordered together: several requests
 //! leave in one datagram, and their replies come back in one.
 
+mod operators;
+
 use crate::config::{GroupSettings, NodeConfig};
 use crate::gateway::{Gateway, Read, Submission};
 use crate::ordering::Order;
@@ -20,7 +22,7 @@ use quorba_order::{
     DomainKey, Full, Guarantee, Hold, InvalidKeys, Output as RingOutput, Progress, Ring, ViewKind,
 };
 use quorba_replica::{
-    Ack, ChannelId, Command, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId,
+    Ack, ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId,
     Output as ReplicaOutput, Quorum, QuorumRule, Replica, ReplicaConfig, ReplicaView, ViewId,
 };
 
@@ -230,13 +232,6 @@ impl Node {
     /// A client closed its connection, or it broke.
     pub fn handle_client_closed(&mut self, now: Instant, connection: ConnectionId) {
         self.gateway.closed(connection);
-        self.unsettled = Some(now);
-    }
-
-    /// An operator wants to change `group`; [`Output::Commanded`] with the same `id` says what
-    /// became of it, unless this node is thrown out of the primary component before.
-    pub fn handle_command(&mut self, now: Instant, group: GroupId, id: u64, command: Command) {
-        self.replica.handle_command(group, id, command);
         self.unsettled = Some(now);
     }
 

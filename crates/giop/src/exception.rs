@@ -190,6 +190,7 @@ minor_codes! {
     RequestTooLarge = 24 "the request is larger than what can be put into the common order"
     ReplyTooLarge = 25 "the call was executed; its reply is larger than what can be passed on"
     ReplicasDisagree = 26 "the replicas replied different things, and none of these most of them"
+    NoOrderedRequest = 27 "no ordered request is being executed, so there is no ordered time"
 }
 
 impl MinorCode {

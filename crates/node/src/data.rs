@@ -6,6 +6,7 @@
 //! is; nothing here blocks but the wait itself and the rare write of the boot file.
 
 mod effects;
+mod operators;
 
 use crate::admin::{self, AdminServer};
 use crate::boot::BootFile;
@@ -17,18 +18,20 @@ use crate::recorder::Recorder;
 use crate::report::Reporter;
 use crate::servers::Servers;
 use crate::supervise::{Launcher, ServerNews, Supervisor};
+use crate::times::Times;
 use crate::transport::{Tokens, Transport};
 use crate::wake::{Mailbox, Mailer, mailbox};
 use crate::{NodeError, RunOptions, settings};
 use bytes::BytesMut;
 use quorba_base::{Instant, NodeId};
-use quorba_config::Domain;
+use quorba_config::{Domain, Group};
 use quorba_engine::replica::{Command, GroupId};
 use quorba_engine::{ConnectionId, Node};
 use quorba_net::{Interest, Poller, ReadOutcome, Ready};
 use rustix::process::setpriority_process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
 const BELL: u64 = 0;
@@ -72,6 +75,8 @@ pub(crate) struct DataPlane {
     clients: Clients,
     servers: Servers,
     supervisors: Vec<Option<Supervisor>>,
+    /// Of the groups whose servers ask for ordered time.
+    times: Vec<Option<Arc<Times>>>,
     mailbox: Mailbox<Letter>,
     commands: Commands,
     /// Only if a group is durable.
@@ -123,7 +128,8 @@ impl DataPlane {
         let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
         let questions = mailer.clone();
         let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
-        let supervisors = supervise(&domain, me, options, &mailer)?;
+        let times = start_times(&domain, me)?;
+        let supervisors = supervise(&domain, me, options, &times, &mailer)?;
         let started = Clock::now();
         let mut engine = settings::engine(&domain, me, &boot, found, Instant::ZERO);
         let keys = settings::domain_keys(&domain.keys);
@@ -140,6 +146,7 @@ impl DataPlane {
             clients,
             servers: Servers::default(),
             supervisors,
+            times,
             mailbox,
             commands: Commands::default(),
             log,
@@ -352,6 +359,7 @@ impl DataPlane {
                     }
                     let bytes = &self.buffer[..count];
                     self.engine.handle_server_bytes(now, group, id, bytes);
+                    self.tell_time(group);
                     return;
                 }
                 ReadOutcome::Nothing => {}
@@ -422,6 +430,9 @@ impl DataPlane {
                 });
                 let _ = asker.send(released);
             }
+            admin::Question::Requests(name, wanted, asker) => {
+                let _ = asker.send(self.requests(&name, wanted));
+            }
             admin::Question::Change(name, change, asker) => {
                 match self.reporter.command(&name, &change) {
                     Ok((group, command)) => {
@@ -476,11 +487,23 @@ impl DataPlane {
     }
 }
 
+/// Offers ordered time to the groups of this node that ask for it.
+fn start_times(domain: &Domain, me: NodeId) -> Result<Vec<Option<Arc<Times>>>, NodeError> {
+    let groups = domain.groups.iter();
+    let start = |group: &Group| {
+        let time = group.members.contains(me).then(|| Times::start(group));
+        let time = time.transpose().map_err(NodeError::Resources)?;
+        Ok(time.flatten().map(Arc::new))
+    };
+    groups.map(start).collect()
+}
+
 /// Begins to look after the servers of this node's members.
 fn supervise(
     domain: &Domain,
     me: NodeId,
     options: &RunOptions,
+    times: &[Option<Arc<Times>>],
     mailer: &Mailer<Letter>,
 ) -> Result<Vec<Option<Supervisor>>, NodeError> {
     let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
@@ -491,7 +514,8 @@ fn supervise(
         let news = mailer.clone();
         supervisors.push(if group.members.contains(me) {
             let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));
-            Some(Supervisor::start(id, me, group, node, &launcher, tell)?)
+            let time = times.get(index).cloned().flatten();
+            Some(Supervisor::start(id, me, group, node, &launcher, time, tell)?)
         } else {
             None
         });

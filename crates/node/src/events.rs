@@ -104,6 +104,14 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
                     let leader = reporter.name_of(*node);
                     tracing::info!(group, leader, "the operator chose the leader");
                 }
+                Command::Add(node) => {
+                    let member = reporter.name_of(*node);
+                    tracing::info!(group, member, "the operator added a member");
+                }
+                Command::Remove(node) => {
+                    let member = reporter.name_of(*node);
+                    tracing::info!(group, member, "the operator removed a member");
+                }
             }
         }
         ReplicaEvent::Leader { group, leader } => {

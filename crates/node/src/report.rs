@@ -4,6 +4,7 @@
 
 use crate::NodeError;
 use crate::admin::Change;
+use crate::recent::{self, Requests};
 use crate::status::{
     Caller, GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus, ServerStatus,
     Status, TransferStatus,
@@ -13,8 +14,8 @@ use quorba_config::{Backend, Domain, Engine, Group, Node};
 use quorba_engine::order::{LeaveReason, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Command, CommandRefused, GroupId, GroupSnapshot, MemberState, PrimaryStatus, Style,
-    TransferProgress,
+    Command, CommandRefused, GroupId, GroupSnapshot, MemberState, OutReason, PrimaryStatus,
+    RecentPage, Style, TransferProgress,
 };
 use quorba_engine::{GatewayCounters, NodeSnapshot};
 use quorba_net::Fanout;
@@ -165,6 +166,26 @@ impl Reporter {
         }
     }
 
+    /// The group called `name`.
+    pub(crate) fn group_id(&self, name: &str) -> Result<GroupId, String> {
+        let index = self.domain.groups.iter().position(|group| group.name == name);
+        index.map(|index| GroupId(index as u16)).ok_or_else(|| format!("there is no group {name}"))
+    }
+
+    fn node_id(&self, name: &str) -> Result<NodeId, String> {
+        self.domain.node_id(name).ok_or_else(|| format!("there is no node {name}"))
+    }
+
+    /// Whether this node has a member of the group.
+    pub(crate) fn has_member(&self, group: GroupId) -> bool {
+        let group = self.domain.groups.get(usize::from(group.0));
+        group.is_some_and(|group| group.members.contains(self.me))
+    }
+
+    pub(crate) fn requests(&self, now: quorba_base::Instant, page: RecentPage) -> Requests {
+        recent::answer(&self.domain, self.me, now, page)
+    }
+
     /// The command that an operator's change of the group called `name` is.
     pub(crate) fn command(
         &self,
@@ -172,9 +193,8 @@ impl Reporter {
         change: &Change,
     ) -> Result<(GroupId, Command), String> {
         let groups = &self.domain.groups;
-        let Some(index) = groups.iter().position(|group| group.name == name) else {
-            return Err(format!("there is no group {name}"));
-        };
+        let id = self.group_id(name)?;
+        let index = usize::from(id.0);
         let command = match change {
             Change::Style(word) => match Style::ALL.iter().find(|style| style.text() == word) {
                 Some(style)
@@ -189,13 +209,12 @@ impl Reporter {
                 Some(style) => Command::SetStyle(*style),
                 None => return Err(format!("there is no style \"{word}\"")),
             },
-            Change::Promote(node) => match self.domain.node_id(node) {
-                Some(node) => Command::Promote(node),
-                None => return Err(format!("there is no node {node}")),
-            },
+            Change::Promote(node) => Command::Promote(self.node_id(node)?),
+            Change::Add(node) => Command::Add(self.node_id(node)?),
+            Change::Remove(node) => Command::Remove(self.node_id(node)?),
             Change::Release(_) => unreachable!("it concerns one node and is not ordered"),
         };
-        Ok((GroupId(index as u16), command))
+        Ok((id, command))
     }
 
     pub(crate) fn is_me(&self, node: NodeId) -> bool {
@@ -221,9 +240,26 @@ impl Reporter {
     /// Why a command was refused, with names.
     pub(crate) fn refusal(&self, refused: CommandRefused) -> String {
         match refused {
-            CommandRefused::NoMember(node) => {
-                format!("node {} has no member of the group", self.name_of(node))
+            CommandRefused::NoMember(node) => format!(
+                "node {} has no member of the group: the domain file does not name it among the \
+                 group's members",
+                self.name_of(node)
+            ),
+            CommandRefused::NotRemoved(node) => {
+                format!("the member on node {} takes part already", self.name_of(node))
             }
+            CommandRefused::Removed(node) => {
+                format!("the member on node {} is removed already", self.name_of(node))
+            }
+            CommandRefused::NoWayBack(node) => format!(
+                "the member on node {} could not come back: the group names no state_object",
+                self.name_of(node)
+            ),
+            CommandRefused::LastMember(node) => format!(
+                "no member but the one on node {} is in the group now: without it, what the \
+                 group knows would be lost",
+                self.name_of(node)
+            ),
             CommandRefused::NotIn(node) => {
                 format!("the member on node {} is not in the group now", self.name_of(node))
             }
@@ -363,6 +399,7 @@ impl Reporter {
                 (State::Joining, Some(format!("state comes from {}", self.name_of(donor))))
             }
             MemberState::Down(reason) => (State::Down, Some(reason.text().into())),
+            MemberState::Out { reason: OutReason::Removed, .. } => (State::Removed, None),
             MemberState::Out { reason, .. } => (State::Out, Some(reason.text().into())),
         }
     }

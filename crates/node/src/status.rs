@@ -205,6 +205,8 @@ pub enum MemberState {
     Down,
     /// It is up, and kept out: its state is not the group's, and cannot be transferred.
     Out,
+    /// An operator took it out; `quorba group add` puts it back.
+    Removed,
 }
 
 impl MemberState {
@@ -216,6 +218,7 @@ impl MemberState {
             Self::Joining => "joining",
             Self::Down => "down",
             Self::Out => "out",
+            Self::Removed => "removed",
         }
     }
 }

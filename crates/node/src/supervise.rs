@@ -9,6 +9,7 @@ use crate::NodeError;
 use crate::pauses::{Pause, PauseRule, Pauses};
 use crate::ready;
 use crate::status::ServerStatus;
+use crate::times::Times;
 use crate::wake::{Mailbox, Mailer, mailbox};
 use quorba_base::NodeId;
 use quorba_config::{
@@ -84,6 +85,7 @@ impl Supervisor {
         group: &Group,
         node: &Node,
         launcher: &Launcher,
+        time: Option<Arc<Times>>,
         tell: impl Fn(GroupId, u32, ServerNews) -> bool + Send + 'static,
     ) -> Result<Self, NodeError> {
         let (orders, inbox) = mailbox().map_err(NodeError::Resources)?;
@@ -101,6 +103,7 @@ impl Supervisor {
             group: group.clone(),
             node: node.clone(),
             launcher: launcher.clone(),
+            time,
             inbox,
             state: Arc::clone(&state),
             tell: Box::new(tell),
@@ -175,6 +178,7 @@ struct Worker {
     group: Group,
     node: Node,
     launcher: Launcher,
+    time: Option<Arc<Times>>,
     inbox: Mailbox<Order>,
     state: Arc<Mutex<ServerStatus>>,
     tell: Box<dyn Fn(GroupId, u32, ServerNews) -> bool + Send>,
@@ -370,35 +374,11 @@ impl Worker {
     }
 
     fn spawn(&self, server: &ServerCommand) -> Result<(Child, u16), String> {
-        let port = free_port().map_err(|error| format!("no free port: {error}"))?;
-        let state_dir = self.node.state_dir.display().to_string();
-        let host = self.node.host.to_string();
-        let values = Values {
-            port,
-            host: &host,
-            listen: self.group.gateway(&self.node).port,
-            node: &self.node.name,
-            group: &self.group.name,
-            state_dir: &state_dir,
-        };
         let (log, path) =
             self.open_log().map_err(|error| format!("cannot open its log: {error}"))?;
         self.update(|state| state.log = Some(path.display().to_string()));
-        let mut arguments = server.command.iter().map(|part| part.fill(&values));
-        let (program, rest) = self.launcher.prefix.split_first().ok_or("no launcher")?;
-        let mut command = Command::new(program);
-        command.args(rest).arg(std::process::id().to_string());
-        let wanted = arguments.next().ok_or("the command is empty")?;
-        command.arg(&wanted).args(arguments);
-        for (name, value) in &server.env {
-            command.env(name, value.fill(&values));
-        }
-        let cwd = server.cwd.as_ref().map_or_else(|| state_dir.clone(), |cwd| cwd.fill(&values));
-        command.current_dir(cwd).stdin(Stdio::null()).process_group(0);
-        let errors = log.try_clone().map_err(|error| error.to_string())?;
-        command.stdout(log).stderr(errors);
-        let child = command.spawn().map_err(|error| format!("cannot start {wanted}: {error}"))?;
-        Ok((child, port))
+        let time = self.time.as_deref();
+        launch(&self.group, &self.node, &self.launcher, server, time, log)
     }
 
     fn open_log(&self) -> std::io::Result<(File, PathBuf)> {
@@ -454,7 +434,7 @@ impl Worker {
 
     /// The object that must be there before the server counts as up.
     fn wanted_key(&self) -> Option<&[u8]> {
-        self.group.state_object.as_deref().or(self.group.object_key.as_deref())
+        wanted_key(&self.group)
     }
 
     fn fail(&self, reason: String) {
@@ -503,9 +483,52 @@ impl Worker {
     }
 }
 
+/// Starts a server of `group` as the member on `node` would be; gives its port.
+pub(crate) fn launch(
+    group: &Group,
+    node: &Node,
+    launcher: &Launcher,
+    server: &ServerCommand,
+    time: Option<&Times>,
+    log: File,
+) -> Result<(Child, u16), String> {
+    let port = free_port().map_err(|error| format!("no free port: {error}"))?;
+    let state_dir = node.state_dir.display().to_string();
+    let host = node.host.to_string();
+    let values = Values {
+        port,
+        host: &host,
+        listen: group.gateway(node).port,
+        node: &node.name,
+        group: &group.name,
+        state_dir: &state_dir,
+        time: &time.map_or_else(String::new, Times::reference),
+    };
+    let mut arguments = server.command.iter().map(|part| part.fill(&values));
+    let (program, rest) = launcher.prefix.split_first().ok_or("no launcher")?;
+    let mut command = Command::new(program);
+    command.args(rest).arg(std::process::id().to_string());
+    let wanted = arguments.next().ok_or("the command is empty")?;
+    command.arg(&wanted).args(arguments);
+    for (name, value) in &server.env {
+        command.env(name, value.fill(&values));
+    }
+    let cwd = server.cwd.as_ref().map_or_else(|| state_dir.clone(), |cwd| cwd.fill(&values));
+    command.current_dir(cwd).stdin(Stdio::null()).process_group(0);
+    let errors = log.try_clone().map_err(|error| error.to_string())?;
+    command.stdout(log).stderr(errors);
+    let child = command.spawn().map_err(|error| format!("cannot start {wanted}: {error}"))?;
+    Ok((child, port))
+}
+
+/// The object that must be there before a server of `group` counts as up.
+pub(crate) fn wanted_key(group: &Group) -> Option<&[u8]> {
+    group.state_object.as_deref().or(group.object_key.as_deref())
+}
+
 /// Ends the process and everything that it started, and says how it ended. The group is killed
 /// before the process is reaped: until then nobody else can have its number.
-fn end(child: &mut Child, pid: Pid, pidfd: &OwnedFd, grace: Duration) -> String {
+pub(crate) fn end(child: &mut Child, pid: Pid, pidfd: &OwnedFd, grace: Duration) -> String {
     if !grace.is_zero() && kill_process_group(pid, Signal::TERM).is_ok() {
         let limit = timespec(grace);
         let _ = poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&limit));

@@ -6,6 +6,7 @@
 //! Invariant: it has every request that its server has seen, in their order, or none.
 
 use crate::ids::RequestKey;
+use crate::moment::Moment;
 use crate::retention::{put_key, take_key};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
@@ -18,6 +19,7 @@ const ENTRY_BYTES: usize = 96;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Archived {
     pub(crate) key: RequestKey,
+    pub(crate) moment: Moment,
     pub(crate) giop: Bytes,
     pub(crate) code_sets: Option<Bytes>,
 }
@@ -57,7 +59,13 @@ impl Archive {
     }
 
     /// And it was new.
-    pub(crate) fn add(&mut self, key: &RequestKey, giop: &Bytes, code_sets: Option<&Bytes>) {
+    pub(crate) fn add(
+        &mut self,
+        key: &RequestKey,
+        moment: Moment,
+        giop: &Bytes,
+        code_sets: Option<&Bytes>,
+    ) {
         let Some(requests) = &mut self.requests else { return };
         self.bytes += giop.len() + code_sets.map_or(0, Bytes::len) + ENTRY_BYTES;
         if self.bytes > self.bytes_max {
@@ -65,7 +73,7 @@ impl Archive {
             return;
         }
         let (key, giop, code_sets) = (key.clone(), giop.clone(), code_sets.cloned());
-        requests.push(Archived { key, giop, code_sets });
+        requests.push(Archived { key, moment, giop, code_sets });
     }
 
     /// All of them, for a member that joins; `None`: they are not known any more.
@@ -73,8 +81,9 @@ impl Archive {
         let requests = self.requests.as_ref()?;
         let mut writer = Writer::with_capacity(self.bytes + 8);
         writer.u32(requests.len() as u32);
-        for Archived { key, giop, code_sets } in requests {
+        for Archived { key, moment, giop, code_sets } in requests {
             put_key(&mut writer, key, 0);
+            moment.encode(&mut writer);
             writer.bytes(giop);
             writer.u8(u8::from(code_sets.is_some()));
             writer.bytes(code_sets.as_deref().unwrap_or_default());
@@ -86,12 +95,13 @@ impl Archive {
     pub(crate) fn decode(&self, bytes: Bytes, index: u64) -> Result<Self, InvalidEnvelope> {
         let mut archive = Self::new(self.bytes_max);
         let mut reader = Reader::new(bytes);
-        for _ in 0..reader.count(14, "request count")? {
+        for _ in 0..reader.count(38, "request count")? {
             let (key, _) = take_key(&mut reader)?;
+            let moment = Moment::decode(&mut reader)?;
             let giop = reader.bytes("request")?;
             let some = reader.bool("code sets flag")?;
             let code_sets = Some(reader.bytes("code sets")?).filter(|_| some);
-            archive.add(&key, &giop, code_sets.as_ref());
+            archive.add(&key, moment, &giop, code_sets.as_ref());
         }
         reader.end()?;
         archive.index = index;
@@ -112,7 +122,7 @@ mod tests {
         let client_id = Bytes::from_static(b"c");
         let key = RequestKey::Client { client_id, retention_id: number };
         archive.delivered(number as u64);
-        archive.add(&key, &Bytes::from_static(giop), None);
+        archive.add(&key, Moment::default(), &Bytes::from_static(giop), None);
     }
 
     #[test]

@@ -5,11 +5,14 @@
 //! its first request comes, and the group's time is that of the fastest; but no single request
 //! moves it by more than [`STEP_TICKS_MAX`].
 //!
+//! Besides, it tells servers what time it is: the latest stamp of all, for what is written into
+//! their data should be near the clock on the wall, even after a night without requests.
+//!
 //! Invariants: never goes back; a pure function of the delivered requests.
 
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
-use quorba_base::NodeId;
+use quorba_base::{NodeId, canary};
 
 /// The most that one request can move the time: 10 s in units of 100 ns.
 const STEP_TICKS_MAX: u64 = 100_000_000;
@@ -28,6 +31,8 @@ struct Follow {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct OrderedClock {
     time: u64,
+    /// The latest stamp of all.
+    wall: u64,
     gateways: BTreeMap<NodeId, Follow>,
 }
 
@@ -36,8 +41,14 @@ impl OrderedClock {
         self.time
     }
 
+    /// What time it is for servers, TimeT.
+    pub(crate) fn wall(&self) -> u64 {
+        self.wall
+    }
+
     /// A request was delivered that its gateway stamped with `stamp`.
     pub(crate) fn advance(&mut self, origin: NodeId, incarnation: u64, stamp: u64) {
+        self.wall = self.wall.max(stamp);
         let known = self.gateways.get(&origin).filter(|known| known.incarnation == incarnation);
         let time = match known {
             Some(known) => {
@@ -54,6 +65,7 @@ impl OrderedClock {
 
     pub(crate) fn encode(&self, writer: &mut Writer) {
         writer.u64(self.time);
+        writer.u64(self.wall);
         writer.u32(self.gateways.len() as u32);
         for (node, follow) in &self.gateways {
             writer.node(*node);
@@ -65,6 +77,8 @@ impl OrderedClock {
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let time = reader.u64("time")?;
+        let wall = reader.u64("wall clock")?;
+        let wall = if canary!(ForgetsToldTime) { 0 } else { wall };
         let mut gateways = BTreeMap::new();
         for _ in 0..reader.count(25, "gateway count")? {
             let node = reader.node("gateway")?;
@@ -73,7 +87,7 @@ impl OrderedClock {
             let time = reader.u64("gateway time")?;
             gateways.insert(node, Follow { incarnation, stamp, time });
         }
-        Ok(Self { time, gateways })
+        Ok(Self { time, wall, gateways })
     }
 }
 
@@ -95,6 +109,15 @@ mod tests {
             clock.advance(node(1), 1, 7200 * SECOND + second * SECOND);
         }
         assert_eq!(clock.time(), 99 * SECOND);
+    }
+
+    #[test]
+    fn servers_are_told_the_latest_stamp_and_their_time_never_goes_back() {
+        let mut clock = OrderedClock::default();
+        for (gateway, stamp, told) in [(0, 5, 5), (1, 3, 5), (0, 9000, 9000), (1, 9001, 9001)] {
+            clock.advance(node(gateway), 1, stamp * SECOND);
+            assert_eq!(clock.wall(), told * SECOND);
+        }
     }
 
     #[test]

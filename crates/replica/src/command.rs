@@ -18,6 +18,10 @@ pub enum Command {
     SetStyle(Style),
     /// This member leads from here on.
     Promote(NodeId),
+    /// The member on this node takes part again.
+    Add(NodeId),
+    /// The member on this node takes no part until it is added again.
+    Remove(NodeId),
 }
 
 /// Why a command changes nothing.
@@ -31,6 +35,14 @@ pub enum CommandRefused {
     NotIn(NodeId),
     /// Passive styles move the state, and the group names no object to get it from.
     NoStateObject(Style),
+    /// The member takes part already.
+    NotRemoved(NodeId),
+    /// The member takes no part already.
+    Removed(NodeId),
+    /// No other member is in the group now.
+    LastMember(NodeId),
+    /// It could not come back: the group names no object to get the state from.
+    NoWayBack(NodeId),
     /// A durable group keeps its style in this version.
     Durable,
     /// The members of a stateless group may differ, and cannot be made alike.
@@ -49,6 +61,15 @@ impl fmt::Display for CommandRefused {
             }
             Self::NoMember(node) => write!(f, "node {node} has no member of the group"),
             Self::NotIn(node) => write!(f, "the member on node {node} is not in the group now"),
+            Self::NotRemoved(node) => write!(f, "the member on node {node} takes part already"),
+            Self::Removed(node) => write!(f, "the member on node {node} is removed already"),
+            Self::LastMember(node) => {
+                write!(f, "no member but the one on node {node} is in the group now")
+            }
+            Self::NoWayBack(node) => write!(
+                f,
+                "the member on node {node} could not come back: the group names no state_object"
+            ),
             Self::NoStateObject(style) => write!(
                 f,
                 "style \"{}\" moves the servers' state, and the group names no state_object",
@@ -101,6 +122,24 @@ impl Command {
                 Err(CommandRefused::NotIn(node))
             }
             Self::Promote(_) => Ok(()),
+            Self::Add(node) | Self::Remove(node) if table.state(node).is_none() => {
+                Err(CommandRefused::NoMember(node))
+            }
+            Self::Add(node) if !table.removed().contains(node) => {
+                Err(CommandRefused::NotRemoved(node))
+            }
+            Self::Remove(node) if table.removed().contains(node) => {
+                Err(CommandRefused::Removed(node))
+            }
+            Self::Remove(node) if table.in_set().iter().all(|inside| inside == node) => {
+                Err(CommandRefused::LastMember(node))
+            }
+            Self::Remove(node)
+                if config.state_object.is_none() && table.style != Style::Stateless =>
+            {
+                Err(CommandRefused::NoWayBack(node))
+            }
+            Self::Add(_) | Self::Remove(_) => Ok(()),
         }
     }
 
@@ -114,6 +153,14 @@ impl Command {
                 w.u8(1);
                 w.node(node);
             }
+            Self::Add(node) => {
+                w.u8(2);
+                w.node(node);
+            }
+            Self::Remove(node) => {
+                w.u8(3);
+                w.node(node);
+            }
         }
     }
 
@@ -122,6 +169,8 @@ impl Command {
         match r.u8("command")? {
             0 => Style::from_code(r.u8("style")?).map(Self::SetStyle).ok_or(invalid),
             1 => Ok(Self::Promote(r.node("member")?)),
+            2 => Ok(Self::Add(r.node("member")?)),
+            3 => Ok(Self::Remove(r.node("member")?)),
             _ => Err(invalid),
         }
     }

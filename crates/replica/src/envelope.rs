@@ -56,9 +56,18 @@ impl RequestEnvelope {
         Envelope::Request(self).encode()
     }
 
+    /// The request that an ordered message is; none if it is something else, or not readable.
+    #[must_use]
+    pub fn from_payload(payload: Bytes) -> Option<Self> {
+        match Envelope::decode(payload) {
+            Ok(Envelope::Request(request)) => Some(request),
+            _ => None,
+        }
+    }
+
     /// The identity under which repetitions are recognised.
     #[must_use]
-    pub(crate) fn key(&self, origin: NodeId, incarnation: u64) -> RequestKey {
+    pub fn key(&self, origin: NodeId, incarnation: u64) -> RequestKey {
         let incarnation = if canary!(ReusesNamesAfterBoot) { 1 } else { incarnation };
         match &self.ft {
             Some(_) if canary!(IgnoresClientNames) => {

@@ -14,6 +14,7 @@ use self::schedule::Schedule;
 use crate::checkpoint;
 use crate::config::GroupConfig;
 use crate::ids::{ChannelId, RequestKey};
+use crate::moment::Moment;
 use crate::output::ServerCommand;
 use crate::reads::ReadId;
 use crate::refusal;
@@ -43,7 +44,8 @@ pub(crate) enum Call {
 /// Something for the server to do.
 pub(crate) enum Job {
     /// A client's call.
-    Execute { call: Call, giop: Bytes, code_sets: Option<Bytes> },
+    /// `moment`: none for one that has no place in the order.
+    Execute { call: Call, moment: Option<Moment>, giop: Bytes, code_sets: Option<Bytes> },
     /// `get_state` or `get_update`.
     Capture(Capture),
     /// `set_state` or `set_update`.
@@ -172,6 +174,18 @@ impl Executor {
 
     pub(crate) fn served(&self) -> Served {
         self.served
+    }
+
+    /// The moment of the request that the server executes, if that is known: with several calls
+    /// at a time only the server knows which of them it is at.
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        if !self.schedule.is_sequential() {
+            return None;
+        }
+        match &self.schedule.oldest()?.job {
+            Job::Execute { moment, .. } => *moment,
+            Job::Capture(_) | Job::Restore { .. } => None,
+        }
     }
 
     pub(crate) fn queued(&self) -> usize {

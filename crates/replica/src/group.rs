@@ -20,8 +20,10 @@ use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
 use crate::log::Place;
 use crate::member::{Accepted, Arrived, Consequence, Member, forward};
+use crate::moment::Moment;
 use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::reads::Reads;
+use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::refusal;
 use crate::style::Style;
 use crate::table::{DownReason, GroupTable, Lacks, MemberState, OutReason};
@@ -109,6 +111,7 @@ pub(crate) struct Group {
     executed: u64,
     reads: Reads,
     callers: BTreeMap<NodeId, u64>,
+    recent: Recent,
 }
 
 impl Group {
@@ -118,7 +121,9 @@ impl Group {
             .contains(here.node)
             .then(|| Member::new(&config, here.node, here.incarnation));
         let table = GroupTable::new(&config);
+        let remembers = if member.is_some() { RECENT_REQUESTS_MAX } else { 0 };
         Self {
+            recent: Recent::new(here, remembers),
             id,
             here: here.node,
             config,
@@ -164,6 +169,16 @@ impl Group {
             callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
         }
+    }
+
+    /// What the server may know of the request that it executes.
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        self.member.as_ref()?.moment()
+    }
+
+    /// What was delivered lately; see [`Recent`].
+    pub(crate) fn recent(&mut self, now: Instant, query: &RecentQuery) -> RecentPage {
+        self.recent.page(now, query)
     }
 
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
@@ -231,6 +246,7 @@ impl Group {
 
     pub(crate) fn deliver_request(
         &mut self,
+        now: Instant,
         origin: NodeId,
         incarnation: u64,
         request: RequestEnvelope,
@@ -251,13 +267,14 @@ impl Group {
         }
         let before = self.table.history;
         self.table.history = before.extended(origin, incarnation, number.0);
-        let expiry = self.expiry(&request);
+        let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
         let Some(member) = &mut self.member else { return };
         let arrived = Arrived {
             key: request.key(origin, incarnation),
             gateway: GatewayKey { node: origin, incarnation, number },
             index: self.table.history.count,
+            moment: Moment::of(&self.table),
             expiry,
             clock: if canary!(ExpiresByAnyClock) { request.stamp } else { self.table.clock.time() },
             full: if canary!(FullByItself) {
@@ -273,9 +290,13 @@ impl Group {
         if let Some(replay) = &mut self.replay {
             return replay.request(history, arrived);
         }
+        self.recent.at(now);
+        self.recent.delivered(&arrived, stamp);
         match member.accept(arrived) {
             Accepted::Nothing => {}
+            Accepted::Waits => self.recent.repeats(),
             Accepted::Answer(gateway, reply) => {
+                self.recent.repeats();
                 self.duplicates += 1;
                 self.answer(&[gateway], reply, here, out);
             }
@@ -334,6 +355,9 @@ impl Group {
                 MemberState::Joining { donor, lacks, .. } if node == here.node => {
                     refused = member.must_receive(attempt, donor, lacks, index);
                     self.joined_at = (here.place, self.table.history);
+                }
+                MemberState::Out { reason: OutReason::Removed, .. } if node == here.node => {
+                    member.kept_out(attempt);
                 }
                 MemberState::Out { .. } if node == here.node => member.refused(attempt),
                 _ => {}
@@ -462,12 +486,13 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
+        self.recent.at(now);
         if let Some(member) = &mut self.member {
             member.received(now, channel, bytes);
         }
         while let Some(member) = &mut self.member {
             let mut commands: Vec<ServerCommand> = Vec::new();
-            let consequence = member.next_consequence(channel, &mut commands);
+            let consequence = member.next_consequence(channel, &mut commands, &mut self.recent);
             forward(self.id, commands, out);
             if consequence.is_none() {
                 return;

@@ -31,14 +31,17 @@ mod history;
 mod ids;
 mod log;
 mod member;
+mod moment;
 mod output;
 mod passive;
 mod peer;
 pub mod primary;
 mod reads;
+mod recent;
 mod refusal;
 mod replica;
 mod retention;
+mod roster;
 mod stateless;
 mod style;
 mod table;
@@ -59,10 +62,15 @@ pub use hello::{Hello, Lineage, Record};
 pub use history::History;
 pub use ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
 pub use log::{LogRecord, Place, Recovered};
+pub use moment::Moment;
 pub use output::{Availability, Event, Output, ServerCommand};
 pub use peer::{Lane, PEER_MESSAGE_BYTES_MAX};
 pub use primary::{Quorum, QuorumRule};
 pub use reads::{ReadConsistency, ReadRule};
+pub use recent::{
+    Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
+    RecordedRequest, Short, names as request_names,
+};
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
 pub use style::Style;
 pub use table::{DownReason, Lacks, MemberState, OutReason};

@@ -18,9 +18,11 @@ use crate::config::{CheckpointRule, GroupConfig};
 use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore, Served};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
+use crate::moment::Moment;
 use crate::output::{Outbox, Output, ServerCommand};
 use crate::passive::{Assembly, Base, Checkpointer, Logged, RequestLog};
 use crate::reads::ReadId;
+use crate::recent::Recent;
 use crate::retention::{Admission, Frozen, Retention};
 use crate::style::Duty;
 use crate::table::DownReason;
@@ -45,6 +47,7 @@ pub(crate) struct Arrived {
     pub(crate) gateway: GatewayKey,
     /// Requests that the group was delivered, with this one.
     pub(crate) index: u64,
+    pub(crate) moment: Moment,
     pub(crate) expiry: u64,
     pub(crate) clock: u64,
     /// The group took no new requests of clients when it came.
@@ -341,6 +344,28 @@ impl Member {
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
     }
 
+    /// The group does without it, and knows: whatever its server has executed gets old. Returns
+    /// whether there is a server to be replaced.
+    pub(crate) fn withdraw(&mut self) -> bool {
+        self.executor.reset();
+        let has_server = self.server != Server::Absent;
+        if has_server {
+            (self.server, self.stage) = (Server::Starting, Stage::NoServer);
+        } else {
+            self.stage = Stage::Out { claim: Some(History::EMPTY) };
+        }
+        self.forget();
+        has_server
+    }
+
+    /// It asked although it is removed: what its disk kept for it gets old.
+    pub(crate) fn kept_out(&mut self, attempt: Attempt) {
+        if self.is_asking(attempt) {
+            self.forget();
+            self.stage = Stage::Out { claim: None };
+        }
+    }
+
     /// Back to asking, after a state transfer that came to nothing.
     pub(crate) fn start_over(&mut self, now: Instant, reason: DownReason) {
         if !matches!(
@@ -426,8 +451,8 @@ impl Member {
     }
 
     fn admit(&mut self, arrived: Arrived) -> Accepted {
-        let Arrived { key, gateway, index, expiry, clock, full, released_below, giop, code_sets } =
-            arrived;
+        let Arrived { key, gateway, index, moment, released_below, giop, code_sets, .. } = arrived;
+        let (expiry, clock, full) = (arrived.expiry, arrived.clock, arrived.full);
         self.retention.release(gateway.node, gateway.incarnation, released_below);
         self.retention.expire(clock);
         self.delivered = index;
@@ -441,18 +466,19 @@ impl Member {
             Admission::Execute => {
                 self.voting.admitted(index, &key);
                 if let Some(archive) = &mut self.archive {
-                    archive.add(&key, &giop, code_sets.as_ref());
+                    archive.add(&key, moment, &giop, code_sets.as_ref());
                 }
                 if self.executes_now() {
-                    self.executor.push(Job::Execute { call: Call::Request(key), giop, code_sets });
+                    let (call, moment) = (Call::Request(key), Some(moment));
+                    self.executor.push(Job::Execute { call, moment, giop, code_sets });
                 } else {
-                    self.log.push(Logged::Request { index, key, giop, code_sets });
+                    self.log.push(Logged::Request { index, moment, key, giop, code_sets });
                 }
                 self.checkpoints.since += u32::from(self.duty == Duty::Lead);
                 Accepted::Nothing
             }
-            Admission::Wait => Accepted::Nothing,
-            Admission::Answer(_) if self.voting.wait(&key, gateway) => Accepted::Nothing,
+            Admission::Wait => Accepted::Waits,
+            Admission::Answer(_) if self.voting.wait(&key, gateway) => Accepted::Waits,
             Admission::Answer(reply) => Accepted::Answer(gateway, reply),
             Admission::Refuse => Accepted::Refuse(gateway, giop),
         }
@@ -483,6 +509,11 @@ impl Member {
     pub(crate) fn stop_giving(&mut self, joiner: NodeId) {
         self.outgoing.retain(|(node, _, _)| *node != joiner);
         self.frozen.retain(|(node, _, _)| *node != joiner);
+    }
+
+    /// What the server may know of the request that it executes.
+    pub(crate) fn moment(&self) -> Option<Moment> {
+        self.executor.moment()
     }
 
     /// What the server has done since this node started.
@@ -521,12 +552,17 @@ impl Member {
         &mut self,
         channel: ChannelId,
         out: &mut Vec<ServerCommand>,
+        recent: &mut Recent,
     ) -> Option<Consequence> {
         loop {
             match self.executor.next_outcome(channel, out) {
                 Err(reason) => return self.server_lost(reason),
                 Ok(outcome) => {
-                    if let Some(consequence) = self.completed(outcome?) {
+                    let outcome = outcome?;
+                    if let Outcome::Executed { call: Call::Request(key), reply } = &outcome {
+                        recent.executed(key, reply.as_ref());
+                    }
+                    if let Some(consequence) = self.completed(outcome) {
                         return Some(consequence);
                     }
                 }
@@ -612,8 +648,10 @@ impl Member {
 
 /// What became of a delivered request at the local member.
 pub(crate) enum Accepted {
-    /// It is queued, buffered, a repetition that runs already, or none of this member's business.
+    /// It is queued, buffered, or none of this member's business.
     Nothing,
+    /// It repeats one whose reply is not known yet.
+    Waits,
     /// It was executed before: this is the reply.
     Answer(GatewayKey, Option<Bytes>),
     /// There is no room to remember it; the GIOP request is given back.

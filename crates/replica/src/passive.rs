@@ -9,6 +9,7 @@
 //! base and its log are together everything that was delivered to the group.
 
 use crate::ids::{Attempt, RequestKey};
+use crate::moment::Moment;
 use crate::retention::{put_key, take_key};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::VecDeque;
@@ -26,7 +27,7 @@ pub(crate) const UPDATES_MAX: usize = 64;
 /// A request, or something else that has its place among them.
 pub(crate) enum Logged {
     /// To be executed.
-    Request { index: u64, key: RequestKey, giop: Bytes, code_sets: Option<Bytes> },
+    Request { index: u64, moment: Moment, key: RequestKey, giop: Bytes, code_sets: Option<Bytes> },
     /// The state at this place is for a member that joins.
     Capture { joiner: NodeId, attempt: Attempt },
 }
@@ -322,7 +323,8 @@ mod tests {
         let mut log = RequestLog::default();
         for index in 1..=4 {
             let giop = Bytes::from_static(b"GIOP");
-            log.push(Logged::Request { index, key: key(index as i32), giop, code_sets: None });
+            let (key, moment) = (key(index as i32), Moment::default());
+            log.push(Logged::Request { index, moment, key, giop, code_sets: None });
         }
         log.drop_up_to(3);
         assert_eq!((log.len(), log.bytes), (1, 4));

@@ -7,12 +7,12 @@
 
 mod agreement;
 mod disk;
+mod operators;
 mod peers;
 mod reads;
 mod recovery;
 
 use self::agreement::Agreed;
-use crate::command::{Command, CommandRefused};
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
 use crate::group::{Group, GroupSnapshot, Here};
@@ -276,7 +276,7 @@ impl Replica {
             Envelope::Request(request) => {
                 let mine = (origin, incarnation) == (here.node, here.incarnation);
                 taken = Some(request.number).filter(|_| mine && group.takes_requests());
-                group.deliver_request(origin, incarnation, request, here, out);
+                group.deliver_request(now, origin, incarnation, request, here, out);
             }
             Envelope::Join { attempt, claim, .. } => {
                 let before = group.table().history.count;
@@ -293,24 +293,6 @@ impl Replica {
         if let Some(number) = taken {
             self.await_disk(id, number);
         }
-    }
-
-    // -- operators --------------------------------------------------------------------------
-
-    /// An operator wants to change a group; [`Output::Commanded`] with the same `id` says what
-    /// became of it, unless the node is thrown out of the primary component before.
-    pub fn handle_command(&mut self, group: GroupId, id: u64, command: Command) {
-        let refused = if self.groups.get(usize::from(group.0)).is_none() {
-            Some(CommandRefused::NoGroup)
-        } else if !matches!(self.phase, Phase::Primary) {
-            Some(CommandRefused::NoPrimary)
-        } else {
-            None
-        };
-        self.out.push_back(match refused {
-            Some(refused) => Output::Commanded { id, result: Err(refused) },
-            None => Output::Order(Envelope::Command { group, id, command }.encode()),
-        });
     }
 
     // -- the local servers ------------------------------------------------------------------

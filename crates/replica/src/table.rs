@@ -130,6 +130,8 @@ pub enum OutReason {
     TotalLoss,
     /// The group recovers by replay, and has executed more than is kept for that.
     TooMuchToReplay,
+    /// An operator took it out.
+    Removed,
 }
 
 impl OutReason {
@@ -140,6 +142,7 @@ impl OutReason {
             Self::NoStateObject => "it missed requests and the group names no state_object",
             Self::TotalLoss => "no member is left that has the group's state",
             Self::TooMuchToReplay => "the group has executed more than replay_bytes",
+            Self::Removed => "an operator removed it",
         }
     }
 }
@@ -184,7 +187,9 @@ pub enum MemberState {
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct GroupTable {
-    members: BTreeMap<NodeId, MemberState>,
+    pub(crate) members: BTreeMap<NodeId, MemberState>,
+    /// Members that operators took out; never all.
+    pub(crate) removed: NodeSet,
     /// Requests that were delivered while a member was in.
     pub(crate) history: History,
     /// The group's ordered time.
@@ -210,6 +215,7 @@ impl GroupTable {
         let down = MemberState::Down(DownReason::NotStarted);
         Self {
             members: config.members.iter().map(|node| (node, down)).collect(),
+            removed: NodeSet::EMPTY,
             history: History::EMPTY,
             clock: OrderedClock::default(),
             opened: false,
@@ -229,6 +235,7 @@ impl GroupTable {
         for node in config.members.iter() {
             self.members.entry(node).or_insert(down);
         }
+        self.fit_removed(config);
     }
 
     pub(crate) fn members(&self) -> impl Iterator<Item = (NodeId, MemberState)> + '_ {
@@ -284,7 +291,7 @@ impl GroupTable {
 
     /// A member leads as long as it is in, so that nothing moves without need; the next one in ring
     /// order follows it. Until the group takes requests the one that is preferred may still come.
-    fn settle_leader(&mut self, config: &GroupConfig) {
+    pub(crate) fn settle_leader(&mut self, config: &GroupConfig) {
         let members = self.in_set();
         let leads = |node: &NodeId| members.contains(*node);
         if self.opened && self.leader.is_some_and(|leader| leads(&leader)) {
@@ -364,6 +371,9 @@ impl GroupTable {
         attempt: Attempt,
         claim: Option<History>,
     ) -> Option<MemberState> {
+        if self.removed.contains(node) {
+            return self.keep_out(node, attempt);
+        }
         // Of a passive group only the leader has the whole state; whoever follows one that is gone
         // leads when the state is asked for.
         let leading = self.leading().filter(|_| self.style.is_passive());
@@ -506,7 +516,7 @@ impl GroupTable {
     }
 
     /// Joiners whose donor cannot give any more start over.
-    fn drop_orphans(&mut self) {
+    pub(crate) fn drop_orphans(&mut self) {
         let inside = self.in_set();
         let known_from = &self.known_from;
         for state in self.members.values_mut() {
@@ -524,8 +534,8 @@ impl GroupTable {
         }
     }
 
-    fn open_if_whole(&mut self, config: &GroupConfig) {
-        self.opened |= self.in_set() == config.members;
+    pub(crate) fn open_if_whole(&mut self, config: &GroupConfig) {
+        self.opened |= self.in_set() == config.members.difference(self.removed);
     }
 
     pub(crate) fn encode(&self, writer: &mut Writer) {
@@ -558,11 +568,13 @@ impl GroupTable {
                 MemberState::Out { attempt, reason: OutReason::TooMuchToReplay } => {
                     (3, attempt.0, 2)
                 }
+                MemberState::Out { attempt, reason: OutReason::Removed } => (3, attempt.0, 3),
             };
             writer.u8(kind);
             writer.u64(attempt);
             writer.u8(detail);
         }
+        writer.u64(self.removed.bits());
         self.votes.encode(writer);
     }
 
@@ -597,14 +609,18 @@ impl GroupTable {
                 (3, 0) => MemberState::Out { attempt, reason: OutReason::NoStateObject },
                 (3, 1) => MemberState::Out { attempt, reason: OutReason::TotalLoss },
                 (3, 2) => MemberState::Out { attempt, reason: OutReason::TooMuchToReplay },
+                (3, 3) => MemberState::Out { attempt, reason: OutReason::Removed },
                 _ => return Err(invalid),
             };
             members.insert(node, state);
         }
+        let removed = NodeSet::from_bits(reader.u64("removed members")?);
+        let removed = if canary!(ForgetsTheRemoved) { NodeSet::EMPTY } else { removed };
         let votes = Votes::decode(reader)?;
         let verdicts = Vec::new();
         Ok(Self {
             members,
+            removed,
             history,
             clock,
             opened,

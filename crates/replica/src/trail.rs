@@ -6,6 +6,7 @@
 use crate::history::History;
 use crate::ids::{GatewayKey, RequestKey, RequestNumber};
 use crate::member::Arrived;
+use crate::moment::Moment;
 use crate::retention::{put_key, take_key};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::VecDeque;
@@ -20,7 +21,7 @@ const BYTES_MAX: usize = 16 << 20;
 /// So many bytes are passed on without asking whether a state would be shorter.
 pub(crate) const SHORT_BYTES: usize = 1 << 20;
 /// A request in a message is at least so long.
-const REQUEST_BYTES_MIN: usize = 60;
+const REQUEST_BYTES_MIN: usize = 84;
 
 /// See the module's text.
 pub(crate) struct Trail {
@@ -100,6 +101,7 @@ fn put(w: &mut Writer, arrived: &Arrived) {
     w.u64(arrived.expiry);
     w.u64(arrived.clock);
     w.u8(u8::from(arrived.full));
+    arrived.moment.encode(w);
     w.u64(arrived.released_below.0);
     w.bytes(&arrived.giop);
     w.u8(u8::from(arrived.code_sets.is_some()));
@@ -117,11 +119,23 @@ fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
     let expiry = r.u64("expiry")?;
     let clock = r.u64("clock")?;
     let full = r.bool("full flag")?;
+    let moment = Moment::decode(r)?;
     let released_below = RequestNumber(r.u64("released below")?);
     let giop = r.bytes("request")?;
     let some = r.bool("code sets flag")?;
     let code_sets = Some(r.bytes("code sets")?).filter(|_| some);
-    Ok(Arrived { key, gateway, index, expiry, clock, full, released_below, giop, code_sets })
+    Ok(Arrived {
+        key,
+        gateway,
+        index,
+        expiry,
+        clock,
+        full,
+        moment,
+        released_below,
+        giop,
+        code_sets,
+    })
 }
 
 #[cfg(test)]
@@ -139,6 +153,7 @@ mod tests {
             expiry: 5,
             clock: 6,
             full: number == 2,
+            moment: Moment { number, time: 8, seed: 9 },
             released_below: RequestNumber(1),
             giop,
             code_sets: (number == 3).then(|| Bytes::from_static(b"sets")),

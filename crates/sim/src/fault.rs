@@ -136,6 +136,8 @@ faults! {
         Promotion,
         /// An operator changes the style of a group.
         StyleChange,
+        /// An operator takes a member out of a group, or puts it back.
+        MemberChange,
         /// Several processes stand still at once.
         PauseSome,
         /// The virtual machine stands still, its clock too.
@@ -219,6 +221,7 @@ impl Fault {
                 | Self::OrphanedCall
                 | Self::Promotion
                 | Self::StyleChange
+                | Self::MemberChange
                 | Self::ServerLies
         )
     }

@@ -30,6 +30,7 @@ mod profile;
 mod report;
 mod ring;
 mod rng;
+mod roster;
 mod run;
 mod servant;
 mod server;

@@ -150,6 +150,7 @@ impl World {
                 }
             }
             Fault::Promotion | Fault::StyleChange => self.operate(fault, node),
+            Fault::MemberChange => self.change_members(node),
             _ => self.delay_node(fault, node),
         }
     }

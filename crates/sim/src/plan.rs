@@ -160,6 +160,9 @@ impl Plan {
         plan.groups = groups.map(|group| group.with_style(&mut rng)).collect();
         let operators = [Fault::Promotion, Fault::StyleChange];
         plan.faults.extend(operators.into_iter().filter(|_| rng.per_mille(500)));
+        if Rng::new(seed).fork(0xb6b8).per_mille(300) {
+            plan.faults.push(Fault::MemberChange);
+        }
         for group in &mut plan.groups {
             // An operator may let it vote, and its replies tell of all objects.
             if plan.faults.contains(&Fault::StyleChange)

@@ -180,6 +180,7 @@ impl World {
             }
             ServerCommand::Send(channel, bytes) => {
                 self.transcript.mix_bytes(&bytes);
+                self.note_moment(node, group, &bytes);
                 if let Some(id) = self.channel(node, group, channel) {
                     self.send(id, Side::Caller, Segment::Bytes(bytes));
                 }

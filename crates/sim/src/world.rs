@@ -13,6 +13,7 @@ use crate::network::Network;
 use crate::peers::Peers;
 use crate::plan::Plan;
 use crate::rng::Rng;
+use crate::roster::Roster;
 use crate::run::ServerBug;
 use crate::server::Server;
 use crate::stream::{Stream, StreamId};
@@ -58,6 +59,7 @@ pub(crate) struct World {
     pub(crate) stalled_until: Vec<Instant>,
     pub(crate) ledger: Ledger,
     pub(crate) checks: Checks,
+    pub(crate) roster: Roster,
     pub(crate) transcript: Transcript,
     /// No more faults, and no more calls than are open.
     pub(crate) peace: bool,
@@ -95,6 +97,7 @@ impl World {
             stalled_until: vec![Instant::ZERO; plan.nodes],
             ledger: Ledger::default(),
             checks: Checks::new(&plan),
+            roster: Roster::default(),
             transcript,
             peace: false,
             events: 0,

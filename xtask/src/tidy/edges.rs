@@ -41,8 +41,8 @@ const ROOMS: &[Room] = &[
     room("net", &["base", "order"], &[]),
     room(
         "node",
-        &["base", "config", "corosync", "engine", "giop", "journal", "net", "placement"],
-        &["demo", "orb"],
+        &["base", "config", "corosync", "engine", "giop", "journal", "net", "orb", "placement"],
+        &["demo"],
     ),
     room("ringd", &["base", "config", "groups", "net", "node", "order"], &[]),
     room("sim", &["base", "engine", "giop", "order", "replica"], &[]),

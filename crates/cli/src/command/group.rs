@@ -1,5 +1,6 @@
 //! `quorba group`: the groups of a running domain, and what an operator changes of them.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -8,10 +9,12 @@ use quorba_node::admin::{AdminError, Change, Client};
 use quorba_node::status::{GroupStatus, MemberState, Status};
 use serde_json::{Value, json};
 
-use crate::args::DomainFile;
+use crate::args::{DomainFile, duration};
 use crate::ask::{self, Answer};
 use crate::command::advise;
-use crate::command::status::require_group;
+use crate::command::doctor::Doctor;
+use crate::command::log::{Log, Record};
+use crate::command::status::{members_text, require_group};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -57,6 +60,34 @@ enum What {
         #[command(flatten)]
         domain: DomainFile,
     },
+    /// Let the member on a node take part in its group again
+    ///
+    /// It gets the group's state from another member first. The domain file names the members that
+    /// there can be.
+    Add {
+        /// The group
+        group: String,
+
+        /// The node whose member is to take part
+        node: String,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
+    /// Take the member on a node out of its group, until it is added again
+    ///
+    /// Its server is started anew and waits. Nodes that are started anew remember who was removed,
+    /// as long as one node of the domain runs; with a durable group, always.
+    Remove {
+        /// The group
+        group: String,
+
+        /// The node whose member is to take no part
+        node: String,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
     /// Say what a call would cost with each member as the leader, from what is measured now
     Advise {
         /// The group
@@ -81,6 +112,60 @@ enum What {
         #[command(flatten)]
         domain: DomainFile,
     },
+    /// Show what a group ordered lately, with what became of it
+    Log {
+        /// The group
+        group: String,
+
+        /// How many of the last requests are shown first
+        #[arg(short = 'n', long, default_value_t = 20, value_name = "NUMBER")]
+        last: usize,
+
+        /// Go on with what comes, until --timeout or the end of the command
+        #[arg(short, long, conflicts_with = "disk")]
+        follow: bool,
+
+        /// The node that is asked; otherwise the leader's, or one whose member is in
+        #[arg(long)]
+        node: Option<String>,
+
+        /// Read the durable log on the node's disk instead (else the first member's node)
+        #[arg(long)]
+        disk: bool,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
+    /// Write the requests of a group, as they are ordered, and their replies to a file
+    Record {
+        /// The group
+        group: String,
+
+        /// How long
+        #[arg(long = "for", default_value = "60s", value_name = "TIME", value_parser = duration)]
+        for_: Duration,
+
+        /// The file, which must not exist
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
+
+        /// The node that is asked; otherwise the leader's, or one whose member is in
+        #[arg(long)]
+        node: Option<String>,
+
+        /// Read the durable log on the node's disk instead (else the first member's node)
+        #[arg(long)]
+        disk: bool,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
+    /// Run a group's server twice on recorded requests, and show the first reply that differs
+    ///
+    /// Replicas that answer differently cannot stand in for each other. Both servers are fresh
+    /// and run one after the other, on this machine and without the domain. Exit code 0: all
+    /// replies, and the states at the end, are equal; 1: they are not.
+    Doctor(Doctor),
     /// Make the member on a node the leader of its group
     Promote {
         /// The group
@@ -105,6 +190,14 @@ impl Group {
                 let domain = context.load(&domain.config)?;
                 change(context, &domain, &group, &Change::Style(style))
             }
+            What::Add { group, node, domain } => {
+                let domain = context.load(&domain.config)?;
+                change(context, &domain, &group, &Change::Add(node))
+            }
+            What::Remove { group, node, domain } => {
+                let domain = context.load(&domain.config)?;
+                change(context, &domain, &group, &Change::Remove(node))
+            }
             What::Advise { group, seconds, domain } => {
                 let domain = context.load(&domain.config)?;
                 require_group(&domain, &group)?;
@@ -113,6 +206,19 @@ impl Group {
             What::Release { group, node, domain } => {
                 release(context, &context.load(&domain.config)?, &group, node)
             }
+            What::Log { group, last, follow, node, disk, domain } => {
+                let domain = context.load(&domain.config)?;
+                require_group(&domain, &group)?;
+                let node = node.as_deref();
+                Log { group: &group, node, disk, last, follow }.run(context, &domain)
+            }
+            What::Record { group, for_, to, node, disk, domain } => {
+                let domain = context.load(&domain.config)?;
+                require_group(&domain, &group)?;
+                let node = node.as_deref();
+                Record { group: &group, node, disk, for_, to: &to }.run(context, &domain)
+            }
+            What::Doctor(doctor) => doctor.run(context),
             What::Promote { group, node, domain } => {
                 let domain = context.load(&domain.config)?;
                 change(context, &domain, &group, &Change::Promote(node))
@@ -130,12 +236,11 @@ fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {
         }
     } else {
         let rows = best.groups.iter().map(|group| {
-            let inside = group.members.iter().filter(|member| member.state == MemberState::In);
             vec![
                 group.name.clone(),
                 group.style.clone(),
                 group.leader.clone().unwrap_or_else(|| "-".into()),
-                format!("{}/{}", inside.count(), group.members.len()),
+                members_text(group),
                 grouped(group.executed),
             ]
         });
@@ -209,10 +314,18 @@ fn show(context: &Context, status: &Status, name: &str) -> Result<(), Failure> {
         Some(leader) => format!(", led by {leader}"),
         None => String::new(),
     };
-    context.print(&format!("group {name} is {}{leader}\n", group.style))
+    let members = group.members.iter();
+    let members: Vec<String> = members
+        .map(|member| match member.state {
+            MemberState::In => member.node.clone(),
+            state => format!("{} ({})", member.node, state.as_str()),
+        })
+        .collect();
+    let members = members.join(", ");
+    context.print(&format!("group {name} is {}{leader}; members: {members}\n", group.style))
 }
 
-fn refused(node: &str, error: &AdminError) -> Failure {
+pub(super) fn refused(node: &str, error: &AdminError) -> Failure {
     let what = format!("node {node}: {error}");
     match error {
         AdminError::Conflict { .. } => Failure::new(

@@ -281,12 +281,15 @@ fn style_text(group: &GroupStatus) -> String {
     }
 }
 
-fn members_text(group: &GroupStatus) -> String {
+/// How many are in, of those that take part.
+pub(super) fn members_text(group: &GroupStatus) -> String {
     use quorba_node::status::MemberState;
-    let whole = group.members.len();
-    let inside = group.members.iter().filter(|member| member.state == MemberState::In).count();
+    let count = |state| group.members.iter().filter(|member| member.state == state).count();
+    let (inside, removed) = (count(MemberState::In), count(MemberState::Removed));
+    let whole = group.members.len() - removed;
     let mark = if inside < whole { " !" } else { "" };
-    format!("{inside}/{whole}{mark}")
+    let more = if removed > 0 { format!(" ({removed} removed)") } else { String::new() };
+    format!("{inside}/{whole}{mark}{more}")
 }
 
 fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) -> String {

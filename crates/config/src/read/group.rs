@@ -5,6 +5,7 @@ use toml::de::DeValue;
 
 use super::durable;
 use super::node::{NodeDraft, parse_host};
+use super::ordered_time;
 use super::readonly;
 use super::recovery;
 use super::style::{self, StyleDraft};
@@ -94,6 +95,7 @@ fn read_one(
     style::check(section, style, &group.backend, group.state_object.as_deref());
     durable::check(section, &group, quorum, engine);
     recovery::check(section, &group);
+    ordered_time::check(section, &group);
     warn(section, &group);
     warn_of_overlap(section, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);

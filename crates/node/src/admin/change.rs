@@ -1,4 +1,4 @@
-//! What an operator can change of a group while it works.
+//! What an operator can change of a group while it works, and ask about it.
 //!
 //! What it is not: a description of the group; a change says what becomes different. Invariant:
 //! names as in the domain file.
@@ -16,4 +16,18 @@ pub enum Change {
     /// The server of the member on this node, which has to be the one that is asked, is started at
     /// once if it is in quarantine.
     Release(String),
+    /// The member on this node takes part again.
+    Add(String),
+    /// The member on this node takes no part until it is added again.
+    Remove(String),
+}
+
+/// What is wanted with `GET /v1/groups/NAME/requests`, in its query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Wanted {
+    /// Only requests behind this number.
+    pub after: u64,
+    /// The node is to keep whole messages for the next 5 s, and to give those that it kept.
+    pub messages: bool,
 }

@@ -1,11 +1,15 @@
 //! The asking side, for the command line, the demo and tests.
 
-use super::change::Change;
+use super::change::{Change, Wanted};
+use crate::recent::Requests;
 use crate::status::Status;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The longest answer that is read, in octets: messages of several MB are in base64.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
 /// Asks one node.
 #[derive(Clone, Debug)]
@@ -87,6 +91,38 @@ impl Client {
             .call();
         self.checked(answer, timeout)?
             .body_mut()
+            .read_json()
+            .map_err(|error| AdminError::Answer { address, detail: error.to_string() })
+    }
+
+    /// What a group was delivered lately.
+    ///
+    /// # Errors
+    /// [`AdminError::Conflict`] if the node has no member of it; others if it does not answer.
+    pub fn requests(
+        &self,
+        group: &str,
+        wanted: Wanted,
+        timeout: Duration,
+    ) -> Result<Requests, AdminError> {
+        let (agent, token) = self.agent(timeout)?;
+        let address = self.address;
+        let Wanted { after, messages } = wanted;
+        let answer = agent
+            .get(format!("http://{address}/v1/groups/{group}/requests"))
+            .query("after", after.to_string())
+            .query("messages", messages.to_string())
+            .header("Authorization", format!("Bearer {}", token.trim()))
+            .call();
+        let mut response = self.checked(answer, timeout)?;
+        if !response.status().is_success() {
+            let refusal = response.body_mut().read_to_string().unwrap_or_default();
+            return Err(AdminError::Conflict { address, refusal });
+        }
+        response
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_BYTES_MAX)
             .read_json()
             .map_err(|error| AdminError::Answer { address, detail: error.to_string() })
     }

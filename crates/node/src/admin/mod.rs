@@ -1,14 +1,16 @@
 //! The admin API: HTTP on loopback, every request with the node's token.
 //!
 //! `GET /v1/status` says how the node is; `POST /v1/groups/NAME` with a [`Change`] changes a group,
-//! and is answered when the change has its place in the order. Invariants: never offered beyond
-//! loopback; the token is made anew at every start and readable by the node's user only; a question
-//! that the data plane does not answer in time fails.
+//! and is answered when the change has its place in the order; `GET /v1/groups/NAME/requests` says
+//! what the group was delivered lately.
+//!
+//! Invariants: never offered beyond loopback; the token is made anew at every start and readable by
+//! the node's user only; a question that the data plane does not answer in time fails.
 
 mod change;
 mod client;
 mod server;
 
-pub use change::Change;
+pub use change::{Change, Wanted};
 pub use client::{AdminError, Client};
 pub(crate) use server::{AdminServer, Question};

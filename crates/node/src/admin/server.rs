@@ -1,10 +1,11 @@
 //! The serving side: an async thread of its own that asks the data plane and waits.
 
-use super::change::Change;
+use super::change::{Change, Wanted};
 use crate::NodeError;
 use crate::commands::Asker;
+use crate::recent::Requests;
 use crate::status::Status;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -31,6 +32,8 @@ pub(crate) enum Question {
     Status(oneshot::Sender<Status>),
     /// To change the group of this name.
     Change(String, Change, Asker),
+    /// What a group was delivered lately.
+    Requests(String, Wanted, oneshot::Sender<Result<Requests, String>>),
 }
 
 /// The running server; it ends when this is dropped.
@@ -88,6 +91,7 @@ fn routes(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/groups/{name}", post(change))
+        .route("/v1/groups/{name}/requests", get(requests))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), authorize))
         .with_state(shared)
 }
@@ -132,6 +136,22 @@ async fn change(
         _ => {
             (StatusCode::GATEWAY_TIMEOUT, "it is not known whether it was ordered").into_response()
         }
+    }
+}
+
+async fn requests(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    Query(wanted): Query<Wanted>,
+) -> Response {
+    let (sender, answer) = oneshot::channel();
+    if !(shared.ask)(Question::Requests(name, wanted, sender)) {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the node is stopping\n").into_response();
+    }
+    match tokio::time::timeout(ANSWER_WITHIN, answer).await {
+        Ok(Ok(Ok(requests))) => Json(requests).into_response(),
+        Ok(Ok(Err(refusal))) => (StatusCode::CONFLICT, refusal).into_response(),
+        _ => (StatusCode::GATEWAY_TIMEOUT, "the data plane did not answer\n").into_response(),
     }
 }
 

@@ -182,6 +182,7 @@ impl DataPlane {
                 }
             }
             ServerCommand::Send(channel, bytes) => {
+                self.tell_time(group);
                 let Some(found) = self.servers.by_id(group, channel) else { return };
                 if let Some(recorder) = &mut self.recorder {
                     recorder.server_asked(group);

@@ -65,6 +65,11 @@ impl Schedule {
         self.outstanding.front_mut()
     }
 
+    /// Whether the server has one call at a time.
+    pub(super) fn is_sequential(&self) -> bool {
+        self.concurrency == Concurrency::Sequential
+    }
+
     /// Whether the time of a call runs from when it is sent, or from when it is the oldest.
     pub(super) fn runs_side_by_side(&self) -> bool {
         self.concurrency == Concurrency::PerObject

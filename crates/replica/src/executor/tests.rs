@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::{Ack, CheckpointRule, Concurrency, ReplyPath, TotalLoss};
 use crate::ids::{GatewayKey, RequestNumber};
+use crate::moment::Moment;
 use alloc::string::String;
 use alloc::vec;
 use quorba_base::NodeSet;
@@ -92,7 +93,9 @@ impl Bench {
         let request = build::request(&head, |cdr| cdr.write_octets(&vec![0; padding]));
         let giop = request.bytes().clone();
         let code_sets = code_sets.map(Bytes::copy_from_slice);
-        self.executor.push(Job::Execute { call: Call::Request(key(number)), giop, code_sets });
+        let call = Call::Request(key(number));
+        let moment = Some(Moment { number, ..Moment::default() });
+        self.executor.push(Job::Execute { call, moment, giop, code_sets });
     }
 
     fn call(&mut self, number: u64, object: &[u8]) {

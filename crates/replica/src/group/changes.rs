@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::config::GroupConfig;
 use crate::envelope::Envelope;
 use crate::member::Comparison;
-use crate::output::{Event, Outbox, Output};
+use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::passive::{CheckpointPiece, Source};
 use crate::style::{Duty, Style};
 use crate::table::{DownReason, GroupTable, MemberState};
@@ -48,6 +48,8 @@ impl Group {
             match command {
                 Command::SetStyle(style) => self.table.set_style(style),
                 Command::Promote(node) => self.table.promote(node),
+                Command::Add(node) => self.table.add(node),
+                Command::Remove(node) => self.table.remove(&self.config, node),
             }
             if may_differ
                 && !self.is_stateless()
@@ -57,6 +59,11 @@ impl Group {
             }
             out.push_back(Output::Event(Event::Changed { group: self.id, command }));
             self.changed(now, &before, here, out);
+            match command {
+                Command::Add(node) if node == here.node => self.come_back(),
+                Command::Remove(node) if node == here.node => self.go_out(&before, out),
+                _ => {}
+            }
             if before.style == Style::ActiveWithVoting && before.style != self.table.style {
                 self.let_all_go(here, out);
             }
@@ -75,6 +82,26 @@ impl Group {
         }
         if (origin, incarnation) == (here.node, here.incarnation) {
             out.push_back(Output::Commanded { id, result });
+        }
+    }
+
+    /// The local member takes no part from here on. What its server knows gets old: another process
+    /// waits for the day on which it is added.
+    fn go_out(&mut self, before: &GroupTable, out: &mut Outbox) {
+        let Some(member) = self.member.as_mut().filter(|_| self.replay.is_none()) else { return };
+        if matches!(before.state(self.here), Some(MemberState::Down(_)) | None) {
+            return;
+        }
+        if member.withdraw() {
+            let command = ServerCommand::Restart(DownReason::ServerExited);
+            out.push_back(Output::Server { group: self.id, command });
+        }
+    }
+
+    /// The local member may ask again.
+    fn come_back(&mut self) {
+        if let Some(member) = &mut self.member {
+            member.reconsider();
         }
     }
 

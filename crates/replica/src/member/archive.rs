@@ -43,10 +43,10 @@ impl Member {
         // A bound that differs from the donor's.
         let requests = archive.requests().ok_or(DownReason::TooMuchToReplay)?;
         self.replaying = requests.len();
-        for Archived { key, giop, code_sets } in requests {
+        for Archived { key, moment, giop, code_sets } in requests {
             let call = Call::Again(key.clone());
             let (giop, code_sets) = (giop.clone(), code_sets.clone());
-            self.executor.push(Job::Execute { call, giop, code_sets });
+            self.executor.push(Job::Execute { call, moment: Some(*moment), giop, code_sets });
         }
         Ok(())
     }

@@ -91,8 +91,9 @@ impl Member {
         let log = if canary!(TakesOverWithoutLog) { Default::default() } else { self.log.take() };
         for entry in log.into_iter().skip(usize::from(canary!(ReplaysLogOffByOne))) {
             self.executor.push(match entry {
-                Logged::Request { key, giop, code_sets, .. } => {
-                    Job::Execute { call: Call::Request(key), giop, code_sets }
+                Logged::Request { key, moment, giop, code_sets, .. } => {
+                    let (call, moment) = (Call::Request(key), Some(moment));
+                    Job::Execute { call, moment, giop, code_sets }
                 }
                 Logged::Capture { joiner, attempt } => {
                     Job::Capture(Capture::Join { joiner, attempt })

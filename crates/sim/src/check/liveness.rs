@@ -74,7 +74,9 @@ fn members_missing(world: &World, node: usize, snapshot: &NodeSnapshot) -> Optio
                 state,
                 MemberState::In { .. }
                     | MemberState::Out {
-                        reason: OutReason::NoStateObject | OutReason::TooMuchToReplay,
+                        reason: OutReason::NoStateObject
+                            | OutReason::TooMuchToReplay
+                            | OutReason::Removed,
                         ..
                     }
             );

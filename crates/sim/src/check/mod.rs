@@ -11,6 +11,7 @@ mod linearizable;
 mod liveness;
 pub(crate) mod memory;
 mod memory_lost;
+mod moments;
 mod one_order;
 mod one_primary;
 mod real_time;
@@ -73,6 +74,7 @@ pub(crate) struct Checks {
     pub(crate) groups: Vec<GroupFacts>,
     decisions: one_primary::Decisions,
     pub(crate) memories: memory_lost::Memories,
+    moments: moments::Moments,
     /// A majority may lose its memory in this run.
     pub(crate) catastrophe: bool,
     pub(crate) crashes: u64,
@@ -87,6 +89,7 @@ impl Checks {
             groups: plan.groups.iter().map(GroupFacts::new).collect(),
             decisions: one_primary::Decisions::default(),
             memories: memory_lost::Memories::default(),
+            moments: moments::Moments::default(),
             catastrophe: plan.catastrophe,
             crashes: 0,
             server_ends: 0,
@@ -140,6 +143,7 @@ impl Checks {
     /// State was lost in a way that the fault model excuses.
     pub(crate) fn lost(&mut self, now: Instant, group: usize) {
         self.losses += 1;
+        self.moments.forget(GroupId(group as u16));
         let facts = &mut self.groups[group];
         facts.lost_at = Some(now);
         facts.positions = one_primary::Positions::default();
@@ -211,6 +215,9 @@ impl World {
                 state: MemberState::Out { reason: OutReason::TotalLoss, .. },
                 ..
             } => self.checks.groups[usize::from(group.0)].dead = true,
+            ReplicaEvent::Changed { group, command } => {
+                self.roster.changed(node, *group, *command);
+            }
             ReplicaEvent::Member { group, state: MemberState::In { .. }, .. } => {
                 let group = usize::from(group.0);
                 self.checks.groups[group].dead = false;
@@ -373,7 +380,8 @@ impl World {
             let hangs = server.is_some_and(|server| self.servers[server].hangs);
             let has_state =
                 matches!(table.local, Some("serving" | "standing by" | "starting its server"));
-            is_in(table, other) && has_state && !hangs
+            let stays = self.roster.stays(group, other);
+            is_in(table, other) && has_state && !hangs && stays
         })
     }
 

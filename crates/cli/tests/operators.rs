@@ -1,0 +1,198 @@
+//! What operators ask of real nodes: the log of a group, recordings, and the doctor.
+
+mod stage;
+
+use std::process::Output;
+
+use quorba_orb::Client;
+use serde_json::Value;
+
+use stage::{Domain, QUORBA, text};
+
+fn json(output: &Output) -> Vec<Value> {
+    let lines = text(&output.stdout);
+    lines.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+/// A group of clocks; with `{time}` they tell ordered time.
+fn clocks(more: &str) -> Domain {
+    Domain::start_group(&format!(
+        "[group.clock]\nlisten = {{listen}}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
+         server = [\"{QUORBA}\", \"servant\", \"clock\", \"--port\", \"{{port}}\"{more}]\n\
+         state_object = \"clock\"\nobject_key = \"clock\"\n"
+    ))
+}
+
+fn two(client: &mut Client, operation: &str) -> (u64, u64) {
+    let answer = client.call(operation, |_| {}).expect("it answers");
+    let mut results = answer.results();
+    let mut next = || results.read_u64("result").expect("two numbers");
+    (next(), next())
+}
+
+/// Asks each node's clock in turn, and gives what each of them has told at the end.
+fn ask_around(domain: &Domain) -> Vec<(u64, u64)> {
+    let mut clients: Vec<_> = (0..3).map(|node| domain.client(node, b"clock")).collect();
+    for round in 0..30 {
+        two(&mut clients[round % 3], "tell");
+    }
+    clients.iter_mut().map(|client| two(client, "told")).collect()
+}
+
+#[test]
+fn replicas_that_ask_for_ordered_time_tell_the_same_and_others_do_not() {
+    let domain = clocks(", \"--time\", \"{time}\"");
+    domain.wait_healthy();
+    let told = ask_around(&domain);
+    assert_eq!(told[0].0, 30);
+    assert!(told.iter().all(|one| *one == told[0]), "{told:?}");
+    drop(domain);
+    let domain = clocks("");
+    domain.wait_healthy();
+    let told = ask_around(&domain);
+    assert!(told[0] != told[1] || told[1] != told[2], "{told:?}");
+}
+
+/// Records what happens while `calls` runs.
+fn record(domain: &Domain, group: &str, calls: impl FnOnce()) {
+    let recorded = std::thread::scope(|scope| {
+        let arguments = ["-o", "json", "group", "record", group, "--for", "3s", "--to", "log"];
+        let recorded = scope.spawn(move || domain.quorba(&arguments));
+        let file = domain.folder.path().join("log");
+        stage::wait_until("the recording begins", || file.exists());
+        calls();
+        recorded.join().expect("no panic")
+    });
+    assert!(recorded.status.success(), "{}", text(&recorded.stderr));
+    let said = &json(&recorded)[0];
+    assert_eq!(said["missing"], 0, "{said}");
+}
+
+fn doctor(domain: &Domain, group: &str) -> (Option<i32>, Value) {
+    let output = domain.quorba(&["-o", "json", "group", "doctor", group, "--log", "log"]);
+    let told = text(&output.stderr);
+    let report = json(&output).into_iter().next();
+    (output.status.code(), report.unwrap_or_else(|| panic!("{told}")))
+}
+
+#[test]
+fn the_doctor_finds_a_time_in_replies_and_none_where_it_is_ordered() {
+    let domain = clocks("");
+    domain.wait_healthy();
+    record(&domain, "clock", || {
+        let mut client = domain.client(1, b"clock");
+        two(&mut client, "told");
+        two(&mut client, "tell");
+        two(&mut client, "tell");
+    });
+    let (code, report) = doctor(&domain, "clock");
+    assert_eq!((code, &report["verdict"]), (Some(1), &Value::from("replies-differ")), "{report}");
+    assert_eq!((&report["compared"], &report["differing"]), (&3.into(), &2.into()), "{report}");
+    let first = &report["first"];
+    let names = (&first["number"], &first["operation"], &first["key"]);
+    assert_eq!(names, (&2.into(), &"tell".into(), &"clock".into()), "{report}");
+    assert_eq!(first["causes"][0], "time", "{report}");
+    assert_eq!(first["offset"], 24, "the results begin with the time: {report}");
+    assert_eq!(report["states"]["equal"], false, "{report}");
+    let shown = domain.quorba(&["group", "doctor", "clock", "--log", "log"]);
+    assert!(text(&shown.stdout).contains("request 2: tell of object clock"), "{shown:?}");
+    // The same servers with ordered time, without any domain: as they were recorded.
+    let file = domain.folder.path().join("quorba.toml");
+    let ordered = std::fs::read_to_string(&file).expect("read");
+    let ordered = ordered.replace("\"{port}\"", "\"{port}\", \"--time\", \"{time}\"");
+    std::fs::write(&file, ordered).expect("written");
+    let (code, report) = doctor(&domain, "clock");
+    assert_eq!((code, &report["verdict"]), (Some(0), &Value::from("alike")), "{report}");
+    assert_eq!(report["states"]["equal"], true, "{report}");
+}
+
+#[test]
+fn a_deterministic_server_answers_as_it_was_recorded() {
+    let domain = Domain::start();
+    domain.wait_healthy();
+    record(&domain, "bank", || {
+        let mut bank = domain.bank(0);
+        for number in 0..50 {
+            bank.increment(&format!("r-{number}")).expect("it answers");
+        }
+    });
+    let (code, report) = doctor(&domain, "bank");
+    assert_eq!((code, &report["verdict"]), (Some(0), &Value::from("alike")), "{report}");
+    let figures = [&report["requests"], &report["compared"], &report["as_recorded"]];
+    assert_eq!(figures, [&Value::from(50); 3], "{report}");
+    let log = domain.quorba(&["-o", "json", "group", "log", "bank", "-n", "3"]);
+    let log = json(&log);
+    assert_eq!(log.len(), 3);
+    assert_eq!(log[2]["number"], 50);
+    assert_eq!(log[2]["operation"], "increment");
+    assert_eq!(log[2]["outcome"]["status"], "no-exception");
+    assert_eq!(log[2]["gateway"], "n1");
+    let other = domain.quorba(&["group", "log", "bank", "--node", "n9"]);
+    assert_eq!(other.status.code(), Some(3), "{}", text(&other.stderr));
+    let wrong = domain.quorba(&["group", "doctor", "bank", "--log", "quorba.toml"]);
+    assert_eq!(wrong.status.code(), Some(1), "{}", text(&wrong.stderr));
+    assert!(text(&wrong.stderr).contains("line 1 is not that of a recording"));
+}
+
+#[test]
+fn a_durable_log_is_read_from_the_disk_when_nothing_runs() {
+    let mut domain = Domain::start_with("durable = true\n");
+    let pids = stage::pids(&domain.wait_healthy());
+    let mut bank = domain.bank(0);
+    for number in 0..20 {
+        bank.increment(&format!("r-{number}")).expect("it answers");
+    }
+    domain.end(&pids);
+    let log = domain.quorba(&["-o", "json", "group", "log", "bank", "--disk", "--node", "n2"]);
+    let log = json(&log);
+    assert_eq!(log.len(), 20);
+    assert_eq!((&log[19]["number"], &log[19]["operation"]), (&20.into(), &"increment".into()));
+    let said = domain.quorba(&["group", "record", "bank", "--disk", "--to", "log"]);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let (code, report) = doctor(&domain, "bank");
+    assert_eq!((code, &report["verdict"]), (Some(0), &Value::from("alike")), "{report}");
+    assert_eq!(report["compared"], 20, "{report}");
+}
+
+#[test]
+fn a_member_is_removed_and_added_while_the_domain_works() {
+    let domain = Domain::start();
+    let pids = stage::pids(&domain.wait_healthy());
+    let mut bank = domain.bank(0);
+    let mut call = |number: u64| bank.increment(&format!("r-{number}")).expect("it answers");
+    call(1);
+    let group = |arguments: &[&str]| {
+        let output = domain.quorba(&[&["-o", "json", "group"], arguments].concat());
+        (output.status.code(), json(&output).into_iter().next().unwrap_or_default())
+    };
+    let (code, said) = group(&["remove", "bank", "n2"]);
+    assert_eq!((code, &said["members"][1]["state"]), (Some(0), &"removed".into()), "{said}");
+    call(2);
+    // Its node is not missed, and its server was replaced.
+    let status = domain.wait_healthy();
+    let server =
+        |status: &Value| status["nodes"][1]["status"]["groups"][0]["server"]["pid"].clone();
+    stage::wait_until("another server waits", || {
+        let status = domain.wait_healthy();
+        server(&status)
+            .as_i64()
+            .is_some_and(|pid| pid != i64::from(pids[3].1.as_raw_nonzero().get()))
+    });
+    assert_eq!(group(&["remove", "bank", "n2"]).0, Some(1), "{status}");
+    assert_eq!(group(&["remove", "bank", "n9"]).0, Some(1));
+    assert_eq!(group(&["remove", "bank", "n1"]).0, Some(0));
+    assert_eq!(group(&["remove", "bank", "n3"]).0, Some(1), "the last one stays");
+    call(3);
+    for node in ["n1", "n2"] {
+        assert_eq!(group(&["add", "bank", node]).0, Some(0));
+    }
+    stage::wait_until("all are in", || {
+        let (_, status) = group(&["ls"]);
+        let members = status["members"].as_array().cloned().unwrap_or_default();
+        members.iter().all(|member| member["state"] == "in")
+    });
+    call(4);
+    for node in 0..3 {
+        assert_eq!(domain.bank(node).history(0, 100).expect("it answers").len(), 4);
+    }
+}

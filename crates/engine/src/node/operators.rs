@@ -1,0 +1,25 @@
+//! What operators want of a node.
+
+use super::Node;
+use quorba_base::Instant;
+use quorba_replica::{Command, GroupId, Moment, RecentPage, RecentQuery};
+
+impl Node {
+    /// An operator wants to change `group`; [`Output::Commanded`] with the same `id` says what
+    /// became of it, unless this node is thrown out of the primary component before.
+    pub fn handle_command(&mut self, now: Instant, group: GroupId, id: u64, command: Command) {
+        self.replica.handle_command(group, id, command);
+        self.unsettled = Some(now);
+    }
+
+    /// What the server of `group` may know of the request that it executes.
+    #[must_use]
+    pub fn moment(&self, group: GroupId) -> Option<Moment> {
+        self.replica.moment(group)
+    }
+
+    /// What `group` was delivered lately, and whole messages if they are recorded.
+    pub fn recent(&mut self, now: Instant, group: GroupId, query: &RecentQuery) -> RecentPage {
+        self.replica.recent(now, group, query)
+    }
+}

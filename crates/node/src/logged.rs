@@ -1,0 +1,104 @@
+//! The requests of a group that a node's durable log has, read from its disk.
+//!
+//! What it is not: a recovery. It changes nothing, needs no running node, and may read beside one.
+//! Invariant: what cannot be read is told, and does not hide what can.
+
+use crate::recent::{Messages, OrderedRequest, Outcome, described};
+use bytes::Bytes;
+use quorba_config::{Domain, Node};
+pub use quorba_engine::replica::GroupId;
+use quorba_engine::replica::{History, Moment, RequestEnvelope, RequestKey};
+use quorba_journal::disk::{Disk, FileDisk};
+use quorba_journal::{Record, inspect};
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+/// Gives every request of `group` in the log of `node` to `take`, in their order. They are numbered
+/// as the log has them: from the group's first one on, unless the log begins behind it. Returns
+/// what is wrong with the log, in words.
+///
+/// # Errors
+/// If there is no log, or its folder cannot be read.
+pub fn requests(
+    domain: &Domain,
+    node: &Node,
+    group: GroupId,
+    mut take: impl FnMut(OrderedRequest, Messages),
+) -> io::Result<Vec<String>> {
+    let path = node.state_dir.join("log");
+    if !path.is_dir() {
+        let what = format!("{} is not there: no group is durable", path.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, what));
+    }
+    let disk: Arc<dyn Disk> = Arc::new(FileDisk::open_for_reading(&path)?);
+    let mut reader = Reading { group, history: History::EMPTY, time: 0, known: BTreeSet::new() };
+    let mut faults = Vec::new();
+    inspect(
+        &disk,
+        |entry| {
+            if let Record::Message { origin, incarnation, payload, .. } = &entry.record
+                && let Some(request) = RequestEnvelope::from_payload(payload.clone())
+            {
+                let name = domain.node(*origin).map_or("?", |node| node.name.as_str());
+                if let Some((one, messages)) = reader.next((*origin, *incarnation), name, request) {
+                    take(one, messages);
+                }
+            }
+            None
+        },
+        |line| {
+            if ["DAMAGED", "DOUBTFUL", "cannot be", "  offset "].iter().any(|w| line.contains(w)) {
+                faults.push(line);
+            }
+        },
+    )?;
+    Ok(faults)
+}
+
+/// How far the log was read.
+struct Reading {
+    group: GroupId,
+    history: History,
+    time: u64,
+    known: BTreeSet<RequestKey>,
+}
+
+impl Reading {
+    fn next(
+        &mut self,
+        (origin, incarnation): (quorba_base::NodeId, u64),
+        gateway: &str,
+        request: RequestEnvelope,
+    ) -> Option<(OrderedRequest, Messages)> {
+        if request.group != self.group {
+            return None;
+        }
+        self.history = self.history.extended(origin, incarnation, request.number.0);
+        self.time = self.time.max(request.stamp);
+        let moment =
+            Moment { number: self.history.count, time: self.time, seed: self.history.digest };
+        let key = match request.key(origin, incarnation) {
+            // A share of it would hold the whole segment.
+            RequestKey::Client { client_id, retention_id } => {
+                let client_id = Bytes::copy_from_slice(&client_id);
+                RequestKey::Client { client_id, retention_id }
+            }
+            key => key,
+        };
+        let is_new = self.known.insert(key);
+        let mut one = described(&request, moment, gateway);
+        if !is_new {
+            one.outcome = Outcome::Repetition;
+        }
+        let messages = Messages {
+            number: moment.number,
+            request: request.giop,
+            code_sets: request.code_sets,
+            time: moment.time,
+            seed: moment.seed,
+            reply: None,
+        };
+        Some((one, messages))
+    }
+}

@@ -1,0 +1,136 @@
+//! A server of a group that runs by itself, for a trial: started as its node would start it, in a
+//! folder of its own, and asked by whoever started it.
+//!
+//! What it is not: a member of its group. Invariant: it does not outlive its [`Trial`].
+
+use crate::ready;
+use crate::supervise::{self, Launcher};
+use crate::times::Times;
+use crate::{RunOptions, supervise::wanted_key};
+use quorba_config::{Backend, Group, Node};
+use quorba_engine::replica::Moment;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// How often a starting server is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Why there is no trial.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// Somebody else starts the group's servers.
+    #[error("the servers of group {0} are started by somebody else (`connect`)")]
+    NotOurs(String),
+    /// Its folder cannot be used.
+    #[error("{}: {source}", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The server could not be started, or ended at once.
+    #[error("the server of group {group} {what}; what it printed is in {}", log.display())]
+    Server {
+        /// Of this group.
+        group: String,
+        /// What it did.
+        what: String,
+        /// Where its output is.
+        log: PathBuf,
+    },
+}
+
+/// See the module's text.
+pub struct Trial {
+    child: Child,
+    pid: Pid,
+    pidfd: OwnedFd,
+    address: SocketAddr,
+    time: Option<Times>,
+}
+
+impl Trial {
+    /// Starts a server of `group` as on `node`, whose state directory is `folder` for this trial,
+    /// and waits until it serves, for `within` at the longest.
+    ///
+    /// # Errors
+    /// [`TrialError`]; a retry helps if the machine was busy.
+    pub fn start(
+        group: &Group,
+        node: &Node,
+        folder: &Path,
+        within: Duration,
+    ) -> Result<Self, TrialError> {
+        let Backend::Start(command) = &group.backend else {
+            return Err(TrialError::NotOurs(group.name.clone()));
+        };
+        let unusable = |source| TrialError::Folder { path: folder.to_path_buf(), source };
+        fs::create_dir_all(folder).map_err(unusable)?;
+        let log = folder.join("server.log");
+        let file = File::create(&log).map_err(unusable)?;
+        let failed =
+            |what: String| TrialError::Server { group: group.name.clone(), what, log: log.clone() };
+        let mut node = node.clone();
+        node.state_dir = folder.to_path_buf();
+        let launcher = Launcher { prefix: RunOptions::default().launcher };
+        let time = Times::start(group).map_err(unusable)?;
+        let (child, port) =
+            supervise::launch(group, &node, &launcher, command, time.as_ref(), file)
+                .map_err(failed)?;
+        let pid = Pid::from_child(&child);
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())
+            .map_err(|error| failed(format!("cannot be watched: {error}")))?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let trial = Self { child, pid, pidfd, address, time };
+        let until = Instant::now() + within;
+        while !ready::is_ready(address, wanted_key(group)) {
+            if trial.has_ended() {
+                return Err(failed("ended at once".into()));
+            }
+            if Instant::now() >= until {
+                let waited = within.as_millis();
+                return Err(failed(format!("did not serve on port {port} within {waited} ms")));
+            }
+            trial.wait(LOOK);
+        }
+        Ok(trial)
+    }
+
+    /// Where it serves.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What its ordered time tells from now on.
+    pub fn publish(&self, moment: Option<Moment>) {
+        if let Some(time) = &self.time {
+            time.publish(moment);
+        }
+    }
+
+    /// Whether its process has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.wait(Duration::ZERO)
+    }
+
+    /// Waits for its end; whether it came.
+    fn wait(&self, within: Duration) -> bool {
+        let limit = quorba_net::timespec(within);
+        matches!(poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&limit)), Ok(1))
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        supervise::end(&mut self.child, self.pid, &self.pidfd, Duration::ZERO);
+    }
+}

@@ -1,0 +1,43 @@
+//! What operators want of a node: changes, which are ordered, and what was ordered lately.
+//!
+//! What it is not: it changes no group; commands do when they are delivered.
+
+use super::{Phase, Replica};
+use crate::command::{Command, CommandRefused};
+use crate::envelope::Envelope;
+use crate::ids::GroupId;
+use crate::moment::Moment;
+use crate::output::Output;
+use crate::recent::{RecentPage, RecentQuery};
+use quorba_base::Instant;
+
+impl Replica {
+    /// An operator wants to change a group; [`Output::Commanded`] with the same `id` says what
+    /// became of it, unless the node is thrown out of the primary component before.
+    pub fn handle_command(&mut self, group: GroupId, id: u64, command: Command) {
+        let refused = if self.groups.get(usize::from(group.0)).is_none() {
+            Some(CommandRefused::NoGroup)
+        } else if !matches!(self.phase, Phase::Primary) {
+            Some(CommandRefused::NoPrimary)
+        } else {
+            None
+        };
+        self.out.push_back(match refused {
+            Some(refused) => Output::Commanded { id, result: Err(refused) },
+            None => Output::Order(Envelope::Command { group, id, command }.encode()),
+        });
+    }
+
+    /// What the server of `group` may know of the request that it executes; none outside of a
+    /// request, and in a group whose servers have several calls at a time.
+    #[must_use]
+    pub fn moment(&self, group: GroupId) -> Option<Moment> {
+        self.groups.get(usize::from(group.0))?.moment()
+    }
+
+    /// What `group` was delivered lately; nothing without a member of it on this node.
+    pub fn recent(&mut self, now: Instant, group: GroupId, query: &RecentQuery) -> RecentPage {
+        let group = self.groups.get_mut(usize::from(group.0));
+        group.map_or_else(RecentPage::default, |group| group.recent(now, query))
+    }
+}

@@ -1,0 +1,67 @@
+//! Which of a group's members take part: operators take them out and put them back.
+//!
+//! The members of the domain file are those that may take part, and all do at the beginning. What
+//! operators change is a part of the replicated table: it goes to nodes that were away and to those
+//! that are started anew, and with the durable log to the next life of the domain; the file is
+//! not changed, and does not undo it.
+//!
+//! What it is not: a way to move a group to a node that the file does not name for it. Invariants:
+//! a member that is taken out is not in and gets no state; one that is in stays, so that nothing
+//! is lost.
+
+use crate::config::GroupConfig;
+use crate::ids::Attempt;
+use crate::table::{DownReason, GroupTable, MemberState, OutReason};
+use quorba_base::{NodeId, NodeSet};
+
+impl GroupTable {
+    /// Members that operators took out.
+    pub(crate) fn removed(&self) -> NodeSet {
+        self.removed
+    }
+
+    /// Carries out what [`crate::Command`] asks for and has been checked.
+    pub(crate) fn remove(&mut self, config: &GroupConfig, node: NodeId) {
+        self.removed.insert(node);
+        let attempt = match self.state(node) {
+            Some(
+                MemberState::In { attempt }
+                | MemberState::Joining { attempt, .. }
+                | MemberState::Out { attempt, .. },
+            ) => attempt,
+            // It hears of it when it asks.
+            Some(MemberState::Down(_)) | None => return,
+        };
+        self.members.insert(node, MemberState::Out { attempt, reason: OutReason::Removed });
+        let verdicts = self.votes.leave(node);
+        self.verdicts.extend(verdicts);
+        self.drop_orphans();
+        self.open_if_whole(config);
+        self.settle_leader(config);
+    }
+
+    /// See [`Self::remove`].
+    pub(crate) fn add(&mut self, node: NodeId) {
+        self.removed.remove(node);
+        if let Some(state @ MemberState::Out { reason: OutReason::Removed, .. }) =
+            self.members.get_mut(&node)
+        {
+            *state = MemberState::Down(DownReason::NotStarted);
+        }
+    }
+
+    /// A member that was taken out asks to come in.
+    pub(crate) fn keep_out(&mut self, node: NodeId, attempt: Attempt) -> Option<MemberState> {
+        let state = self.members.get_mut(&node)?;
+        *state = MemberState::Out { attempt, reason: OutReason::Removed };
+        Some(*state)
+    }
+
+    /// The domain file names other members than before.
+    pub(crate) fn fit_removed(&mut self, config: &GroupConfig) {
+        self.removed = self.removed.intersection(config.members);
+        if self.removed == config.members {
+            self.removed = NodeSet::EMPTY;
+        }
+    }
+}

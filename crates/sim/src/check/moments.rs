@@ -1,0 +1,67 @@
+//! What servers are told of the request that they execute: the same at all members, and time that
+//! does not go back from one request of a history to a later one.
+//!
+//! What it is not: a check of who executes what. A moment's seed names a place in one history of a
+//! group, for it is the digest of all that was delivered before.
+
+use crate::servant::Operation;
+use crate::world::World;
+use bytes::Bytes;
+use quorba_engine::replica::{GroupId, Moment};
+use quorba_giop::{Body, Message};
+use std::collections::BTreeMap;
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Moments {
+    told: BTreeMap<(GroupId, u64), (Moment, Operation)>,
+    /// The last of each server since it was given a state.
+    last: BTreeMap<(GroupId, usize), Moment>,
+}
+
+impl Moments {
+    /// A history ended, in a way that the fault model excuses.
+    pub(crate) fn forget(&mut self, group: GroupId) {
+        self.told.retain(|(of, _), _| *of != group);
+        self.last.retain(|(of, _), _| *of != group);
+    }
+
+    /// A server gets a request, and would be told this.
+    pub(crate) fn note(
+        &mut self,
+        (group, server): (GroupId, usize),
+        moment: Moment,
+        operation: Operation,
+    ) -> Option<String> {
+        let told = self.told.entry((group, moment.seed));
+        let (known, same) = told.or_insert_with(|| (moment, operation.clone()));
+        if (*known, &*same) != (moment, &operation) {
+            let text =
+                format!("g{}: {operation:?} at {moment:?}, and {same:?} at {known:?}", group.0);
+            return Some(text);
+        }
+        let last = self.last.insert((group, server), moment);
+        let earlier = last.filter(|last| last.number < moment.number && last.time > moment.time)?;
+        Some(format!("g{}: {moment:?} comes behind {earlier:?}", group.0))
+    }
+}
+
+impl World {
+    /// A node sends `bytes` to its server of `group`.
+    pub(crate) fn note_moment(&mut self, node: usize, group: GroupId, bytes: &Bytes) {
+        let Some(supervisor) = self.hosts[node].supervisors[usize::from(group.0)] else { return };
+        let Some(server) = supervisor.server else { return };
+        let Ok(message) = Message::from_bytes(bytes.clone()) else { return };
+        let Ok(Body::Request(request)) = message.parse() else { return };
+        let operation = Operation::of(&request, message.endian());
+        if matches!(operation, Operation::SetState(_)) {
+            // What it had executed may not have counted.
+            self.checks.moments.last.remove(&(group, server));
+        }
+        let engine = self.hosts[node].node.as_ref();
+        let Some(moment) = engine.and_then(|engine| engine.moment(group)) else { return };
+        if let Some(text) = self.checks.moments.note((group, server), moment, operation) {
+            self.checks.violate("moments", self.now, format!("n{node} {text}"));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Operators who take members out of groups and put them back, and what follows for the faults.
+//!
+//! What it is not: the groups' own opinion. Invariant: a member counts as one that stays only if no
+//! removal of it is on its way, so that no fault hits the last one that has the state.
+
+use crate::host::Input;
+use crate::world::{World, node_id};
+use quorba_engine::replica::{Command, GroupId};
+use std::collections::BTreeSet;
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Roster {
+    /// Group and node of members that are removed, or may be soon.
+    going: BTreeSet<(usize, usize)>,
+}
+
+impl Roster {
+    /// Whether the member of `group` on `node` is not removed, and nobody removes it.
+    pub(crate) fn stays(&self, group: usize, node: usize) -> bool {
+        !self.going.contains(&(group, node))
+    }
+
+    /// A node has carried out an operator's command.
+    pub(crate) fn changed(&mut self, node: usize, group: GroupId, command: Command) {
+        // Others may still believe that it takes no part; it itself knows.
+        if command == Command::Add(node_id(node)) {
+            self.going.remove(&(usize::from(group.0), node));
+        }
+    }
+}
+
+impl World {
+    /// An operator at `node` adds or removes a member.
+    pub(crate) fn change_members(&mut self, node: usize) {
+        let group = self.rng.index(self.plan.groups.len());
+        let member = self.rng.index(self.plan.nodes);
+        let adds = self.rng.per_mille(500);
+        let command = if adds {
+            Command::Add(node_id(member))
+        } else {
+            let snapshots = self.snapshots();
+            if !self.plan.careless && !self.has_other_member(&snapshots, group, member) {
+                return;
+            }
+            self.roster.going.insert((group, member));
+            Command::Remove(node_id(member))
+        };
+        self.say(|| format!("OPERATOR at n{node}: g{group} {command:?}"));
+        self.deliver(node, Input::Command(GroupId(group as u16), command));
+    }
+}
