@@ -71,6 +71,8 @@ pub(crate) struct Supervisor {
 pub(crate) struct Launcher {
     /// The program and first arguments that come before the node's process id and the command.
     pub(crate) prefix: Vec<String>,
+    /// By name of a group: the port on which the server calls it.
+    pub(crate) calls: Vec<(String, u16)>,
 }
 
 impl Supervisor {
@@ -80,7 +82,7 @@ impl Supervisor {
         me: NodeId,
         group: &Group,
         node: &Node,
-        launcher: &Launcher,
+        launcher: Launcher,
         tell: impl Fn(GroupId, u32, ServerNews) -> bool + Send + 'static,
     ) -> Result<Self, NodeError> {
         let (orders, inbox) = mailbox().map_err(NodeError::Resources)?;
@@ -97,7 +99,7 @@ impl Supervisor {
             me,
             group: group.clone(),
             node: node.clone(),
-            launcher: launcher.clone(),
+            launcher,
             inbox,
             state: Arc::clone(&state),
             tell: Box::new(tell),
@@ -330,6 +332,7 @@ impl Worker {
             node: &self.node.name,
             group: &self.group.name,
             state_dir: &state_dir,
+            calls: &self.launcher.calls,
         };
         let (log, path) =
             self.open_log().map_err(|error| format!("cannot open its log: {error}"))?;

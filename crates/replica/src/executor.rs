@@ -5,6 +5,7 @@
 //! outstanding together is the [`schedule`]'s word, and all of them share one channel; oneways are
 //! sent as calls with a reply, so that what must wait for them can.
 
+mod calls;
 mod channel;
 mod schedule;
 
@@ -13,6 +14,7 @@ pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
 use crate::checkpoint;
 use crate::config::GroupConfig;
+use crate::history::History;
 use crate::ids::{ChannelId, RequestKey};
 use crate::output::ServerCommand;
 use crate::reads::ReadId;
@@ -32,8 +34,8 @@ const CHANNELS_MAX: usize = 8;
 /// Whose call it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Call {
-    /// A request that was delivered.
-    Request(RequestKey),
+    /// A request that was delivered, and what the group was delivered with it.
+    Request(RequestKey, History),
     /// One that changes nothing.
     Read(ReadId),
 }
@@ -87,6 +89,14 @@ impl Job {
         }
     }
 
+    /// Which request it is, counted from the group's first.
+    fn request(&self) -> Option<u64> {
+        match self {
+            Self::Execute { call: Call::Request(_, history), .. } => Some(history.count),
+            _ => None,
+        }
+    }
+
     /// How much of it is sent.
     fn bytes(&self) -> usize {
         match self {
@@ -136,6 +146,7 @@ pub(crate) struct Executor {
     /// When bytes came last.
     heard_at: Instant,
     served: Served,
+    calls: calls::Calls,
 }
 
 impl Executor {
@@ -153,6 +164,7 @@ impl Executor {
             epoch: 0,
             heard_at: Instant::ZERO,
             served: Served::default(),
+            calls: calls::Calls::default(),
         }
     }
 
@@ -171,6 +183,9 @@ impl Executor {
 
     /// When the server must have answered the call that it has had for longest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
+        if self.calls.is_any_open() {
+            return None;
+        }
         self.schedule.oldest().and_then(|oldest| oldest.deadline)
     }
 
@@ -200,6 +215,7 @@ impl Executor {
         self.schedule.clear();
         self.ended.clear();
         self.channels.clear();
+        self.calls = calls::Calls::default();
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -336,6 +352,7 @@ impl Executor {
     ) -> Result<Option<Outcome>, DownReason> {
         let call = self.schedule.end(|c| c.request_id == request_id && c.channel == channel);
         let Some(call) = call else { return Err(DownReason::ServerProtocol) };
+        self.calls.none_open();
         if call.abandoned && !canary!(AbandonedCallCounts) {
             return Ok(None);
         }
@@ -385,6 +402,7 @@ impl Executor {
         if !self.is_awaited(old.id) {
             return;
         }
+        self.calls.none_open();
         let calls = self.schedule.end_all();
         let (count, in_order) = (calls.len(), !self.schedule.runs_side_by_side());
         for (index, ended) in calls.into_iter().enumerate().filter(|(_, call)| !call.abandoned) {

@@ -5,6 +5,7 @@
 //! Invariant: the table changes in `deliver_*` and `decided` only; what the local server does can
 //! only lead to messages, never to a change of the table.
 
+mod calls;
 mod changes;
 mod reads;
 pub(crate) mod replay;
@@ -19,6 +20,7 @@ use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
 use crate::log::Place;
 use crate::member::{Accepted, Arrived, Consequence, Member, forward};
+use crate::nested::CallFigures;
 use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::reads::Reads;
 use crate::refusal;
@@ -79,6 +81,8 @@ pub struct GroupSnapshot {
     pub callers: Vec<(NodeId, u64)>,
     /// States on their way to or from the local member.
     pub transfers: Vec<TransferProgress>,
+    /// What its servers have called.
+    pub calls: CallFigures,
 }
 
 /// See the module's text.
@@ -101,6 +105,7 @@ pub(crate) struct Group {
     executed: u64,
     reads: Reads,
     callers: BTreeMap<NodeId, u64>,
+    pub(crate) figures: CallFigures,
 }
 
 impl Group {
@@ -124,6 +129,7 @@ impl Group {
             executed: 0,
             reads: Reads::default(),
             callers: BTreeMap::new(),
+            figures: CallFigures::default(),
         }
     }
 
@@ -152,6 +158,7 @@ impl Group {
             served: member.map_or_else(Served::default, Member::served),
             callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
+            calls: self.figures,
         }
     }
 
@@ -212,6 +219,7 @@ impl Group {
         origin: NodeId,
         incarnation: u64,
         request: RequestEnvelope,
+        calls_below: Option<(GroupId, u64)>,
         here: Here,
         out: &mut Outbox,
     ) {
@@ -234,15 +242,16 @@ impl Group {
         let arrived = Arrived {
             key: request.key(origin, incarnation),
             gateway: GatewayKey { node: origin, incarnation, number },
-            index: self.table.history.count,
+            history,
             expiry,
             clock: if canary!(ExpiresByAnyClock) { request.stamp } else { self.table.clock.time() },
             released_below: request.released_below,
+            calls_below,
             giop: request.giop,
             code_sets: request.code_sets,
         };
         if let Some(replay) = &mut self.replay {
-            return replay.request(history, arrived);
+            return replay.request(arrived);
         }
         match member.accept(arrived) {
             Accepted::Nothing => {}
@@ -475,7 +484,7 @@ impl Group {
         }
     }
 
-    fn lost(&mut self, attempt: Option<Attempt>, reason: DownReason, out: &mut Outbox) {
+    pub(crate) fn lost(&mut self, attempt: Option<Attempt>, reason: DownReason, out: &mut Outbox) {
         if let Some(member) = &mut self.member {
             let _ = member.server_lost(reason);
         }

@@ -4,6 +4,7 @@
 //! travel, which is `transfers`. Invariant: requests reach the executor in delivery order, each key
 //! once; a member that is not sure of its server's state executes nothing.
 
+mod calls;
 mod reads;
 mod recovery;
 mod standby;
@@ -41,11 +42,13 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 pub(crate) struct Arrived {
     pub(crate) key: RequestKey,
     pub(crate) gateway: GatewayKey,
-    /// Requests that the group was delivered, with this one.
-    pub(crate) index: u64,
+    /// What the group was delivered, with this one.
+    pub(crate) history: History,
     pub(crate) expiry: u64,
     pub(crate) clock: u64,
     pub(crate) released_below: crate::ids::RequestNumber,
+    /// If another group calls: which, and which of its requests nobody executes again.
+    pub(crate) calls_below: Option<(GroupId, u64)>,
     pub(crate) giop: Bytes,
     pub(crate) code_sets: Option<Bytes>,
 }
@@ -385,10 +388,13 @@ impl Member {
     }
 
     fn admit(&mut self, arrived: Arrived) -> Accepted {
-        let Arrived { key, gateway, index, expiry, clock, released_below, giop, code_sets } =
-            arrived;
+        let Arrived { key, gateway, history, expiry, clock, giop, code_sets, .. } = arrived;
+        let (index, released_below) = (history.count, arrived.released_below);
         self.retention.release(gateway.node, gateway.incarnation, released_below);
         self.retention.expire(clock);
+        if let Some((caller, below)) = arrived.calls_below {
+            self.retention.release_calls(caller, below);
+        }
         self.delivered = index;
         if self.executes_now() {
             self.seen = index;
@@ -397,9 +403,10 @@ impl Member {
             Admission::Execute => {
                 self.voting.admitted(index, &key);
                 if self.executes_now() {
-                    self.executor.push(Job::Execute { call: Call::Request(key), giop, code_sets });
+                    let call = Call::Request(key, history);
+                    self.executor.push(Job::Execute { call, giop, code_sets });
                 } else {
-                    self.log.push(Logged::Request { index, key, giop, code_sets });
+                    self.log.push(Logged::Request { history, key, giop, code_sets });
                 }
                 self.checkpoints.since += u32::from(self.duty == Duty::Lead);
                 Accepted::Nothing
@@ -487,7 +494,7 @@ impl Member {
     fn completed(&mut self, outcome: Outcome) -> Option<Consequence> {
         match outcome {
             Outcome::Executed { call: Call::Read(id), reply } => Some(Consequence::Read(id, reply)),
-            Outcome::Executed { call: Call::Request(key), reply } => {
+            Outcome::Executed { call: Call::Request(key, _), reply } => {
                 let waiters = self.retention.complete(&key, reply.clone());
                 let is_held = self.voting.executed(&key, reply.as_ref(), &waiters);
                 if self.duty == Duty::Lead && self.checkpoints.audience {

@@ -7,6 +7,7 @@
 
 mod agreement;
 mod disk;
+mod nested;
 mod peers;
 mod reads;
 mod recovery;
@@ -20,6 +21,7 @@ use crate::hello::{Hello, Lineage, Record};
 use crate::history::History;
 use crate::ids::{ChannelId, GroupId, ViewId};
 use crate::log::Place;
+use crate::nested::Calls;
 use crate::output::{Availability, Event, Outbox, Output};
 use crate::passive::Source;
 use crate::primary::{Blocked, Statement};
@@ -92,6 +94,7 @@ pub struct Replica {
     here: Here,
     phase: Phase,
     groups: Vec<Group>,
+    calls: Calls,
     /// What is on disk.
     record: Record,
     lineage: Option<Lineage>,
@@ -138,6 +141,7 @@ impl Replica {
             here,
             phase: Phase::Forming,
             groups,
+            calls: Calls::default(),
             lineage: None,
             prefix: 0,
             history: History::EMPTY,
@@ -263,6 +267,15 @@ impl Replica {
         };
         let here = self.here;
         let Some(id) = target(&envelope) else { return };
+        let mut calls_below = None;
+        if let Envelope::Request(request) = &envelope
+            && let Some(call) = request.nested
+        {
+            if !self.admit_call((origin, incarnation), request, call) {
+                return;
+            }
+            calls_below = Some((call.key.caller, self.calls.forgotten_below(call.key.caller)));
+        }
         let mut taken = None;
         let in_primary = matches!(self.phase, Phase::Primary);
         let Some(group) = self.groups.get_mut(usize::from(id.0)) else {
@@ -274,7 +287,7 @@ impl Replica {
             Envelope::Request(request) => {
                 let mine = (origin, incarnation) == (here.node, here.incarnation);
                 taken = Some(request.number).filter(|_| mine && group.takes_requests());
-                group.deliver_request(origin, incarnation, request, here, out);
+                group.deliver_request(origin, incarnation, request, calls_below, here, out);
             }
             Envelope::Reply { to, giop, .. } => {
                 group.deliver_reply(origin, to, giop, here, out);
@@ -282,8 +295,11 @@ impl Replica {
             Envelope::Join { attempt, claim, .. } => {
                 let before = group.table().history.count;
                 group.deliver_join(now, origin, attempt, claim, here, out);
-                if !in_primary && group.table().history.count < before {
-                    group.replay_reset();
+                if group.table().history.count < before {
+                    self.calls.reset(id);
+                    if !in_primary {
+                        group.replay_reset();
+                    }
                 }
             }
             Envelope::Joined { attempt, .. } => {
@@ -305,6 +321,10 @@ impl Replica {
             }
             Envelope::ReadMark { number, .. } => {
                 group.deliver_mark((origin, incarnation), number, here, out);
+            }
+            Envelope::Floor { attempt, up_to, .. } => {
+                let members = group.present();
+                self.calls.floor(id, (origin, attempt, up_to), &members);
             }
             Envelope::Command { id, command, .. } => {
                 let by = (origin, incarnation);
@@ -430,6 +450,7 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::Votes { group, .. }
         | Envelope::Command { group, .. }
         | Envelope::ReadMark { group, .. }
+        | Envelope::Floor { group, .. }
         | Envelope::Open { group } => Some(*group),
         Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => None,
     }

@@ -52,10 +52,12 @@ pub enum DownReason {
     /// The group was stateless, and its state may be another one than that of the member that
     /// stayed in.
     MayDiffer,
+    /// It executed a request anew in which it called, and what became of the call is forgotten.
+    CallsForgotten,
 }
 
 impl DownReason {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -71,6 +73,7 @@ impl DownReason {
         Self::StateTooLarge,
         Self::Diverged,
         Self::MayDiffer,
+        Self::CallsForgotten,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -100,6 +103,7 @@ impl DownReason {
             Self::StateDamaged => "the state that it was given is not what the donor had",
             Self::StateTooLarge => "the donor's state, with its replies, is more than is passed on",
             Self::MayDiffer => "its state may differ: the group was stateless",
+            Self::CallsForgotten => "what became of a call that it makes anew is forgotten",
         }
     }
 }

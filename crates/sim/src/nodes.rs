@@ -396,6 +396,8 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
                 chunk_bytes: plan.peers.chunk_bytes,
                 bytes_per_second: plan.peers.transfer_rate,
             },
+            calls: Vec::new(),
+            is_called: false,
         },
         unavailable_wait: ms(plan.unavailable_wait_ms),
     }

@@ -65,6 +65,8 @@ impl Plan {
             retention: Duration::from_secs(60),
             reply_bytes_max: usize::MAX,
             state_bytes_max: self.state_bytes_max,
+            calls: Vec::new(),
+            is_called: false,
         };
         let settings = GroupSettings { replica: group, unavailable_wait: self.unavailable_wait };
         NodeConfig {

@@ -28,6 +28,10 @@ fn key(number: u64) -> RequestKey {
     RequestKey::Gateway(GatewayKey { node: node(0), incarnation: 1, number })
 }
 
+fn history(count: u64) -> History {
+    History { count, digest: count }
+}
+
 impl Bench {
     fn new(concurrency: Concurrency) -> Self {
         let config = GroupConfig {
@@ -51,6 +55,8 @@ impl Bench {
             retention: WITHIN,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
+            calls: Vec::new(),
+            is_called: false,
         };
         let executor = Executor::new(&config);
         let mut bench = Self { executor, sent: Vec::new(), closed: Vec::new() };
@@ -89,7 +95,11 @@ impl Bench {
         let request = build::request(&head, |cdr| cdr.write_octets(&vec![0; padding]));
         let giop = request.bytes().clone();
         let code_sets = code_sets.map(Bytes::copy_from_slice);
-        self.executor.push(Job::Execute { call: Call::Request(key(number)), giop, code_sets });
+        self.executor.push(Job::Execute {
+            call: Call::Request(key(number), history(number)),
+            giop,
+            code_sets,
+        });
     }
 
     fn call(&mut self, number: u64, object: &[u8]) {
@@ -120,7 +130,7 @@ impl Bench {
         let mut out = Vec::new();
         while let Some(outcome) = self.executor.next_outcome(channel, &mut out)? {
             ended.push(match outcome {
-                Outcome::Executed { call: Call::Request(RequestKey::Gateway(key)), reply } => {
+                Outcome::Executed { call: Call::Request(RequestKey::Gateway(key), _), reply } => {
                     alloc::format!("{}{}", key.number.0, exception_of(&reply))
                 }
                 Outcome::Executed { .. } => panic!("no client has named its request"),

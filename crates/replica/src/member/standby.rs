@@ -97,8 +97,8 @@ impl Member {
         let log = if canary!(TakesOverWithoutLog) { Default::default() } else { self.log.take() };
         for entry in log.into_iter().skip(usize::from(canary!(ReplaysLogOffByOne))) {
             self.executor.push(match entry {
-                Logged::Request { key, giop, code_sets, .. } => {
-                    Job::Execute { call: Call::Request(key), giop, code_sets }
+                Logged::Request { history, key, giop, code_sets } => {
+                    Job::Execute { call: Call::Request(key, history), giop, code_sets }
                 }
                 Logged::Capture { joiner, attempt } => {
                     Job::Capture(Capture::Join { joiner, attempt })
