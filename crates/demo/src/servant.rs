@@ -14,12 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand};
+use quorba_orb::Reference;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::bank::servant::Faults;
 use crate::load::{Load, LoadError, LoadOptions};
-use crate::{bank, processes};
+use crate::{bank, processes, shop};
 
 /// Pause between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -35,6 +36,8 @@ struct Servant {
 enum Role {
     /// A bank server; prints READY when it serves.
     Bank(BankFlags),
+    /// A server that calls a bank, and perhaps another such server; prints READY when it serves.
+    Shop(ShopFlags),
     /// Clients of a bank; prints one line of JSON at the end.
     Load(LoadFlags),
     /// Ends what is left of a run when the program at the other end of standard input is gone.
@@ -58,6 +61,23 @@ struct BankFlags {
     /// Folder of the run, by which this process can be found.
     #[arg(long)]
     run: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct ShopFlags {
+    /// Port to listen at, on the loopback interface.
+    #[arg(long)]
+    port: u16,
+    /// The bank: corbaloc or IOR.
+    #[arg(long, value_parser = reference)]
+    bank: Reference,
+    /// Another shop.
+    #[arg(long, value_parser = reference)]
+    partner: Option<Reference>,
+}
+
+fn reference(text: &str) -> Result<Reference, String> {
+    Reference::parse(text).map_err(|error| error.to_string())
 }
 
 #[derive(Args)]
@@ -146,6 +166,12 @@ pub fn servant_main(arguments: impl IntoIterator<Item = OsString>) -> Result<(),
             let faults = Faults { delay, crash_after: flags.crash_after };
             let doing = format!("serve a bank at {address}");
             bank::server::serve(address, faults)
+                .map_err(|source| ServantError::System { doing, source })
+        }
+        Role::Shop(ShopFlags { port, bank, partner }) => {
+            let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+            let doing = format!("serve a shop at {address}");
+            shop::serve(address, &bank, partner.as_ref())
                 .map_err(|source| ServantError::System { doing, source })
         }
         Role::Load(flags) => run_load(flags),
