@@ -215,7 +215,7 @@ impl Executor {
         self.schedule.clear();
         self.ended.clear();
         self.channels.clear();
-        self.calls = calls::Calls::default();
+        self.calls.begin_anew();
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -251,6 +251,7 @@ impl Executor {
         let deadline = at_once.then_some(deadline);
         channel.send(pieces, out);
         let channel = channel.id;
+        self.calls.begin_anew();
         let abandoned = false;
         let call = Outstanding { job, oneway, request_id, channel, deadline, abandoned };
         self.schedule.started(call);
@@ -352,7 +353,7 @@ impl Executor {
     ) -> Result<Option<Outcome>, DownReason> {
         let call = self.schedule.end(|c| c.request_id == request_id && c.channel == channel);
         let Some(call) = call else { return Err(DownReason::ServerProtocol) };
-        self.calls.none_open();
+        self.calls.begin_anew();
         if call.abandoned && !canary!(AbandonedCallCounts) {
             return Ok(None);
         }
@@ -402,7 +403,7 @@ impl Executor {
         if !self.is_awaited(old.id) {
             return;
         }
-        self.calls.none_open();
+        self.calls.begin_anew();
         let calls = self.schedule.end_all();
         let (count, in_order) = (calls.len(), !self.schedule.runs_side_by_side());
         for (index, ended) in calls.into_iter().enumerate().filter(|(_, call)| !call.abandoned) {

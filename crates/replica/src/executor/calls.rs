@@ -10,8 +10,7 @@ use quorba_base::{Instant, canary};
 /// What the server has called in the request that it executes.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// The request, and how many calls it has made.
-    made: Option<(History, u32)>,
+    made: u32,
     open: u32,
 }
 
@@ -20,9 +19,10 @@ impl Calls {
         self.open > 0
     }
 
-    /// The server has answered without waiting for them.
-    pub(super) fn none_open(&mut self) {
-        self.open = 0;
+    /// The server begins something, or has ended it without waiting for what it called. A request
+    /// may begin again, and its calls with it.
+    pub(super) fn begin_anew(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -38,22 +38,17 @@ impl Executor {
     /// counts.
     pub(crate) fn begin_call(&mut self) -> Option<(History, u32)> {
         let during = self.schedule.oldest().and_then(request_of)?;
-        let number = match self.calls.made {
-            Some((_, number)) if canary!(CallsAreNotCounted) => number,
-            Some((of, number)) if of == during => number.saturating_add(1),
-            _ => {
-                self.calls.open = 0;
-                1
-            }
-        };
-        self.calls.made = Some((during, number));
+        let is_first = self.calls.made == 0;
+        if is_first || !canary!(CallsAreNotCounted) {
+            self.calls.made = self.calls.made.saturating_add(1);
+        }
         self.calls.open += 1;
-        Some((during, number))
+        Some((during, self.calls.made))
     }
 
     /// A call of that request has ended: the server has its time again.
     pub(crate) fn end_call(&mut self, now: Instant, during: History) {
-        if !matches!(self.calls.made, Some((of, _)) if of == during) {
+        if self.schedule.oldest().and_then(request_of) != Some(during) {
             return;
         }
         self.calls.open = self.calls.open.saturating_sub(1);
