@@ -142,6 +142,8 @@ bugs! {
     CallsAreNotCounted,
     /// A call counts although the member that made it does not.
     VoidCallsCount,
+    /// What calls were answered is forgotten while a member may make them again.
+    ForgetsCallsEarly,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

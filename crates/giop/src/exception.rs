@@ -190,7 +190,7 @@ minor_codes! {
     RequestTooLarge = 24 "the request is larger than what can be put into the common order"
     ReplyTooLarge = 25 "the call was executed; its reply is larger than what can be passed on"
     ReplicasDisagree = 26 "the replicas replied different things, and none of these most of them"
-    CallCycle = 27 "the call would wait for the request in which it is made: groups call in a circle"
+    CallCycle = 27 "the call would wait for the request in which it is made: a circle of groups"
     CalleeGone = 28 "no member of the group that is called was up"
     TooManyCalls = 30 "the server has made more calls than it may while it executes one request"
     CallOutsideRequest = 29 "a replicated server may call only while it executes a request"

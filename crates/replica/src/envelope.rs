@@ -231,10 +231,7 @@ impl Envelope {
                 w.u64(claim.count);
                 w.u64(claim.digest);
             }
-            Self::Joined { group, attempt } => {
-                head(&mut w, JOINED, *group);
-                w.u64(attempt.0);
-            }
+            Self::Joined { group, attempt } => put_numbers(&mut w, JOINED, *group, [attempt.0]),
             Self::Down { group, attempt, reason } => {
                 head(&mut w, DOWN, *group);
                 w.u64(attempt.0);
@@ -256,14 +253,9 @@ impl Envelope {
                 w.rest(&piece.bytes);
             }
             Self::Votes { group, attempt, votes } => put_votes(&mut w, *group, *attempt, votes),
-            Self::ReadMark { group, number } => {
-                head(&mut w, READ_MARK, *group);
-                w.u64(*number);
-            }
+            Self::ReadMark { group, number } => put_numbers(&mut w, READ_MARK, *group, [*number]),
             Self::Floor { group, attempt, up_to } => {
-                head(&mut w, FLOOR, *group);
-                w.u64(attempt.0);
-                w.u64(*up_to);
+                put_numbers(&mut w, FLOOR, *group, [attempt.0, *up_to]);
             }
             Self::Command { group, id, command } => {
                 head(&mut w, COMMAND, *group);
@@ -354,11 +346,7 @@ impl Envelope {
             },
             VOTES => {
                 let attempt = Attempt(r.u64("attempt")?);
-                let mut votes = Vec::new();
-                for _ in 0..r.count(16, "votes")? {
-                    votes.push((Subject::decode(r.u64("window")?), r.u64("vote")?));
-                }
-                Self::Votes { group, attempt, votes }
+                Self::Votes { group, attempt, votes: take_votes(&mut r)? }
             }
             READ_MARK => Self::ReadMark { group, number: r.u64("mark")? },
             FLOOR => {
@@ -376,6 +364,14 @@ impl Envelope {
     }
 }
 
+fn take_votes(r: &mut Reader) -> Result<Vec<(Subject, u64)>, InvalidEnvelope> {
+    let mut votes = Vec::new();
+    for _ in 0..r.count(16, "votes")? {
+        votes.push((Subject::decode(r.u64("window")?), r.u64("vote")?));
+    }
+    Ok(votes)
+}
+
 fn take_reason(r: &mut Reader) -> Result<DownReason, InvalidEnvelope> {
     let invalid = r.error("reason");
     DownReason::from_code(r.u8("reason")?).ok_or(invalid)
@@ -384,6 +380,11 @@ fn take_reason(r: &mut Reader) -> Result<DownReason, InvalidEnvelope> {
 fn head(w: &mut Writer, kind: u8, group: GroupId) {
     w.u8(kind);
     w.u16(group.0);
+}
+
+fn put_numbers<const N: usize>(w: &mut Writer, kind: u8, group: GroupId, numbers: [u64; N]) {
+    head(w, kind, group);
+    numbers.into_iter().for_each(|number| w.u64(number));
 }
 
 fn put_votes(w: &mut Writer, group: GroupId, attempt: Attempt, votes: &[(Subject, u64)]) {

@@ -104,7 +104,7 @@ pub struct CallFigures {
 /// What a delivered call is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// To be executed. `floors`: it is time for the caller's members to say what they are done with.
+    /// To be executed. `floors`: the caller's members are to say what they are done with.
     New { floors: bool },
     /// Delivered before. `differs`: it asks for something else than then.
     Known { differs: bool },

@@ -85,7 +85,10 @@ impl RequestLog {
 
     /// A checkpoint covers all requests up to `index`.
     pub(crate) fn drop_up_to(&mut self, up_to: u64) {
-        let is_covered = |entry: &Logged| matches!(entry, Logged::Request { history, .. } if history.count <= up_to);
+        let is_covered = |entry: &Logged| match entry {
+            Logged::Request { history, .. } => history.count <= up_to,
+            Logged::Capture { .. } => false,
+        };
         while let Some(entry) = self.entries.pop_front_if(|entry| is_covered(entry)) {
             self.bytes -= entry.bytes();
         }

@@ -9,8 +9,9 @@ pub(crate) fn no_room(request: &Bytes) -> Option<Bytes> {
     raise(request, ExceptionKind::NoResources, MinorCode::NoRoom, Completion::No)
 }
 
-/// Why a call of a replicated server was not executed. None of these is one that an ORB repeats by
-/// itself: how often it did would depend on the clock, and every replica has to make the same calls.
+/// NO_RESOURCES, COMPLETED_NO: why a call of a replicated server was not executed. ORBs repeat no
+/// such call by themselves, as they do after TRANSIENT: how often they did would depend on the
+/// clock, and every replica has to make the same calls.
 pub(crate) fn call_refused(request: &Bytes, why: CallRefusal) -> Option<Bytes> {
     let code = match why {
         CallRefusal::Cycle => MinorCode::CallCycle,

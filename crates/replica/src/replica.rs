@@ -23,7 +23,6 @@ use crate::ids::{ChannelId, GroupId, ViewId};
 use crate::log::Place;
 use crate::nested::Calls;
 use crate::output::{Availability, Event, Outbox, Output};
-use crate::passive::Source;
 use crate::primary::{Blocked, Statement};
 use crate::table::DownReason;
 use alloc::collections::BTreeMap;
@@ -267,15 +266,7 @@ impl Replica {
         };
         let here = self.here;
         let Some(id) = target(&envelope) else { return };
-        let mut calls_below = None;
-        if let Envelope::Request(request) = &envelope
-            && let Some(call) = request.nested
-        {
-            if !self.admit_call((origin, incarnation), request, call) {
-                return;
-            }
-            calls_below = Some((call.key.caller, self.calls.forgotten_below(call.key.caller)));
-        }
+        let Some(calls_below) = self.admit((origin, incarnation), &envelope) else { return };
         let mut taken = None;
         let in_primary = matches!(self.phase, Phase::Primary);
         let Some(group) = self.groups.get_mut(usize::from(id.0)) else {
@@ -311,28 +302,11 @@ impl Replica {
             Envelope::StateFailed { joiner, attempt, reason, .. } => {
                 group.deliver_down(now, joiner, attempt, reason, here, out);
             }
-            Envelope::Open { .. } => group.deliver_open(out),
-            Envelope::Checkpoint { attempt, number, piece, .. } => {
-                let source = Source { leader: origin, attempt, number };
-                group.deliver_checkpoint(source, &piece, here, out);
-            }
-            Envelope::Votes { attempt, votes, .. } => {
-                group.deliver_votes(now, origin, attempt, &votes, here, out);
-            }
-            Envelope::ReadMark { number, .. } => {
-                group.deliver_mark((origin, incarnation), number, here, out);
-            }
             Envelope::Floor { attempt, up_to, .. } => {
                 let members = group.present();
                 self.calls.floor(id, (origin, attempt, up_to), &members);
             }
-            Envelope::Command { id, command, .. } => {
-                let by = (origin, incarnation);
-                group.deliver_command(now, by, id, command, here, out);
-            }
-            Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => {
-                unreachable!("they have no group")
-            }
+            other => group.deliver_other(now, (origin, incarnation), other, here, out),
         }
         if in_primary {
             group.settle(now, true, here, out);

@@ -4,8 +4,8 @@
 //! same; what came of each is appended to the log of whoever called, before the reference itself.
 //! Logs that are equal thus mean replicas that heard the same.
 //!
-//! What it is not: the checks of what was heard, which are in `check::calls`. Invariants: a call has
-//! one reference, whoever makes it and how often; a server makes one call at a time.
+//! What it is not: the checks of what was heard, which are in `check::calls`. Invariants: a call
+//! has one reference, whoever makes it and how often; a server makes one call at a time.
 
 use crate::ledger::{Call, Outcome};
 use crate::rng::finish;

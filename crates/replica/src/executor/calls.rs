@@ -1,7 +1,8 @@
 //! Calls that a server makes while it executes a request.
 //!
-//! What it is not: where they go. Invariants: the server has one request at a time, so a call that
-//! it makes belongs to that one; while a call is open, the server waits for others, and is not hung.
+//! What it is not: where they go. Invariants: the server has one request at a time, so a call
+//! that it makes belongs to that one; while a call is open, the server waits for others, and is
+//! not hung.
 
 use super::{Call, Executor, Job, Outstanding};
 use crate::history::History;

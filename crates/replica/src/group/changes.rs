@@ -31,6 +31,42 @@ impl Group {
         self.table.kept_only(&self.config, current, view)
     }
 
+    /// What keeps the members alike, or changes how they work, at its place in the order.
+    pub(crate) fn deliver_other(
+        &mut self,
+        now: Instant,
+        by: (NodeId, u64),
+        envelope: Envelope,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let (origin, _) = by;
+        match envelope {
+            Envelope::Open { .. } => self.deliver_open(out),
+            Envelope::Checkpoint { attempt, number, piece, .. } => {
+                let source = Source { leader: origin, attempt, number };
+                self.deliver_checkpoint(source, &piece, here, out);
+            }
+            Envelope::Votes { attempt, votes, .. } => {
+                self.deliver_votes(now, origin, attempt, &votes, here, out);
+            }
+            Envelope::ReadMark { number, .. } => self.deliver_mark(by, number, here, out),
+            Envelope::Command { id, command, .. } => {
+                self.deliver_command(now, by, id, command, here, out);
+            }
+            Envelope::Request(_)
+            | Envelope::Reply { .. }
+            | Envelope::Join { .. }
+            | Envelope::Joined { .. }
+            | Envelope::Down { .. }
+            | Envelope::StateFailed { .. }
+            | Envelope::Floor { .. } => unreachable!("the replica delivers them by itself"),
+            Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => {
+                unreachable!("they have no group")
+            }
+        }
+    }
+
     /// An operator's command, at its place in the order.
     pub(crate) fn deliver_command(
         &mut self,

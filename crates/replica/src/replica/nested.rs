@@ -1,11 +1,12 @@
 //! Calls between groups: their names where they are made, and what they are where they are
 //! delivered.
 //!
-//! What it is not: who waits for whom, which is [`crate::nested`]. Invariant: whoever makes a call
-//! gets an answer for each delivery of it at its own node: the reply, a refusal, or that it is void.
+//! What it is not: who waits for whom, which is [`crate::nested`]. Invariant: whoever makes a
+//! call gets an answer for each delivery of it at its own node: the reply, a refusal, or that it
+//! is void.
 
 use super::{Phase, Replica};
-use crate::envelope::RequestEnvelope;
+use crate::envelope::{Envelope, RequestEnvelope};
 use crate::ids::{CallKey, GroupId};
 use crate::nested::{NestedCall, Verdict};
 use crate::output::{Event, Output};
@@ -36,8 +37,22 @@ impl Replica {
         }
     }
 
+    /// Whether a message goes on to its group; if it is a call, with which group calls, and which
+    /// of its requests nobody executes again.
+    pub(super) fn admit(
+        &mut self,
+        by: (NodeId, u64),
+        envelope: &Envelope,
+    ) -> Option<Option<(GroupId, u64)>> {
+        let Envelope::Request(request) = envelope else { return Some(None) };
+        let Some(call) = request.nested else { return Some(None) };
+        let caller = call.key.caller;
+        let goes_on = self.admit_call(by, request, call);
+        goes_on.then(|| Some((caller, self.calls.forgotten_below(caller))))
+    }
+
     /// A call is delivered; gives whether it goes on to the group that is called.
-    pub(super) fn admit_call(
+    fn admit_call(
         &mut self,
         by: (NodeId, u64),
         request: &RequestEnvelope,
