@@ -52,10 +52,21 @@ fn free_ports() -> u16 {
     }
 }
 
-/// The table of a group; `more` stands in those of groups that call.
-fn table(name: &str, flags: &[&str], listen: u16, more: &str) -> String {
+/// The shop of `examples/omniorb-shop`, if it is built.
+fn omniorb_shop() -> Option<String> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
+    let program = workspace.join("target/examples/omniorb-shop/shop_server");
+    program.is_file().then(|| program.display().to_string())
+}
+
+/// The table of a group; `more` stands in those of groups that call, and `shop` is another program
+/// for their servers.
+fn table(name: &str, flags: &[&str], listen: u16, more: &str, shop: Option<&str>) -> String {
     let role = if name == "bank" { "bank" } else { "shop" };
-    let mut command = vec![QUORBA, "servant", role, "--port", "{port}"];
+    let mut command = match shop.filter(|_| role == "shop") {
+        Some(program) => vec![program, "-ORBendPoint", "giop:tcp:127.0.0.1:{port}"],
+        None => vec![QUORBA, "servant", role, "--port", "{port}"],
+    };
     let references: Vec<String> = flags
         .iter()
         .map(|flag| {
@@ -76,8 +87,8 @@ fn table(name: &str, flags: &[&str], listen: u16, more: &str) -> String {
 }
 
 impl Domain {
-    /// With these lines in the tables of the groups that call.
-    fn start(more: &str) -> Self {
+    /// With these lines in the tables of the groups that call, and another program for their servers.
+    fn start(more: &str, shop: Option<&str>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let first_port = free_ports();
         let mut text = "[domain]\nid = \"calls\"\nkey_file = \"domain.key\"\n".to_owned();
@@ -91,7 +102,8 @@ impl Domain {
             );
         }
         for (index, (name, flags)) in GROUPS.iter().enumerate() {
-            text += &table(name, flags, first_port + NODES * (2 + index as u16), more);
+            let listen = first_port + NODES * (2 + index as u16);
+            text += &table(name, flags, listen, more, shop);
         }
         fs::write(folder.path().join("quorba.toml"), text).expect("written");
         let key = folder.path().join("domain.key");
@@ -202,8 +214,8 @@ fn buy_until(
 }
 
 /// Servers of both groups die, one after the other, while customers buy.
-fn purchases_are_booked_once(more: &str) {
-    let domain = Domain::start(more);
+fn purchases_are_booked_once(more: &str, shop: Option<&str>) {
+    let domain = Domain::start(more, shop);
     domain.bank(0).open("shop", "open").expect("opened");
     let (stop, bought) = (AtomicBool::new(false), AtomicU64::new(0));
     let customers: Vec<_> = (0..NODES).map(|node| (node, domain.customer("shop", node))).collect();
@@ -245,17 +257,31 @@ fn purchases_are_booked_once(more: &str) {
 
 #[test]
 fn purchases_are_booked_once_whoever_dies() {
-    purchases_are_booked_once("");
+    purchases_are_booked_once("", None);
 }
 
 #[test]
 fn purchases_are_booked_once_by_a_leader_whoever_dies() {
-    purchases_are_booked_once("style = \"warm-passive\"\ncheckpoint_requests = 20\n");
+    purchases_are_booked_once("style = \"warm-passive\"\ncheckpoint_requests = 20\n", None);
+}
+
+#[test]
+fn purchases_are_booked_once_by_shops_of_omniorb_whoever_dies() {
+    let Some(shop) = omniorb_shop() else {
+        println!("skipped: cargo xtask examples has not built the shop");
+        return;
+    };
+    purchases_are_booked_once("", Some(&shop));
+    circles_are_told(Some(&shop));
 }
 
 #[test]
 fn shops_that_call_each_other_in_a_circle_are_told_so_and_go_on() {
-    let domain = Domain::start("");
+    circles_are_told(None);
+}
+
+fn circles_are_told(shop: Option<&str>) {
+    let domain = Domain::start("", shop);
     let cycle = |result: Result<u32, CallError>| match result {
         Err(CallError::System(exception)) => {
             let minor = QUORBA_VMCID | MinorCode::CallCycle.number();

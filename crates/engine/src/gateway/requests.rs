@@ -72,7 +72,7 @@ impl Gateway {
             version: message.version(),
             endian: message.endian(),
         });
-        if let Some(caller) = caller {
+        if let Some(caller) = caller.filter(|_| !is_implicit(request)) {
             return self.call(caller, group, client, code_sets, message);
         }
         let Some(number) = self.admit(now, group, client, code_sets, message, request) else {
@@ -298,6 +298,14 @@ impl Gateway {
             }
         }
     }
+}
+
+/// What any object can be asked (CORBA §8.3). ORBs ask by themselves, when a reference is used for
+/// the first time in a process, so it is no call that replicas have in common; it changes nothing.
+fn is_implicit(request: &Request<'_>) -> bool {
+    let names: [&[u8]; 5] =
+        [b"_is_a", b"_non_existent", b"_not_existent", b"_interface", b"_component"];
+    names.contains(&request.operation())
 }
 
 fn ft_request(request: &Request<'_>) -> Option<FtRequest> {
