@@ -192,8 +192,8 @@ minor_codes! {
     ReplicasDisagree = 26 "the replicas replied different things, and none of these most of them"
     CallCycle = 27 "the call would wait for the request in which it is made: a circle of groups"
     CalleeGone = 28 "no member of the group that is called was up"
-    TooManyCalls = 30 "the server has made more calls than it may while it executes one request"
     CallOutsideRequest = 29 "a replicated server may call only while it executes a request"
+    TooManyCalls = 30 "the server has made more calls than it may while it executes one request"
 }
 
 impl MinorCode {
