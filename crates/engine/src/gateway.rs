@@ -130,7 +130,8 @@ impl Gateway {
     pub(crate) fn snapshot(&self) -> GatewaySnapshot {
         let groups = self.groups.iter().enumerate().map(|(index, group)| {
             let id = GroupId(index as u16);
-            let connections = self.connections.values().filter(|c| c.group == id).count();
+            let of_clients = |c: &&Connection| c.group == id && c.caller.is_none();
+            let connections = self.connections.values().filter(of_clients).count();
             GatewayCounters { connections, pending: group.book.len(), ..group.counters }
         });
         GatewaySnapshot {

@@ -24,7 +24,6 @@
 
 use crate::history::History;
 use crate::ids::{Attempt, CallKey, GroupId};
-use crate::retention::{put_call, take_call};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, canary};
@@ -336,6 +335,21 @@ impl Caller {
         }
         Ok(caller)
     }
+}
+
+pub(crate) fn put_call(writer: &mut Writer, key: &CallKey) {
+    writer.u16(key.caller.0);
+    writer.u64(key.during.count);
+    writer.u64(key.during.digest);
+    writer.u32(key.number);
+}
+
+pub(crate) fn take_call(reader: &mut Reader) -> Result<CallKey, InvalidEnvelope> {
+    let caller = GroupId(reader.u16("caller")?);
+    let count = reader.u64("caller's request")?;
+    let digest = reader.u64("caller's history")?;
+    let during = History { count, digest };
+    Ok(CallKey { caller, during, number: reader.u32("call number")? })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 
 use crate::history::History;
 use crate::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
+use crate::nested::{put_call, take_call};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -162,12 +163,7 @@ impl Retention {
         let key = |incarnation, number| {
             RequestKey::Gateway(GatewayKey { node, incarnation, number: RequestNumber(number) })
         };
-        let low = key(0, 0);
-        let high = key(incarnation, below.0);
-        while let Some((first, _)) = self.entries.range(&low..&high).next() {
-            let first = first.clone();
-            self.remove(&first);
-        }
+        self.remove_between(&key(0, 0), &key(incarnation, below.0));
     }
 
     /// No member of `caller` executes again what its group was delivered before request `below`.
@@ -176,8 +172,11 @@ impl Retention {
             let during = History { count, digest: 0 };
             RequestKey::Nested(CallKey { caller, during, number: 0 })
         };
-        let (low, high) = (key(0), key(below));
-        while let Some((first, _)) = self.entries.range(&low..&high).next() {
+        self.remove_between(&key(0), &key(below));
+    }
+
+    fn remove_between(&mut self, low: &RequestKey, high: &RequestKey) {
+        while let Some((first, _)) = self.entries.range(low..high).next() {
             let first = first.clone();
             self.remove(&first);
         }
@@ -293,21 +292,6 @@ pub(crate) fn take_key(reader: &mut Reader) -> Result<(RequestKey, Option<u64>),
         2 => Ok((RequestKey::Nested(take_call(reader)?), None)),
         _ => Err(invalid),
     }
-}
-
-pub(crate) fn put_call(writer: &mut Writer, key: &CallKey) {
-    writer.u16(key.caller.0);
-    writer.u64(key.during.count);
-    writer.u64(key.during.digest);
-    writer.u32(key.number);
-}
-
-pub(crate) fn take_call(reader: &mut Reader) -> Result<CallKey, InvalidEnvelope> {
-    let caller = GroupId(reader.u16("caller")?);
-    let count = reader.u64("caller's request")?;
-    let digest = reader.u64("caller's history")?;
-    let during = History { count, digest };
-    Ok(CallKey { caller, during, number: reader.u32("call number")? })
 }
 
 #[cfg(test)]
