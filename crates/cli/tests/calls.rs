@@ -87,7 +87,7 @@ fn table(name: &str, flags: &[&str], listen: u16, more: &str, shop: Option<&str>
 }
 
 impl Domain {
-    /// With these lines in the tables of the groups that call, and another program for their servers.
+    /// With these lines in the tables of groups that call, and another program for their servers.
     fn start(more: &str, shop: Option<&str>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let first_port = free_ports();
