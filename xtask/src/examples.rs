@@ -15,22 +15,27 @@ use crate::say::{Outcome, Steps};
 pub(crate) enum Example {
     OmniorbBank,
     OmniorbEcho,
+    OmniorbShop,
     JacorbBank,
 }
 
 impl Example {
-    pub(crate) const ALL: [Self; 3] = [Self::OmniorbBank, Self::OmniorbEcho, Self::JacorbBank];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::OmniorbBank, Self::OmniorbEcho, Self::OmniorbShop, Self::JacorbBank];
 
     const fn project(self) -> Project {
         let (folder, products): (_, &[&str]) = match self {
             Self::OmniorbBank => ("examples/omniorb-bank", &["bank_server", "bank_client"]),
             Self::OmniorbEcho => ("examples/omniorb-echo", &["echo_server", "echo_client"]),
+            Self::OmniorbShop => ("examples/omniorb-shop", &["shop_server"]),
             Self::JacorbBank => {
                 ("examples/jacorb-bank", &["bank.jar", "bin/bank-server", "bin/bank-client"])
             }
         };
         let (tool, programs): (_, &[&str]) = match self {
-            Self::OmniorbBank | Self::OmniorbEcho => (Tool::Make, &["make", "g++", "omniidl"]),
+            Self::OmniorbBank | Self::OmniorbEcho | Self::OmniorbShop => {
+                (Tool::Make, &["make", "g++", "omniidl"])
+            }
             Self::JacorbBank => (Tool::Maven, &["mvn", "javac"]),
         };
         let beside = Some("examples/idl");

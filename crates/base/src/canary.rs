@@ -141,6 +141,17 @@ bugs! {
     RepliesBeforeHeld,
     /// A call is refused as not executed although it was ordered.
     RefusesWhatWasOrdered,
+    // -- calls between groups --
+    /// Calls of replicated servers are told apart by their gateways, like those of clients.
+    CallsHaveNoName,
+    /// A call that closes a circle waits with the others.
+    CyclesStay,
+    /// All calls of one request have one name.
+    CallsAreNotCounted,
+    /// A call counts although the member that made it does not.
+    VoidCallsCount,
+    /// What calls were answered is forgotten while a member may make them again.
+    ForgetsCallsEarly,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

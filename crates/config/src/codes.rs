@@ -80,7 +80,8 @@ codes! {
     BadPlaceholder "QB-CFG-010" "a placeholder that does not exist"
     "In server, env and cwd these are replaced: {port}, the private port on which the server \
      shall listen; {host}, the node's address; {listen}, the gateway's port; {node}; {group}; \
-     {state_dir}. A brace itself is written twice: {{ or }}."
+     {state_dir}; {call.NAME}, the host:port on which it calls the group NAME. \
+     A brace itself is written twice: {{ or }}."
 
     NoSuchNode "QB-CFG-011" "a name that is no node of the domain"
     "members and connect name nodes that have a table of their own: [node.NAME]."
@@ -141,6 +142,16 @@ codes! {
      the server executes. With several calls at a time nobody but the server knows which that is, \
      and calls of a stateless group have no place in the order. Leave concurrency at \
      \"sequential\", or take the time from the requests."
+
+    CallsNeed "QB-CFG-024" "calls needs something that one of the two groups lacks"
+    "Every replica of a group that calls another one makes the same calls, and each is known by \
+     the request in which it is made. So the group that calls needs concurrency = \"sequential\" \
+     and server, not connect; it can be neither stateless nor, in this version, durable; and the \
+     group that is called cannot be stateless."
+
+    NoSuchGroup "QB-CFG-025" "a name that is no group of the domain"
+    "calls names groups that have a table of their own: [group.NAME]. A server that is not in the \
+     domain cannot be called in this way in this version."
 
     TwoNodes "QB-CFG-101" "two nodes do not survive a crash"
     "Replies are released when a majority of the nodes holds the request. The majority of two is \

@@ -139,6 +139,11 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
     if group.concurrency != Concurrency::Sequential {
         line(text, format_args!(" concurrency={}", group.concurrency.as_str()));
     }
+    if !group.calls.is_empty() {
+        let called = group.calls.iter().filter_map(|index| domain.groups.get(*index));
+        let called: Vec<&str> = called.map(|group| group.name.as_str()).collect();
+        line(text, format_args!(" calls={}", called.join(",")));
+    }
     if !group.readonly.is_empty() {
         let consistency = group.readonly_consistency.as_str();
         line(text, format_args!(" readonly={:?},{consistency}", group.readonly));

@@ -308,6 +308,9 @@ pub struct Group {
     /// Replies leave only when a majority of the nodes has the request on disk: what is
     /// acknowledged survives the end of all nodes at once. Default: no.
     pub durable: bool,
+    /// Groups that its servers call while they execute a request, by their positions in
+    /// [`Domain::groups`].
+    pub calls: Vec<usize>,
     /// Operations that change nothing; `*` stands for any part of a name.
     pub readonly: Vec<String>,
     /// What those may miss.

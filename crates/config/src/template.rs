@@ -35,6 +35,9 @@ pub const PLACEHOLDERS: [(&str, Placeholder); 7] = [
     ("time", Placeholder::Time),
 ];
 
+/// `{call.NAME}` stands for `host:port`, where the server calls the group of that name.
+const CALL: &str = "call.";
+
 /// A text with placeholders, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
@@ -43,6 +46,8 @@ pub struct Template(Vec<Part>);
 enum Part {
     Text(String),
     Value(Placeholder),
+    /// Where the group of this name is called.
+    Call(String),
 }
 
 /// What the placeholders stand for at one member.
@@ -62,6 +67,8 @@ pub struct Values<'a> {
     pub state_dir: &'a str,
     /// A reference to the group's ordered time, if something of it [`Template::uses`] that.
     pub time: &'a str,
+    /// By name of a group: the port of this host on which the server calls it.
+    pub calls: &'a [(String, u16)],
 }
 
 /// Why a text is no template.
@@ -95,12 +102,10 @@ impl Template {
                     if chars.peek().is_none() && !text.ends_with('}') {
                         return Err(TemplateError::Unbalanced);
                     }
-                    let found = PLACEHOLDERS.iter().find(|(known, _)| *known == name);
-                    let (_, value) = found.ok_or(TemplateError::Unknown(name))?;
                     if !plain.is_empty() {
                         parts.push(Part::Text(std::mem::take(&mut plain)));
                     }
-                    parts.push(Part::Value(*value));
+                    parts.push(part(name)?);
                 }
                 '}' => return Err(TemplateError::Unbalanced),
                 _ => plain.push(char),
@@ -118,6 +123,14 @@ impl Template {
         self.0.contains(&Part::Value(placeholder))
     }
 
+    /// The groups that it wants to call.
+    pub fn calls(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Call(group) => Some(group.as_str()),
+            Part::Text(_) | Part::Value(_) => None,
+        })
+    }
+
     /// The text with its placeholders replaced.
     #[must_use]
     pub fn fill(&self, values: &Values<'_>) -> String {
@@ -132,6 +145,11 @@ impl Template {
                 Part::Value(Placeholder::Group) => text.push_str(values.group),
                 Part::Value(Placeholder::StateDir) => text.push_str(values.state_dir),
                 Part::Value(Placeholder::Time) => text.push_str(values.time),
+                Part::Call(group) => {
+                    let port = values.calls.iter().find(|(name, _)| name == group);
+                    let port = port.map_or(0, |(_, port)| *port);
+                    text.push_str(&format!("127.0.0.1:{port}"));
+                }
             }
         }
         text
@@ -149,15 +167,28 @@ impl fmt::Display for Template {
                     let named = PLACEHOLDERS.iter().find(|(_, placeholder)| placeholder == value);
                     write!(f, "{{{}}}", named.map_or("", |(name, _)| name))?;
                 }
+                Part::Call(group) => write!(f, "{{{CALL}{group}}}")?,
             }
         }
         Ok(())
     }
 }
 
+fn part(name: String) -> Result<Part, TemplateError> {
+    if let Some(group) = name.strip_prefix(CALL).filter(|group| !group.is_empty()) {
+        return Ok(Part::Call(group.to_owned()));
+    }
+    let found = PLACEHOLDERS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| Part::Value(*value)).ok_or(TemplateError::Unknown(name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn calls() -> Vec<(String, u16)> {
+        vec![("bank".to_owned(), 6100)]
+    }
 
     const VALUES: Values<'_> = Values {
         port: 6001,
@@ -167,6 +198,7 @@ mod tests {
         group: "bank",
         state_dir: "/var/lib/quorba",
         time: "corbaloc::1",
+        calls: &[],
     };
 
     fn filled(text: &str) -> Result<String, TemplateError> {
@@ -179,6 +211,17 @@ mod tests {
         let expected = "10.0.0.1:5000 127.0.0.1:6001 bank@n1 /var/lib/quorba/x corbaloc::1";
         assert_eq!(filled(text).as_deref(), Ok(expected));
         assert_eq!(Template::parse(text).expect("a template").to_string(), text);
+    }
+
+    #[test]
+    fn a_group_to_call_is_an_address_of_this_host() {
+        let text = "corbaloc::{call.bank}/ledger";
+        let template = Template::parse(text).expect("a template");
+        let values = Values { calls: &calls(), ..VALUES };
+        assert_eq!(template.fill(&values), "corbaloc::127.0.0.1:6100/ledger");
+        assert_eq!(template.calls().collect::<Vec<_>>(), ["bank"]);
+        assert_eq!(template.to_string(), text);
+        assert_eq!(filled("{call.}"), Err(TemplateError::Unknown("call.".to_owned())));
     }
 
     #[test]

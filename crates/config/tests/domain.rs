@@ -171,6 +171,7 @@ fn servers_are_started_or_found() {
         panic!("bank is started");
     };
     let values = Values {
+        calls: &[],
         port: 6001,
         host: "10.0.0.1",
         listen: 5010,

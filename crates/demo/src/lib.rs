@@ -21,6 +21,7 @@ mod options;
 mod processes;
 pub mod record;
 mod servant;
+pub mod shop;
 
 pub use options::{
     CLIENTS_MAX, DemoError, DemoOptions, DemoOutcome, KILL_EVERY_DEFAULT, KILL_EVERY_MIN,

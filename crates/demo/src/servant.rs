@@ -14,12 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser, Subcommand};
+use quorba_orb::Reference;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::bank::servant::Faults;
 use crate::load::{Load, LoadError, LoadOptions};
-use crate::{bank, clock, processes};
+use crate::{bank, clock, processes, shop};
 
 /// Pause between two looks at whether to stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -37,6 +38,8 @@ enum Role {
     Bank(BankFlags),
     /// A server that tells the time; prints READY when it serves.
     Clock(ClockFlags),
+    /// A server that calls a bank, and perhaps another such server; prints READY when it serves.
+    Shop(ShopFlags),
     /// Clients of a bank; prints one line of JSON at the end.
     Load(LoadFlags),
     /// Ends what is left of a run when the program at the other end of standard input is gone.
@@ -70,6 +73,23 @@ struct ClockFlags {
     /// Reference to ordered time; without one the time is this machine's.
     #[arg(long)]
     time: Option<String>,
+}
+
+#[derive(Args)]
+struct ShopFlags {
+    /// Port to listen at, on the loopback interface.
+    #[arg(long)]
+    port: u16,
+    /// The bank: corbaloc or IOR.
+    #[arg(long, value_parser = reference)]
+    bank: Reference,
+    /// Another shop.
+    #[arg(long, value_parser = reference)]
+    partner: Option<Reference>,
+}
+
+fn reference(text: &str) -> Result<Reference, String> {
+    Reference::parse(text).map_err(|error| error.to_string())
 }
 
 #[derive(Args)]
@@ -164,6 +184,12 @@ pub fn servant_main(arguments: impl IntoIterator<Item = OsString>) -> Result<(),
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, flags.port));
             let doing = format!("serve a clock at {address}");
             clock::serve(address, flags.time.as_deref())
+                .map_err(|source| ServantError::System { doing, source })
+        }
+        Role::Shop(ShopFlags { port, bank, partner }) => {
+            let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+            let doing = format!("serve a shop at {address}");
+            shop::serve(address, &bank, partner.as_ref())
                 .map_err(|source| ServantError::System { doing, source })
         }
         Role::Load(flags) => run_load(flags),

@@ -76,6 +76,11 @@ pub(crate) fn too_large(client: &Client) -> Bytes {
     raise(client, ExceptionKind::ImpLimit, MinorCode::RequestTooLarge, Completion::No)
 }
 
+/// BAD_INV_ORDER, COMPLETED_NO: a replicated server calls while it executes no request.
+pub(crate) fn no_call(client: &Client) -> Bytes {
+    raise(client, ExceptionKind::BadInvOrder, MinorCode::CallOutsideRequest, Completion::No)
+}
+
 /// TIMEOUT, COMPLETED_MAYBE: it was handed to the group, and nobody can say more.
 pub(crate) fn timed_out(client: &Client) -> Bytes {
     raise(client, ExceptionKind::Timeout, MinorCode::TimedOut, Completion::Maybe)

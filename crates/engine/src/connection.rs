@@ -14,6 +14,8 @@ const FRAGMENTED_REQUESTS_MAX: usize = 16;
 /// See the module's text.
 pub(crate) struct Connection {
     pub(crate) group: GroupId,
+    /// The group whose server calls over it; `None`: it is a client's.
+    pub(crate) caller: Option<GroupId>,
     pub(crate) peer: IpAddr,
     pub(crate) framer: Framer,
     /// The last CodeSets context that came; it holds for all later requests (GIOP §13.10.2.6).
@@ -42,6 +44,7 @@ impl Connection {
         });
         Self {
             group,
+            caller: None,
             peer,
             framer,
             code_sets: None,
@@ -84,7 +87,7 @@ impl Connection {
 
     /// Whether nothing came and nothing is awaited for `idle`.
     pub(crate) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
-        self.pending.is_empty() && now.since(self.last_heard) >= idle
+        self.caller.is_none() && self.pending.is_empty() && now.since(self.last_heard) >= idle
     }
 
     pub(crate) fn has_partial(&self) -> bool {

@@ -5,6 +5,7 @@
 //! often; a reply is released only when its request is as safe as the group asks (promise 1); no
 //! request stays unanswered beyond its time.
 
+mod nested;
 mod reads;
 mod replies;
 mod requests;
@@ -44,6 +45,8 @@ pub(crate) struct GroupBook {
     pub(crate) parked: VecDeque<RequestNumber>,
     /// Reads that wait for the first two.
     pub(crate) reads: VecDeque<RequestNumber>,
+    /// Calls of local servers that wait for the same.
+    pub(crate) calls: VecDeque<RequestNumber>,
 }
 
 /// See the module's text.
@@ -66,6 +69,7 @@ pub(crate) struct Gateway {
     held: Option<Ticket>,
     stable: Option<Ticket>,
     marks: reads::Marks,
+    servers: nested::Servers,
     deadlines: BTreeSet<(Instant, GroupId, RequestNumber)>,
     pending: usize,
     buffered_bytes: usize,
@@ -91,6 +95,7 @@ impl Gateway {
                 counters: GatewayCounters::default(),
                 parked: VecDeque::new(),
                 reads: VecDeque::new(),
+                calls: VecDeque::new(),
             })
             .collect();
         Self {
@@ -107,6 +112,7 @@ impl Gateway {
             held: None,
             stable: None,
             marks: reads::Marks::default(),
+            servers: nested::Servers::default(),
             deadlines: BTreeSet::new(),
             pending: 0,
             buffered_bytes: 0,
@@ -124,7 +130,8 @@ impl Gateway {
     pub(crate) fn snapshot(&self) -> GatewaySnapshot {
         let groups = self.groups.iter().enumerate().map(|(index, group)| {
             let id = GroupId(index as u16);
-            let connections = self.connections.values().filter(|c| c.group == id).count();
+            let of_clients = |c: &&Connection| c.group == id && c.caller.is_none();
+            let connections = self.connections.values().filter(of_clients).count();
             GatewayCounters { connections, pending: group.book.len(), ..group.counters }
         });
         GatewaySnapshot {
@@ -135,11 +142,11 @@ impl Gateway {
     }
 
     pub(crate) fn connection_count(&self) -> usize {
-        self.connections.len()
+        self.connections.len() - self.servers.connections
     }
 
     pub(crate) fn pending_count(&self) -> usize {
-        self.pending
+        self.pending - self.servers.pending
     }
 
     // -- connections ------------------------------------------------------------------------
@@ -162,7 +169,11 @@ impl Gateway {
     /// waits for their replies.
     pub(crate) fn closed(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.remove(&id) else { return };
-        self.peers.disconnect(connection.peer);
+        if connection.caller.is_some() {
+            self.server_closed(&connection);
+        } else {
+            self.peers.disconnect(connection.peer);
+        }
         self.paused -= usize::from(connection.paused);
         self.buffered_bytes -= connection.framer.buffered_bytes();
         for number in connection.pending.into_values() {
@@ -231,11 +242,13 @@ impl Gateway {
     /// Whether the connection may not be read on now; pauses it if so, lets it go on if not.
     fn must_wait(&mut self, now: Instant, id: ConnectionId) -> bool {
         let Some(connection) = self.connections.get(&id) else { return true };
+        // Clients may wait for what a server calls: its calls must not wait for theirs.
+        let is_client = connection.caller.is_none();
         let crowded = connection.pending.len() >= self.limits.pending_per_connection
-            || !self.has_room(connection.group);
+            || is_client && !self.has_room(connection.group);
         let Some(connection) = self.connections.get_mut(&id) else { return true };
         let throttled = connection.throttled_until.is_some_and(|until| until > now);
-        let wait = crowded || throttled || self.stopping;
+        let wait = crowded || throttled || is_client && self.stopping;
         if wait != connection.paused {
             connection.paused = wait;
             if wait {

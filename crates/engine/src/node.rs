@@ -223,6 +223,18 @@ impl Node {
         self.unsettled = Some(now);
     }
 
+    /// The local server of the first group connected to the port on which it calls the second one.
+    pub fn handle_call_opened(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        groups: (GroupId, GroupId),
+        peer: IpAddr,
+    ) {
+        self.gateway.opened_by_server(now, connection, groups, peer);
+        self.unsettled = Some(now);
+    }
+
     /// Bytes from a client.
     pub fn handle_client_bytes(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) {
         self.gateway.received(now, connection, bytes);
@@ -336,6 +348,7 @@ impl Node {
                 quiet = false;
                 self.route_from_replica(now, output);
             }
+            quiet &= !self.pump_calls(now);
             quiet &= !self.pump_reads(now);
             quiet &= !self.submit(now);
             if self.gateway.is_crowded() {
@@ -422,6 +435,24 @@ impl Node {
                 self.out.push_back(Output::Event(Event::Replica(event)));
             }
         }
+    }
+
+    /// Has the replica name the calls of local servers, and tells it which have ended. Returns
+    /// whether there were any.
+    fn pump_calls(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some(key) = self.gateway.next_ended_call() {
+            any = true;
+            self.replica.end_call(now, key);
+        }
+        while let Some(call) = self.gateway.next_call() {
+            any = true;
+            match self.replica.begin_call(call.caller, &call.giop) {
+                Some(name) => self.gateway.take_call(now, call, name),
+                None => self.gateway.refuse_call(&call),
+            }
+        }
+        any
     }
 
     /// Hands reads to the replica, and what has become of their marks. Returns whether there was

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use quorba_base::Instant;
 use quorba_giop::{Endian, Version};
 use quorba_order::Ticket;
-use quorba_replica::{RequestEnvelope, RequestNumber};
+use quorba_replica::{CallKey, RequestEnvelope, RequestNumber};
 
 /// Who waits for a reply, and how it wants it.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,10 @@ pub(crate) struct Pending {
     pub(crate) payload: Bytes,
     /// A read that has not become a request to be ordered; it has no payload.
     pub(crate) read: Option<RequestEnvelope>,
+    /// It is a call of the local server, under this name.
+    pub(crate) nested: Option<CallKey>,
+    /// It does not wait any longer for somebody to take it: the order decides what becomes of it.
+    pub(crate) insists: bool,
     pub(crate) oneway: bool,
     /// A member of a stateless group has it.
     pub(crate) called: bool,

@@ -78,6 +78,7 @@ fn request_bytes_max() -> usize {
         released_below: RequestNumber(1),
         stamp: 0,
         ft: None,
+        nested: None,
         code_sets: None,
         giop: Bytes::new(),
     };

@@ -191,6 +191,10 @@ minor_codes! {
     ReplyTooLarge = 25 "the call was executed; its reply is larger than what can be passed on"
     ReplicasDisagree = 26 "the replicas replied different things, and none of these most of them"
     NoOrderedRequest = 27 "no ordered request is being executed, so there is no ordered time"
+    CallCycle = 28 "the call would wait for the request in which it is made: a circle of groups"
+    CalleeGone = 29 "no member of the group that is called was up"
+    CallOutsideRequest = 30 "a replicated server may call only while it executes a request"
+    TooManyCalls = 31 "the server has made more calls than it may while it executes one request"
 }
 
 impl MinorCode {

@@ -5,13 +5,14 @@
 
 use crate::NodeError;
 use crate::supervise::bind_address;
+use quorba_base::NodeId;
 use quorba_config::{Domain, Node};
 use quorba_engine::ConnectionId;
 use quorba_engine::replica::GroupId;
 use quorba_net::{Interest, Poller, Stream};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::time::{Duration, Instant as Clock};
 
 /// Connections taken in at once, before other sockets have their turn.
@@ -22,13 +23,26 @@ const LINGER: Duration = Duration::from_secs(1);
 struct Listener {
     socket: TcpListener,
     group: GroupId,
+    /// Only for the server of this group, on this host.
+    caller: Option<GroupId>,
     token: u64,
+}
+
+/// Who has connected.
+pub(crate) struct Accepted {
+    pub(crate) connection: ConnectionId,
+    pub(crate) group: GroupId,
+    /// The group whose server it is; `None`: a client.
+    pub(crate) caller: Option<GroupId>,
+    pub(crate) peer: IpAddr,
 }
 
 /// See the module's text.
 pub(crate) struct Clients {
     listeners: Vec<Listener>,
     streams: HashMap<u64, Stream>,
+    /// Of these, those of local servers.
+    servers: HashSet<u64>,
     /// Connections that were ended and are not closed by their client yet, oldest first.
     ending: VecDeque<(Clock, u64)>,
     listening: bool,
@@ -62,9 +76,55 @@ impl Clients {
                 address,
                 source,
             })?;
-            listeners.push(Listener { socket, group: GroupId(index as u16), token });
+            let group = GroupId(index as u16);
+            listeners.push(Listener { socket, group, caller: None, token });
         }
-        Ok(Self { listeners, streams: HashMap::new(), ending: VecDeque::new(), listening: true })
+        Ok(Self {
+            listeners,
+            streams: HashMap::new(),
+            servers: HashSet::new(),
+            ending: VecDeque::new(),
+            listening: true,
+        })
+    }
+
+    /// Opens a port for every group that the server of a member on this node calls.
+    pub(crate) fn listen_to_servers(
+        &mut self,
+        domain: &Domain,
+        me: NodeId,
+        first_token: u64,
+        poller: &Poller,
+    ) -> Result<(), NodeError> {
+        let callers = domain.groups.iter().enumerate();
+        for (index, caller) in callers.filter(|(_, group)| group.members.contains(me)) {
+            for target in &caller.calls {
+                let token = first_token + self.listeners.len() as u64;
+                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+                let open = || -> io::Result<TcpListener> {
+                    let socket = TcpListener::bind(address)?;
+                    socket.set_nonblocking(true)?;
+                    poller.add(&socket, token, Interest::READ)?;
+                    Ok(socket)
+                };
+                let socket = open().map_err(|source| NodeError::Listen {
+                    what: format!("calls of group {}", caller.name),
+                    address,
+                    source,
+                })?;
+                let (group, caller) = (GroupId(*target as u16), Some(GroupId(index as u16)));
+                self.listeners.push(Listener { socket, group, caller, token });
+            }
+        }
+        Ok(())
+    }
+
+    /// By called group, the ports for the server of `caller`.
+    pub(crate) fn ports_for(&self, caller: GroupId) -> io::Result<Vec<(GroupId, u16)>> {
+        let listeners = self.listeners.iter().filter(|listener| listener.caller == Some(caller));
+        listeners
+            .map(|listener| Ok((listener.group, listener.socket.local_addr()?.port())))
+            .collect()
     }
 
     /// Connections that wait at the listener of `token`. An error means that descriptors ran out.
@@ -73,7 +133,7 @@ impl Clients {
         token: u64,
         next_token: &mut u64,
         poller: &Poller,
-    ) -> (Vec<(ConnectionId, GroupId, IpAddr)>, io::Result<()>) {
+    ) -> (Vec<Accepted>, io::Result<()>) {
         let mut accepted = Vec::new();
         let Some(listener) = self.listeners.iter().find(|listener| listener.token == token) else {
             return (accepted, Ok(()));
@@ -85,7 +145,12 @@ impl Clients {
                     *next_token += 1;
                     if let Ok(stream) = Stream::accepted(socket, token, poller) {
                         self.streams.insert(token, stream);
-                        accepted.push((ConnectionId(token), listener.group, peer.ip()));
+                        if listener.caller.is_some() {
+                            self.servers.insert(token);
+                        }
+                        let (connection, peer) = (ConnectionId(token), peer.ip());
+                        let (group, caller) = (listener.group, listener.caller);
+                        accepted.push(Accepted { connection, group, caller, peer });
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -109,9 +174,10 @@ impl Clients {
         }
     }
 
-    /// Closes the listeners for good, so that clients which are sent away do not come back.
+    /// Closes the listeners for good, so that clients which are sent away do not come back. Servers
+    /// may have to call before they can answer.
     pub(crate) fn close_listeners(&mut self) {
-        self.listeners.clear();
+        self.listeners.retain(|listener| listener.caller.is_some());
     }
 
     pub(crate) fn get(&mut self, token: u64) -> Option<&mut Stream> {
@@ -130,7 +196,7 @@ impl Clients {
             if wait && stream.close_when_sent(poller) {
                 self.ending.push_back((Clock::now() + LINGER, id.0));
             } else {
-                self.streams.remove(&id.0);
+                self.drop_stream(id.0);
             }
         }
     }
@@ -144,15 +210,21 @@ impl Clients {
     pub(crate) fn drop_lingering(&mut self) {
         let now = Clock::now();
         while let Some((_, token)) = self.ending.pop_front_if(|(until, _)| *until <= now) {
-            self.streams.remove(&token);
+            self.drop_stream(token);
         }
     }
 
     pub(crate) fn remove(&mut self, token: u64) {
-        self.streams.remove(&token);
+        self.drop_stream(token);
     }
 
+    fn drop_stream(&mut self, token: u64) {
+        self.streams.remove(&token);
+        self.servers.remove(&token);
+    }
+
+    /// Whether no client is connected; servers stay until they end.
     pub(crate) fn is_empty(&self) -> bool {
-        self.streams.is_empty()
+        self.streams.len() == self.servers.len()
     }
 }

@@ -10,7 +10,7 @@ mod operators;
 
 use crate::admin::{self, AdminServer};
 use crate::boot::BootFile;
-use crate::clients::Clients;
+use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
 use crate::log::{Log, LogNews};
 use crate::pilots::Pilots;
@@ -113,7 +113,8 @@ impl DataPlane {
         let poller = Poller::new().map_err(NodeError::Resources)?;
         let tokens = Tokens { order: ORDER, links: LINKS };
         let transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
-        let clients = Clients::listen(&domain, &node, LISTENERS, &poller)?;
+        let mut clients = Clients::listen(&domain, &node, LISTENERS, &poller)?;
+        clients.listen_to_servers(&domain, me, LISTENERS, &poller)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
         let signals = pipe_of(&[SIGTERM, SIGINT]).map_err(NodeError::Resources)?;
@@ -129,7 +130,7 @@ impl DataPlane {
         let questions = mailer.clone();
         let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
         let times = start_times(&domain, me)?;
-        let supervisors = supervise(&domain, me, options, &times, &mailer)?;
+        let supervisors = supervise(&domain, me, options, &clients, &times, &mailer)?;
         let started = Clock::now();
         let mut engine = settings::engine(&domain, me, &boot, found, Instant::ZERO);
         let keys = settings::domain_keys(&domain.keys);
@@ -288,8 +289,14 @@ impl DataPlane {
     fn accept(&mut self, token: u64) {
         let (accepted, result) = self.clients.accept(token, &mut self.next_token, &self.poller);
         let now = self.now();
-        for (id, group, peer) in accepted {
-            self.engine.handle_client_opened(now, id, group, peer);
+        for Accepted { connection, group, caller, peer } in accepted {
+            match caller {
+                Some(caller) => {
+                    let groups = (caller, group);
+                    self.engine.handle_call_opened(now, connection, groups, peer);
+                }
+                None => self.engine.handle_client_opened(now, connection, group, peer),
+            }
         }
         if let Err(error) = result {
             tracing::warn!(%error, "cannot take in more connections; waiting a moment");
@@ -503,11 +510,11 @@ fn supervise(
     domain: &Domain,
     me: NodeId,
     options: &RunOptions,
+    clients: &Clients,
     times: &[Option<Arc<Times>>],
     mailer: &Mailer<Letter>,
 ) -> Result<Vec<Option<Supervisor>>, NodeError> {
     let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
-    let launcher = Launcher { prefix: options.launcher.clone() };
     let mut supervisors = Vec::new();
     for (index, group) in domain.groups.iter().enumerate() {
         let id = GroupId(index as u16);
@@ -515,7 +522,11 @@ fn supervise(
         supervisors.push(if group.members.contains(me) {
             let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));
             let time = times.get(index).cloned().flatten();
-            Some(Supervisor::start(id, me, group, node, &launcher, time, tell)?)
+            let ports = clients.ports_for(id).map_err(NodeError::Resources)?;
+            let name = |of: GroupId| domain.groups[usize::from(of.0)].name.clone();
+            let calls = ports.into_iter().map(|(of, port)| (name(of), port)).collect();
+            let launcher = Launcher { prefix: options.launcher.clone(), calls };
+            Some(Supervisor::start(id, me, group, node, launcher, time, tell)?)
         } else {
             None
         });

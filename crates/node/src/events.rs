@@ -71,7 +71,9 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
         ReplicaEvent::Changed { .. }
         | ReplicaEvent::Leader { .. }
         | ReplicaEvent::Diverged { .. }
-        | ReplicaEvent::Disagreement { .. } => log_work(event, reporter),
+        | ReplicaEvent::Disagreement { .. }
+        | ReplicaEvent::CallRefused { .. }
+        | ReplicaEvent::CallDiffers { .. } => log_work(event, reporter),
         ReplicaEvent::Full { group, is_full } => {
             let group = reporter.group_name(*group);
             if *is_full {
@@ -129,6 +131,22 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
                 "its replies differ from those of the majority; {done}"
             );
             reporter.member_changed(*group, format!("{member} differs at request {request}"));
+        }
+        ReplicaEvent::CallRefused { caller, target, during, why } => {
+            let (caller, target) = (reporter.group_name(*caller), reporter.group_name(*target));
+            let why = why.text();
+            tracing::warn!(caller, target, request = during, why, "a call is refused");
+        }
+        ReplicaEvent::CallDiffers { caller, node, during } => {
+            let member = reporter.name_of(*node).to_string();
+            let group = reporter.group_name(*caller).to_string();
+            tracing::error!(
+                group,
+                member,
+                request = during,
+                "it asks for something else than another member in the same call"
+            );
+            reporter.member_changed(*caller, format!("{member} calls differently"));
         }
         ReplicaEvent::Disagreement { group, request } => {
             let group = reporter.group_name(*group);

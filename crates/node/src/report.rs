@@ -6,8 +6,8 @@ use crate::NodeError;
 use crate::admin::Change;
 use crate::recent::{self, Requests};
 use crate::status::{
-    Caller, GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus, ServerStatus,
-    Status, TransferStatus,
+    CallStatus, Caller, GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus,
+    ServerStatus, Status, TransferStatus,
 };
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Backend, Domain, Engine, Group, Node};
@@ -377,6 +377,12 @@ impl Reporter {
             refused: gateway.refused,
             malformed: gateway.malformed,
             last_change,
+            calls: CallStatus {
+                made: replica.calls.made,
+                refused: replica.calls.refused,
+                differing: replica.calls.differing,
+                void: replica.calls.void,
+            },
             transfers: replica.transfers.iter().map(|transfer| self.transfer(*transfer)).collect(),
         }
     }

@@ -12,8 +12,8 @@ use quorba_config::{
 use quorba_engine::order::{Boot as OrderBoot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
     Ack as ReplicaAck, CheckpointRule, ComparisonRule, Concurrency as ReplicaConcurrency,
-    ENVELOPE_BYTES_MAX, GroupConfig, Quorum, QuorumRule as ReplicaQuorumRule, ReadConsistency,
-    ReadRule, ReplyPath, Style, TotalLoss, TransferRule,
+    ENVELOPE_BYTES_MAX, GroupConfig, GroupId, Quorum, QuorumRule as ReplicaQuorumRule,
+    ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss, TransferRule,
 };
 use quorba_engine::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
@@ -116,6 +116,8 @@ fn read_rule(group: &Group) -> ReadRule {
 fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
     GroupSettings {
         replica: GroupConfig {
+            calls: group.calls.iter().map(|index| GroupId(*index as u16)).collect(),
+            is_called: is_called(domain, group),
             members: group.members,
             state_object: group.state_object.clone().map(Into::into),
             foreign: matches!(group.backend, Backend::Connect(_)),
@@ -170,6 +172,11 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
         },
         unavailable_wait: group.unavailable_wait,
     }
+}
+
+fn is_called(domain: &Domain, group: &Group) -> bool {
+    let index = domain.groups.iter().position(|other| other.name == group.name);
+    domain.groups.iter().flat_map(|caller| &caller.calls).any(|called| Some(*called) == index)
 }
 
 /// The style as the engine names it.

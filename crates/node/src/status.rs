@@ -158,6 +158,28 @@ pub struct GroupStatus {
     /// States on their way to or from the member on this node.
     #[serde(default)]
     pub transfers: Vec<TransferStatus>,
+    /// What the group's servers have called; left out if they have called nothing.
+    #[serde(default, skip_serializing_if = "CallStatus::is_none")]
+    pub calls: CallStatus,
+}
+
+/// Calls of a group's servers to other groups, since this node started.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallStatus {
+    /// Different calls that were ordered.
+    pub made: u64,
+    /// Of these, those that were refused: in a circle, or with nobody to execute them.
+    pub refused: u64,
+    /// How often a member asked for something else than another one in the same call.
+    pub differing: u64,
+    /// Calls of the server on this node that it made outside of any request.
+    pub void: u64,
+}
+
+impl CallStatus {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The clients of a gateway.

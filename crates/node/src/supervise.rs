@@ -75,6 +75,8 @@ pub(crate) struct Supervisor {
 pub(crate) struct Launcher {
     /// The program and first arguments that come before the node's process id and the command.
     pub(crate) prefix: Vec<String>,
+    /// By name of a group: the port on which the server calls it.
+    pub(crate) calls: Vec<(String, u16)>,
 }
 
 impl Supervisor {
@@ -84,7 +86,7 @@ impl Supervisor {
         me: NodeId,
         group: &Group,
         node: &Node,
-        launcher: &Launcher,
+        launcher: Launcher,
         time: Option<Arc<Times>>,
         tell: impl Fn(GroupId, u32, ServerNews) -> bool + Send + 'static,
     ) -> Result<Self, NodeError> {
@@ -102,7 +104,7 @@ impl Supervisor {
             me,
             group: group.clone(),
             node: node.clone(),
-            launcher: launcher.clone(),
+            launcher,
             time,
             inbox,
             state: Arc::clone(&state),
@@ -503,6 +505,7 @@ pub(crate) fn launch(
         group: &group.name,
         state_dir: &state_dir,
         time: &time.map_or_else(String::new, Times::reference),
+        calls: &launcher.calls,
     };
     let mut arguments = server.command.iter().map(|part| part.fill(&values));
     let (program, rest) = launcher.prefix.split_first().ok_or("no launcher")?;

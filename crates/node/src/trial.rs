@@ -27,6 +27,9 @@ pub enum TrialError {
     /// Somebody else starts the group's servers.
     #[error("the servers of group {0} are started by somebody else (`connect`)")]
     NotOurs(String),
+    /// They call other groups, which are not there in a trial.
+    #[error("the servers of group {0} call other groups, and are tried alone")]
+    Calls(String),
     /// Its folder cannot be used.
     #[error("{}: {source}", path.display())]
     Folder {
@@ -71,6 +74,9 @@ impl Trial {
         let Backend::Start(command) = &group.backend else {
             return Err(TrialError::NotOurs(group.name.clone()));
         };
+        if !group.calls.is_empty() {
+            return Err(TrialError::Calls(group.name.clone()));
+        }
         let unusable = |source| TrialError::Folder { path: folder.to_path_buf(), source };
         fs::create_dir_all(folder).map_err(unusable)?;
         let log = folder.join("server.log");
@@ -79,7 +85,7 @@ impl Trial {
             |what: String| TrialError::Server { group: group.name.clone(), what, log: log.clone() };
         let mut node = node.clone();
         node.state_dir = folder.to_path_buf();
-        let launcher = Launcher { prefix: RunOptions::default().launcher };
+        let launcher = Launcher { prefix: RunOptions::default().launcher, calls: Vec::new() };
         let time = Times::start(group).map_err(unusable)?;
         let (child, port) =
             supervise::launch(group, &node, &launcher, command, time.as_ref(), file)

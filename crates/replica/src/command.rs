@@ -47,6 +47,8 @@ pub enum CommandRefused {
     Durable,
     /// The members of a stateless group may differ, and cannot be made alike.
     MembersDiffer,
+    /// Groups that call, or are called, remember what was executed.
+    Calls,
     /// This node is in no primary component, so nothing can be ordered.
     NoPrimary,
     /// The node has no such group.
@@ -82,6 +84,9 @@ impl fmt::Display for CommandRefused {
                 "the members of a stateless group may differ: to make them alike one must be in, \
                  and the group must name a state_object",
             ),
+            Self::Calls => f.write_str(
+                "a group that calls others, or is called by one, cannot become stateless",
+            ),
             Self::NoPrimary => f.write_str("this node is in no primary component"),
             Self::NoGroup => f.write_str("there is no such group"),
         }
@@ -103,6 +108,9 @@ impl Command {
             }
             Self::SetStyle(style) if config.durable && style != table.style => {
                 Err(CommandRefused::Durable)
+            }
+            Self::SetStyle(Style::Stateless) if config.is_called || !config.calls.is_empty() => {
+                Err(CommandRefused::Calls)
             }
             Self::SetStyle(style)
                 if table.style == Style::Stateless

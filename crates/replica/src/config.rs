@@ -1,6 +1,7 @@
 //! What a replica is told about the domain and its groups; equal on every node.
 
 use crate::hello::Record;
+use crate::ids::GroupId;
 use crate::log::Recovered;
 use crate::primary::Quorum;
 use crate::reads::ReadRule;
@@ -129,6 +130,11 @@ pub struct GroupConfig {
     pub state_bytes_max: usize,
     /// How states go from member to member.
     pub transfer: TransferRule,
+    /// Groups that its servers call. Only with [`Concurrency::Sequential`], not from or to a
+    /// stateless group, and not from a durable one.
+    pub calls: Vec<GroupId>,
+    /// Servers of some group call it.
+    pub is_called: bool,
 }
 
 impl GroupConfig {

@@ -6,6 +6,7 @@ use crate::command::Command;
 use crate::hello::{Hello, Snapshot, put_view, take_view};
 use crate::history::History;
 use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
+use crate::nested::NestedCall;
 use crate::passive::CheckpointPiece;
 use crate::table::DownReason;
 use crate::votes::Subject;
@@ -43,6 +44,8 @@ pub struct RequestEnvelope {
     pub stamp: u64,
     /// The client's own name for it.
     pub ft: Option<FtRequest>,
+    /// It is a call of a replicated server; then its name counts, whatever the client says.
+    pub nested: Option<NestedCall>,
     /// The CodeSets context of the client's connection, if it ever sent one.
     pub code_sets: Option<Bytes>,
     /// The whole GIOP message.
@@ -69,6 +72,9 @@ impl RequestEnvelope {
     #[must_use]
     pub fn key(&self, origin: NodeId, incarnation: u64) -> RequestKey {
         let incarnation = if canary!(ReusesNamesAfterBoot) { 1 } else { incarnation };
+        if let Some(call) = self.nested.as_ref().filter(|_| !canary!(CallsHaveNoName)) {
+            return RequestKey::Nested(call.key);
+        }
         match &self.ft {
             Some(_) if canary!(IgnoresClientNames) => {
                 RequestKey::Gateway(GatewayKey { node: origin, incarnation, number: self.number })
@@ -175,6 +181,16 @@ pub(crate) enum Envelope {
         /// Which of the two.
         is_full: bool,
     },
+    /// The sender's member will not execute again what its group was delivered up to here; see
+    /// [`crate::nested`].
+    Floor {
+        /// Of this group.
+        group: GroupId,
+        /// The try that brought the member in.
+        attempt: Attempt,
+        /// The request, counted from the group's first.
+        up_to: u64,
+    },
     /// An operator changes the group.
     Command {
         /// This group.
@@ -210,6 +226,7 @@ const COMMAND: u8 = 13;
 const VOTES: u8 = 14;
 const READ_MARK: u8 = 15;
 const FULL: u8 = 16;
+const FLOOR: u8 = 17;
 
 impl Envelope {
     /// The encoded message.
@@ -226,10 +243,7 @@ impl Envelope {
                 w.rest(giop);
             }
             Self::Join { group, attempt, claim } => put_join(&mut w, *group, *attempt, *claim),
-            Self::Joined { group, attempt } => {
-                head(&mut w, JOINED, *group);
-                w.u64(attempt.0);
-            }
+            Self::Joined { group, attempt } => put_numbers(&mut w, JOINED, *group, [attempt.0]),
             Self::Down { group, attempt, reason } => {
                 head(&mut w, DOWN, *group);
                 w.u64(attempt.0);
@@ -251,9 +265,9 @@ impl Envelope {
                 w.rest(&piece.bytes);
             }
             Self::Votes { group, attempt, votes } => put_votes(&mut w, *group, *attempt, votes),
-            Self::ReadMark { group, number } => {
-                head(&mut w, READ_MARK, *group);
-                w.u64(*number);
+            Self::ReadMark { group, number } => put_numbers(&mut w, READ_MARK, *group, [*number]),
+            Self::Floor { group, attempt, up_to } => {
+                put_numbers(&mut w, FLOOR, *group, [attempt.0, *up_to]);
             }
             Self::Full { group, attempt, is_full } => {
                 head(&mut w, FULL, *group);
@@ -356,6 +370,10 @@ impl Envelope {
                 let attempt = Attempt(r.u64("attempt")?);
                 Self::Full { group, attempt, is_full: r.bool("full flag")? }
             }
+            FLOOR => {
+                let attempt = Attempt(r.u64("attempt")?);
+                Self::Floor { group, attempt, up_to: r.u64("floor")? }
+            }
             COMMAND => {
                 let id = r.u64("command id")?;
                 Self::Command { group, id, command: Command::decode(&mut r)? }
@@ -394,6 +412,11 @@ fn head(w: &mut Writer, kind: u8, group: GroupId) {
     w.u16(group.0);
 }
 
+fn put_numbers<const N: usize>(w: &mut Writer, kind: u8, group: GroupId, numbers: [u64; N]) {
+    head(w, kind, group);
+    numbers.into_iter().for_each(|number| w.u64(number));
+}
+
 fn put_votes(w: &mut Writer, group: GroupId, attempt: Attempt, votes: &[(Subject, u64)]) {
     head(w, VOTES, group);
     w.u64(attempt.0);
@@ -409,7 +432,9 @@ fn put_request(w: &mut Writer, request: &RequestEnvelope) {
     w.u64(request.number.0);
     w.u64(request.released_below.0);
     w.u64(request.stamp);
-    w.u8(u8::from(request.ft.is_some()) | u8::from(request.code_sets.is_some()) << 1);
+    let (ft, code_sets) = (request.ft.is_some(), request.code_sets.is_some());
+    let nested = request.nested.is_some();
+    w.u8(u8::from(ft) | u8::from(code_sets) << 1 | u8::from(nested) << 2);
     if let Some(ft) = &request.ft {
         w.bytes(&ft.client_id);
         w.i32(ft.retention_id);
@@ -417,6 +442,9 @@ fn put_request(w: &mut Writer, request: &RequestEnvelope) {
     }
     if let Some(code_sets) = &request.code_sets {
         w.bytes(code_sets);
+    }
+    if let Some(call) = &request.nested {
+        call.encode(w);
     }
     w.rest(&request.giop);
 }
@@ -434,15 +462,16 @@ fn take_request(r: &mut Reader, group: GroupId) -> Result<RequestEnvelope, Inval
         None
     };
     let code_sets = if flags & 2 != 0 { Some(r.bytes("code sets")?) } else { None };
+    let nested = if flags & 4 != 0 { Some(NestedCall::decode(r)?) } else { None };
     let giop = r.rest();
-    Ok(RequestEnvelope { group, number, released_below, stamp, ft, code_sets, giop })
+    Ok(RequestEnvelope { group, number, released_below, stamp, ft, nested, code_sets, giop })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::hello::{Lineage, Record};
-    use crate::ids::ViewId;
+    use crate::ids::{CallKey, ViewId};
     use crate::style::Style;
     use alloc::vec;
 
@@ -461,14 +490,20 @@ mod tests {
                 retention_id: -1,
                 expiration: 77,
             }),
+            nested: None,
             code_sets: Some(Bytes::from_static(&[0, 1, 2, 3])),
             giop: Bytes::from_static(b"GIOP..."),
         };
+        let key = CallKey { caller: GroupId(1), during: History::EMPTY, number: 3 };
+        let nested = Some(NestedCall { key, attempt, digest: 12 });
         let to = GatewayKey { node, incarnation: 1, number: RequestNumber(5) };
         let plain = RequestEnvelope { ft: None, code_sets: None, ..request.clone() };
+        let nested = RequestEnvelope { nested, ..request.clone() };
         vec![
             Envelope::Request(request),
             Envelope::Request(plain),
+            Envelope::Request(nested),
+            Envelope::Floor { group, attempt, up_to: 9 },
             Envelope::Reply { group, to, giop: Bytes::from_static(b"reply") },
             Envelope::Join { group, attempt, claim: Some(History::EMPTY) },
             Envelope::Join { group, attempt, claim: None },
@@ -531,6 +566,11 @@ mod tests {
             released_below: number,
             stamp: u64::MAX,
             ft: Some(FtRequest { client_id, retention_id: -1, expiration: u64::MAX }),
+            nested: Some(NestedCall {
+                key: CallKey { caller: group, during: History::EMPTY, number: 1 },
+                attempt: Attempt(u64::MAX),
+                digest: u64::MAX,
+            }),
             code_sets: Some(Bytes::from(vec![0; CODE_SETS_BYTES_MAX])),
             giop: giop.clone(),
         };

@@ -5,6 +5,7 @@
 //! outstanding together is the [`schedule`]'s word, and all of them share one channel; oneways are
 //! sent as calls with a reply, so that what must wait for them can.
 
+mod calls;
 mod channel;
 mod schedule;
 
@@ -13,6 +14,7 @@ pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
 use crate::checkpoint;
 use crate::config::GroupConfig;
+use crate::history::History;
 use crate::ids::{ChannelId, RequestKey};
 use crate::moment::Moment;
 use crate::output::ServerCommand;
@@ -33,8 +35,8 @@ const CHANNELS_MAX: usize = 8;
 /// Whose call it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Call {
-    /// A request that was delivered.
-    Request(RequestKey),
+    /// A request that was delivered, and what the group was delivered with it.
+    Request(RequestKey, History),
     /// One that others have executed before this member joined.
     Again(RequestKey),
     /// One that changes nothing.
@@ -98,6 +100,14 @@ impl Job {
         }
     }
 
+    /// Which request it is, counted from the group's first.
+    fn request(&self) -> Option<u64> {
+        match self {
+            Self::Execute { call: Call::Request(_, history), .. } => Some(history.count),
+            _ => None,
+        }
+    }
+
     /// How much of it is sent.
     fn bytes(&self) -> usize {
         match self {
@@ -147,6 +157,7 @@ pub(crate) struct Executor {
     /// When bytes came last.
     heard_at: Instant,
     served: Served,
+    calls: calls::Calls,
 }
 
 impl Executor {
@@ -164,6 +175,7 @@ impl Executor {
             epoch: 0,
             heard_at: Instant::ZERO,
             served: Served::default(),
+            calls: calls::Calls::default(),
         }
     }
 
@@ -194,6 +206,9 @@ impl Executor {
 
     /// When the server must have answered the call that it has had for longest.
     pub(crate) fn deadline(&self) -> Option<Instant> {
+        if self.calls.is_any_open() {
+            return None;
+        }
         self.schedule.oldest().and_then(|oldest| oldest.deadline)
     }
 
@@ -223,6 +238,7 @@ impl Executor {
         self.schedule.clear();
         self.ended.clear();
         self.channels.clear();
+        self.calls.begin_anew();
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -272,6 +288,7 @@ impl Executor {
         let deadline = at_once.then_some(deadline);
         channel.send(pieces, out);
         let channel = channel.id;
+        self.calls.begin_anew();
         let abandoned = false;
         let call = Outstanding { job, oneway, request_id, channel, deadline, abandoned };
         self.schedule.started(call);
@@ -373,6 +390,7 @@ impl Executor {
     ) -> Result<Option<Outcome>, DownReason> {
         let call = self.schedule.end(|c| c.request_id == request_id && c.channel == channel);
         let Some(call) = call else { return Err(DownReason::ServerProtocol) };
+        self.calls.begin_anew();
         if call.abandoned && !canary!(AbandonedCallCounts) {
             return Ok(None);
         }
@@ -422,6 +440,7 @@ impl Executor {
         if !self.is_awaited(old.id) {
             return;
         }
+        self.calls.begin_anew();
         let calls = self.schedule.end_all();
         let (count, in_order) = (calls.len(), !self.schedule.runs_side_by_side());
         for (index, ended) in calls.into_iter().enumerate().filter(|(_, call)| !call.abandoned) {

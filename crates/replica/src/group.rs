@@ -5,6 +5,7 @@
 //! Invariant: the table changes in `deliver_*` and `decided` only; what the local server does can
 //! only lead to messages, never to a change of the table.
 
+mod calls;
 mod changes;
 mod fullness;
 mod reads;
@@ -21,6 +22,7 @@ use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
 use crate::log::Place;
 use crate::member::{Accepted, Arrived, Consequence, Member, forward};
 use crate::moment::Moment;
+use crate::nested::CallFigures;
 use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::reads::Reads;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
@@ -85,6 +87,8 @@ pub struct GroupSnapshot {
     pub callers: Vec<(NodeId, u64)>,
     /// States on their way to or from the local member.
     pub transfers: Vec<TransferProgress>,
+    /// What its servers have called.
+    pub calls: CallFigures,
 }
 
 /// See the module's text.
@@ -112,6 +116,7 @@ pub(crate) struct Group {
     reads: Reads,
     callers: BTreeMap<NodeId, u64>,
     recent: Recent,
+    pub(crate) figures: CallFigures,
 }
 
 impl Group {
@@ -139,6 +144,7 @@ impl Group {
             executed: 0,
             reads: Reads::default(),
             callers: BTreeMap::new(),
+            figures: CallFigures::default(),
         }
     }
 
@@ -168,6 +174,7 @@ impl Group {
             served: member.map_or_else(Served::default, Member::served),
             callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
+            calls: self.figures,
         }
     }
 
@@ -250,6 +257,7 @@ impl Group {
         origin: NodeId,
         incarnation: u64,
         request: RequestEnvelope,
+        calls_below: Option<(GroupId, u64)>,
         here: Here,
         out: &mut Outbox,
     ) {
@@ -273,7 +281,7 @@ impl Group {
         let arrived = Arrived {
             key: request.key(origin, incarnation),
             gateway: GatewayKey { node: origin, incarnation, number },
-            index: self.table.history.count,
+            history,
             moment: Moment::of(&self.table),
             expiry,
             clock: if canary!(ExpiresByAnyClock) { request.stamp } else { self.table.clock.time() },
@@ -283,12 +291,13 @@ impl Group {
                 self.table.is_full()
             },
             released_below: request.released_below,
+            calls_below,
             giop: request.giop,
             code_sets: request.code_sets,
         };
         self.trail.push(before, history, &arrived);
         if let Some(replay) = &mut self.replay {
-            return replay.request(history, arrived);
+            return replay.request(arrived);
         }
         self.recent.at(now);
         self.recent.delivered(&arrived, stamp);
@@ -569,7 +578,7 @@ impl Group {
         }
     }
 
-    fn lost(&mut self, attempt: Option<Attempt>, reason: DownReason, out: &mut Outbox) {
+    pub(crate) fn lost(&mut self, attempt: Option<Attempt>, reason: DownReason, out: &mut Outbox) {
         if let Some(member) = &mut self.member {
             let _ = member.server_lost(reason);
         }

@@ -2,6 +2,7 @@
 
 use crate::history::History;
 use crate::ids::ViewId;
+use crate::nested::Calls;
 use crate::table::GroupTable;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
@@ -147,6 +148,8 @@ pub(crate) struct Snapshot {
     pub(crate) history: History,
     /// One table per group, in the order of the domain file.
     pub(crate) tables: Vec<GroupTable>,
+    /// What they have called.
+    pub(crate) calls: Calls,
 }
 
 impl Snapshot {
@@ -158,6 +161,7 @@ impl Snapshot {
         for table in &self.tables {
             table.encode(writer);
         }
+        self.calls.encode(writer);
     }
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
@@ -168,7 +172,7 @@ impl Snapshot {
         for _ in 0..reader.count(29, "table count")? {
             tables.push(GroupTable::decode(reader)?);
         }
-        Ok(Self { view, history, tables })
+        Ok(Self { view, history, tables, calls: Calls::decode(reader)? })
     }
 }
 

@@ -1,7 +1,8 @@
-//! Names of things that messages carry: groups, requests, attempts to join, views.
+//! Names of things that messages carry: groups, requests, calls, attempts to join, views.
 //!
 //! Invariant: every id is ordered, so that maps of them iterate alike on every node.
 
+use crate::history::History;
 use bytes::Bytes;
 use quorba_base::NodeId;
 
@@ -42,6 +43,18 @@ pub struct GatewayKey {
     pub number: RequestNumber,
 }
 
+/// A call that a server makes while it executes a request of its group. Every member that executes
+/// the request makes the call under the same name, in whichever boot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CallKey {
+    /// The group whose server calls.
+    pub caller: GroupId,
+    /// What that group was delivered, up to the request: unique for ever, unlike its count.
+    pub during: History,
+    /// Counts the calls made in this request, from 1.
+    pub number: u32,
+}
+
 /// The identity by which repetitions of a request are recognised.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum RequestKey {
@@ -54,4 +67,6 @@ pub enum RequestKey {
         /// Unique per request of that client.
         retention_id: i32,
     },
+    /// A member of another group makes the call, and so do the others of that group.
+    Nested(CallKey),
 }

@@ -32,6 +32,7 @@ mod ids;
 mod log;
 mod member;
 mod moment;
+mod nested;
 mod output;
 mod passive;
 mod peer;
@@ -60,9 +61,12 @@ pub use executor::Served;
 pub use group::GroupSnapshot;
 pub use hello::{Hello, Lineage, Record};
 pub use history::History;
-pub use ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
+pub use ids::{
+    Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId,
+};
 pub use log::{LogRecord, Place, Recovered};
 pub use moment::Moment;
+pub use nested::{CallFigures, CallRefusal, NestedCall};
 pub use output::{Availability, Event, Output, ServerCommand};
 pub use peer::{Lane, PEER_MESSAGE_BYTES_MAX};
 pub use primary::{Quorum, QuorumRule};

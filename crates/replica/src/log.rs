@@ -7,6 +7,7 @@
 use crate::hello::Lineage;
 use crate::history::History;
 use crate::ids::{GroupId, ViewId};
+use crate::nested::Calls;
 use crate::table::GroupTable;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
@@ -77,6 +78,8 @@ pub(crate) struct Established {
     pub(crate) history: History,
     /// In the order of the domain file.
     pub(crate) tables: Vec<GroupTable>,
+    /// What they have called.
+    pub(crate) calls: Calls,
 }
 
 impl Established {
@@ -89,6 +92,7 @@ impl Established {
         for table in &self.tables {
             table.encode(&mut w);
         }
+        self.calls.encode(&mut w);
         w.finish()
     }
 
@@ -101,8 +105,9 @@ impl Established {
         for _ in 0..r.count(29, "table count")? {
             tables.push(GroupTable::decode(&mut r)?);
         }
+        let calls = Calls::decode(&mut r)?;
         r.end()?;
-        Ok(Self { since, lineage, history, tables })
+        Ok(Self { since, lineage, history, tables, calls })
     }
 }
 
@@ -138,8 +143,9 @@ mod tests {
         let node = NodeId::new(2).unwrap();
         let view = ViewId { seq: 12, representative: node };
         let lineage = Lineage { view, members: vec![(node, 3)] };
-        let established =
-            Established { since: 2, lineage, history: History::EMPTY, tables: Vec::new() };
+        let (history, tables) = (History::EMPTY, Vec::new());
+        let calls = Calls::default();
+        let established = Established { since: 2, lineage, history, tables, calls };
         let bytes = established.encode();
         for length in 0..bytes.len() {
             assert!(Established::decode(bytes.slice(..length)).is_err());

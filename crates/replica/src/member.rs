@@ -5,6 +5,7 @@
 //! once; a member that is not sure of its server's state executes nothing.
 
 mod archive;
+mod calls;
 mod reads;
 mod recovery;
 mod standby;
@@ -45,14 +46,16 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 pub(crate) struct Arrived {
     pub(crate) key: RequestKey,
     pub(crate) gateway: GatewayKey,
-    /// Requests that the group was delivered, with this one.
-    pub(crate) index: u64,
+    /// What the group was delivered, with this one.
+    pub(crate) history: History,
     pub(crate) moment: Moment,
     pub(crate) expiry: u64,
     pub(crate) clock: u64,
     /// The group took no new requests of clients when it came.
     pub(crate) full: bool,
     pub(crate) released_below: crate::ids::RequestNumber,
+    /// If another group calls: which, and which of its requests nobody executes again.
+    pub(crate) calls_below: Option<(GroupId, u64)>,
     pub(crate) giop: Bytes,
     pub(crate) code_sets: Option<Bytes>,
 }
@@ -147,6 +150,8 @@ pub(crate) struct Member {
     archive: Option<Archive>,
     /// Requests that are still to be executed again.
     replaying: usize,
+    /// Its server calls other groups.
+    calls_others: bool,
 }
 
 /// The member's server process, as far as it is known here.
@@ -188,6 +193,7 @@ impl Member {
             voting: Voting::default(),
             archive: config.replay_bytes_max.map(Archive::new),
             replaying: 0,
+            calls_others: !config.calls.is_empty(),
         }
     }
 
@@ -332,6 +338,13 @@ impl Member {
             Stage::Receiving { behind, .. } => *behind,
             Stage::Restoring { .. } => None,
         };
+        let is_serving = matches!(self.stage, Stage::Serving { .. });
+        let claim = if is_serving && self.calls_others && !self.executor.is_idle() {
+            // What it calls now counts for nothing, so that it could wait for ever.
+            None
+        } else {
+            claim
+        };
         if claim.is_some() && !canary!(ClaimsWhileBusy) {
             // It was delivered to all alike: once the server has finished it, what it has executed
             // is known, and perhaps all that the group has.
@@ -451,10 +464,15 @@ impl Member {
     }
 
     fn admit(&mut self, arrived: Arrived) -> Accepted {
-        let Arrived { key, gateway, index, moment, released_below, giop, code_sets, .. } = arrived;
+        let Arrived { key, gateway, history, moment, giop, code_sets, .. } = arrived;
+        let (index, released_below) = (history.count, arrived.released_below);
         let (expiry, clock, full) = (arrived.expiry, arrived.clock, arrived.full);
         self.retention.release(gateway.node, gateway.incarnation, released_below);
         self.retention.expire(clock);
+        if let Some((caller, below)) = arrived.calls_below {
+            let early = if canary!(ForgetsCallsEarly) { 64 } else { 0 };
+            self.retention.release_calls(caller, below + early);
+        }
         self.delivered = index;
         if self.executes_now() {
             self.seen = index;
@@ -469,10 +487,10 @@ impl Member {
                     archive.add(&key, moment, &giop, code_sets.as_ref());
                 }
                 if self.executes_now() {
-                    let (call, moment) = (Call::Request(key), Some(moment));
+                    let (call, moment) = (Call::Request(key, history), Some(moment));
                     self.executor.push(Job::Execute { call, moment, giop, code_sets });
                 } else {
-                    self.log.push(Logged::Request { index, moment, key, giop, code_sets });
+                    self.log.push(Logged::Request { history, moment, key, giop, code_sets });
                 }
                 self.checkpoints.since += u32::from(self.duty == Duty::Lead);
                 Accepted::Nothing
@@ -559,7 +577,7 @@ impl Member {
                 Err(reason) => return self.server_lost(reason),
                 Ok(outcome) => {
                     let outcome = outcome?;
-                    if let Outcome::Executed { call: Call::Request(key), reply } = &outcome {
+                    if let Outcome::Executed { call: Call::Request(key, _), reply } = &outcome {
                         recent.executed(key, reply.as_ref());
                     }
                     if let Some(consequence) = self.completed(outcome) {
@@ -579,7 +597,7 @@ impl Member {
                 self.replayed(&key, reply);
                 self.all_replayed()
             }
-            Outcome::Executed { call: Call::Request(key), reply } => {
+            Outcome::Executed { call: Call::Request(key, _), reply } => {
                 let waiters = self.retention.complete(&key, reply.clone());
                 let is_held = self.voting.executed(&key, reply.as_ref(), &waiters);
                 if self.duty == Duty::Lead && self.checkpoints.audience {

@@ -4,6 +4,7 @@ use crate::command::{Command, CommandRefused};
 use crate::hello::Record;
 use crate::ids::{ChannelId, GroupId, RequestNumber, ViewId};
 use crate::log::{LogRecord, Place};
+use crate::nested::CallRefusal;
 use crate::peer::Lane;
 use crate::primary::{Basis, Blocked};
 use crate::table::{DownReason, MemberState};
@@ -203,6 +204,26 @@ pub enum Event {
         group: GroupId,
         /// Which of the two.
         is_full: bool,
+    },
+    /// A call of a replicated server is not executed.
+    CallRefused {
+        /// Whose server called.
+        caller: GroupId,
+        /// Whom.
+        target: GroupId,
+        /// In which of its requests, counted from the group's first.
+        during: u64,
+        /// Why.
+        why: CallRefusal,
+    },
+    /// A member asked for something else than another one in the same call of the same request.
+    CallDiffers {
+        /// Of this group.
+        caller: GroupId,
+        /// Whose member.
+        node: NodeId,
+        /// In which request, counted from the group's first.
+        during: u64,
     },
     /// A message of another version was skipped.
     Skipped {

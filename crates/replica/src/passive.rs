@@ -8,6 +8,7 @@
 //! What it is not: it decides neither who leads nor when a checkpoint is due. Invariant: a member's
 //! base and its log are together everything that was delivered to the group.
 
+use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
 use crate::moment::Moment;
 use crate::retention::{put_key, take_key};
@@ -26,8 +27,14 @@ pub(crate) const UPDATES_MAX: usize = 64;
 
 /// A request, or something else that has its place among them.
 pub(crate) enum Logged {
-    /// To be executed.
-    Request { index: u64, moment: Moment, key: RequestKey, giop: Bytes, code_sets: Option<Bytes> },
+    /// To be executed; `history`: what the group was delivered with it.
+    Request {
+        history: History,
+        moment: Moment,
+        key: RequestKey,
+        giop: Bytes,
+        code_sets: Option<Bytes>,
+    },
     /// The state at this place is for a member that joins.
     Capture { joiner: NodeId, attempt: Attempt },
 }
@@ -85,8 +92,10 @@ impl RequestLog {
 
     /// A checkpoint covers all requests up to `index`.
     pub(crate) fn drop_up_to(&mut self, up_to: u64) {
-        let is_covered =
-            |entry: &Logged| matches!(entry, Logged::Request { index, .. } if *index <= up_to);
+        let is_covered = |entry: &Logged| match entry {
+            Logged::Request { history, .. } => history.count <= up_to,
+            Logged::Capture { .. } => false,
+        };
         while let Some(entry) = self.entries.pop_front_if(|entry| is_covered(entry)) {
             self.bytes -= entry.bytes();
         }
@@ -323,8 +332,9 @@ mod tests {
         let mut log = RequestLog::default();
         for index in 1..=4 {
             let giop = Bytes::from_static(b"GIOP");
+            let history = History { count: index, digest: index };
             let (key, moment) = (key(index as i32), Moment::default());
-            log.push(Logged::Request { index, moment, key, giop, code_sets: None });
+            log.push(Logged::Request { history, moment, key, giop, code_sets: None });
         }
         log.drop_up_to(3);
         assert_eq!((log.len(), log.bytes), (1, 4));

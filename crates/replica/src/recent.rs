@@ -7,7 +7,7 @@
 //! while somebody asks for them again and again, and never more than a number of octets.
 
 use crate::group::Here;
-use crate::ids::RequestKey;
+use crate::ids::{CallKey, RequestKey};
 use crate::member::Arrived;
 use crate::moment::Moment;
 use alloc::collections::VecDeque;
@@ -192,12 +192,12 @@ impl Recent {
             RequestKey::Client { client_id, retention_id } => {
                 Some((Short::new(client_id), *retention_id))
             }
-            RequestKey::Gateway(_) => None,
+            RequestKey::Gateway(_) | RequestKey::Nested(_) => None,
         };
         let (operation, object_key) = names(&arrived.giop);
         let gateway = arrived.gateway;
         self.ring[place] = RecentRequest {
-            index: arrived.index,
+            index: arrived.history.count,
             clock: arrived.clock,
             stamp,
             at: self.now,
@@ -221,7 +221,7 @@ impl Recent {
         };
         recording.bytes += arrived.giop.len();
         recording.requests.push_back(RecordedRequest {
-            index: arrived.index,
+            index: arrived.history.count,
             giop: arrived.giop.clone(),
             code_sets: arrived.code_sets.clone(),
             moment: arrived.moment,
@@ -357,6 +357,10 @@ fn digest(key: &RequestKey) -> u64 {
         RequestKey::Gateway(key) => {
             let node = fold(0xcbf2_9ce4_8422_2325, u64::from(key.node.index()));
             fold(fold(node, key.incarnation), key.number.0)
+        }
+        RequestKey::Nested(CallKey { caller, during, number }) => {
+            let caller = fold(fold(0x27d4_eb2f_1656_67c5, u64::from(caller.0)), during.digest);
+            fold(fold(caller, during.count), u64::from(*number))
         }
         RequestKey::Client { client_id, retention_id } => {
             let begin = fold(0x9e37_79b9_7f4a_7c15, u64::from(retention_id.cast_unsigned()));

@@ -1,11 +1,29 @@
 //! Replies that a member makes itself instead of its server.
 
+use crate::nested::CallRefusal;
 use bytes::Bytes;
 use quorba_giop::{Body, Completion, ExceptionKind, Message, MinorCode, SystemException, build};
 
 /// NO_RESOURCES, COMPLETED_NO: the request cannot be remembered, so it must not be executed.
 pub(crate) fn no_room(request: &Bytes) -> Option<Bytes> {
     raise(request, ExceptionKind::NoResources, MinorCode::NoRoom, Completion::No)
+}
+
+/// NO_RESOURCES, COMPLETED_NO: why a call of a replicated server was not executed. ORBs repeat no
+/// such call by themselves, as they do after TRANSIENT: how often they did would depend on the
+/// clock, and every replica has to make the same calls.
+pub(crate) fn call_refused(request: &Bytes, why: CallRefusal) -> Option<Bytes> {
+    let code = match why {
+        CallRefusal::Cycle => MinorCode::CallCycle,
+        CallRefusal::NoMember => MinorCode::CalleeGone,
+        CallRefusal::TooMany => MinorCode::TooManyCalls,
+    };
+    raise(request, ExceptionKind::NoResources, code, Completion::No)
+}
+
+/// BAD_INV_ORDER, COMPLETED_NO: who calls does not execute a request that counts.
+pub(crate) fn no_call(request: &Bytes) -> Option<Bytes> {
+    raise(request, ExceptionKind::BadInvOrder, MinorCode::CallOutsideRequest, Completion::No)
 }
 
 /// MARSHAL, COMPLETED_MAYBE: the server answered the request with MessageError.

@@ -7,6 +7,7 @@
 
 mod agreement;
 mod disk;
+mod nested;
 mod operators;
 mod peers;
 mod reads;
@@ -20,8 +21,8 @@ use crate::hello::{Hello, Lineage, Record};
 use crate::history::History;
 use crate::ids::{ChannelId, GroupId, ViewId};
 use crate::log::Place;
+use crate::nested::Calls;
 use crate::output::{Availability, Event, Outbox, Output};
-use crate::passive::Source;
 use crate::primary::{Blocked, Statement};
 use crate::table::DownReason;
 use alloc::collections::BTreeMap;
@@ -92,6 +93,7 @@ pub struct Replica {
     here: Here,
     phase: Phase,
     groups: Vec<Group>,
+    calls: Calls,
     /// What is on disk.
     record: Record,
     lineage: Option<Lineage>,
@@ -140,6 +142,7 @@ impl Replica {
             here,
             phase: Phase::Forming,
             groups,
+            calls: Calls::default(),
             lineage: None,
             prefix: 0,
             history: History::EMPTY,
@@ -265,6 +268,7 @@ impl Replica {
         };
         let here = self.here;
         let Some(id) = target(&envelope) else { return };
+        let Some(calls_below) = self.admit((origin, incarnation), &envelope) else { return };
         let mut taken = None;
         let in_primary = matches!(self.phase, Phase::Primary);
         let Some(group) = self.groups.get_mut(usize::from(id.0)) else {
@@ -276,16 +280,23 @@ impl Replica {
             Envelope::Request(request) => {
                 let mine = (origin, incarnation) == (here.node, here.incarnation);
                 taken = Some(request.number).filter(|_| mine && group.takes_requests());
-                group.deliver_request(now, origin, incarnation, request, here, out);
+                group.deliver_request(now, origin, incarnation, request, calls_below, here, out);
             }
             Envelope::Join { attempt, claim, .. } => {
                 let before = group.table().history.count;
                 group.deliver_join(now, origin, attempt, claim, here, out);
-                if !in_primary && group.table().history.count < before {
-                    group.replay_reset();
+                if group.table().history.count < before {
+                    self.calls.reset(id);
+                    if !in_primary {
+                        group.replay_reset();
+                    }
                 }
             }
-            envelope => deliver(group, now, (origin, incarnation), envelope, here, out),
+            Envelope::Floor { attempt, up_to, .. } => {
+                let members = group.present();
+                self.calls.floor(id, (origin, attempt, up_to), &members);
+            }
+            other => group.deliver_other(now, (origin, incarnation), other, here, out),
         }
         if in_primary {
             group.settle(now, true, here, out);
@@ -355,56 +366,6 @@ impl Replica {
     }
 }
 
-/// What was ordered for a group, other than requests and members that ask to come in.
-fn deliver(
-    group: &mut Group,
-    now: Instant,
-    by: (NodeId, u64),
-    envelope: Envelope,
-    here: Here,
-    out: &mut Outbox,
-) {
-    let origin = by.0;
-    match envelope {
-        Envelope::Reply { to, giop, .. } => {
-            group.deliver_reply(origin, to, giop, here, out);
-        }
-        Envelope::Joined { attempt, .. } => {
-            group.deliver_joined(now, origin, attempt, here, out);
-        }
-        Envelope::Down { attempt, reason, .. } => {
-            group.deliver_down(now, origin, attempt, reason, here, out);
-        }
-        Envelope::StateFailed { joiner, attempt, reason, .. } => {
-            group.deliver_down(now, joiner, attempt, reason, here, out);
-        }
-        Envelope::Open { .. } => group.deliver_open(out),
-        Envelope::Checkpoint { attempt, number, piece, .. } => {
-            let source = Source { leader: origin, attempt, number };
-            group.deliver_checkpoint(source, &piece, here, out);
-        }
-        Envelope::Votes { attempt, votes, .. } => {
-            group.deliver_votes(now, origin, attempt, &votes, here, out);
-        }
-        Envelope::ReadMark { number, .. } => {
-            group.deliver_mark(by, number, here, out);
-        }
-        Envelope::Full { attempt, is_full, .. } => {
-            group.deliver_full(origin, attempt, is_full, out);
-        }
-        Envelope::Command { id, command, .. } => {
-            group.deliver_command(now, by, id, command, here, out);
-        }
-        Envelope::Request(_)
-        | Envelope::Join { .. }
-        | Envelope::Hello(_)
-        | Envelope::Snapshot(_)
-        | Envelope::Recorded { .. } => {
-            unreachable!("the caller took care of them")
-        }
-    }
-}
-
 fn extend(history: History, delivered: &Delivered) -> History {
     history.extended(delivered.origin, delivered.incarnation, delivered.ticket)
 }
@@ -437,6 +398,7 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::Command { group, .. }
         | Envelope::Full { group, .. }
         | Envelope::ReadMark { group, .. }
+        | Envelope::Floor { group, .. }
         | Envelope::Open { group } => Some(*group),
         Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => None,
     }

@@ -2,11 +2,14 @@
 //!
 //! Part of the replicated state: all members that are in agree on which requests it knows, and
 //! it travels with the state to a member that joins. Invariant: an entry goes only when nobody
-//! may ask again: its gateway said so, its gateway's boot is over, or its client's time is up.
+//! may ask again: its gateway said so, its gateway's boot is over, its client's time is up, or no
+//! member of the group that called can execute the request any more in which it did.
 //! So the table is bounded by what it takes in: so many entries, and no new ones of clients as long
 //! as the group knows, by ordered messages, that a member has too many bytes of replies.
 
-use crate::ids::{GatewayKey, RequestKey, RequestNumber};
+use crate::history::History;
+use crate::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
+use crate::nested::{put_call, take_call};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -185,9 +188,20 @@ impl Retention {
         let key = |incarnation, number| {
             RequestKey::Gateway(GatewayKey { node, incarnation, number: RequestNumber(number) })
         };
-        let low = key(0, 0);
-        let high = key(incarnation, below.0);
-        while let Some((first, _)) = self.entries.range(&low..&high).next() {
+        self.remove_between(&key(0, 0), &key(incarnation, below.0));
+    }
+
+    /// No member of `caller` executes again what its group was delivered before request `below`.
+    pub(crate) fn release_calls(&mut self, caller: GroupId, below: u64) {
+        let key = |count| {
+            let during = History { count, digest: 0 };
+            RequestKey::Nested(CallKey { caller, during, number: 0 })
+        };
+        self.remove_between(&key(0), &key(below));
+    }
+
+    fn remove_between(&mut self, low: &RequestKey, high: &RequestKey) {
+        while let Some((first, _)) = self.entries.range(low..high).next() {
             let first = first.clone();
             self.remove(&first);
         }
@@ -278,20 +292,30 @@ pub(crate) fn put_key(writer: &mut Writer, key: &RequestKey, expiry: u64) {
             writer.i32(*retention_id);
             writer.u64(expiry);
         }
+        RequestKey::Nested(key) => {
+            writer.u8(2);
+            put_call(writer, key);
+        }
     }
 }
 
 pub(crate) fn take_key(reader: &mut Reader) -> Result<(RequestKey, Option<u64>), InvalidEnvelope> {
-    if reader.bool("key kind")? {
-        let client_id = reader.bytes("client id")?;
-        let retention_id = reader.i32("retention id")?;
-        let expiry = reader.u64("expiry")?;
-        Ok((RequestKey::Client { client_id, retention_id }, Some(expiry)))
-    } else {
-        let node = reader.node("gateway")?;
-        let incarnation = reader.u64("incarnation")?;
-        let number = RequestNumber(reader.u64("number")?);
-        Ok((RequestKey::Gateway(GatewayKey { node, incarnation, number }), None))
+    let invalid = reader.error("key kind");
+    match reader.u8("key kind")? {
+        0 => {
+            let node = reader.node("gateway")?;
+            let incarnation = reader.u64("incarnation")?;
+            let number = RequestNumber(reader.u64("number")?);
+            Ok((RequestKey::Gateway(GatewayKey { node, incarnation, number }), None))
+        }
+        1 => {
+            let client_id = reader.bytes("client id")?;
+            let retention_id = reader.i32("retention id")?;
+            let expiry = reader.u64("expiry")?;
+            Ok((RequestKey::Client { client_id, retention_id }, Some(expiry)))
+        }
+        2 => Ok((RequestKey::Nested(take_call(reader)?), None)),
+        _ => Err(invalid),
     }
 }
 
@@ -377,5 +401,29 @@ mod tests {
         let again = copy.admit(&key(2), gateway(1, 2), 0, false);
         assert!(matches!(again, Admission::Answer(_)), "a late repetition is executed twice");
         assert!(matches!(copy.admit(&key(4), gateway(1, 4), 0, false), Admission::Execute));
+    }
+
+    #[test]
+    fn a_call_of_another_group_is_known_until_nobody_there_can_make_it_again() {
+        let call = |count, number| {
+            let during = History { count, digest: 7 * count };
+            RequestKey::Nested(CallKey { caller: GroupId(3), during, number })
+        };
+        let mut retention = Retention::default();
+        for (count, number) in [(4, 1), (4, 2), (5, 1), (9, 1)] {
+            retention.admit(&call(count, number), gateway(1, count), 0, false);
+            retention.complete(&call(count, number), reply());
+        }
+        retention.expire(u64::MAX);
+        retention.release(NodeId::new(1).unwrap(), 9, RequestNumber(99));
+        assert_eq!(retention.len(), 4, "neither time nor a gateway's word lets it go");
+        retention.release_calls(GroupId(2), 100);
+        retention.release_calls(GroupId(3), 5);
+        assert_eq!(retention.len(), 2);
+        let mut writer = Writer::default();
+        retention.encode(&retention.freeze(), &mut writer);
+        let mut copy = Retention::decode(&mut Reader::new(writer.finish())).unwrap();
+        assert!(matches!(copy.admit(&call(5, 1), gateway(2, 1), 0, false), Admission::Answer(_)));
+        assert!(matches!(copy.admit(&call(5, 2), gateway(2, 1), 0, false), Admission::Execute));
     }
 }

@@ -61,10 +61,12 @@ pub enum DownReason {
     /// The group was stateless, and its state may be another one than that of the member that
     /// stayed in.
     MayDiffer,
+    /// It executed a request anew in which it called, and what became of the call is forgotten.
+    CallsForgotten,
 }
 
 impl DownReason {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -84,6 +86,7 @@ impl DownReason {
         Self::NotFresh,
         Self::RequestsUnknown,
         Self::RequestsTooLong,
+        Self::CallsForgotten,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -117,6 +120,7 @@ impl DownReason {
             Self::RequestsUnknown => "nobody has all the requests that it lacks",
             Self::RequestsTooLong => "the requests that it lacks are many: it gets a state",
             Self::MayDiffer => "its state may differ: the group was stateless",
+            Self::CallsForgotten => "what became of a call that it makes anew is forgotten",
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Invariant: it has every request from some place of the history on.
 
 use crate::history::History;
-use crate::ids::{GatewayKey, RequestKey, RequestNumber};
+use crate::ids::{GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::member::Arrived;
 use crate::moment::Moment;
 use crate::retention::{put_key, take_key};
@@ -21,7 +21,7 @@ const BYTES_MAX: usize = 16 << 20;
 /// So many bytes are passed on without asking whether a state would be shorter.
 pub(crate) const SHORT_BYTES: usize = 1 << 20;
 /// A request in a message is at least so long.
-const REQUEST_BYTES_MIN: usize = 84;
+const REQUEST_BYTES_MIN: usize = 103;
 
 /// See the module's text.
 pub(crate) struct Trail {
@@ -97,7 +97,12 @@ fn put(w: &mut Writer, arrived: &Arrived) {
     w.u64(arrived.gateway.incarnation);
     w.u64(arrived.gateway.number.0);
     put_key(w, &arrived.key, 0);
-    w.u64(arrived.index);
+    w.u64(arrived.history.count);
+    w.u64(arrived.history.digest);
+    w.u8(u8::from(arrived.calls_below.is_some()));
+    let (caller, below) = arrived.calls_below.unwrap_or((GroupId(0), 0));
+    w.u16(caller.0);
+    w.u64(below);
     w.u64(arrived.expiry);
     w.u64(arrived.clock);
     w.u8(u8::from(arrived.full));
@@ -115,7 +120,9 @@ fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
         number: RequestNumber(r.u64("number")?),
     };
     let (key, _): (RequestKey, _) = take_key(r)?;
-    let index = r.u64("index")?;
+    let history = History { count: r.u64("history")?, digest: r.u64("history digest")? };
+    let some = r.bool("calls flag")?;
+    let calls_below = Some((GroupId(r.u16("caller")?), r.u64("calls below")?)).filter(|_| some);
     let expiry = r.u64("expiry")?;
     let clock = r.u64("clock")?;
     let full = r.bool("full flag")?;
@@ -127,7 +134,8 @@ fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
     Ok(Arrived {
         key,
         gateway,
-        index,
+        history,
+        calls_below,
         expiry,
         clock,
         full,
@@ -149,7 +157,8 @@ mod tests {
         Arrived {
             key: RequestKey::Gateway(gateway),
             gateway,
-            index: number,
+            history: History { count: number, digest: 3 },
+            calls_below: (number == 3).then_some((GroupId(4), 9)),
             expiry: 5,
             clock: 6,
             full: number == 2,
@@ -180,12 +189,13 @@ mod tests {
         for (at, claim) in histories.iter().enumerate() {
             let missed = trail.since(*claim).expect("it is known");
             let missed = decode(missed, *claim, histories[5]).unwrap();
-            let indexes: Vec<u64> = missed.iter().map(|arrived| arrived.index).collect();
+            let indexes: Vec<u64> = missed.iter().map(|arrived| arrived.history.count).collect();
             assert_eq!(indexes, (at as u64 + 1..=5).collect::<Vec<u64>>());
         }
         let third =
             &decode(trail.since(histories[2]).unwrap(), histories[2], histories[5]).unwrap()[0];
         assert_eq!(third.code_sets.as_deref(), Some(&b"sets"[..]));
+        assert_eq!(third.calls_below, Some((GroupId(4), 9)));
         assert_eq!((third.expiry, third.clock, third.full), (5, 6, false));
     }
 

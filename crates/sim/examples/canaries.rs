@@ -23,7 +23,9 @@ fn main() -> ExitCode {
         // Rings are quicker than domains, and know nothing of replicas.
         let of_ring = *canary < Canary::RetentionStaysHome;
         let of_styles = (Canary::AnswersBeforeVote..Canary::RepliesBeforeHeld).contains(canary);
+        let of_calls = *canary >= Canary::CallsHaveNoName;
         let scope = match (of_ring, of_styles) {
+            _ if of_calls => Scope::Calls,
             (true, _) => Scope::Ring,
             (_, true) => Scope::Styles,
             _ => Scope::Domain,

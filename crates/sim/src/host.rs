@@ -23,6 +23,8 @@ pub(crate) enum Input {
     PeerFull(NodeId),
     PeerRoom(NodeId),
     ClientOpened(StreamId, GroupId),
+    /// A server of the first group calls the second one.
+    CallOpened(StreamId, GroupId, GroupId),
     ClientBytes(StreamId, Bytes),
     ClientClosed(StreamId),
     /// With the count of times that no server was wanted when it was sent.
@@ -49,6 +51,7 @@ impl Input {
             Self::PeerFull(_) => "peer full",
             Self::PeerRoom(_) => "peer room",
             Self::ClientOpened(..) => "client opened",
+            Self::CallOpened(..) => "call opened",
             Self::ClientBytes(..) => "client bytes",
             Self::ClientClosed(_) => "client closed",
             Self::ServerUp(..) => "server up",

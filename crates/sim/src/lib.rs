@@ -10,6 +10,7 @@
 //! Invariants: no real clock, thread, socket or hash order decides anything in a run.
 
 mod ambush;
+mod calls;
 #[cfg(feature = "canaries")]
 pub mod canaries;
 mod check;

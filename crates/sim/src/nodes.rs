@@ -173,6 +173,11 @@ impl World {
                 let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
                 engine.handle_client_opened(now, ConnectionId(stream.0), group, peer);
             }
+            Input::CallOpened(stream, caller, target) => {
+                let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
+                let groups = (caller, target);
+                engine.handle_call_opened(now, ConnectionId(stream.0), groups, peer);
+            }
             Input::ClientBytes(stream, bytes) => {
                 engine.handle_client_bytes(now, ConnectionId(stream.0), &bytes);
             }
@@ -355,8 +360,8 @@ impl World {
     }
 
     /// Where a client's connection to a gateway leads now.
-    pub(crate) fn gateway_accepts(&self, node: usize) -> bool {
-        self.hosts[node].is_up() && !self.hosts[node].stopping
+    pub(crate) fn gateway_accepts(&self, node: usize, is_server: bool) -> bool {
+        self.hosts[node].is_up() && (is_server || !self.hosts[node].stopping)
     }
 }
 
@@ -399,6 +404,8 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
                 chunk_bytes: plan.peers.chunk_bytes,
                 bytes_per_second: plan.peers.transfer_rate,
             },
+            calls: group.calls.iter().map(|target| GroupId(*target as u16)).collect(),
+            is_called: group.is_called,
         },
         unavailable_wait: ms(plan.unavailable_wait_ms),
     }

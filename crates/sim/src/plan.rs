@@ -3,6 +3,8 @@
 //! Invariant: a plan is a function of the seed and nothing else; leaving kinds of faults out is
 //! as important as mixing them, because some bugs need peace in between.
 
+mod calls;
+
 use crate::disk::DiskPlan;
 use crate::fault::Fault;
 use crate::network::SlowLink;
@@ -101,6 +103,9 @@ pub(crate) struct GroupPlan {
     pub(crate) replay_bytes_max: Option<usize>,
     /// Bytes of replies after which members take no new named requests.
     pub(crate) retention_bytes_max: usize,
+    /// Groups that its servers call.
+    pub(crate) calls: Vec<usize>,
+    pub(crate) is_called: bool,
     /// The operations that change nothing are declared, with what they may miss.
     pub(crate) reads: Option<ReadConsistency>,
 }
@@ -465,7 +470,7 @@ impl PeerPlan {
 }
 
 impl GroupPlan {
-    fn draw(rng: &mut Rng, nodes: usize) -> Self {
+    pub(crate) fn draw(rng: &mut Rng, nodes: usize) -> Self {
         let all = (1 << nodes) - 1;
         let members = if rng.per_mille(750) {
             all
@@ -499,12 +504,14 @@ impl GroupPlan {
             durable: false,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
+            calls: Vec::new(),
+            is_called: false,
             reads: None,
         }
     }
 
     /// Some style, and what it needs.
-    fn with_style(mut self, rng: &mut Rng) -> Self {
+    pub(crate) fn with_style(mut self, rng: &mut Rng) -> Self {
         self.style =
             rng.pick(&[Style::WarmPassive, Style::ColdPassive, Style::SemiActive, Style::Active]);
 
@@ -520,7 +527,7 @@ impl GroupPlan {
 }
 
 impl ClientPlan {
-    fn draw(rng: &mut Rng, groups: usize) -> Self {
+    pub(crate) fn draw(rng: &mut Rng, groups: usize) -> Self {
         Self {
             group: rng.index(groups),
             names_requests: rng.per_mille(400),

@@ -16,11 +16,13 @@ pub enum Scope {
     Ring,
     /// Whole nodes whose groups have every style, and operators who change it.
     Styles,
+    /// Whole nodes whose groups call each other, in every style.
+    Calls,
 }
 
 impl Scope {
     /// All of them.
-    pub const ALL: &[Self] = &[Self::Domain, Self::Ring, Self::Styles];
+    pub const ALL: &[Self] = &[Self::Domain, Self::Ring, Self::Styles, Self::Calls];
 
     /// How the command line calls it.
     #[must_use]
@@ -29,6 +31,7 @@ impl Scope {
             Self::Domain => "domain",
             Self::Ring => "ring",
             Self::Styles => "styles",
+            Self::Calls => "calls",
         }
     }
 }

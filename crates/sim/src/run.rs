@@ -57,6 +57,7 @@ pub fn run(seed: u64, options: Options) -> Report {
     match options.scope {
         Scope::Domain => run_plan(seed, Plan::draw(seed), options),
         Scope::Styles => run_plan(seed, Plan::draw_styles(seed), options),
+        Scope::Calls => run_plan(seed, Plan::draw_calls(seed), options),
         Scope::Ring => ring::run(seed, options),
     }
 }
@@ -91,6 +92,8 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
             ("acknowledged", acknowledged as u64),
             ("of unknown outcome", world.ledger.count(|o| *o == Outcome::Unknown) as u64),
             ("reads past the order", reads),
+            ("calls of servers", world.hearsay.made),
+            ("of these refused", world.hearsay.refused),
             ("crashes", world.checks.crashes),
             ("server ends", world.checks.server_ends),
             ("excused losses", world.checks.losses),
@@ -112,7 +115,7 @@ fn play(world: &mut World, options: Options) -> Duration {
     if world.checks.violations.is_empty() {
         world.conclude();
     }
-    if options.scope == Scope::Styles && world.checks.violations.is_empty() {
+    if matches!(options.scope, Scope::Styles | Scope::Calls) && world.checks.violations.is_empty() {
         // What members keep without executing it is seen when they have to.
         world.end_leaders();
         settle(world);

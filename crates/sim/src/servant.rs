@@ -90,7 +90,8 @@ impl Log {
 
     /// The last reference of an object; 0 if there is none.
     fn last_of(&self, object: u64) -> u64 {
-        let last = self.references.iter().rev().find(|reference| reference.object() == object);
+        let is_of = |r: &&Reference| r.object() == object && !r.is_heard();
+        let last = self.references.iter().rev().find(is_of);
         last.map_or(0, |reference| reference.0)
     }
 

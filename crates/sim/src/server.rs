@@ -3,6 +3,7 @@
 //!
 //! What it is not: it knows nothing of Quorba. Invariant: a dead server does nothing.
 
+use crate::calls::Calling;
 use crate::servant::{Log, Operation};
 use crate::stream::StreamId;
 use quorba_base::{Duration, Instant};
@@ -53,6 +54,8 @@ pub(crate) struct Server {
     /// How much longer its next call takes.
     pub(crate) lingers: Option<Duration>,
     pub(crate) misdeed: Option<Misdeed>,
+    /// It waits for another group.
+    pub(crate) calling: Option<Calling>,
 }
 
 impl Server {
@@ -71,6 +74,7 @@ impl Server {
             slow_until: Instant::ZERO,
             lingers: None,
             misdeed: None,
+            calling: None,
         }
     }
 

@@ -164,6 +164,7 @@ impl World {
             let segment = if self.rng.per_mille(500) { Segment::Reset } else { Segment::End };
             self.send(id, Side::Callee, segment);
         }
+        self.end_calls(server);
         self.checks.server_ended(&self.servers[server]);
     }
 
@@ -339,6 +340,15 @@ impl World {
         if !target.alive || target.hangs {
             return;
         }
+        if !target.running.contains_key(&serial) || self.begin_calls(server, serial) {
+            return;
+        }
+        self.server_ends(server, serial);
+    }
+
+    /// What a server works on is done, with all that it has called for it.
+    pub(crate) fn server_ends(&mut self, server: usize, serial: u64) {
+        let target = &mut self.servers[server];
         let Some(work) = target.running.remove(&serial) else { return };
         let reply = self.execute(server, &work);
         if work.wants_reply && self.servers[server].links.contains_key(&work.stream) {

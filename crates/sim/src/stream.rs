@@ -19,6 +19,8 @@ pub(crate) enum Caller {
     Client(usize),
     /// Somebody who only sends rubbish.
     Stranger,
+    /// A server that calls another group, at its own node.
+    Server { server: usize, group: GroupId },
     /// A node to its server.
     Node { node: usize, boot: u64, group: GroupId, channel: ChannelId },
 }

@@ -49,10 +49,11 @@ impl World {
 
     fn send_piece(&mut self, id: StreamId, from: Side, segment: Segment) {
         let stream = &self.streams[&id];
-        let local = matches!(stream.caller, Caller::Node { .. });
+        let local = matches!(stream.caller, Caller::Node { .. } | Caller::Server { .. });
         let delay = if local { self.rng.between(5, 40) } else { self.rng.between(30, 200) };
         let mut at = self.now + us(delay);
         if let Callee::Gateway { node, .. } = stream.callee
+            && !local
             && self.stalled_until[node] > self.now
         {
             at = at.max(self.stalled_until[node]);
@@ -83,6 +84,7 @@ impl World {
             },
             Side::Caller => match self.streams[&id].caller {
                 Caller::Client(client) => self.client_hears(id, client, segment),
+                Caller::Server { server, .. } => self.caller_hears(id, server, segment),
                 Caller::Stranger => {
                     if matches!(segment, Segment::Refused | Segment::End | Segment::Reset) {
                         self.streams.remove(&id);
@@ -103,7 +105,11 @@ impl World {
         if !self.hosts[node].powered {
             return;
         }
-        if !self.gateway_accepts(node) {
+        let caller = match self.streams[&id].caller {
+            Caller::Server { group, .. } => Some(group),
+            _ => None,
+        };
+        if !self.gateway_accepts(node, caller.is_some()) {
             self.send(id, Side::Callee, Segment::Refused);
             return;
         }
@@ -111,7 +117,13 @@ impl World {
         self.streams.get_mut(&id).expect("it is opening").callee =
             Callee::Gateway { node, boot, group };
         self.send(id, Side::Callee, Segment::Accepted);
-        self.deliver(node, Input::ClientOpened(id, group));
+        self.deliver(
+            node,
+            match caller {
+                Some(caller) => Input::CallOpened(id, caller, group),
+                None => Input::ClientOpened(id, group),
+            },
+        );
     }
 
     fn gateway_hears(&mut self, id: StreamId, node: usize, boot: Option<u64>, segment: Segment) {

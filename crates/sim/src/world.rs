@@ -4,6 +4,7 @@
 //! clock, iterates over a hash map or draws from anything but the seed.
 
 use crate::ambush::Ambush;
+use crate::calls::Hearsay;
 use crate::check::Checks;
 use crate::client::Client;
 use crate::event::{Event, Queue};
@@ -58,6 +59,7 @@ pub(crate) struct World {
     /// Nothing passes between clients and this node until then.
     pub(crate) stalled_until: Vec<Instant>,
     pub(crate) ledger: Ledger,
+    pub(crate) hearsay: Hearsay,
     pub(crate) checks: Checks,
     pub(crate) roster: Roster,
     pub(crate) transcript: Transcript,
@@ -96,6 +98,7 @@ impl World {
             next_stream: 1,
             stalled_until: vec![Instant::ZERO; plan.nodes],
             ledger: Ledger::default(),
+            hearsay: Hearsay::default(),
             checks: Checks::new(&plan),
             roster: Roster::default(),
             transcript,

@@ -52,6 +52,17 @@ fn groups_of_all_styles_answer_reads_past_the_order_in_seeds_1_to_100() {
 }
 
 #[test]
+fn groups_that_call_each_other_keep_their_promises_in_seeds_1_to_200() {
+    budget(Scope::Calls, 1..=200);
+    let figure = |seed, wanted| {
+        let figures = seed_of(Scope::Calls, seed).figures;
+        figures.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, n)| *n)
+    };
+    assert!((1..=20).map(|seed| figure(seed, "calls of servers")).sum::<u64>() > 1_000);
+    assert!((1..=20).map(|seed| figure(seed, "of these refused")).sum::<u64>() > 100);
+}
+
+#[test]
 fn named_seeds_stay_good() {
     let file = include_str!("regressions.txt");
     run_all(file.lines().filter(|line| !line.starts_with('#')).map(|line| {

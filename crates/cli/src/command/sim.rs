@@ -67,6 +67,7 @@ enum What {
     Domain,
     Ring,
     Styles,
+    Calls,
 }
 
 impl Sim {
@@ -89,6 +90,7 @@ impl Sim {
             Some(What::Domain) => vec![Scope::Domain],
             Some(What::Ring) => vec![Scope::Ring],
             Some(What::Styles) => vec![Scope::Styles],
+            Some(What::Calls) => vec![Scope::Calls],
         }
     }
 

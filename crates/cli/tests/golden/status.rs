@@ -3,7 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 
 use quorba_node::status::{
-    Caller, GroupStatus, MemberState, MemberStatus, NodeStatus, RingStatus, ServerStatus, Status,
+    CallStatus, Caller, GroupStatus, MemberState, MemberStatus, NodeStatus, RingStatus,
+    ServerStatus, Status,
 };
 
 use crate::bench::{Bench, silent_port};
@@ -101,6 +102,7 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         malformed: 0,
         last_change: Some("n3 joined 11 m ago".to_owned()),
         transfers: Vec::new(),
+        calls: CallStatus::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 use quorba_base::{NodeId, NodeSet};
 use toml::de::DeValue;
 
+use super::calls;
 use super::durable;
 use super::node::{NodeDraft, parse_host};
 use super::ordered_time;
@@ -35,11 +36,14 @@ pub(super) fn read_all(
     nodes: &[NodeDraft],
     domain: (Engine, QuorumRule),
 ) -> Vec<GroupDraft> {
-    let mut drafts = Vec::new();
+    let (mut drafts, mut calls) = (Vec::new(), Vec::new());
     for (name, section) in root.named("group") {
-        drafts.push(read_one(name.value, &section, nodes, domain));
+        let draft = read_one(name.value, &section, nodes, domain);
+        calls.push(calls::read(&section));
+        drafts.push(draft);
         section.finish();
     }
+    calls::resolve(root.problems, &mut drafts, calls);
     drafts
 }
 
@@ -74,6 +78,7 @@ fn read_one(
         replier: named_member(section, "replier", nodes, members),
         concurrency: read_concurrency(section),
         durable: section.boolean_or("durable", false),
+        calls: Vec::new(),
         readonly: readonly::read_operations(section),
         readonly_consistency: readonly::read_consistency(section),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),

@@ -9,9 +9,12 @@ use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, Pending, Safety};
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Instant, canary};
+use quorba_base::{Duration, Instant, canary};
 use quorba_giop::Endian;
 use quorba_replica::{Availability, GroupId, RequestNumber};
+
+/// How long a request that was delivered while nobody was in waits at least for somebody.
+const DROPPED_WAIT_MIN: Duration = Duration::from_millis(100);
 
 impl Gateway {
     /// The group's reply, under the server's request id.
@@ -31,7 +34,7 @@ impl Gateway {
     /// nowhere. It waits for a member again.
     pub(crate) fn dropped(&mut self, now: Instant, group: GroupId, number: RequestNumber) {
         let books = self.group(group);
-        let wait_until = now + books.settings.unavailable_wait;
+        let wait_until = now + books.settings.unavailable_wait.max(DROPPED_WAIT_MIN);
         let durable = books.settings.replica.durable;
         let Some(pending) = books.book.get_mut(number) else { return };
         pending.submissions = pending.submissions.saturating_sub(1);
@@ -39,8 +42,11 @@ impl Gateway {
         pending.logged = !durable;
         pending.wait_until = wait_until;
         let deadline = pending.deadline.min(wait_until);
-        if !books.parked.contains(&number) {
-            books.parked.push_back(number);
+        pending.insists = false;
+        let is_call = pending.nested.is_some();
+        let queue = if is_call { &mut books.calls } else { &mut books.parked };
+        if !queue.contains(&number) {
+            queue.push_back(number);
         }
         self.deadlines.insert((deadline, group, number));
     }
@@ -77,6 +83,7 @@ impl Gateway {
     pub(super) fn forget(&mut self, group: GroupId, number: RequestNumber) -> Option<Pending> {
         let pending = self.group(group).book.remove(number)?;
         self.pending -= 1;
+        self.servers.forget(&pending);
         self.deadlines.remove(&(pending.deadline, group, number));
         self.deadlines.remove(&(pending.wait_until.min(pending.deadline), group, number));
         Some(pending)
@@ -122,6 +129,11 @@ impl Gateway {
     ) {
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
+        if pending.nested.is_some() {
+            // What becomes of it must be the same at all replicas of the caller.
+            pending.insists = true;
+            return;
+        }
         let waiting = !pending.may_be_executed() && pending.deadline > now;
         if waiting && available == Availability::Ready {
             // It got its turn, and only the order is crowded: wait on for the reply.
@@ -207,7 +219,7 @@ impl Gateway {
         let quiet: Vec<ConnectionId> = self
             .connections
             .iter()
-            .filter(|(_, connection)| connection.pending.is_empty())
+            .filter(|(_, c)| c.pending.is_empty() && c.caller.is_none())
             .map(|(id, _)| *id)
             .collect();
         for id in quiet {

@@ -6,6 +6,7 @@ use super::{Gateway, Submission};
 use crate::answers;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, Pending, Safety};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
 use quorba_giop::{FtRequest as FtContext, Message, Request, context};
@@ -29,7 +30,9 @@ impl Gateway {
         let group = connection.group;
         let peer = connection.peer;
         let request_id = request.request_id();
-        if let Err(wait) = self.peers.request(now, peer) {
+        if connection.caller.is_none()
+            && let Err(wait) = self.peers.request(now, peer)
+        {
             // The request that broke the limit is still served; what follows waits.
             connection.throttled_until = Some(now + wait);
         }
@@ -62,12 +65,16 @@ impl Gateway {
             }
         }
         let code_sets = connection.code_sets.clone();
+        let caller = connection.caller;
         let client = request.response_expected().then_some(Client {
             connection: id,
             request_id,
             version: message.version(),
             endian: message.endian(),
         });
+        if let Some(caller) = caller.filter(|_| !is_implicit(request)) {
+            return self.call(caller, group, client, code_sets, message);
+        }
         let Some(number) = self.admit(now, group, client, code_sets, message, request) else {
             return;
         };
@@ -112,6 +119,7 @@ impl Gateway {
             released_below: books.book.lowest(),
             stamp,
             ft: ft_request(request),
+            nested: None,
             code_sets,
             giop: message.bytes().clone(),
         };
@@ -125,6 +133,8 @@ impl Gateway {
         let books = self.group(group);
         let number = books.book.add(Pending {
             oneway: client.is_none(),
+            nested: None,
+            insists: false,
             called: false,
             order_next: false,
             client,
@@ -144,7 +154,7 @@ impl Gateway {
         Some(number)
     }
 
-    fn refuse_too_large(&mut self, group: GroupId, client: Option<Client>) {
+    pub(super) fn refuse_too_large(&mut self, group: GroupId, client: Option<Client>) {
         self.group(group).counters.refused += 1;
         if let Some(client) = client {
             let bytes = answers::too_large(&client);
@@ -164,6 +174,10 @@ impl Gateway {
         for _ in 0..self.groups.len() {
             let group = GroupId(self.turn as u16);
             let books = &mut self.groups[self.turn];
+            if let Some((number, payload)) = books.next_call(|| available(group)) {
+                self.in_turn += 1;
+                return Some(Submission { group, number, payload });
+            }
             if !books.parked.is_empty() && available(group) == Availability::Ready {
                 while let Some(number) = books.parked.pop_front() {
                     let Some(pending) = books.book.get_mut(number) else { continue };
@@ -184,7 +198,11 @@ impl Gateway {
 
     /// The order has no room: the submission goes back to the front.
     pub(crate) fn put_back(&mut self, submission: Submission) {
-        self.group(submission.group).parked.push_front(submission.number);
+        let books = self.group(submission.group);
+        let pending = books.book.get_mut(submission.number);
+        let is_call = pending.is_some_and(|pending| pending.nested.is_some());
+        let queue = if is_call { &mut books.calls } else { &mut books.parked };
+        queue.push_front(submission.number);
     }
 
     /// The order cannot carry the submission, now or later.
@@ -265,7 +283,11 @@ impl Gateway {
             // Reads are the replica's business until it gives them back.
             let ordered = |pending: &Pending| pending.read.is_none();
             let requests = books.book.iter().filter(|(_, pending)| ordered(pending));
-            books.parked = requests.map(|(number, _)| number).collect();
+            let is_call = |(_, pending): &(RequestNumber, &Pending)| pending.nested.is_some();
+            let (calls, parked): (Vec<_>, Vec<_>) = requests.partition(is_call);
+            let numbers =
+                |of: Vec<(RequestNumber, &Pending)>| of.into_iter().map(|(n, _)| n).collect();
+            (books.calls, books.parked) = (numbers(calls), numbers(parked));
             for (_, pending) in books.book.iter_mut().filter(|(_, pending)| ordered(pending)) {
                 pending.safety = Safety::Unsubmitted;
                 pending.logged = !books.settings.replica.durable;
@@ -276,6 +298,14 @@ impl Gateway {
             }
         }
     }
+}
+
+/// What any object can be asked (CORBA §8.3). ORBs ask by themselves, when a reference is used for
+/// the first time in a process, so it is no call that replicas have in common; it changes nothing.
+fn is_implicit(request: &Request<'_>) -> bool {
+    let names: [&[u8]; 5] =
+        [b"_is_a", b"_non_existent", b"_not_existent", b"_interface", b"_component"];
+    names.contains(&request.operation())
 }
 
 fn ft_request(request: &Request<'_>) -> Option<FtRequest> {

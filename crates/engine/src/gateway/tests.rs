@@ -40,6 +40,8 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             replay_bytes_max: None,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
+            calls: alloc::vec::Vec::new(),
+            is_called: false,
         },
         unavailable_wait: SECOND,
     };

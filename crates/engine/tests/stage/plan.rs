@@ -68,6 +68,8 @@ impl Plan {
             replay_bytes_max: None,
             reply_bytes_max: usize::MAX,
             state_bytes_max: self.state_bytes_max,
+            calls: Vec::new(),
+            is_called: false,
         };
         let settings = GroupSettings { replica: group, unavailable_wait: self.unavailable_wait };
         NodeConfig {

@@ -70,6 +70,13 @@ impl Schedule {
         self.concurrency == Concurrency::Sequential
     }
 
+    /// The first request of the group that is outstanding or waits, if calls keep their order.
+    pub(super) fn first_request(&self) -> Option<u64> {
+        let outstanding = self.outstanding.iter().filter(|call| !call.abandoned);
+        let jobs = outstanding.map(|call| &call.job).chain(&self.queue);
+        jobs.filter_map(Job::request).next()
+    }
+
     /// Whether the time of a call runs from when it is sent, or from when it is the oldest.
     pub(super) fn runs_side_by_side(&self) -> bool {
         self.concurrency == Concurrency::PerObject

@@ -29,6 +29,10 @@ fn key(number: u64) -> RequestKey {
     RequestKey::Gateway(GatewayKey { node: node(0), incarnation: 1, number })
 }
 
+fn history(count: u64) -> History {
+    History { count, digest: count }
+}
+
 impl Bench {
     fn new(concurrency: Concurrency) -> Self {
         let config = GroupConfig {
@@ -55,6 +59,8 @@ impl Bench {
             replay_bytes_max: None,
             reply_bytes_max: 1 << 20,
             state_bytes_max: 1 << 20,
+            calls: Vec::new(),
+            is_called: false,
         };
         let executor = Executor::new(&config);
         let mut bench = Self { executor, sent: Vec::new(), closed: Vec::new() };
@@ -93,7 +99,7 @@ impl Bench {
         let request = build::request(&head, |cdr| cdr.write_octets(&vec![0; padding]));
         let giop = request.bytes().clone();
         let code_sets = code_sets.map(Bytes::copy_from_slice);
-        let call = Call::Request(key(number));
+        let call = Call::Request(key(number), history(number));
         let moment = Some(Moment { number, ..Moment::default() });
         self.executor.push(Job::Execute { call, moment, giop, code_sets });
     }
@@ -126,7 +132,7 @@ impl Bench {
         let mut out = Vec::new();
         while let Some(outcome) = self.executor.next_outcome(channel, &mut out)? {
             ended.push(match outcome {
-                Outcome::Executed { call: Call::Request(RequestKey::Gateway(key)), reply } => {
+                Outcome::Executed { call: Call::Request(RequestKey::Gateway(key), _), reply } => {
                     alloc::format!("{}{}", key.number.0, exception_of(&reply))
                 }
                 Outcome::Executed { .. } => panic!("no client has named its request"),

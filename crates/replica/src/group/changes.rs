@@ -31,6 +31,51 @@ impl Group {
         self.table.kept_only(&self.config, current, view)
     }
 
+    /// What keeps the members alike, or changes how they work, at its place in the order.
+    pub(crate) fn deliver_other(
+        &mut self,
+        now: Instant,
+        by: (NodeId, u64),
+        envelope: Envelope,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let (origin, _) = by;
+        match envelope {
+            Envelope::Reply { to, giop, .. } => self.deliver_reply(origin, to, giop, here, out),
+            Envelope::Joined { attempt, .. } => {
+                self.deliver_joined(now, origin, attempt, here, out);
+            }
+            Envelope::Down { attempt, reason, .. } => {
+                self.deliver_down(now, origin, attempt, reason, here, out);
+            }
+            Envelope::StateFailed { joiner, attempt, reason, .. } => {
+                self.deliver_down(now, joiner, attempt, reason, here, out);
+            }
+            Envelope::Full { attempt, is_full, .. } => {
+                self.deliver_full(origin, attempt, is_full, out);
+            }
+            Envelope::Open { .. } => self.deliver_open(out),
+            Envelope::Checkpoint { attempt, number, piece, .. } => {
+                let source = Source { leader: origin, attempt, number };
+                self.deliver_checkpoint(source, &piece, here, out);
+            }
+            Envelope::Votes { attempt, votes, .. } => {
+                self.deliver_votes(now, origin, attempt, &votes, here, out);
+            }
+            Envelope::ReadMark { number, .. } => self.deliver_mark(by, number, here, out),
+            Envelope::Command { id, command, .. } => {
+                self.deliver_command(now, by, id, command, here, out);
+            }
+            Envelope::Request(_) | Envelope::Join { .. } | Envelope::Floor { .. } => {
+                unreachable!("the replica delivers them by itself")
+            }
+            Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => {
+                unreachable!("they have no group")
+            }
+        }
+    }
+
     /// An operator's command, at its place in the order.
     pub(crate) fn deliver_command(
         &mut self,

@@ -19,8 +19,8 @@ use quorba_base::Instant;
 
 /// Something that a member was delivered.
 pub(crate) enum Past {
-    /// A request; the group's history with it.
-    Request(History, Arrived),
+    /// A request.
+    Request(Arrived),
     /// A piece of the leader's checkpoint.
     Piece(Source, CheckpointPiece),
 }
@@ -45,8 +45,8 @@ impl Replay {
         Self { begin, past: Vec::new() }
     }
 
-    pub(super) fn request(&mut self, history: History, arrived: Arrived) {
-        self.past.push(Past::Request(history, arrived));
+    pub(super) fn request(&mut self, arrived: Arrived) {
+        self.past.push(Past::Request(arrived));
     }
 
     pub(super) fn piece(&mut self, source: Source, piece: CheckpointPiece) {
@@ -60,7 +60,7 @@ impl Replay {
             if history == self.begin {
                 return Some(0);
             }
-            let is_it = |past: &Past| matches!(past, Past::Request(at, _) if *at == history);
+            let is_it = |past: &Past| matches!(past, Past::Request(at) if at.history == history);
             self.past.iter().position(is_it).map(|at| at + 1)
         };
         let mut fitting: Vec<_> = states

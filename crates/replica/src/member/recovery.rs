@@ -37,7 +37,7 @@ impl Member {
         self.stage = Stage::Serving { attempt: attempt.unwrap_or(self.next_attempt) };
         for past in past {
             match past {
-                Past::Request(_, arrived) => drop(self.admit(arrived)),
+                Past::Request(arrived) => drop(self.admit(arrived)),
                 Past::Piece(source, piece) => self.take_checkpoint(source, &piece),
             }
         }

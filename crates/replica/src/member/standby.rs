@@ -91,8 +91,8 @@ impl Member {
         let log = if canary!(TakesOverWithoutLog) { Default::default() } else { self.log.take() };
         for entry in log.into_iter().skip(usize::from(canary!(ReplaysLogOffByOne))) {
             self.executor.push(match entry {
-                Logged::Request { key, moment, giop, code_sets, .. } => {
-                    let (call, moment) = (Call::Request(key), Some(moment));
+                Logged::Request { history, moment, key, giop, code_sets } => {
+                    let (call, moment) = (Call::Request(key, history), Some(moment));
                     Job::Execute { call, moment, giop, code_sets }
                 }
                 Logged::Capture { joiner, attempt } => {

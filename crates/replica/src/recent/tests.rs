@@ -1,6 +1,7 @@
 //! What is remembered, for how long, and what it costs.
 
 use super::*;
+use crate::history::History;
 use crate::ids::{GatewayKey, RequestNumber};
 use crate::log::Place;
 use crate::moment::Moment;
@@ -39,7 +40,8 @@ fn arrived(index: u64) -> Arrived {
     Arrived {
         key: RequestKey::Gateway(gateway),
         gateway,
-        index,
+        history: History { count: index, digest: 0 },
+        calls_below: None,
         moment: Moment { number: index, ..Moment::default() },
         expiry: 0,
         clock: index * 10,
@@ -135,7 +137,7 @@ fn a_recording_has_a_bound() {
     let mut large = arrived(1);
     large.giop = alloc::vec![0; RECORDED_BYTES_MAX / 3].into();
     for index in 1..=10 {
-        large.index = index;
+        large.history.count = index;
         recent.delivered(&large, 0);
     }
     let page = recent.page(millis(1), &ask);

@@ -9,6 +9,7 @@ use crate::envelope::Envelope;
 use crate::hello::{Lineage, Record, Snapshot};
 use crate::history::History;
 use crate::ids::ViewId;
+use crate::nested::Calls;
 use crate::output::{Event, Output};
 use crate::primary::dynamic::Known;
 use crate::primary::{Basis, Decision, Statement, decide, heeded, last_remembered};
@@ -111,7 +112,8 @@ impl Replica {
         if *current != view.nodes() && current.lowest() == Some(self.here.node) {
             let tables = self.groups.iter();
             let tables = tables.map(|group| group.table_for(*current, view.nodes())).collect();
-            let snapshot = Snapshot { view: view.id, history: self.history, tables };
+            let (history, calls) = (self.history, self.calls.clone());
+            let snapshot = Snapshot { view: view.id, history, tables, calls };
             self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
         }
         self.phase = Phase::Agreed(agreed);
@@ -152,6 +154,7 @@ impl Replica {
                 // The members start over, so what was said of them before is void.
                 self.lost.clear();
                 self.history = snapshot.history;
+                self.calls = snapshot.calls;
                 let histories: Vec<_> = snapshot.tables.iter().map(|t| t.history).collect();
                 self.break_log(&histories);
                 for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
@@ -163,6 +166,7 @@ impl Replica {
             }
             Tables::NotNeeded if matches!(basis, Basis::FirstStart | Basis::ColdStart) => {
                 self.history = History::EMPTY;
+                self.calls = Calls::default();
                 self.break_log(&alloc::vec![History::EMPTY; self.groups.len()]);
                 self.groups.iter_mut().for_each(|group| group.begin_anew(&mut self.out));
             }

@@ -139,7 +139,8 @@ impl Replica {
         self.here.place = self.disk.place(self.here.node, 0);
         let tables = self.groups.iter().map(|group| group.table().clone()).collect();
         let (since, history) = (self.disk.since, self.history);
-        let payload = Established { since, lineage, history, tables }.encode();
+        let calls = self.calls.clone();
+        let payload = Established { since, lineage, history, tables, calls }.encode();
         self.out.push_back(Output::Log(LogRecord::Component { view, payload }));
         self.tell_disk();
     }

@@ -55,11 +55,12 @@ impl Replica {
 
     fn replay_component(&mut self, payload: Bytes) -> bool {
         let Ok(established) = Established::decode(payload) else { return false };
-        let Established { since, lineage, history, tables } = established;
+        let Established { since, lineage, history, tables, calls } = established;
         if tables.len() != self.groups.len() {
             return false;
         }
         self.disk.since = since;
+        self.calls = calls;
         (self.lineage, self.prefix, self.history) = (Some(lineage), 0, history);
         for (group, table) in self.groups.iter_mut().zip(tables) {
             group.replay_table(table);

@@ -369,6 +369,7 @@ impl Cluster {
             released_below: RequestNumber(self.nodes[index].released_below),
             stamp: self.now.as_nanos() / 100,
             ft,
+            nested: None,
             code_sets: None,
             giop: giop.bytes().clone(),
         };
@@ -584,6 +585,8 @@ impl Node {
             reply_bytes_max: 1 << 20,
             state_bytes_max: 4 << 20,
             transfer: TransferRule { chunk_bytes: 50, bytes_per_second: None },
+            calls: Vec::new(),
+            is_called: false,
         };
         let me = id(index);
         let groups = vec![group];

@@ -12,7 +12,7 @@ pub(super) fn check(
     member: &Serving<'_>,
 ) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    for reference in member.log.references() {
+    for reference in member.log.references().iter().filter(|r| !r.is_heard()) {
         let (node, name) = (member.node, reference.0);
         let text = match world.ledger.calls.get(reference) {
             None => format!("{name:x} is in the history of n{node}, but nobody sent it"),

@@ -32,15 +32,15 @@ pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Op
             return Some(text);
         }
         for (group, counters) in snapshot.gateway.groups.iter().enumerate() {
-            if counters.pending > 0 && !world.checks.groups[group].dead {
+            if counters.pending > 0 && world.checks.groups[group].is_alive() {
                 return Some(format!("n{node} g{group} keeps {} requests", counters.pending));
             }
         }
     }
     // What a slow server still computes is in no history yet.
     let busy = world.servers.iter().find(|server| {
-        let dead = world.checks.groups[usize::from(server.group.0)].dead;
-        server.alive && !dead && (!server.running.is_empty() || !server.queue.is_empty())
+        let lives = world.checks.groups[usize::from(server.group.0)].is_alive();
+        server.alive && lives && (!server.running.is_empty() || !server.queue.is_empty())
     });
     if let Some(server) = busy {
         return Some(format!("the server of g{} at n{} is busy", server.group.0, server.node));
@@ -48,13 +48,13 @@ pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Op
     world
         .clients
         .iter()
-        .find(|client| !client.is_idle() && !world.checks.groups[client.plan.group].dead)
+        .find(|client| !client.is_idle() && world.checks.groups[client.plan.group].is_alive())
         .map(|client| format!("a call has no answer: {}", client.describe()))
 }
 
 fn members_missing(world: &World, node: usize, snapshot: &NodeSnapshot) -> Option<String> {
     for (group, table) in snapshot.groups.iter().enumerate() {
-        if world.checks.groups[group].dead {
+        if !world.checks.groups[group].is_alive() {
             continue;
         }
         if table.local == Some("starting its server") {

@@ -47,7 +47,7 @@ pub(super) fn check_quiet(
         let Some(snapshot) = snapshot else { continue };
         for (group, counters) in snapshot.gateway.groups.iter().enumerate() {
             let facts = &world.checks.groups[group];
-            if counters.pending > 0 && !facts.dead {
+            if counters.pending > 0 && facts.is_alive() {
                 let text = format!("n{node} g{group} still keeps {} requests", counters.pending);
                 found.push(("memory", text));
             }

@@ -5,6 +5,7 @@
 
 mod acknowledged;
 mod at_most_once;
+mod calls;
 mod equality;
 mod exactly_once;
 mod linearizable;
@@ -55,11 +56,18 @@ pub(crate) struct GroupFacts {
     pub(crate) lost_at: Option<Instant>,
     /// No member has the state any more, and none will.
     pub(crate) dead: bool,
+    /// Its servers may wait for such a group for ever: nobody can say what became of their calls.
+    pub(crate) stuck: bool,
 }
 
 impl GroupFacts {
     fn new(plan: &GroupPlan) -> Self {
         Self { stateless: plan.style == Style::Stateless, ..Self::default() }
+    }
+
+    /// Whether it goes on when all is quiet.
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.dead && !self.stuck
     }
 
     /// Whether the promises hold for a call: it began after the last excused loss.
@@ -214,7 +222,10 @@ impl World {
                 group,
                 state: MemberState::Out { reason: OutReason::TotalLoss, .. },
                 ..
-            } => self.checks.groups[usize::from(group.0)].dead = true,
+            } => {
+                self.checks.groups[usize::from(group.0)].dead = true;
+                self.strand_callers(usize::from(group.0));
+            }
             ReplicaEvent::Changed { group, command } => {
                 self.roster.changed(node, *group, *command);
             }
@@ -228,6 +239,16 @@ impl World {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A group is dead: whoever calls it, or calls one that calls it, may wait for ever.
+    fn strand_callers(&mut self, group: usize) {
+        for caller in 0..self.plan.groups.len() {
+            let calls = self.plan.groups[caller].calls.contains(&group);
+            if calls && !std::mem::replace(&mut self.checks.groups[caller].stuck, true) {
+                self.strand_callers(caller);
+            }
         }
     }
 
@@ -328,6 +349,9 @@ impl World {
         let snapshots = self.snapshots();
         let mut found = Vec::new();
         for group in 0..self.plan.groups.len() {
+            if self.checks.groups[group].stuck {
+                continue;
+            }
             if self.checks.groups[group].stateless {
                 found.extend(stateless::check(self, group));
                 continue;
@@ -349,6 +373,15 @@ impl World {
                     found.extend(replies::check(self, group, member));
                 }
             }
+        }
+        let alive = |group: usize| {
+            let facts = &self.checks.groups[group];
+            let counts = !facts.dead && !facts.stuck && facts.lost_at.is_none();
+            if counts { self.serving(&snapshots, group) } else { Vec::new() }
+        };
+        let all: Vec<_> = (0..self.plan.groups.len()).map(alive).collect();
+        if all.iter().all(|serving| !serving.is_empty()) {
+            found.extend(calls::check(self, &all));
         }
         found.extend(memory::check_quiet(self, &snapshots));
         for (invariant, text) in found {

@@ -1,0 +1,198 @@
+//! Calls that local servers make while they execute a request of their own group.
+//!
+//! Such a call gets its name from the replica and goes through the order like a request of a
+//! client. It differs in what it may not depend on: how busy this gateway is, or how long it has
+//! waited. All replicas of the caller make the call and must get the same answer, so nothing is
+//! refused here that another gateway might let in, and no time runs out.
+//!
+//! What it is not: what a call is when it is delivered. Invariants: a call is given a name once,
+//! in the order in which the calls of a server come; each name that was begun is ended.
+
+use super::{Gateway, GroupBook};
+use crate::answers;
+use crate::connection::Connection;
+use crate::output::{CloseReason, ConnectionId, Output};
+use crate::pending::{Client, Pending, Safety};
+use alloc::collections::VecDeque;
+use bytes::Bytes;
+use core::net::IpAddr;
+use quorba_base::Instant;
+use quorba_giop::Message;
+use quorba_replica::{
+    Availability, CallKey, ENVELOPE_BYTES_MAX, GroupId, NestedCall, RequestEnvelope, RequestNumber,
+};
+
+/// Connections of all local servers together.
+const CONNECTIONS_MAX: usize = 1024;
+
+/// What local servers have with this gateway.
+#[derive(Default)]
+pub(super) struct Servers {
+    pub(super) connections: usize,
+    pub(super) pending: usize,
+    /// Calls that have no name yet.
+    unnamed: VecDeque<Call>,
+    /// Calls that their server does not wait for any more.
+    ended: VecDeque<CallKey>,
+}
+
+/// A call of a local server.
+pub(crate) struct Call {
+    pub(crate) caller: GroupId,
+    /// The whole message.
+    pub(crate) giop: Bytes,
+    target: GroupId,
+    client: Client,
+    code_sets: Option<Bytes>,
+}
+
+impl Servers {
+    pub(super) fn forget(&mut self, pending: &Pending) {
+        if let Some(key) = pending.nested {
+            self.pending -= 1;
+            self.ended.push_back(key);
+        }
+    }
+}
+
+impl Gateway {
+    /// The local server of `caller` has connected to the port on which it calls `target`.
+    pub(crate) fn opened_by_server(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        (caller, target): (GroupId, GroupId),
+        peer: IpAddr,
+    ) {
+        if self.servers.connections >= CONNECTIONS_MAX {
+            self.group(target).counters.refused += 1;
+            let reason = CloseReason::TooMany;
+            let close = Output::ClientClose { connection: id, reason, linger: true };
+            return self.out.push_back(close);
+        }
+        self.servers.connections += 1;
+        let mut connection = Connection::new(now, target, peer, &self.limits);
+        connection.caller = Some(caller);
+        self.connections.insert(id, connection);
+        self.next_scan = self.next_scan.min(now + super::SCAN);
+    }
+
+    /// The server is gone, or waits no more: nobody else will ask for these answers.
+    pub(super) fn server_closed(&mut self, connection: &Connection) {
+        self.servers.connections -= 1;
+        for number in connection.pending.values() {
+            self.forget(connection.group, *number);
+        }
+    }
+
+    /// A request on a connection of a local server.
+    pub(super) fn call(
+        &mut self,
+        caller: GroupId,
+        target: GroupId,
+        client: Option<Client>,
+        code_sets: Option<Bytes>,
+        message: &Message,
+    ) {
+        let Some(client) = client else {
+            // Its server may end the request in which it made the call before the call is here.
+            self.group(target).counters.refused += 1;
+            return;
+        };
+        let giop = message.bytes().clone();
+        if giop.len() + ENVELOPE_BYTES_MAX > self.payload_bytes_max {
+            return self.refuse_too_large(target, Some(client));
+        }
+        self.servers.unnamed.push_back(Call { caller, giop, target, client, code_sets });
+    }
+
+    /// The next call that wants a name.
+    pub(crate) fn next_call(&mut self) -> Option<Call> {
+        self.servers.unnamed.pop_front()
+    }
+
+    /// A name that was begun and is ended.
+    pub(crate) fn next_ended_call(&mut self) -> Option<CallKey> {
+        self.servers.ended.pop_front()
+    }
+
+    /// Its server executes no request that counts.
+    pub(crate) fn refuse_call(&mut self, call: &Call) {
+        self.group(call.target).counters.refused += 1;
+        let bytes = answers::no_call(&call.client);
+        self.send(&call.client, bytes);
+    }
+
+    /// Takes a call in, under its name.
+    pub(crate) fn take_call(&mut self, now: Instant, call: Call, name: NestedCall) {
+        let Call { target: group, client, code_sets, giop, .. } = call;
+        let stamp = self.wall_clock_origin.saturating_add(now.as_nanos() / 100);
+        let Some(connection) = self.connections.get_mut(&client.connection) else {
+            self.servers.ended.push_back(name.key);
+            return;
+        };
+        let books = &mut self.groups[usize::from(group.0)];
+        let wait_until = now + books.settings.unavailable_wait;
+        let number = books.book.next();
+        connection.pending.insert(client.request_id, number);
+        let released_below = books.book.lowest();
+        let nested = Some(name);
+        let envelope = RequestEnvelope {
+            group,
+            number,
+            released_below,
+            stamp,
+            ft: None,
+            nested,
+            code_sets,
+            giop,
+        };
+        books.book.add(Pending {
+            client: Some(client),
+            payload: envelope.into_payload(),
+            read: None,
+            nested: Some(name.key),
+            insists: false,
+            oneway: false,
+            called: false,
+            order_next: false,
+            safety: Safety::Unsubmitted,
+            logged: !books.settings.replica.durable,
+            submissions: 0,
+            reply: None,
+            deadline: Instant::FAR_FUTURE,
+            wait_until,
+        });
+        books.calls.push_back(number);
+        self.pending += 1;
+        self.servers.pending += 1;
+        self.deadlines.insert((wait_until, group, number));
+    }
+}
+
+impl GroupBook {
+    /// The next call that may be submitted. Where there is nobody to take it, it is in the end
+    /// ordered all the same, so that all replicas of the caller hear the same.
+    pub(super) fn next_call(
+        &mut self,
+        available: impl Fn() -> Availability,
+    ) -> Option<(RequestNumber, Bytes)> {
+        while let Some(number) = self.calls.front().copied() {
+            let Some(pending) = self.book.get_mut(number) else {
+                self.calls.pop_front();
+                continue;
+            };
+            let may_go = match available() {
+                Availability::Ready => true,
+                Availability::NoMember | Availability::Starting => pending.insists,
+                Availability::NoPrimary(_) => false,
+            };
+            let payload = pending.payload.clone();
+            return may_go.then(|| {
+                self.calls.pop_front();
+                (number, payload)
+            });
+        }
+        None
+    }
+}

@@ -1,0 +1,66 @@
+//! Calls that a server makes while it executes a request.
+//!
+//! What it is not: where they go. Invariants: the server has one request at a time, so a call
+//! that it makes belongs to that one; while a call is open, the server waits for others, and is
+//! not hung.
+
+use super::{Call, Executor, Job, Outstanding};
+use crate::history::History;
+use quorba_base::{Instant, canary};
+
+/// What the server has called in the request that it executes.
+#[derive(Default)]
+pub(super) struct Calls {
+    made: u32,
+    open: u32,
+}
+
+impl Calls {
+    pub(super) fn is_any_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// The server begins something, or has ended it without waiting for what it called. A request
+    /// may begin again, and its calls with it.
+    pub(super) fn begin_anew(&mut self) {
+        *self = Self::default();
+    }
+}
+
+fn request_of(call: &Outstanding) -> Option<History> {
+    match &call.job {
+        Job::Execute { call: Call::Request(_, history), .. } if !call.abandoned => Some(*history),
+        _ => None,
+    }
+}
+
+impl Executor {
+    /// The server calls: in which request, and which of its calls this is. `None`: in none that
+    /// counts.
+    pub(crate) fn begin_call(&mut self) -> Option<(History, u32)> {
+        let during = self.schedule.oldest().and_then(request_of)?;
+        let is_first = self.calls.made == 0;
+        if is_first || !canary!(CallsAreNotCounted) {
+            self.calls.made = self.calls.made.saturating_add(1);
+        }
+        self.calls.open += 1;
+        Some((during, self.calls.made))
+    }
+
+    /// A call of that request has ended: the server has its time again.
+    pub(crate) fn end_call(&mut self, now: Instant, during: History) {
+        if self.schedule.oldest().and_then(request_of) != Some(during) {
+            return;
+        }
+        self.calls.open = self.calls.open.saturating_sub(1);
+        let deadline = now + self.reply_within;
+        if let Some(oldest) = self.schedule.oldest_mut() {
+            oldest.deadline = Some(deadline);
+        }
+    }
+
+    /// The first request that the server has not answered, counted from the group's first.
+    pub(crate) fn first_unanswered(&self) -> Option<u64> {
+        self.schedule.first_request()
+    }
+}

@@ -1,0 +1,356 @@
+//! Calls that replicated servers make: which are known, which wait for which, and which are
+//! refused.
+//!
+//! Every member that executes a request makes the same calls in it, so a call is named by the
+//! request and a count ([`CallKey`]), and the group that is called executes each name once. What is
+//! decided here is decided where a call is delivered, at all nodes alike, whether or not they have
+//! a member of either group:
+//!
+//! - a call is *void* if the try that brought its member in is not the one that the group knows: it
+//!   may stem from a request that the group was never delivered;
+//! - a new call is refused if nobody could execute it, or if it would wait for the request in which
+//!   it is made. The refusal is remembered like a reply, for the members that make the call later.
+//!
+//! A group executes one request at a time, so a call that is delivered behind a request that waits
+//! has certainly not been executed. The request in which a new call is made has certainly not ended
+//! either. From there on [`Calls::blocked_by`] goes backwards: whose last call is behind a request
+//! that waits, waits too. A call of one of these groups closes a circle; the last call of every
+//! circle is found, because all others of it were delivered before, and no call is refused that
+//! could have been executed.
+//!
+//! What it is not: it executes and keeps no reply, which is the retention table's business.
+//! Invariants: a function of what was delivered; as long as any member of the caller may make a
+//! call again, whether it was refused, and its reply, are known.
+
+use crate::history::History;
+use crate::ids::{Attempt, CallKey, GroupId};
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::collections::BTreeMap;
+use quorba_base::{NodeId, canary};
+
+/// The most calls in one request.
+pub(crate) const CALLS_PER_REQUEST_MAX: u32 = 256;
+/// The most calls that are known of all groups together; the tables of a domain have to fit into
+/// one message of any order.
+const KNOWN_MAX: usize = 16_384;
+/// After so many new calls of a group its members say what they will not execute again.
+const FLOOR_EVERY: u64 = 64;
+/// Bytes of a call that is known.
+const KNOWN_BYTES: usize = 29;
+
+/// A call of a replicated server, on its way to the group that it calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NestedCall {
+    /// Its name.
+    pub key: CallKey,
+    /// The try that brought the calling member in.
+    pub attempt: Attempt,
+    /// Of what is asked for; members that agree ask for the same.
+    pub digest: u64,
+}
+
+impl NestedCall {
+    pub(crate) fn encode(&self, w: &mut Writer) {
+        put_call(w, &self.key);
+        w.u64(self.attempt.0);
+        w.u64(self.digest);
+    }
+
+    pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let key = take_call(r)?;
+        Ok(Self { key, attempt: Attempt(r.u64("attempt")?), digest: r.u64("call digest")? })
+    }
+}
+
+/// Why a call is not executed, at any member and at any time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallRefusal {
+    /// It would wait for the request in which it is made.
+    Cycle,
+    /// No member of the group that is called was in.
+    NoMember,
+    /// The request has made more calls than a request may.
+    TooMany,
+}
+
+impl CallRefusal {
+    const ALL: [Self; 3] = [Self::Cycle, Self::NoMember, Self::TooMany];
+
+    /// One sentence part for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Cycle => "it would wait for the request in which it is made",
+            Self::NoMember => "no member of the group that is called is in",
+            Self::TooMany => "the request has made too many calls",
+        }
+    }
+}
+
+/// How many calls a group has made.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct CallFigures {
+    /// Different ones that were delivered while this node looked on.
+    pub made: u64,
+    /// Of these, refused.
+    pub refused: u64,
+    /// Calls with which a member asked for something else than another one.
+    pub differing: u64,
+    /// Calls outside of any request, or of members that do not count, at this node.
+    pub void: u64,
+}
+
+/// What a delivered call is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// To be executed. `floors`: the caller's members are to say what they are done with.
+    New { floors: bool },
+    /// Delivered before. `differs`: it asks for something else than then.
+    Known { differs: bool },
+    /// It is refused, now or since it was delivered first.
+    Refused { why: CallRefusal, first: bool },
+    /// What became of it is forgotten: its member is too far behind.
+    TooLate,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Known {
+    digest: u64,
+    refused: Option<CallRefusal>,
+}
+
+/// The last call of a group's newest request, if it may wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Wait {
+    target: GroupId,
+    /// Its place among the requests of that group.
+    position: u64,
+}
+
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+struct Caller {
+    known: BTreeMap<(History, u32), Known>,
+    /// The last request in which there was a call.
+    newest: Option<History>,
+    wait: Option<Wait>,
+    /// Nothing is known of calls in requests before this one, and nobody may make them.
+    forgotten_below: u64,
+    /// New calls so far.
+    made: u64,
+    floors: BTreeMap<NodeId, (Attempt, u64)>,
+}
+
+/// See the module's text.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Calls {
+    callers: BTreeMap<GroupId, Caller>,
+}
+
+impl Calls {
+    /// A call is delivered. `position`: the place that it gets in the order of `target`;
+    /// `is_served`: somebody there can execute it.
+    pub(crate) fn deliver(
+        &mut self,
+        call: &NestedCall,
+        target: GroupId,
+        position: u64,
+        is_served: bool,
+    ) -> Verdict {
+        let CallKey { caller: id, during, number } = call.key;
+        let caller = self.callers.entry(id).or_default();
+        if during.count < caller.forgotten_below {
+            return Verdict::TooLate;
+        }
+        if number > CALLS_PER_REQUEST_MAX {
+            return Verdict::Refused { why: CallRefusal::TooMany, first: false };
+        }
+        if let Some(known) = caller.known.get(&(during, number)) {
+            return match known.refused {
+                Some(why) => Verdict::Refused { why, first: false },
+                None => Verdict::Known { differs: known.digest != call.digest },
+            };
+        }
+        let is_newest = caller.newest.is_none_or(|newest| newest <= during);
+        let closes = is_newest && self.blocked_by(id, during.count).contains_key(&target);
+        let refused = if closes && !canary!(CyclesStay) {
+            Some(CallRefusal::Cycle)
+        } else if !is_served {
+            Some(CallRefusal::NoMember)
+        } else {
+            None
+        };
+        let caller = self.callers.entry(id).or_default();
+        if is_newest {
+            caller.newest = Some(during);
+            caller.wait = refused.is_none().then_some(Wait { target, position });
+        }
+        caller.known.insert((during, number), Known { digest: call.digest, refused });
+        caller.made += 1;
+        let floors = caller.made.is_multiple_of(FLOOR_EVERY);
+        self.make_room();
+        match refused {
+            Some(why) => Verdict::Refused { why, first: true },
+            None => Verdict::New { floors },
+        }
+    }
+
+    /// The groups that cannot go on before request `count` of `group` has ended, each with the
+    /// request that waits.
+    fn blocked_by(&self, group: GroupId, count: u64) -> BTreeMap<GroupId, u64> {
+        let mut blocked = BTreeMap::from([(group, count)]);
+        loop {
+            let next = self.callers.iter().find_map(|(id, caller)| {
+                let (newest, wait) = (caller.newest?, caller.wait?);
+                let since = blocked.get(&wait.target)?;
+                let waits = !blocked.contains_key(id) && wait.position >= *since;
+                waits.then_some((*id, newest.count))
+            });
+            let Some((id, count)) = next else { return blocked };
+            blocked.insert(id, count);
+        }
+    }
+
+    /// The oldest request of a group whose calls are known.
+    pub(crate) fn forgotten_below(&self, caller: GroupId) -> u64 {
+        self.callers.get(&caller).map_or(0, |caller| caller.forgotten_below)
+    }
+
+    /// A member says that it will not execute again what was delivered up to `up_to`. `members`:
+    /// all that are in or join, with their tries.
+    pub(crate) fn floor(
+        &mut self,
+        caller: GroupId,
+        (node, attempt, up_to): (NodeId, Attempt, u64),
+        members: &[(NodeId, Attempt)],
+    ) {
+        let Some(caller) = self.callers.get_mut(&caller) else { return };
+        caller.floors.insert(node, (attempt, up_to));
+        caller.floors.retain(|node, (attempt, _)| members.contains(&(*node, *attempt)));
+        let floor = |(node, _): &(NodeId, Attempt)| caller.floors.get(node).map(|(_, at)| *at);
+        let lowest = members.iter().map(floor).min().flatten();
+        if let Some(lowest) = lowest {
+            caller.forget_below(lowest.saturating_add(1));
+        }
+    }
+
+    /// A group begins anew: its requests are counted from the first again.
+    pub(crate) fn reset(&mut self, caller: GroupId) {
+        self.callers.remove(&caller);
+    }
+
+    /// Forgets the oldest request of whoever has most to remember.
+    fn make_room(&mut self) {
+        while self.callers.values().map(|caller| caller.known.len()).sum::<usize>() > KNOWN_MAX {
+            let oldest = |caller: &Caller| caller.known.keys().next().map(|(during, _)| *during);
+            let is_over = |caller: &&mut Caller| oldest(caller) < caller.newest;
+            let callers = self.callers.values_mut().filter(is_over);
+            let Some(most) = callers.max_by_key(|caller| caller.known.len()) else { return };
+            let below = oldest(most).map_or(0, |during| during.count + 1);
+            most.forget_below(below);
+        }
+    }
+
+    pub(crate) fn encode(&self, w: &mut Writer) {
+        w.u32(self.callers.len() as u32);
+        for (id, caller) in &self.callers {
+            w.u16(id.0);
+            caller.encode(w);
+        }
+    }
+
+    pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let mut callers = BTreeMap::new();
+        for _ in 0..r.count(28, "caller count")? {
+            let id = GroupId(r.u16("caller")?);
+            callers.insert(id, Caller::decode(r)?);
+        }
+        Ok(Self { callers })
+    }
+}
+
+impl Caller {
+    fn forget_below(&mut self, below: u64) {
+        self.forgotten_below = self.forgotten_below.max(below);
+        let first = (History { count: self.forgotten_below, digest: 0 }, 0);
+        self.known = self.known.split_off(&first);
+    }
+
+    fn encode(&self, w: &mut Writer) {
+        w.u64(self.forgotten_below);
+        w.u64(self.made);
+        w.u8(u8::from(self.newest.is_some()) | u8::from(self.wait.is_some()) << 1);
+        if let Some(newest) = self.newest {
+            w.u64(newest.count);
+            w.u64(newest.digest);
+        }
+        if let Some(wait) = self.wait {
+            w.u16(wait.target.0);
+            w.u64(wait.position);
+        }
+        w.u32(self.floors.len() as u32);
+        for (node, (attempt, floor)) in &self.floors {
+            w.node(*node);
+            w.u64(attempt.0);
+            w.u64(*floor);
+        }
+        w.u32(self.known.len() as u32);
+        for ((during, number), known) in &self.known {
+            w.u64(during.count);
+            w.u64(during.digest);
+            w.u32(*number);
+            w.u64(known.digest);
+            let code = CallRefusal::ALL.iter().position(|why| Some(*why) == known.refused);
+            w.u8(code.map_or(0, |code| code as u8 + 1));
+        }
+    }
+
+    fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let (forgotten_below, made) = (r.u64("forgotten calls")?, r.u64("calls made")?);
+        let flags = r.u8("caller flags")?;
+        let mut caller = Self { forgotten_below, made, ..Self::default() };
+        if flags & 1 != 0 {
+            let count = r.u64("newest request")?;
+            caller.newest = Some(History { count, digest: r.u64("newest history")? });
+        }
+        if flags & 2 != 0 {
+            let target = GroupId(r.u16("called group")?);
+            caller.wait = Some(Wait { target, position: r.u64("call position")? });
+        }
+        for _ in 0..r.count(17, "floor count")? {
+            let node = r.node("member")?;
+            let attempt = Attempt(r.u64("attempt")?);
+            caller.floors.insert(node, (attempt, r.u64("floor")?));
+        }
+        for _ in 0..r.count(KNOWN_BYTES, "call count")? {
+            let count = r.u64("request")?;
+            let during = History { count, digest: r.u64("history")? };
+            let number = r.u32("call number")?;
+            let digest = r.u64("call digest")?;
+            let invalid = r.error("refusal");
+            let refused = match usize::from(r.u8("refusal")?) {
+                0 => None,
+                code => Some(*CallRefusal::ALL.get(code - 1).ok_or(invalid)?),
+            };
+            caller.known.insert((during, number), Known { digest, refused });
+        }
+        Ok(caller)
+    }
+}
+
+pub(crate) fn put_call(writer: &mut Writer, key: &CallKey) {
+    writer.u16(key.caller.0);
+    writer.u64(key.during.count);
+    writer.u64(key.during.digest);
+    writer.u32(key.number);
+}
+
+pub(crate) fn take_call(reader: &mut Reader) -> Result<CallKey, InvalidEnvelope> {
+    let caller = GroupId(reader.u16("caller")?);
+    let count = reader.u64("caller's request")?;
+    let digest = reader.u64("caller's history")?;
+    let during = History { count, digest };
+    Ok(CallKey { caller, during, number: reader.u32("call number")? })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Calls between groups: their names where they are made, and what they are where they are
+//! delivered.
+//!
+//! What it is not: who waits for whom, which is [`crate::nested`]. Invariant: whoever makes a
+//! call gets an answer for each delivery of it at its own node: the reply, a refusal, or that it
+//! is void.
+
+use super::{Phase, Replica};
+use crate::envelope::{Envelope, RequestEnvelope};
+use crate::ids::{CallKey, GroupId};
+use crate::nested::{NestedCall, Verdict};
+use crate::output::{Event, Output};
+use crate::refusal;
+use crate::table::DownReason;
+use bytes::Bytes;
+use quorba_base::{Instant, NodeId, canary};
+use quorba_giop::{Body, Message};
+use twox_hash::XxHash3_64;
+
+impl Replica {
+    /// The local server of `caller` calls another group; `giop` is the whole message. `None`: it
+    /// executes no request that counts.
+    pub fn begin_call(&mut self, caller: GroupId, giop: &Bytes) -> Option<NestedCall> {
+        let group = self.groups.get_mut(usize::from(caller.0))?;
+        let Some((during, number, attempt)) = group.begin_call() else {
+            group.figures.void += 1;
+            return None;
+        };
+        let key = CallKey { caller, during, number };
+        Some(NestedCall { key, attempt, digest: digest_of(giop) })
+    }
+
+    /// The local server has its answer, or does not wait for it any more.
+    pub fn end_call(&mut self, now: Instant, key: CallKey) {
+        if let Some(group) = self.groups.get_mut(usize::from(key.caller.0)) {
+            group.end_call(now, key.during);
+        }
+    }
+
+    /// Whether a message goes on to its group; if it is a call, with which group calls, and which
+    /// of its requests nobody executes again.
+    pub(super) fn admit(
+        &mut self,
+        by: (NodeId, u64),
+        envelope: &Envelope,
+    ) -> Option<Option<(GroupId, u64)>> {
+        let Envelope::Request(request) = envelope else { return Some(None) };
+        let Some(call) = request.nested else { return Some(None) };
+        let caller = call.key.caller;
+        let goes_on = self.admit_call(by, request, call);
+        goes_on.then(|| Some((caller, self.calls.forgotten_below(caller))))
+    }
+
+    /// A call is delivered; gives whether it goes on to the group that is called.
+    fn admit_call(
+        &mut self,
+        by: (NodeId, u64),
+        request: &RequestEnvelope,
+        call: NestedCall,
+    ) -> bool {
+        let (CallKey { caller, during, .. }, target) = (call.key, request.group);
+        let (origin, _) = by;
+        let callee = self.groups.get(usize::from(target.0)).map(|group| {
+            let table = group.table();
+            (table.history.count + 1, table.opened && group.takes_requests())
+        });
+        let source = self.groups.get(usize::from(caller.0)).filter(|group| {
+            let table = group.table();
+            group.may_call(target)
+                && (table.attempt(origin) == Some(call.attempt) || canary!(VoidCallsCount))
+                && during.count <= table.history.count
+        });
+        let (Some((position, is_served)), Some(_)) = (callee, source) else {
+            self.answer_call(by, request, refusal::no_call(&request.giop));
+            return false;
+        };
+        let verdict = self.calls.deliver(&call, target, position, is_served);
+        let in_primary = matches!(self.phase, Phase::Primary);
+        let group = &mut self.groups[usize::from(caller.0)];
+        match verdict {
+            Verdict::New { floors } => {
+                group.figures.made += 1;
+                if floors && in_primary {
+                    group.say_floor(&mut self.out);
+                }
+                true
+            }
+            Verdict::Known { differs } => {
+                if differs {
+                    group.figures.differing += 1;
+                    let during = during.count;
+                    let event = Event::CallDiffers { caller, node: origin, during };
+                    self.out.push_back(Output::Event(event));
+                }
+                true
+            }
+            Verdict::Refused { why, first } => {
+                if first {
+                    group.figures.made += 1;
+                    group.figures.refused += 1;
+                    let during = during.count;
+                    let event = Event::CallRefused { caller, target, during, why };
+                    self.out.push_back(Output::Event(event));
+                }
+                self.answer_call(by, request, refusal::call_refused(&request.giop, why));
+                false
+            }
+            Verdict::TooLate => {
+                if in_primary && origin == self.here.node {
+                    let reason = DownReason::CallsForgotten;
+                    group.lost(Some(call.attempt), reason, &mut self.out);
+                }
+                self.answer_call(by, request, refusal::no_call(&request.giop));
+                false
+            }
+        }
+    }
+
+    /// What this node says to its own server.
+    fn answer_call(&mut self, by: (NodeId, u64), request: &RequestEnvelope, giop: Option<Bytes>) {
+        if by == (self.here.node, self.here.incarnation) {
+            let (group, number) = (request.group, request.number);
+            self.out.push_back(Output::Reply { group, number, giop });
+            self.await_disk(group, number);
+        }
+    }
+}
+
+/// Of what a call asks for: the object, the operation, and the arguments. Contexts and the
+/// request's id are the ORB's own.
+fn digest_of(giop: &Bytes) -> u64 {
+    let Ok(message) = Message::from_bytes(giop.clone()) else { return 0 };
+    let Ok(Body::Request(request)) = message.parse() else { return 0 };
+    let body = request.message_bytes().get(request.body_offset()..).unwrap_or_default();
+    let key = request.object_key().unwrap_or_default();
+    let parts = [key, request.operation(), body].map(XxHash3_64::oneshot);
+    let mut bytes = [0; 24];
+    for (chunk, part) in bytes.chunks_exact_mut(8).zip(parts) {
+        chunk.copy_from_slice(&part.to_le_bytes());
+    }
+    XxHash3_64::oneshot(&bytes)
+}

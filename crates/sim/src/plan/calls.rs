@@ -1,0 +1,64 @@
+//! Plans of domains whose servers call each other.
+//!
+//! Invariant: like every plan a function of the seed; circles are as likely as trees.
+
+use crate::fault::Fault;
+use crate::plan::{ClientPlan, GroupPlan, Plan};
+use crate::rng::Rng;
+use quorba_engine::replica::{Concurrency, Style};
+
+impl Plan {
+    /// The plan of a seed with calls between groups.
+    pub(crate) fn draw_calls(seed: u64) -> Self {
+        let mut plan = Self::draw(seed);
+        let mut rng = Rng::new(seed).fork(0xca11);
+        let count = rng.pick(&[2, 2, 3, 4]);
+        while plan.groups.len() < count {
+            plan.groups.push(GroupPlan::draw(&mut rng, plan.nodes));
+        }
+        let groups = plan.groups.into_iter();
+        plan.groups = groups.map(|group| group.with_calls(&mut rng)).collect();
+        let density = rng.pick(&[200, 500, 900]);
+        let count = plan.groups.len();
+        for caller in 0..count {
+            let targets = 0..count;
+            let chance = |target: usize| if target == caller { 30 } else { density };
+            let calls = targets.filter(|target| rng.per_mille(chance(*target)));
+            plan.groups[caller].calls = calls.collect();
+        }
+        if plan.groups.iter().all(|group| group.calls.is_empty()) {
+            plan.groups[0].calls = vec![1];
+        }
+        for target in 0..count {
+            let is_called = plan.groups.iter().any(|group| group.calls.contains(&target));
+            plan.groups[target].is_called = is_called;
+        }
+        while plan.clients.len() < count {
+            plan.clients.push(ClientPlan::draw(&mut rng, count));
+        }
+        for client in &mut plan.clients {
+            client.group = rng.index(count);
+            // One `append` is many.
+            client.think_us = client.think_us.max(5_000);
+            client.window = client.window.min(4);
+        }
+        let operators = [Fault::Promotion, Fault::StyleChange];
+        plan.faults.extend(operators.into_iter().filter(|_| rng.per_mille(300)));
+        (plan.catastrophe, plan.lies, plan.disk) = (false, false, None);
+        plan.faults.retain(|fault| !fault.needs_catastrophe());
+        plan
+    }
+}
+
+impl GroupPlan {
+    /// Any style that calls, or can be called.
+    fn with_calls(self, rng: &mut Rng) -> Self {
+        let mut group = self.with_style(rng);
+        if rng.per_mille(100) {
+            group.style = Style::ActiveWithVoting;
+        }
+        group.concurrency = Concurrency::Sequential;
+        (group.foreign, group.fresh_after_loss, group.durable) = (false, false, false);
+        group
+    }
+}
