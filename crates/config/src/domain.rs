@@ -15,7 +15,7 @@ use quorba_base::{NodeId, NodeSet};
 
 use crate::key::DomainKey;
 use crate::problem::Problem;
-use crate::template::Template;
+use crate::template::{Placeholder, Template};
 
 /// Everything that a domain file says, checked.
 #[derive(Clone, Debug)]
@@ -291,6 +291,9 @@ pub struct Group {
     pub ack: Ack,
     /// How a reply comes to the gateway of its client.
     pub reply: Reply,
+    /// Of replies through the order one is enough: a member that hears another's before it has sent
+    /// its own does not send it.
+    pub suppress_duplicates: bool,
     /// The member that replies while it is in, and in whose absence the next one in ring order
     /// does. `None`: whom [`Group::reply`] says.
     pub replier: Option<NodeId>,
@@ -525,6 +528,15 @@ pub struct ServerCommand {
     pub env: Vec<(String, Template)>,
     /// Working directory; `None`: the node's state directory.
     pub cwd: Option<Template>,
+}
+
+impl ServerCommand {
+    /// Whether the placeholder stands in what the server is told.
+    #[must_use]
+    pub fn uses(&self, placeholder: Placeholder) -> bool {
+        let told = self.command.iter().chain(self.env.iter().map(|(_, value)| value));
+        told.into_iter().any(|template| template.uses(placeholder))
+    }
 }
 
 /// Where the admin API listens unless the file says otherwise.

@@ -19,10 +19,12 @@ mod corosync;
 #[path = "no_corosync.rs"]
 mod corosync;
 mod data;
+mod door;
 mod events;
 mod log;
 mod pilots;
 pub mod placement;
+mod priority;
 mod process;
 mod ready;
 mod recorder;

@@ -6,6 +6,8 @@
 //! only lead to messages, never to a change of the table.
 
 mod changes;
+mod duplicates;
+mod late;
 mod reads;
 pub(crate) mod replay;
 mod stateless;
@@ -14,6 +16,7 @@ mod voting;
 
 use crate::Served;
 use crate::config::GroupConfig;
+use crate::duplicates::{Duplicates, OrderedReplies};
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
@@ -67,6 +70,8 @@ pub struct GroupSnapshot {
     pub retained_bytes: usize,
     /// Repetitions recognised.
     pub duplicates: u64,
+    /// Replies that went through the order, or need not.
+    pub ordered_replies: OrderedReplies,
     /// Requests executed by the local member.
     pub executed: u64,
     /// Reads executed by the local member without a place in the order.
@@ -98,6 +103,7 @@ pub(crate) struct Group {
     /// Where the local member asked for the state that is on its way, and requests until then.
     joined_at: (Place, History),
     duplicates: u64,
+    duplicates_of_replies: Duplicates,
     executed: u64,
     reads: Reads,
     callers: BTreeMap<NodeId, u64>,
@@ -121,6 +127,7 @@ impl Group {
             replay: None,
             joined_at: (here.place, History::EMPTY),
             duplicates: 0,
+            duplicates_of_replies: Duplicates::default(),
             executed: 0,
             reads: Reads::default(),
             callers: BTreeMap::new(),
@@ -146,6 +153,7 @@ impl Group {
             retained: member.map_or(0, |m| m.retention.len()),
             retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
             duplicates: self.duplicates,
+            ordered_replies: self.ordered_replies(),
             executed: self.executed,
             reads,
             read_marks,
@@ -179,6 +187,7 @@ impl Group {
             member.retention = crate::retention::Retention::default();
         }
         self.table.keep_only(&self.config, current, view);
+        self.duplicates_of_replies.begin_anew();
         self.changed(now, &before, here, out);
     }
 
@@ -230,8 +239,17 @@ impl Group {
         self.table.history = self.table.history.extended(origin, incarnation, number.0);
         let expiry = self.expiry(&request);
         let history = self.table.history;
+        if self.member.is_none() {
+            return;
+        }
+        let awaited = self.table.repliers(&self.config, origin).contains(here.node);
+        if awaited && self.replay.is_none() {
+            let to = GatewayKey { node: origin, incarnation, number };
+            self.owes_reply(to, request.released_below);
+        }
         let Some(member) = &mut self.member else { return };
         let arrived = Arrived {
+            awaited,
             key: request.key(origin, incarnation),
             gateway: GatewayKey { node: origin, incarnation, number },
             index: self.table.history.count,
@@ -278,7 +296,11 @@ impl Group {
         out: &mut Outbox,
     ) {
         let mine = to.node == here.node && to.incarnation == here.incarnation;
-        if mine && self.table.in_set().contains(origin) {
+        let counts = self.table.in_set().contains(origin);
+        if counts {
+            self.heard_reply(origin, to, here, out);
+        }
+        if mine && counts {
             // One that was too long for a message between nodes.
             self.reads.answered(to.number, origin);
             let giop = Some(giop);
@@ -394,13 +416,13 @@ impl Group {
 
     pub(crate) fn received(
         &mut self,
-        now: Instant,
+        came: Option<Instant>,
         (channel, bytes): (ChannelId, &[u8]),
         here: Here,
         out: &mut Outbox,
     ) {
         if let Some(member) = &mut self.member {
-            member.received(now, channel, bytes);
+            member.received(came, channel, bytes);
         }
         while let Some(member) = &mut self.member {
             let mut commands: Vec<ServerCommand> = Vec::new();
@@ -502,12 +524,20 @@ impl Group {
     }
 
     /// Sends a reply to the gateways that this member answers; the others are another's to answer.
-    fn answer(&self, waiters: &[GatewayKey], reply: Option<Bytes>, here: Here, out: &mut Outbox) {
-        let is_mine = |to: &GatewayKey| {
-            self.table.repliers(&self.config, to.node).contains(here.node)
-                || canary!(AbandonedCallCounts)
-        };
-        self.send_replies(waiters.iter().filter(|to| is_mine(to)), reply, here, out);
+    fn answer(
+        &mut self,
+        waiters: &[GatewayKey],
+        reply: Option<Bytes>,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        for to in waiters {
+            let is_mine = self.table.repliers(&self.config, to.node).contains(here.node)
+                || canary!(AbandonedCallCounts);
+            if is_mine {
+                self.send_replies([to].into_iter(), reply.clone(), here, out);
+            }
+        }
     }
 
     /// The table changed from `before`: tell people, the member, and the gateway.

@@ -4,6 +4,7 @@
 //! travel, which is `transfers`. Invariant: requests reach the executor in delivery order, each key
 //! once; a member that is not sure of its server's state executes nothing.
 
+mod late;
 mod reads;
 mod recovery;
 mod standby;
@@ -48,6 +49,8 @@ pub(crate) struct Arrived {
     pub(crate) released_below: crate::ids::RequestNumber,
     pub(crate) giop: Bytes,
     pub(crate) code_sets: Option<Bytes>,
+    /// This member is to answer it, as far as the group knew when it was delivered.
+    pub(crate) awaited: bool,
 }
 
 /// Where the member stands, as seen by its own node.
@@ -385,8 +388,8 @@ impl Member {
     }
 
     fn admit(&mut self, arrived: Arrived) -> Accepted {
-        let Arrived { key, gateway, index, expiry, clock, released_below, giop, code_sets } =
-            arrived;
+        let Arrived { key, gateway, index, expiry, clock, released_below, .. } = arrived;
+        let Arrived { giop, code_sets, awaited, .. } = arrived;
         self.retention.release(gateway.node, gateway.incarnation, released_below);
         self.retention.expire(clock);
         self.delivered = index;
@@ -397,7 +400,10 @@ impl Member {
             Admission::Execute => {
                 self.voting.admitted(index, &key);
                 if self.executes_now() {
-                    self.executor.push(Job::Execute { call: Call::Request(key), giop, code_sets });
+                    // Nobody is answered before all have voted.
+                    let awaited = awaited || self.voting.is_before();
+                    let call = Call::Request(key);
+                    self.executor.push(Job::Execute { call, giop, code_sets, awaited });
                 } else {
                     self.log.push(Logged::Request { index, key, giop, code_sets });
                 }
@@ -462,8 +468,8 @@ impl Member {
     }
 
     /// Bytes from the server; [`Self::next_consequence`] says what comes of them.
-    pub(crate) fn received(&mut self, now: Instant, channel: ChannelId, bytes: &[u8]) {
-        self.executor.received(now, channel, bytes);
+    pub(crate) fn received(&mut self, came: Option<Instant>, channel: ChannelId, bytes: &[u8]) {
+        self.executor.received(came, channel, bytes);
     }
 
     /// What the group must do after something came on `channel`, one thing after the other.

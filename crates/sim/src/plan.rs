@@ -76,6 +76,8 @@ pub(crate) struct GroupPlan {
     pub(crate) ack: AckPlan,
     /// Replies go through the order, from every member or from the one that the bit names.
     pub(crate) ordered_replies: bool,
+    /// And a member drops its own when it has heard another's.
+    pub(crate) replies_once: bool,
     pub(crate) replier: Option<usize>,
     pub(crate) fresh_after_loss: bool,
     pub(crate) state_object: bool,
@@ -137,6 +139,7 @@ impl Plan {
     /// The plan of a seed.
     pub(crate) fn draw(seed: u64) -> Self {
         let plan = Self::draw_plain(seed).concurrent(&mut Rng::new(seed).fork(0xc4e7));
+        let plan = plan.with_suppression(&mut Rng::new(seed).fork(0xd0b1));
         match Profile::of_domain(seed) {
             Some((profile, mut rng)) => plan.with(profile, &mut rng),
             None => plan,
@@ -174,6 +177,14 @@ impl Plan {
         let plan = plan.with_reads(&mut Rng::new(seed).fork(0x4ead));
         let plan = plan.with_stateless(&mut Rng::new(seed).fork(0x57a7));
         plan.with_disks(&mut Rng::new(seed).fork(0xd15c))
+    }
+
+    /// Some groups whose replies go through the order let one be enough.
+    fn with_suppression(mut self, rng: &mut Rng) -> Self {
+        for group in &mut self.groups {
+            group.replies_once = rng.per_mille(700) && group.ordered_replies;
+        }
+        self
     }
 
     /// Some domains have durable groups, and lose all nodes at once.
@@ -375,6 +386,7 @@ impl Plan {
             ack: AckPlan::Majority,
             state_object: true,
             ordered_replies: false,
+            replies_once: false,
             replier: None,
             foreign: false,
             execute_us: (50, 200),
@@ -445,6 +457,7 @@ impl GroupPlan {
             members,
             ack: if rng.per_mille(150) { AckPlan::Safe } else { AckPlan::Majority },
             ordered_replies: rng.per_mille(200),
+            replies_once: false,
             replier: rng.per_mille(150).then_some(members.trailing_zeros() as usize),
             fresh_after_loss: rng.per_mille(200),
             state_object: !rng.per_mille(60),

@@ -98,7 +98,7 @@ impl Member {
         for entry in log.into_iter().skip(usize::from(canary!(ReplaysLogOffByOne))) {
             self.executor.push(match entry {
                 Logged::Request { key, giop, code_sets, .. } => {
-                    Job::Execute { call: Call::Request(key), giop, code_sets }
+                    Job::Execute { call: Call::Request(key), giop, code_sets, awaited: true }
                 }
                 Logged::Capture { joiner, attempt } => {
                     Job::Capture(Capture::Join { joiner, attempt })
