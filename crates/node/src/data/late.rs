@@ -31,6 +31,10 @@ impl DataPlane {
         for index in 0..self.reading.len() {
             let group = GroupId(index as u16);
             match self.engine.reply_wanted(group) {
+                // Its server has nothing to say but that it ends, and that is to be seen as well.
+                None if self.reading[index].is_late => {
+                    self.reading[index].until.get_or_insert(now + LATE_MAX);
+                }
                 None => {}
                 Some(true) => self.read_at_once(index),
                 Some(false) => {
