@@ -79,9 +79,9 @@ codes! {
 
     BadPlaceholder "QB-CFG-010" "a placeholder that does not exist"
     "In server, env and cwd these are replaced: {port}, the private port on which the server \
-     shall listen; {host}, the node's address; {listen}, the gateway's port; {node}; {group}; \
-     {state_dir}; {call.NAME}, the host:port on which it calls the group NAME. \
-     A brace itself is written twice: {{ or }}."
+     shall listen, or {socket}, the file of a socket for that; {host}, the node's address; \
+     {listen}, the gateway's port; {node}; {group}; {state_dir}; {call.NAME}, the host:port on \
+     which it calls the group NAME. A brace itself is written twice: {{ or }}."
 
     NoSuchNode "QB-CFG-011" "a name that is no node of the domain"
     "members and connect name nodes that have a table of their own: [node.NAME]."
@@ -106,7 +106,7 @@ codes! {
     Backend "QB-CFG-016" "a group needs exactly one way to its servers"
     "server = [...] makes each member's node start and watch a process. connect = \"host:port\" \
      uses a server that somebody else runs. A group has one of them. A started server must be \
-     told its port, so {port} has to stand in its arguments or environment."
+     told where to listen, so {port} or {socket} has to stand in its arguments or environment."
 
     NotInThisVersion "QB-CFG-017" "not in this version"
     "The word is known and planned; this version of the program cannot do it."

@@ -300,6 +300,9 @@ pub struct Group {
     pub ack: Ack,
     /// How a reply comes to the gateway of its client.
     pub reply: Reply,
+    /// Of replies through the order one is enough: a member that hears another's before it has sent
+    /// its own does not send it.
+    pub suppress_duplicates: bool,
     /// The member that replies while it is in, and in whose absence the next one in ring order
     /// does. `None`: whom [`Group::reply`] says.
     pub replier: Option<NodeId>,

@@ -10,6 +10,8 @@ use std::fmt;
 pub enum Placeholder {
     /// The private port on which the server shall listen, chosen by the node.
     Port,
+    /// The private socket file on which the server shall listen, chosen by the node.
+    Socket,
     /// The node's address as others see it.
     Host,
     /// The gateway's port on this node.
@@ -25,8 +27,9 @@ pub enum Placeholder {
 }
 
 /// Every placeholder with its name.
-pub const PLACEHOLDERS: [(&str, Placeholder); 7] = [
+pub const PLACEHOLDERS: [(&str, Placeholder); 8] = [
     ("port", Placeholder::Port),
+    ("socket", Placeholder::Socket),
     ("host", Placeholder::Host),
     ("listen", Placeholder::Listen),
     ("node", Placeholder::Node),
@@ -55,6 +58,8 @@ enum Part {
 pub struct Values<'a> {
     /// The private port on which the server shall listen.
     pub port: u16,
+    /// The private socket file on which the server shall listen.
+    pub socket: &'a str,
     /// The node's address as others see it.
     pub host: &'a str,
     /// The gateway's port on this node.
@@ -139,6 +144,7 @@ impl Template {
             match part {
                 Part::Text(plain) => text.push_str(plain),
                 Part::Value(Placeholder::Port) => text.push_str(&values.port.to_string()),
+                Part::Value(Placeholder::Socket) => text.push_str(values.socket),
                 Part::Value(Placeholder::Host) => text.push_str(values.host),
                 Part::Value(Placeholder::Listen) => text.push_str(&values.listen.to_string()),
                 Part::Value(Placeholder::Node) => text.push_str(values.node),
@@ -192,6 +198,7 @@ mod tests {
 
     const VALUES: Values<'_> = Values {
         port: 6001,
+        socket: "/var/lib/quorba/bank.sock",
         host: "10.0.0.1",
         listen: 5000,
         node: "n1",
@@ -207,8 +214,9 @@ mod tests {
 
     #[test]
     fn every_placeholder_is_replaced() {
-        let text = "{host}:{listen} 127.0.0.1:{port} {group}@{node} {state_dir}/x {time}";
-        let expected = "10.0.0.1:5000 127.0.0.1:6001 bank@n1 /var/lib/quorba/x corbaloc::1";
+        let text = "{host}:{listen} 127.0.0.1:{port} {socket} {group}@{node} {state_dir}/x {time}";
+        let expected = "10.0.0.1:5000 127.0.0.1:6001 /var/lib/quorba/bank.sock bank@n1 \
+                        /var/lib/quorba/x corbaloc::1";
         assert_eq!(filled(text).as_deref(), Ok(expected));
         assert_eq!(Template::parse(text).expect("a template").to_string(), text);
     }

@@ -52,8 +52,17 @@ fn a_group_calls_another_that_stands_behind_it_and_its_server_is_told_where() {
     let Backend::Start(server) = &shop.backend else { panic!("it is started") };
     let calls = [("bank".to_owned(), 6100)];
     let (host, node, group, state_dir) = ("10.0.0.1", "n1", "shop", "/s");
-    let values =
-        Values { calls: &calls, time: "", port: 6001, host, listen: 5000, node, group, state_dir };
+    let values = Values {
+        calls: &calls,
+        time: "",
+        socket: "",
+        port: 6001,
+        host,
+        listen: 5000,
+        node,
+        group,
+        state_dir,
+    };
     let last = server.command.last().expect("three words");
     assert_eq!(last.fill(&values), "corbaloc::127.0.0.1:6100/bank");
 }

@@ -118,6 +118,7 @@ fn every_key_arrives() {
     let bank = domain.group("bank").expect("the group");
     assert_eq!((bank.style, bank.listen, bank.ack), (Style::Active, 5000, Ack::Safe));
     assert_eq!((bank.reply, bank.replier), (Reply::Ordered, domain.node_id("mid")));
+    assert!(bank.suppress_duplicates, "unless the file says otherwise");
     assert_eq!(bank.concurrency, Concurrency::PerObject);
     assert_eq!(bank.readonly, ["get_*", "balance"]);
     assert_eq!(bank.readonly_consistency, ReadonlyConsistency::Sequential);
@@ -173,6 +174,7 @@ fn servers_are_started_or_found() {
     let values = Values {
         calls: &[],
         port: 6001,
+        socket: "/s/bank.sock",
         host: "10.0.0.1",
         listen: 5010,
         node: "zeta",

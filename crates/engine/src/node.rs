@@ -4,8 +4,11 @@
 //! remains is in the timers. What came in between two polls is ordered together: several requests
 //! leave in one datagram, and their replies come back in one.
 
+mod control;
+mod late;
 mod operators;
 
+use self::control::{Control, Found};
 use crate::config::{GroupSettings, NodeConfig};
 use crate::gateway::{Gateway, Read, Submission};
 use crate::ordering::Order;
@@ -32,7 +35,9 @@ pub struct Node {
     replica: Replica,
     gateway: Gateway,
     /// The replica's own messages that the ring had no room for yet; they go first.
-    control: VecDeque<Bytes>,
+    control: Control,
+    /// This node, and its boot.
+    me: (NodeId, u64),
     guarantees: Vec<Guarantee>,
     out: VecDeque<Output>,
     /// When something came in that the rooms have not told each other yet.
@@ -64,6 +69,7 @@ impl Node {
 
     fn with_order(config: NodeConfig, order: Order, now: Instant) -> Self {
         let payload_bytes_max = order.payload_bytes_max();
+        let me = (config.order.me, config.boot.incarnation);
         // Any member may have to pass a reply on, and all must come to the same one.
         let reply_bytes_max = payload_bytes_max.saturating_sub(ENVELOPE_BYTES_MAX);
         let group_config = |group: &GroupSettings| GroupConfig {
@@ -94,7 +100,8 @@ impl Node {
             order,
             replica: Replica::new(replica),
             gateway,
-            control: VecDeque::new(),
+            control: Control::default(),
+            me,
             guarantees,
             out: VecDeque::new(),
             unsettled: None,
@@ -140,6 +147,13 @@ impl Node {
 
     /// A datagram came on the ring's socket, from anybody.
     pub fn handle_datagram(&mut self, now: Instant, datagram: BytesMut) {
+        // A reply that the datagrams before this one have made useless must not leave with the
+        // token that this one may be.
+        if self.control.has_replies()
+            && let Some(earlier) = self.unsettled.take()
+        {
+            self.pump(earlier);
+        }
         self.order.handle_datagram(now, datagram);
         self.unsettled = Some(now);
     }
@@ -373,6 +387,9 @@ impl Node {
                 self.out.push_back(Output::Datagram { to, datagram });
             }
             RingOutput::Deliver(delivery) => {
+                if (delivery.origin, delivery.incarnation) == self.me {
+                    self.control.delivered(delivery.ticket);
+                }
                 let delivered = Delivered {
                     origin: delivery.origin,
                     incarnation: delivery.incarnation,
@@ -405,7 +422,20 @@ impl Node {
 
     fn route_from_replica(&mut self, now: Instant, output: ReplicaOutput) {
         match output {
-            ReplicaOutput::Order(payload) => self.control.push_back(payload),
+            ReplicaOutput::Order(payload) => self.control.push(None, payload),
+            ReplicaOutput::OrderReply { group, to, payload } => {
+                self.control.push(Some((group, to)), payload);
+            }
+            ReplicaOutput::Withdraw { group, to } => {
+                let in_time = match self.control.withdraw((group, to)) {
+                    Found::Here => true,
+                    Found::Submitted(ticket) => self.order.withdraw(ticket),
+                    Found::Nowhere => false,
+                };
+                if in_time {
+                    self.replica.handle_withdrawn(group);
+                }
+            }
             ReplicaOutput::Peer { to, lane, bytes } => {
                 self.out.push_back(Output::Peer { to, lane, bytes });
             }
@@ -481,7 +511,7 @@ impl Node {
         let mut any = false;
         while let Some(payload) = self.control.front() {
             match self.order.submit(now, payload.clone(), Guarantee::Agreed) {
-                Ok(_) => {}
+                Ok(ticket) => self.control.taken(ticket),
                 Err(Full::Messages | Full::Bytes) => return any,
                 // It would be first in the queue for ever, and nothing behind it would be sent.
                 Err(Full::TooLarge) => unreachable!(
@@ -489,7 +519,6 @@ impl Node {
                      is as small as the domain"
                 ),
             }
-            self.control.pop_front();
             any = true;
         }
         while let Some(mark) = self.gateway.next_mark() {

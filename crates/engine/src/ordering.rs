@@ -105,6 +105,14 @@ impl Order {
         }
     }
 
+    /// Takes a message back; whether that was in time. An outside order gives nothing back.
+    pub(crate) fn withdraw(&mut self, ticket: Ticket) -> bool {
+        match self {
+            Self::Totem(ring) => ring.withdraw(ticket),
+            Self::Outside(_) => false,
+        }
+    }
+
     pub(crate) fn progress(&self) -> Progress {
         match self {
             Self::Totem(ring) => ring.progress(),

@@ -16,6 +16,8 @@ pub struct GatewayCounters {
     pub reads: u64,
     /// Replies released.
     pub replies: u64,
+    /// Replies that came when their call was answered already.
+    pub replies_dropped: u64,
     /// Connections and requests refused.
     pub refused: u64,
     /// Connections ended because of what they sent.

@@ -24,7 +24,8 @@ use crate::error::LabError;
 use crate::peer::Peer;
 use crate::placement::{Placement, Setting};
 use crate::plan::{Chain, Configuration, Plan};
-use crate::record::{Block, ProcessShare, RingShare};
+use crate::record::{Block, ProcessShare};
+use crate::ring_share::{ring_share, to_f64};
 use crate::stats::Percentiles;
 use crate::usage::{self, MachineUsage, Usage};
 use crate::zhao::Trace;
@@ -116,7 +117,7 @@ impl Bench<'_> {
             elapsed_ms: 0.0,
             others_percent: 0.0,
             stolen_percent: 0.0,
-            ring: ring_share(&rings_before, &rings_after),
+            ring: ring_share(&rings_before, &rings_after, self.served_calls()),
         };
         block.cpu_us = block.processes.iter().map(|one| one.user_us + one.system_us).sum();
         block.sleeps = block.processes.iter().map(|one| one.sleeps).sum();
@@ -285,6 +286,11 @@ impl Bench<'_> {
         }
     }
 
+    /// All but the client have served the calls that do not count as well.
+    fn served_calls(&self) -> f64 {
+        f64::from(self.plan.calls) + f64::from(self.plan.warm_up)
+    }
+
     fn shares(
         &self,
         watched: &[(String, u32)],
@@ -292,8 +298,7 @@ impl Bench<'_> {
         after: &Reading,
         (figures, client): (&ClientFigures, Usage),
     ) -> Vec<ProcessShare> {
-        // All but the client have served the calls that do not count as well.
-        let calls = f64::from(self.plan.calls) + f64::from(self.plan.warm_up);
+        let calls = self.served_calls();
         let share = |name: &str, used: Usage| ProcessShare {
             name: name.to_owned(),
             user_us: to_f64(used.user_us) / calls,
@@ -364,19 +369,6 @@ fn note_others(block: &mut Block, before: &Reading, after: &Reading, client: Usa
     block.stolen_percent = to_f64(stolen_us) / all_us * 100.0;
 }
 
-fn ring_share(before: &[Status], after: &[Status]) -> Option<RingShare> {
-    let first = after.first()?;
-    let grown = |figure: fn(&Status) -> u64| {
-        let sum = |statuses: &[Status]| statuses.iter().map(figure).sum::<u64>();
-        sum(after).saturating_sub(sum(before))
-    };
-    Some(RingShare {
-        rotation_us: first.ring.rotation_us,
-        retransmits: grown(|status| status.ring.retransmits),
-        view_changes: grown(|status| status.ring.view_changes),
-    })
-}
-
 pub(crate) fn read_samples(path: &Path) -> Result<Vec<u64>, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("no samples: {error}"))?;
     text.lines().map(|line| line.parse().map_err(|_| format!("no sample: {line:?}"))).collect()
@@ -384,9 +376,4 @@ pub(crate) fn read_samples(path: &Path) -> Result<Vec<u64>, String> {
 
 fn find_ports(count: usize) -> Result<Vec<u16>, LabError> {
     free_ports(count).map_err(LabError::system("find free ports"))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "no run has 2^52 of anything")]
-fn to_f64(number: u64) -> f64 {
-    number as f64
 }

@@ -356,7 +356,7 @@ fn domain_text(shape: &DomainShape, servers: Servers<'_>, ports: &Ports) -> Stri
     let members: Vec<String> =
         (0..shape.members).map(|index| format!("\"{}\"", node_name(index))).collect();
     let options = shape.server_options.iter().map(|option| escaped(option));
-    let words = servers.words().into_iter().chain(options);
+    let words = servers.words(shape.server_socket).into_iter().chain(options);
     let server: Vec<String> = words.map(|word| serde_json::Value::from(word).to_string()).collect();
     let style = match shape.group.contains_key("style") {
         true => "",
@@ -374,8 +374,9 @@ fn domain_text(shape: &DomainShape, servers: Servers<'_>, ports: &Ports) -> Stri
 
 impl Servers<'_> {
     /// The command, as it stands in a domain file.
-    fn words(self) -> Vec<String> {
+    fn words(self, socket: bool) -> Vec<String> {
         let (program, rest): (_, &[&str]) = match self {
+            Self::Echo(program) if socket => (program, &["-ORBendPoint", "giop:unix:{socket}"]),
             Self::Echo(program) => (program, &["-ORBendPoint", "giop:tcp:127.0.0.1:{port}"]),
             Self::Bank(program) => (program, &["servant", "bank", "--port", "{port}"]),
         };
@@ -407,8 +408,17 @@ mod tests {
             let group = toml::Table::from_iter([("ack".to_owned(), "agreed".into())]);
             let server_options = vec!["-ORBmaxServerThreadPerConnection".into(), "1".into()];
             let wire = None;
-            let shape =
-                DomainShape { nodes, members, client: nodes, wire, ring, group, server_options };
+            let server_socket = members > 1;
+            let shape = DomainShape {
+                nodes,
+                members,
+                client: nodes,
+                wire,
+                ring,
+                group,
+                server_options,
+                server_socket,
+            };
             assert_eq!(refusal(&shape), None);
             let folder = tempfile::tempdir().expect("a folder");
             let server = Path::new("/opt/a \"quoted\" {path}/echo_server");

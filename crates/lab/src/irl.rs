@@ -187,6 +187,7 @@ fn shape(members: u32, style: &str) -> DomainShape {
         ring: toml::Table::new(),
         group,
         server_options: ["-ORBmaxServerThreadPerConnection", "1"].map(str::to_owned).to_vec(),
+        server_socket: false,
     }
 }
 

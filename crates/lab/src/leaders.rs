@@ -85,6 +85,7 @@ impl RingSetting {
             ring: table(ring),
             group: table(group),
             server_options: Vec::new(),
+            server_socket: false,
         }
     }
 }

@@ -28,6 +28,7 @@ mod placement;
 mod plan;
 mod record;
 mod report;
+mod ring_share;
 mod run;
 mod stats;
 pub mod usage;

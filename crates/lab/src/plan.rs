@@ -22,6 +22,7 @@ use crate::zhao::{self, Repeats};
 /// The plans that are part of the program.
 const BUILT_IN: &[(&str, &str)] = &[
     ("baseline", include_str!("../plans/baseline.toml")),
+    ("duplicates", include_str!("../plans/duplicates.toml")),
     ("throughput", include_str!("../plans/throughput.toml")),
     ("zhao2002", include_str!("../plans/zhao2002.toml")),
 ];
@@ -150,6 +151,9 @@ pub struct DomainShape {
     /// More options of the echo servers.
     #[serde(default)]
     pub server_options: Vec<String>,
+    /// The servers listen on a socket of their machine, and not on a port.
+    #[serde(default)]
+    pub server_socket: bool,
 }
 
 fn one() -> u32 {

@@ -63,7 +63,7 @@ pub struct ProcessShare {
 }
 
 /// The ring during a block.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RingShare {
     /// Median time of a token's round at the client's node; none if it made no round.
     pub rotation_us: Option<f64>,
@@ -71,6 +71,12 @@ pub struct RingShare {
     pub retransmits: u64,
     /// Views installed during the block, by all nodes; 0 unless something went wrong.
     pub view_changes: u64,
+    /// Replies through the order per call, of all members: sent.
+    pub replies_sent: f64,
+    /// Likewise: not sent, because another member's had come.
+    pub replies_suppressed: f64,
+    /// Replies per call that the client's gateway had no use for.
+    pub replies_dropped: f64,
 }
 
 /// One configuration in one setting, over all rounds.
@@ -98,6 +104,9 @@ pub struct Row {
     pub cpu_us_by_process: BTreeMap<String, Spread>,
     /// Time of a token's round, if there was one, in microseconds.
     pub rotation_us: Option<Spread>,
+    /// Replies through the order per call, if there were any: sent, suppressed where they would
+    /// have been sent, dropped where they came too late.
+    pub replies: Option<[Spread; 3]>,
     /// What the two quotients are with: [`Run::against`], or what the plan says for this row.
     pub against: String,
     /// Median latency of each round, in those of [`Row::against`].
@@ -250,6 +259,7 @@ fn rows(plan: &Plan, blocks: &[Block]) -> Vec<Row> {
                 sleeps: spread(|block| block.sleeps).expect(every),
                 cpu_us_by_process: by_process(&mine),
                 rotation_us: Spread::of(mine.iter().filter_map(|block| block.ring?.rotation_us)),
+                replies: replies_of(&mine),
                 against: against.to_owned(),
                 times_against,
                 calls_against,
@@ -259,6 +269,15 @@ fn rows(plan: &Plan, blocks: &[Block]) -> Vec<Row> {
         }
     }
     rows
+}
+
+fn replies_of(blocks: &[&Block]) -> Option<[Spread; 3]> {
+    let spread = |figure: fn(&RingShare) -> f64| {
+        Spread::of(blocks.iter().filter_map(|block| block.ring.as_ref().map(figure)))
+    };
+    let sent = spread(|ring| ring.replies_sent).filter(|sent| sent.median > 0.0)?;
+    let suppressed = spread(|ring| ring.replies_suppressed)?;
+    Some([sent, suppressed, spread(|ring| ring.replies_dropped)?])
 }
 
 fn by_process(blocks: &[&Block]) -> BTreeMap<String, Spread> {

@@ -5,12 +5,13 @@
 
 use crate::poller::{Interest, Poller};
 use bytes::{Buf, Bytes, BytesMut};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 /// Bytes that may wait for a slow reader when more is sent.
@@ -100,6 +101,18 @@ impl Stream {
                 if error.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
             Err(error) => return Err(error),
         }
+        poller.add(&socket, token, Interest::WRITE)?;
+        Ok(Self::new(socket, token, Interest::WRITE))
+    }
+
+    /// As [`Self::connect`], to a socket within this machine.
+    ///
+    /// # Errors
+    /// What the system says; a listener that has too many waiting is one that refuses.
+    pub fn connect_local(to: &Path, token: u64, poller: &Poller) -> io::Result<Self> {
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        socket.connect(&SockAddr::unix(to)?)?;
         poller.add(&socket, token, Interest::WRITE)?;
         Ok(Self::new(socket, token, Interest::WRITE))
     }

@@ -6,6 +6,7 @@
 //! is; nothing here blocks but the wait itself and the rare write of the boot file.
 
 mod effects;
+mod late;
 mod operators;
 
 use crate::admin::{self, AdminServer};
@@ -14,6 +15,7 @@ use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
 use crate::log::{Log, LogNews};
 use crate::pilots::Pilots;
+use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::report::Reporter;
 use crate::servers::Servers;
@@ -28,7 +30,6 @@ use quorba_config::{Domain, Group};
 use quorba_engine::replica::{Command, GroupId};
 use quorba_engine::{ConnectionId, Node};
 use quorba_net::{Interest, Poller, ReadOutcome, Ready};
-use rustix::process::setpriority_process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -50,8 +51,6 @@ const READ_BYTES: usize = 64 << 10;
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
 /// How long no connection is taken in after descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Where the ring's thread stands in the scheduler's queue, if it is allowed to.
-const NICE: i32 = -10;
 
 /// Letters from other threads.
 pub(crate) enum Letter {
@@ -74,6 +73,8 @@ pub(crate) struct DataPlane {
     transport: Transport,
     clients: Clients,
     servers: Servers,
+    /// How each group's server is read.
+    reading: Vec<late::Reading>,
     supervisors: Vec<Option<Supervisor>>,
     /// Of the groups whose servers ask for ordered time.
     times: Vec<Option<Arc<Times>>>,
@@ -131,6 +132,7 @@ impl DataPlane {
         let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
         let times = start_times(&domain, me)?;
         let supervisors = supervise(&domain, me, options, &clients, &times, &mailer)?;
+        let reading = domain.groups.iter().map(|_| late::Reading::default()).collect();
         let started = Clock::now();
         let mut engine = settings::engine(&domain, me, &boot, found, Instant::ZERO);
         let keys = settings::domain_keys(&domain.keys);
@@ -146,6 +148,7 @@ impl DataPlane {
             transport,
             clients,
             servers: Servers::default(),
+            reading,
             supervisors,
             times,
             mailbox,
@@ -168,21 +171,21 @@ impl DataPlane {
 
     /// Runs until told to stop; gives back what was recorded.
     pub(crate) fn run(mut self) -> Result<Option<Recorder>, NodeError> {
-        if self.raise_priority {
-            // Only this thread; not allowed to everybody, and then things are as they are.
-            let _ = setpriority_process(None, NICE);
-        }
+        let mut priority = Priority::new(self.raise_priority);
         tracing::info!(node = self.reporter.node_name(), "node started");
         loop {
             self.drain()?;
             if self.is_done() {
                 break;
             }
+            let now = Clock::now();
+            priority.mind(self.engine.calls_under_way(), now);
+            self.look_who_waits(now);
             let timeout = self.timeout();
             let ready = self.poller.wait(timeout).map_err(NodeError::Resources)?;
             self.handle_all(ready)?;
             self.drain()?;
-            self.tick()?;
+            self.tick(&mut priority)?;
         }
         let now = self.now();
         self.engine.handle_leave(now);
@@ -223,13 +226,18 @@ impl DataPlane {
         let transport = self.transport.retry_at().map(until);
         let linger = self.clients.linger_until().map(until);
         let pilots = self.pilots.due().map(until);
-        [engine, accept, stop, transport, linger, pilots].into_iter().flatten().min()
+        let late = self.late_until().map(until);
+        [engine, accept, stop, transport, linger, pilots, late].into_iter().flatten().min()
     }
 
-    fn tick(&mut self) -> Result<(), NodeError> {
+    fn tick(&mut self, priority: &mut Priority) -> Result<(), NodeError> {
         let now = self.now();
-        if self.engine.poll_timeout().is_some_and(|at| at <= now) {
+        if let Some(at) = self.engine.poll_timeout().filter(|at| *at <= now) {
+            priority.was_late(now.since(at), Clock::now());
             self.engine.handle_timeout(now);
+        }
+        if self.late_until().is_some_and(|at| at <= Clock::now()) {
+            self.end_late_reads(Clock::now());
         }
         self.clients.drop_lingering();
         if self.transport.retry_at().is_some_and(|at| at <= Clock::now()) {
@@ -266,7 +274,10 @@ impl DataPlane {
             BELL => self.read_letters()?,
             SIGNALS => self.stop(),
             RELOADS => self.reload_keys(),
-            ORDER => self.read_order()?,
+            ORDER => {
+                self.read_late();
+                self.read_order()?;
+            }
             LISTENERS..LINKS => self.accept(event.token),
             LINKS..CONNECTIONS => self.transport.link_ready(event, &self.poller),
             token if self.clients.get(token).is_some() => self.client_ready(token, event),
@@ -392,9 +403,9 @@ impl DataPlane {
                 Letter::Server(group, stops, news) if !self.is_current(group, stops) => {
                     tracing::debug!(group = group.0, ?news, "news of a server that was given up");
                 }
-                Letter::Server(group, _, ServerNews::Up(address)) => {
+                Letter::Server(group, _, ServerNews::Up(door)) => {
                     self.servers.close_group(group);
-                    self.servers.set_address(group, address);
+                    self.servers.set_door(group, door);
                     self.engine.handle_server_up(now, group);
                 }
                 Letter::Server(group, _, ServerNews::Down(reason)) => {

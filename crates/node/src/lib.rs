@@ -19,12 +19,14 @@ mod corosync;
 #[path = "no_corosync.rs"]
 mod corosync;
 mod data;
+mod door;
 mod events;
 mod log;
 pub mod logged;
 mod pauses;
 mod pilots;
 pub mod placement;
+mod priority;
 mod process;
 mod ready;
 pub mod recent;

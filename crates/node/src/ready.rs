@@ -4,9 +4,10 @@
 //! gap is answered OBJECT_NOT_EXIST by this server and executed by the others, and the replicas
 //! differ for good; hence a LocateRequest (GIOP §15.4.5) for the object before the first request.
 
+use crate::door::Door;
 use quorba_giop::{Body, Endian, Framer, FramerLimits, LocateStatus, Version, build};
+use socket2::Socket;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// How long a connection or an answer may take.
@@ -14,13 +15,13 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// Connects and, if there is a key, asks for its object.
-pub(crate) fn is_ready(address: SocketAddr, key: Option<&[u8]>) -> bool {
-    let Ok(mut socket) = TcpStream::connect_timeout(&address, PATIENCE) else { return false };
+pub(crate) fn is_ready(door: &Door, key: Option<&[u8]>) -> bool {
+    let Ok(mut socket) = door.knock(PATIENCE) else { return false };
     let Some(key) = key else { return true };
     matches!(locate(&mut socket, key), Some(LocateStatus::ObjectHere | LocateStatus::ObjectForward))
 }
 
-fn locate(socket: &mut TcpStream, key: &[u8]) -> Option<LocateStatus> {
+fn locate(socket: &mut Socket, key: &[u8]) -> Option<LocateStatus> {
     let question = build::locate_request(Version::V1_0, Endian::Little, 1, key);
     socket.write_all(question.bytes()).ok()?;
     let mut framer = Framer::new(FramerLimits {

@@ -3,10 +3,10 @@
 //! Invariant: a channel of the engine is one socket; when the socket is gone the engine is told
 //! once, unless the engine closed it.
 
+use crate::door::Door;
 use quorba_engine::replica::{ChannelId, GroupId};
 use quorba_net::{Poller, Stream};
 use std::collections::HashMap;
-use std::net::SocketAddr;
 
 /// A socket and whose it is.
 pub(crate) struct Channel {
@@ -22,12 +22,12 @@ pub(crate) struct Channel {
 pub(crate) struct Servers {
     channels: HashMap<u64, Channel>,
     tokens: HashMap<(GroupId, ChannelId), u64>,
-    addresses: HashMap<GroupId, SocketAddr>,
+    doors: HashMap<GroupId, Door>,
 }
 
 impl Servers {
-    pub(crate) fn set_address(&mut self, group: GroupId, address: SocketAddr) {
-        self.addresses.insert(group, address);
+    pub(crate) fn set_door(&mut self, group: GroupId, door: Door) {
+        self.doors.insert(group, door);
     }
 
     /// Begins to connect; false if that cannot even begin.
@@ -38,8 +38,8 @@ impl Servers {
         token: u64,
         poller: &Poller,
     ) -> bool {
-        let Some(address) = self.addresses.get(&group) else { return false };
-        let Ok(stream) = Stream::connect(*address, token, poller) else { return false };
+        let Some(door) = self.doors.get(&group) else { return false };
+        let Ok(stream) = door.open(token, poller) else { return false };
         self.channels.insert(token, Channel { stream, token, group, id, connected: false });
         self.tokens.insert((group, id), token);
         true
@@ -52,6 +52,21 @@ impl Servers {
     pub(crate) fn by_id(&mut self, group: GroupId, id: ChannelId) -> Option<&mut Channel> {
         let token = self.tokens.get(&(group, id))?;
         self.channels.get_mut(token)
+    }
+
+    /// The sockets to a group's server; few, and mostly one.
+    pub(crate) fn tokens_of(&self, group: GroupId) -> Vec<u64> {
+        self.tokens.iter().filter(|((of, _), _)| *of == group).map(|(_, token)| *token).collect()
+    }
+
+    /// Whether the poller tells of what a group's server says. One that is being connected is left
+    /// alone: it waits for something else.
+    pub(crate) fn set_reading(&mut self, group: GroupId, reading: bool, poller: &Poller) {
+        let is_meant = |channel: &&mut Channel| channel.group == group && channel.connected;
+        for channel in self.channels.values_mut().filter(is_meant) {
+            // One that is broken shows when it is read.
+            let _ = channel.stream.set_reading(reading, poller);
+        }
     }
 
     /// Forgets a socket; says whose it was.

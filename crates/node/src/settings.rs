@@ -128,6 +128,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             },
             reply: match group.reply {
                 Reply::Direct => ReplyPath::Direct,
+                Reply::Ordered if group.suppress_duplicates => ReplyPath::OrderedOnce,
                 Reply::Ordered => ReplyPath::Ordered,
             },
             replier: group.replier,

@@ -143,6 +143,15 @@ pub struct GroupStatus {
     pub read_marks: u64,
     /// Replies released here since the process started.
     pub replies: u64,
+    /// Replies of this node's member that went through the order.
+    #[serde(default)]
+    pub replies_sent: u64,
+    /// Replies of this node's member that were not sent, because another member's had come.
+    #[serde(default)]
+    pub replies_suppressed: u64,
+    /// Replies that came to this node's gateway for calls that were answered already.
+    #[serde(default)]
+    pub replies_dropped: u64,
     /// Repeated requests that were answered from the retained replies or held back.
     pub duplicates: u64,
     /// Replies retained for repetition.

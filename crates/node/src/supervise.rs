@@ -6,6 +6,7 @@
 //! one process of it runs at any time.
 
 use crate::NodeError;
+use crate::door::Door;
 use crate::pauses::{Pause, PauseRule, Pauses};
 use crate::ready;
 use crate::status::ServerStatus;
@@ -13,7 +14,8 @@ use crate::times::Times;
 use crate::wake::{Mailbox, Mailer, mailbox};
 use quorba_base::NodeId;
 use quorba_config::{
-    Backend, Endpoint, Group, Host, Node, RESTART_BACKOFF_MAX, ServerCommand, Style, Values,
+    Backend, Endpoint, Group, Host, Node, Placeholder, RESTART_BACKOFF_MAX, ServerCommand, Style,
+    Values,
 };
 use quorba_engine::replica::{DownReason, GroupId};
 use quorba_net::timespec;
@@ -42,7 +44,7 @@ const LOG_BYTES_MAX: u64 = 16 << 20;
 #[derive(Debug)]
 pub(crate) enum ServerNews {
     /// The server accepts connections here.
-    Up(SocketAddr),
+    Up(Door),
     /// The server is gone.
     Down(DownReason),
 }
@@ -291,7 +293,7 @@ impl Worker {
 
     /// One life of the server. `Some` if it was ended on order.
     fn run_once(&mut self, command: &ServerCommand) -> Option<Order> {
-        let (mut child, port) = match self.spawn(command) {
+        let (mut child, door) = match self.spawn(command) {
             Ok(started) => started,
             Err(reason) => {
                 tracing::error!(group = self.group.name, %reason, "cannot start the server");
@@ -309,10 +311,9 @@ impl Worker {
         self.update(|state| {
             state.state = "starting".into();
             state.pid = u32::try_from(pid.as_raw_nonzero().get()).ok();
-            state.port = Some(port);
+            state.port = door.port();
         });
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let woken = match self.wait_ready(&pidfd, address) {
+        let woken = match self.wait_ready(&pidfd, &door) {
             Some(woken) => woken,
             None => {
                 self.update(|state| {
@@ -320,7 +321,7 @@ impl Worker {
                     state.reason = None;
                 });
                 self.pauses.server_is_up(Instant::now());
-                (self.tell)(self.id, self.stops, ServerNews::Up(address));
+                (self.tell)(self.id, self.stops, ServerNews::Up(door.clone()));
                 self.wait_for_end(&pidfd)
             }
         };
@@ -331,7 +332,7 @@ impl Worker {
             Woken::Exited => format!("ended: {ended}"),
             Woken::Timeout => {
                 let waited = self.group.start_timeout.as_millis();
-                format!("did not serve on port {port} within {waited} ms")
+                format!("did not serve on {door} within {waited} ms")
             }
             Woken::Order(Order::GiveUp) => "not wanted any more".into(),
             Woken::Order(Order::Stop) => "ended with its node".into(),
@@ -347,10 +348,10 @@ impl Worker {
     }
 
     /// `None` when the server accepts connections, else why it does not.
-    fn wait_ready(&mut self, pidfd: &OwnedFd, address: SocketAddr) -> Option<Woken> {
+    fn wait_ready(&mut self, pidfd: &OwnedFd, door: &Door) -> Option<Woken> {
         let until = Instant::now() + self.group.start_timeout;
         loop {
-            if ready::is_ready(address, self.wanted_key()) {
+            if ready::is_ready(door, self.wanted_key()) {
                 return None;
             }
             if Instant::now() >= until {
@@ -375,7 +376,7 @@ impl Worker {
         }
     }
 
-    fn spawn(&self, server: &ServerCommand) -> Result<(Child, u16), String> {
+    fn spawn(&self, server: &ServerCommand) -> Result<(Child, Door), String> {
         let (log, path) =
             self.open_log().map_err(|error| format!("cannot open its log: {error}"))?;
         self.update(|state| state.log = Some(path.display().to_string()));
@@ -400,21 +401,21 @@ impl Worker {
             return Some(self.wait_for_order());
         };
         loop {
-            match resolve(endpoint) {
-                Ok(address) if ready::is_ready(address, self.wanted_key()) => {
+            match resolve(endpoint).map(Door::Address) {
+                Ok(door) if ready::is_ready(&door, self.wanted_key()) => {
                     self.update(|state| {
                         state.state = "running".into();
-                        state.port = Some(address.port());
+                        state.port = door.port();
                         state.reason = None;
                     });
-                    (self.tell)(self.id, self.stops, ServerNews::Up(address));
+                    (self.tell)(self.id, self.stops, ServerNews::Up(door));
                     // What it stands for is somebody else's to decide: it is never in quarantine.
                     self.pauses.release();
                     let order = self.wait_for_order();
                     self.fail("the connection to it was lost".into());
                     return Some(order);
                 }
-                Ok(address) => self.fail(format!("{address} does not serve yet")),
+                Ok(_) => self.fail(format!("{endpoint} does not serve yet")),
                 Err(error) => self.fail(format!("{endpoint}: {error}")),
             }
             if let Woken::Order(Order::Stop) = self.wait(None, Duration::from_millis(200)) {
@@ -485,7 +486,13 @@ impl Worker {
     }
 }
 
-/// Starts a server of `group` as the member on `node` would be; gives its port.
+/// Where the server's socket is, if it listens on one.
+fn socket_path(group: &Group, node: &Node) -> Result<PathBuf, String> {
+    let path = node.state_dir.join(format!("{}.sock", group.name));
+    std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Starts a server of `group` as the member on `node` would be; says where it will listen.
 pub(crate) fn launch(
     group: &Group,
     node: &Node,
@@ -493,12 +500,19 @@ pub(crate) fn launch(
     server: &ServerCommand,
     time: Option<&Times>,
     log: File,
-) -> Result<(Child, u16), String> {
+) -> Result<(Child, Door), String> {
     let port = free_port().map_err(|error| format!("no free port: {error}"))?;
     let state_dir = node.state_dir.display().to_string();
     let host = node.host.to_string();
+    let socket = socket_path(group, node)?;
+    let door = if server.uses(Placeholder::Socket) {
+        Door::file(socket.clone())?
+    } else {
+        Door::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    };
     let values = Values {
         port,
+        socket: &socket.display().to_string(),
         host: &host,
         listen: group.gateway(node).port,
         node: &node.name,
@@ -521,7 +535,7 @@ pub(crate) fn launch(
     let errors = log.try_clone().map_err(|error| error.to_string())?;
     command.stdout(log).stderr(errors);
     let child = command.spawn().map_err(|error| format!("cannot start {wanted}: {error}"))?;
-    Ok((child, port))
+    Ok((child, door))
 }
 
 /// The object that must be there before a server of `group` counts as up.

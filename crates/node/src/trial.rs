@@ -3,17 +3,18 @@
 //!
 //! What it is not: a member of its group. Invariant: it does not outlive its [`Trial`].
 
+use crate::door::Door;
 use crate::ready;
 use crate::supervise::{self, Launcher};
 use crate::times::Times;
 use crate::{RunOptions, supervise::wanted_key};
-use quorba_config::{Backend, Group, Node};
+use quorba_config::{Backend, Group, Node, Placeholder};
 use quorba_engine::replica::Moment;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -30,6 +31,9 @@ pub enum TrialError {
     /// They call other groups, which are not there in a trial.
     #[error("the servers of group {0} call other groups, and are tried alone")]
     Calls(String),
+    /// They listen on a file, and what tries them speaks TCP.
+    #[error("the servers of group {0} listen on a {{socket}}, and a trial needs a {{port}}")]
+    NoPort(String),
     /// Its folder cannot be used.
     #[error("{}: {source}", path.display())]
     Folder {
@@ -74,6 +78,9 @@ impl Trial {
         let Backend::Start(command) = &group.backend else {
             return Err(TrialError::NotOurs(group.name.clone()));
         };
+        if command.uses(Placeholder::Socket) {
+            return Err(TrialError::NoPort(group.name.clone()));
+        }
         if !group.calls.is_empty() {
             return Err(TrialError::Calls(group.name.clone()));
         }
@@ -87,22 +94,22 @@ impl Trial {
         node.state_dir = folder.to_path_buf();
         let launcher = Launcher { prefix: RunOptions::default().launcher, calls: Vec::new() };
         let time = Times::start(group).map_err(unusable)?;
-        let (child, port) =
+        let (child, door) =
             supervise::launch(group, &node, &launcher, command, time.as_ref(), file)
                 .map_err(failed)?;
         let pid = Pid::from_child(&child);
         let pidfd = pidfd_open(pid, PidfdFlags::empty())
             .map_err(|error| failed(format!("cannot be watched: {error}")))?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let Door::Address(address) = door.clone() else { unreachable!("it was given a port") };
         let trial = Self { child, pid, pidfd, address, time };
         let until = Instant::now() + within;
-        while !ready::is_ready(address, wanted_key(group)) {
+        while !ready::is_ready(&door, wanted_key(group)) {
             if trial.has_ended() {
                 return Err(failed("ended at once".into()));
             }
             if Instant::now() >= until {
                 let waited = within.as_millis();
-                return Err(failed(format!("did not serve on port {port} within {waited} ms")));
+                return Err(failed(format!("did not serve on {door} within {waited} ms")));
             }
             trial.wait(LOOK);
         }

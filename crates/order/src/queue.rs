@@ -59,6 +59,20 @@ impl Queue {
         Ok(ticket)
     }
 
+    /// Takes back a message no part of which is in a packet. Whether it was one: what has begun to
+    /// leave, or has left, cannot be taken back.
+    pub(crate) fn withdraw(&mut self, ticket: Ticket) -> bool {
+        let Ok(at) = self.waiting.binary_search_by_key(&ticket, |waiting| waiting.ticket) else {
+            return false;
+        };
+        if at == 0 && self.offset > 0 {
+            return false;
+        }
+        let waiting = self.waiting.remove(at).expect("it was found there");
+        self.waiting_bytes -= waiting.payload.len();
+        true
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -76,7 +90,7 @@ impl Queue {
         Ticket(self.last_ticket)
     }
 
-    /// The last message that is wholly in packets.
+    /// The last message that is wholly in packets, or one behind it that was withdrawn.
     pub(crate) fn numbered(&self) -> Ticket {
         self.waiting.front().map_or(self.submitted(), |front| Ticket(front.ticket.0 - 1))
     }
@@ -100,8 +114,10 @@ impl Queue {
         body.put_u64(front.ticket.0);
         let mut ends: Option<(Ticket, Ticket)> = None;
         let end = TICKET_BYTES + body_bytes;
+        let mut next = front.ticket;
         while let Some(front) = self.waiting.front() {
-            if front.guarantee != guarantee {
+            // Within a packet tickets are counted, not written; one was withdrawn here.
+            if front.guarantee != guarantee || front.ticket != next {
                 break;
             }
             let (first, rest) = (self.offset == 0, front.payload.len() - self.offset);
@@ -109,6 +125,7 @@ impl Queue {
             if chunk_overhead(first, true) + rest <= room {
                 push_chunk(&mut body, first, true, rest, &front.payload[self.offset..]);
                 ends = Some((ends.map_or(front.ticket, |(first, _)| first), front.ticket));
+                next = Ticket(next.0 + 1);
                 self.finish_front();
                 continue;
             }
@@ -143,5 +160,68 @@ impl Queue {
     pub(crate) fn restart(&mut self) {
         assert!(self.in_flight.is_empty(), "a ring delivers all that its origin has numbered");
         self.offset = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Chunks;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    fn queue(lengths: &[usize]) -> Queue {
+        let mut queue = Queue::default();
+        for length in lengths {
+            let payload = Bytes::from(vec![*length as u8; *length]);
+            queue.submit(payload, Guarantee::Agreed).expect("room");
+        }
+        queue
+    }
+
+    /// The messages of each packet: their tickets and lengths, as a receiver reads them.
+    fn packets(queue: &mut Queue, body_bytes: usize) -> Vec<Vec<(u64, usize)>> {
+        core::iter::from_fn(|| queue.pack(body_bytes))
+            .map(|packed| {
+                let chunks = Chunks::new(&packed.body).expect("a body").map(|c| c.expect("sound"));
+                chunks.map(|chunk| (chunk.ticket.0, chunk.range.len())).collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_withdrawn_is_not_sent_and_the_others_keep_their_tickets() {
+        let mut queue = queue(&[10, 20, 30, 40, 50]);
+        for (ticket, withdrawn) in [(2, true), (4, true), (2, false), (9, false)] {
+            assert_eq!(queue.withdraw(Ticket(ticket)), withdrawn, "{ticket}");
+        }
+        assert_eq!(queue.bytes(), 90);
+        assert_eq!(packets(&mut queue, 1000), [vec![(1, 10)], vec![(3, 30)], vec![(5, 50)]]);
+        for (ticket, bytes) in [(1, 10), (3, 30), (5, 50)] {
+            assert_eq!(queue.deliver(Ticket(ticket)).len(), bytes);
+        }
+        assert_eq!((queue.bytes(), queue.submitted()), (0, Ticket(5)));
+    }
+
+    #[test]
+    fn what_has_begun_to_leave_is_not_taken_back() {
+        let mut queue = queue(&[10, 5_000, 20]);
+        let first = queue.pack(1_000).expect("something waits");
+        assert_eq!(first.ends, Some((Ticket(1), Ticket(1))), "and a part of the second");
+        assert!(!queue.withdraw(Ticket(1)), "it is sent");
+        assert!(!queue.withdraw(Ticket(2)), "its beginning is sent");
+        assert!(queue.withdraw(Ticket(3)));
+        let rest = packets(&mut queue, 1_000);
+        assert!(rest.iter().flatten().all(|(ticket, _)| *ticket == 2), "{rest:?}");
+        queue.restart_is_sound();
+    }
+
+    impl Queue {
+        fn restart_is_sound(&mut self) {
+            self.deliver(Ticket(1));
+            self.deliver(Ticket(2));
+            self.restart();
+            assert!(self.is_empty());
+        }
     }
 }

@@ -30,6 +30,9 @@ pub enum ReplyPath {
     /// Every reply is an ordered message, and every member sends one: the gateway takes the first
     /// (Zhao02). With [`GroupConfig::replier`], only that member does.
     Ordered,
+    /// The same, but a member that hears another's reply before it has sent its own does not send
+    /// it (Zhao 2002, §2.5).
+    OrderedOnce,
 }
 
 /// What to do when no member of a group is left that knows the group's state.

@@ -7,6 +7,7 @@
 
 mod calls;
 mod channel;
+mod late;
 mod schedule;
 
 use self::channel::{Channel, Pieces};
@@ -45,9 +46,15 @@ pub(crate) enum Call {
 
 /// Something for the server to do.
 pub(crate) enum Job {
-    /// A client's call.
-    /// `moment`: none for one that has no place in the order.
-    Execute { call: Call, moment: Option<Moment>, giop: Bytes, code_sets: Option<Bytes> },
+    /// A client's call. `moment`: none for one that has no place in the order; `awaited`: somebody
+    /// waits for what this very server answers.
+    Execute {
+        call: Call,
+        moment: Option<Moment>,
+        giop: Bytes,
+        code_sets: Option<Bytes>,
+        awaited: bool,
+    },
     /// `get_state` or `get_update`.
     Capture(Capture),
     /// `set_state` or `set_update`.
@@ -154,8 +161,8 @@ pub(crate) struct Executor {
     next_channel: u32,
     next_request_id: u32,
     epoch: u64,
-    /// When bytes came last.
-    heard_at: Instant,
+    /// When bytes came last, if that is known.
+    heard_at: Option<Instant>,
     served: Served,
     calls: calls::Calls,
 }
@@ -173,7 +180,7 @@ impl Executor {
             next_channel: 0,
             next_request_id: 0,
             epoch: 0,
-            heard_at: Instant::ZERO,
+            heard_at: None,
             served: Served::default(),
             calls: calls::Calls::default(),
         }
@@ -330,9 +337,10 @@ impl Executor {
         self.channels.iter().any(|c| c.id == channel)
     }
 
-    /// Bytes from the server; [`Self::next_outcome`] says what they end.
-    pub(crate) fn received(&mut self, now: Instant, channel: ChannelId, bytes: &[u8]) {
-        self.heard_at = now;
+    /// Bytes from the server, which came at `came` if that is known; [`Self::next_outcome`] says
+    /// what they end.
+    pub(crate) fn received(&mut self, came: Option<Instant>, channel: ChannelId, bytes: &[u8]) {
+        self.heard_at = came;
         if let Some(channel) = self.channels.iter_mut().find(|c| c.id == channel) {
             channel.framer.push(bytes);
         }
@@ -355,7 +363,7 @@ impl Executor {
                 Ok(Some(message)) => message,
                 Ok(None) => return Ok(None),
                 Err(FrameError::TooLarge { .. } | FrameError::TooMuchBuffered { .. })
-                    if self.is_awaited(channel) =>
+                    if self.owes_reply(channel) =>
                 {
                     self.fail(index, refusal::reply_too_large, out);
                     continue;
@@ -376,7 +384,7 @@ impl Executor {
         }
     }
 
-    fn is_awaited(&self, channel: ChannelId) -> bool {
+    fn owes_reply(&self, channel: ChannelId) -> bool {
         self.schedule.oldest().is_some_and(|oldest| oldest.channel == channel)
     }
 
@@ -414,8 +422,10 @@ impl Executor {
 
     /// Counts a request that has ended. Its time runs to a deadline, so it began that much before.
     fn note(&mut self, call: &Outstanding) {
-        if let (Job::Execute { .. }, Some(deadline)) = (&call.job, call.deadline) {
-            let left = deadline.since(self.heard_at);
+        if let (Job::Execute { .. }, Some(deadline), Some(heard_at)) =
+            (&call.job, call.deadline, self.heard_at)
+        {
+            let left = deadline.since(heard_at);
             self.served.requests += 1;
             self.served.time += self.reply_within.saturating_sub(left);
         }
@@ -437,7 +447,7 @@ impl Executor {
         let old = self.channels.remove(index);
         out.push(ServerCommand::Close(old.id));
         self.connect(old.code_sets, out);
-        if !self.is_awaited(old.id) {
+        if !self.owes_reply(old.id) {
             return;
         }
         self.calls.begin_anew();

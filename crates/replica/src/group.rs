@@ -7,7 +7,9 @@
 
 mod calls;
 mod changes;
+mod duplicates;
 mod fullness;
+mod late;
 mod reads;
 pub(crate) mod replay;
 mod stateless;
@@ -16,6 +18,7 @@ mod voting;
 
 use crate::Served;
 use crate::config::GroupConfig;
+use crate::duplicates::{Duplicates, OrderedReplies};
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
@@ -75,6 +78,8 @@ pub struct GroupSnapshot {
     pub full: bool,
     /// Repetitions recognised.
     pub duplicates: u64,
+    /// Replies that went through the order, or need not.
+    pub ordered_replies: OrderedReplies,
     /// Requests executed by the local member.
     pub executed: u64,
     /// Reads executed by the local member without a place in the order.
@@ -112,6 +117,7 @@ pub(crate) struct Group {
     /// What was said last of the local member's replies, and not delivered yet.
     told_full: Option<(Attempt, bool)>,
     duplicates: u64,
+    duplicates_of_replies: Duplicates,
     executed: u64,
     reads: Reads,
     callers: BTreeMap<NodeId, u64>,
@@ -141,6 +147,7 @@ impl Group {
             trail: Trail::default(),
             told_full: None,
             duplicates: 0,
+            duplicates_of_replies: Duplicates::default(),
             executed: 0,
             reads: Reads::default(),
             callers: BTreeMap::new(),
@@ -168,6 +175,7 @@ impl Group {
             retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
             full: self.table.is_full(),
             duplicates: self.duplicates,
+            ordered_replies: self.ordered_replies(),
             executed: self.executed,
             reads,
             read_marks,
@@ -212,6 +220,7 @@ impl Group {
             member.retention = crate::retention::Retention::default();
         }
         self.table.keep_only(&self.config, current, view);
+        self.duplicates_of_replies.begin_anew();
         self.changed(now, &before, here, out);
         self.reconsider();
     }
@@ -277,8 +286,17 @@ impl Group {
         self.table.history = before.extended(origin, incarnation, number.0);
         let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
+        if self.member.is_none() {
+            return;
+        }
+        let awaited = self.table.repliers(&self.config, origin).contains(here.node);
+        if awaited && self.replay.is_none() {
+            let to = GatewayKey { node: origin, incarnation, number };
+            self.owes_reply(to, request.released_below);
+        }
         let Some(member) = &mut self.member else { return };
         let arrived = Arrived {
+            awaited,
             key: request.key(origin, incarnation),
             gateway: GatewayKey { node: origin, incarnation, number },
             history,
@@ -337,7 +355,11 @@ impl Group {
         out: &mut Outbox,
     ) {
         let mine = to.node == here.node && to.incarnation == here.incarnation;
-        if mine && self.table.in_set().contains(origin) {
+        let counts = self.table.in_set().contains(origin);
+        if counts {
+            self.heard_reply(origin, to, here, out);
+        }
+        if mine && counts {
             // One that was too long for a message between nodes.
             self.reads.answered(to.number, origin);
             let giop = Some(giop);
@@ -490,14 +512,16 @@ impl Group {
 
     pub(crate) fn received(
         &mut self,
-        now: Instant,
+        came: Option<Instant>,
         (channel, bytes): (ChannelId, &[u8]),
         here: Here,
         out: &mut Outbox,
     ) {
-        self.recent.at(now);
+        if let Some(now) = came {
+            self.recent.at(now);
+        }
         if let Some(member) = &mut self.member {
-            member.received(now, channel, bytes);
+            member.received(came, channel, bytes);
         }
         while let Some(member) = &mut self.member {
             let mut commands: Vec<ServerCommand> = Vec::new();
@@ -605,12 +629,20 @@ impl Group {
     }
 
     /// Sends a reply to the gateways that this member answers; the others are another's to answer.
-    fn answer(&self, waiters: &[GatewayKey], reply: Option<Bytes>, here: Here, out: &mut Outbox) {
-        let is_mine = |to: &GatewayKey| {
-            self.table.repliers(&self.config, to.node).contains(here.node)
-                || canary!(AbandonedCallCounts)
-        };
-        self.send_replies(waiters.iter().filter(|to| is_mine(to)), reply, here, out);
+    fn answer(
+        &mut self,
+        waiters: &[GatewayKey],
+        reply: Option<Bytes>,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        for to in waiters {
+            let is_mine = self.table.repliers(&self.config, to.node).contains(here.node)
+                || canary!(AbandonedCallCounts);
+            if is_mine {
+                self.send_replies([to].into_iter(), reply.clone(), here, out);
+            }
+        }
     }
 
     /// The table changed from `before`: tell people, the member, and the gateway.

@@ -23,6 +23,7 @@ mod checkpoint;
 mod clock;
 mod command;
 mod config;
+mod duplicates;
 mod envelope;
 mod executor;
 mod group;
@@ -56,6 +57,7 @@ pub use config::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReplicaConfig, ReplyPath,
     TotalLoss,
 };
+pub use duplicates::OrderedReplies;
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
 pub use executor::Served;
 pub use group::GroupSnapshot;

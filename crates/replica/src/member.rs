@@ -6,6 +6,7 @@
 
 mod archive;
 mod calls;
+mod late;
 mod reads;
 mod recovery;
 mod standby;
@@ -58,6 +59,8 @@ pub(crate) struct Arrived {
     pub(crate) calls_below: Option<(GroupId, u64)>,
     pub(crate) giop: Bytes,
     pub(crate) code_sets: Option<Bytes>,
+    /// This member is to answer it, as far as the group knew when it was delivered.
+    pub(crate) awaited: bool,
 }
 
 /// Where the member stands, as seen by its own node.
@@ -464,7 +467,7 @@ impl Member {
     }
 
     fn admit(&mut self, arrived: Arrived) -> Accepted {
-        let Arrived { key, gateway, history, moment, giop, code_sets, .. } = arrived;
+        let Arrived { key, gateway, history, moment, giop, code_sets, awaited, .. } = arrived;
         let (index, released_below) = (history.count, arrived.released_below);
         let (expiry, clock, full) = (arrived.expiry, arrived.clock, arrived.full);
         self.retention.release(gateway.node, gateway.incarnation, released_below);
@@ -487,8 +490,10 @@ impl Member {
                     archive.add(&key, moment, &giop, code_sets.as_ref());
                 }
                 if self.executes_now() {
+                    // Nobody is answered before all have voted.
+                    let awaited = awaited || self.voting.is_before();
                     let (call, moment) = (Call::Request(key, history), Some(moment));
-                    self.executor.push(Job::Execute { call, moment, giop, code_sets });
+                    self.executor.push(Job::Execute { call, moment, giop, code_sets, awaited });
                 } else {
                     self.log.push(Logged::Request { history, moment, key, giop, code_sets });
                 }
@@ -561,8 +566,8 @@ impl Member {
     }
 
     /// Bytes from the server; [`Self::next_consequence`] says what comes of them.
-    pub(crate) fn received(&mut self, now: Instant, channel: ChannelId, bytes: &[u8]) {
-        self.executor.received(now, channel, bytes);
+    pub(crate) fn received(&mut self, came: Option<Instant>, channel: ChannelId, bytes: &[u8]) {
+        self.executor.received(came, channel, bytes);
     }
 
     /// What the group must do after something came on `channel`, one thing after the other.

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, CommandRefused};
 use crate::hello::Record;
-use crate::ids::{ChannelId, GroupId, RequestNumber, ViewId};
+use crate::ids::{ChannelId, GatewayKey, GroupId, RequestNumber, ViewId};
 use crate::log::{LogRecord, Place};
 use crate::nested::CallRefusal;
 use crate::peer::Lane;
@@ -64,6 +64,23 @@ pub enum Output {
         /// The whole GIOP message, under the server's request id; `None`: nobody has it now, and
         /// it goes the way of any request, from the beginning.
         giop: Option<Bytes>,
+    },
+    /// A reply to be ordered, which [`Self::Withdraw`] may take back.
+    OrderReply {
+        /// Its group.
+        group: GroupId,
+        /// To which call.
+        to: GatewayKey,
+        /// The message.
+        payload: Bytes,
+    },
+    /// The last [`Self::OrderReply`] of this name is needed no more, if it has not left yet;
+    /// [`crate::Replica::handle_withdrawn`] wants to be told if it had not.
+    Withdraw {
+        /// Its group.
+        group: GroupId,
+        /// To which call.
+        to: GatewayKey,
     },
     /// A request of this node's gateway was delivered while no member was in: this delivery of
     /// it was executed nowhere.

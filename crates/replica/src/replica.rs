@@ -7,6 +7,7 @@
 
 mod agreement;
 mod disk;
+mod late;
 mod nested;
 mod operators;
 mod peers;
@@ -337,7 +338,14 @@ impl Replica {
         bytes: &[u8],
     ) {
         let came = (channel, bytes);
-        self.with_group(now, group, |group, here, out| group.received(now, came, here, out));
+        self.with_group(now, group, |group, here, out| group.received(Some(now), came, here, out));
+    }
+
+    /// An [`Output::OrderReply`] of `group` was taken back before it left.
+    pub fn handle_withdrawn(&mut self, group: GroupId) {
+        if let Some(group) = self.groups.get_mut(usize::from(group.0)) {
+            group.withdrawn();
+        }
     }
 
     /// The time that [`Self::poll_timeout`] named has come.

@@ -360,7 +360,7 @@ impl GroupTable {
         let first = match (config.replier, config.reply) {
             (Some(named), _) => named,
             (None, ReplyPath::Direct) => gateway,
-            (None, ReplyPath::Ordered) => return members,
+            (None, ReplyPath::Ordered | ReplyPath::OrderedOnce) => return members,
         };
         let next = || members.successor(first);
         let one = if members.contains(first) { Some(first) } else { next() };

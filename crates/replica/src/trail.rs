@@ -143,6 +143,7 @@ fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
         released_below,
         giop,
         code_sets,
+        awaited: false,
     })
 }
 
@@ -165,6 +166,7 @@ mod tests {
             moment: Moment { number, time: 8, seed: 9 },
             released_below: RequestNumber(1),
             giop,
+            awaited: false,
             code_sets: (number == 3).then(|| Bytes::from_static(b"sets")),
         }
     }

@@ -375,7 +375,11 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
                 AckPlan::Safe => Ack::Safe,
             },
             foreign: group.foreign,
-            reply: if group.ordered_replies { ReplyPath::Ordered } else { ReplyPath::Direct },
+            reply: match (group.ordered_replies, group.replies_once) {
+                (false, _) => ReplyPath::Direct,
+                (true, false) => ReplyPath::Ordered,
+                (true, true) => ReplyPath::OrderedOnce,
+            },
             replier: group.replier.map(node_id),
             style: group.style,
             leader: group.leader.map(node_id),

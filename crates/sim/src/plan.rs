@@ -78,6 +78,8 @@ pub(crate) struct GroupPlan {
     pub(crate) ack: AckPlan,
     /// Replies go through the order, from every member or from the one that the bit names.
     pub(crate) ordered_replies: bool,
+    /// And a member drops its own when it has heard another's.
+    pub(crate) replies_once: bool,
     pub(crate) replier: Option<usize>,
     pub(crate) fresh_after_loss: bool,
     pub(crate) state_object: bool,
@@ -150,6 +152,7 @@ impl Plan {
             // Long requests in tiny pieces are more than a run has time for.
             plan.peers.chunk_bytes = plan.peers.chunk_bytes.max(1_000);
         }
+        let plan = plan.with_suppression(&mut Rng::new(seed).fork(0xd0b1));
         match Profile::of_domain(seed) {
             Some((profile, mut rng)) => plan.with(profile, &mut rng),
             None => plan,
@@ -192,6 +195,14 @@ impl Plan {
         let plan = plan.with_little_memory(&mut Rng::new(seed).fork(0xf011));
         let plan = plan.with_replay(&mut Rng::new(seed).fork(0x4e91));
         plan.with_disks(&mut Rng::new(seed).fork(0xd15c))
+    }
+
+    /// Some groups whose replies go through the order let one be enough.
+    fn with_suppression(mut self, rng: &mut Rng) -> Self {
+        for group in &mut self.groups {
+            group.replies_once = rng.per_mille(700) && group.ordered_replies;
+        }
+        self
     }
 
     /// Some domains have durable groups, and lose all nodes at once.
@@ -415,6 +426,7 @@ impl Plan {
             ack: AckPlan::Majority,
             state_object: true,
             ordered_replies: false,
+            replies_once: false,
             replier: None,
             foreign: false,
             execute_us: (50, 200),
@@ -485,6 +497,7 @@ impl GroupPlan {
             members,
             ack: if rng.per_mille(150) { AckPlan::Safe } else { AckPlan::Majority },
             ordered_replies: rng.per_mille(200),
+            replies_once: false,
             replier: rng.per_mille(150).then_some(members.trailing_zeros() as usize),
             fresh_after_loss: rng.per_mille(200),
             state_object: !rng.per_mille(60),

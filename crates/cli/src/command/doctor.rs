@@ -182,6 +182,7 @@ impl Stage<'_> {
 fn cannot_try(error: &TrialError) -> Failure {
     let next = match error {
         TrialError::NotOurs(_) => "give the group a `server` command in a copy of the domain file",
+        TrialError::NoPort(_) => "use {port} in a copy of the domain file",
         TrialError::Calls(_) => "try a version of the server that does without its calls",
         TrialError::Folder { .. } => "make room in the folder for temporary files (TMPDIR)",
         TrialError::Server { .. } => "see that the command in `server` runs on this machine",

@@ -75,6 +75,7 @@ fn read_one(
         type_id: section.text("type_id").and_then(|at| type_id(section, &at)),
         ack: read_ack(section, engine),
         reply: section.word_or("reply", &replies, &[], Reply::Direct),
+        suppress_duplicates: section.boolean_or("suppress_duplicates", true),
         replier: named_member(section, "replier", nodes, members),
         concurrency: read_concurrency(section),
         durable: section.boolean_or("durable", false),
@@ -289,12 +290,15 @@ fn read_command(
     let command: Vec<Template> =
         server.value.iter().filter_map(|at| template(section, "server", at)).collect();
     let told = command.iter().chain(env.iter().map(|(_, value)| value));
-    let told = told.into_iter().any(|template| template.uses(Placeholder::Port));
+    let is_place =
+        |template: &Template| [Placeholder::Port, Placeholder::Socket].map(|it| template.uses(it));
+    let told = told.into_iter().any(|template| is_place(template).contains(&true));
     // An argument that could not be read may be the one with {port}.
     if !told && command.len() == arguments {
-        let message = format!("{} never tells its server the port", section.title);
-        let help = "{port} stands for it: \"-ORBendPoint\", \"giop:tcp:127.0.0.1:{port}\" with \
-                    omniORB, \"-DOAPort={port}\" with JacORB";
+        let message = format!("{} never tells its server where to listen", section.title);
+        let help = "{port} stands for a port: \"-ORBendPoint\", \"giop:tcp:127.0.0.1:{port}\" with \
+                    omniORB, \"-DOAPort={port}\" with JacORB; {socket} for a socket's file: \
+                    \"giop:unix:{socket}\"";
         section.problems.add(Problem::at(Code::Backend, server.span, message).help(help));
     }
     ServerCommand { command, env, cwd }

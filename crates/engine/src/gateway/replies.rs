@@ -19,7 +19,11 @@ const DROPPED_WAIT_MIN: Duration = Duration::from_millis(100);
 impl Gateway {
     /// The group's reply, under the server's request id.
     pub(crate) fn replied(&mut self, group: GroupId, number: RequestNumber, giop: Option<Bytes>) {
-        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+        let books = self.group(group);
+        let Some(pending) = books.book.get_mut(number).filter(|one| one.reply.is_none()) else {
+            books.counters.replies_dropped += u64::from(giop.is_some());
+            return;
+        };
         let Some(giop) = giop else {
             // The client of a oneway waits for nothing.
             self.forget(group, number);

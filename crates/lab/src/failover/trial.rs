@@ -115,6 +115,7 @@ pub(super) fn shape(style: Style) -> DomainShape {
         ring: toml::Table::new(),
         group,
         server_options: Vec::new(),
+        server_socket: false,
     }
 }
 

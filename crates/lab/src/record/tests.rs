@@ -106,7 +106,7 @@ fn disturbed_blocks_are_faults() {
     // Within what clock ticks can tell in so short a time.
     blocks[2].elapsed_ms = 100.0;
     blocks[2].others_percent = 20.0;
-    let ring = RingShare { rotation_us: None, retransmits: 0, view_changes: 1 };
+    let ring = RingShare { view_changes: 1, ..RingShare::default() };
     blocks[1].ring = Some(ring);
     let run = Run::of(&plan(), String::new(), run().environment, blocks);
     assert_eq!(run.faults.len(), 2, "{:?}", run.faults);

@@ -25,6 +25,10 @@ pub fn table(run: &Run) -> String {
         let _ = writeln!(text, "{}", rows(run, setting));
         let _ = writeln!(text, "\nCPU µs/call by process; × calls/s is in those of the direct");
         let _ = writeln!(text, "call of the same round\n{}", processes(run, setting));
+        if run.rows.iter().any(|row| row.setting == setting && row.replies.is_some()) {
+            let _ = writeln!(text, "\nreplies through the order, per call");
+            let _ = writeln!(text, "{}", replies(run, setting));
+        }
         if run.plan == crate::irl::PLAN {
             super::irl::irl_text(&mut text, run, setting);
         }
@@ -99,6 +103,19 @@ fn processes(run: &Run, setting: Setting) -> Table {
             })
             .collect();
         table.add_row([row.configuration.clone(), of_all.join("  ")]);
+    }
+    table
+}
+
+fn replies(run: &Run, setting: Setting) -> Table {
+    let mut table = plain();
+    table.set_header(["", "sent", "not sent", "sent in vain", "rotation µs"]);
+    for row in run.rows.iter().filter(|row| row.setting == setting) {
+        let Some(replies) = row.replies else { continue };
+        let mut cells = vec![Cell::new(&row.configuration)];
+        cells.extend(replies.map(|spread| right(format!("{:.2}", spread.median))));
+        cells.push(right(row.rotation_us.map_or_else(String::new, with_range)));
+        table.add_row(cells);
     }
     table
 }

@@ -8,6 +8,7 @@
 
 mod dispatch;
 mod look;
+mod withdraw;
 
 use crate::circuit::Circuit;
 use crate::commit::Commit;

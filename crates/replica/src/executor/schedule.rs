@@ -52,8 +52,18 @@ impl Schedule {
         self.queue.len() + self.ready.len() + self.in_lanes
     }
 
+    pub(super) fn outstanding_count(&self) -> usize {
+        self.outstanding.len()
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.queued() == 0 && self.outstanding.is_empty()
+    }
+
+    /// Whether anything waits for the end of what is with the server.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.queued() > 0
+            || self.outstanding.iter().any(|call| call.abandoned || call.job.is_awaited())
     }
 
     /// The call that was sent first and is not answered; its time runs.

@@ -87,6 +87,16 @@ impl Bench {
     }
 
     fn call_with(&mut self, number: u64, object: &[u8], padding: usize, code_sets: Option<&[u8]>) {
+        self.call_awaited((number, object), padding, code_sets, true);
+    }
+
+    fn call_awaited(
+        &mut self,
+        (number, object): (u64, &[u8]),
+        padding: usize,
+        code_sets: Option<&[u8]>,
+        awaited: bool,
+    ) {
         let head = RequestHead {
             version: Version::V1_2,
             endian: Endian::Little,
@@ -101,7 +111,12 @@ impl Bench {
         let code_sets = code_sets.map(Bytes::copy_from_slice);
         let call = Call::Request(key(number), history(number));
         let moment = Some(Moment { number, ..Moment::default() });
-        self.executor.push(Job::Execute { call, moment, giop, code_sets });
+        self.executor.push(Job::Execute { call, moment, giop, code_sets, awaited });
+    }
+
+    /// Somebody else answers its client.
+    fn call_for_nobody(&mut self, number: u64) {
+        self.call_awaited((number, b"x"), 0, None, false);
     }
 
     fn call(&mut self, number: u64, object: &[u8]) {
@@ -127,7 +142,7 @@ impl Bench {
     }
 
     fn hear(&mut self, channel: ChannelId, bytes: &[u8]) -> Result<Vec<String>, DownReason> {
-        self.executor.received(Instant::ZERO, channel, bytes);
+        self.executor.received(Some(Instant::ZERO), channel, bytes);
         let mut ended = Vec::new();
         let mut out = Vec::new();
         while let Some(outcome) = self.executor.next_outcome(channel, &mut out)? {
@@ -394,3 +409,5 @@ fn abandoned_calls_count_for_nothing_and_nothing_starts_beside_them() {
         assert!(bench.executor.is_idle());
     }
 }
+
+mod late;

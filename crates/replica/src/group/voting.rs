@@ -5,13 +5,13 @@
 
 use super::{Group, Here};
 use crate::config::ReplyPath;
-use crate::envelope::Envelope;
 use crate::ids::{Attempt, GatewayKey};
 use crate::member::Member;
 use crate::output::{Event, Outbox, Output};
 use crate::style::Style;
 use crate::table::DownReason;
 use crate::votes::{Subject, Verdict};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet};
 
@@ -105,7 +105,8 @@ impl Group {
             self.table.replier_among(&self.config, to.node, supporters) == Some(here.node)
                 || self.table.repliers(&self.config, to.node).contains(here.node)
         };
-        self.send_replies(waiters.iter().filter(|to| chosen(to)), reply, here, out);
+        let chosen: Vec<GatewayKey> = waiters.into_iter().filter(chosen).collect();
+        self.send_replies(chosen.iter(), reply, here, out);
     }
 
     pub(super) fn let_all_go(&mut self, here: Here, out: &mut Outbox) {
@@ -118,7 +119,7 @@ impl Group {
 
     /// Sends a reply to gateways.
     pub(super) fn send_replies<'a>(
-        &self,
+        &mut self,
         waiters: impl Iterator<Item = &'a GatewayKey>,
         reply: Option<Bytes>,
         here: Here,
@@ -131,8 +132,9 @@ impl Group {
                     out.push_back(Output::Reply { group: self.id, number: to.number, giop });
                 }
             } else if let Some(giop) = reply.clone() {
-                let reply = Envelope::Reply { group: self.id, to: *to, giop };
-                out.push_back(Output::Order(reply.encode()));
+                self.order_reply(*to, giop, out);
+            } else {
+                self.duplicates_of_replies.has_none(*to);
             }
         }
     }

@@ -44,9 +44,9 @@ impl Member {
         let requests = archive.requests().ok_or(DownReason::TooMuchToReplay)?;
         self.replaying = requests.len();
         for Archived { key, moment, giop, code_sets } in requests {
-            let call = Call::Again(key.clone());
+            let (call, moment) = (Call::Again(key.clone()), Some(*moment));
             let (giop, code_sets) = (giop.clone(), code_sets.clone());
-            self.executor.push(Job::Execute { call, moment: Some(*moment), giop, code_sets });
+            self.executor.push(Job::Execute { call, moment, giop, code_sets, awaited: false });
         }
         Ok(())
     }

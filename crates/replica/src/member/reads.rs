@@ -23,7 +23,8 @@ impl Member {
 
     /// Behind all that was delivered.
     pub(crate) fn read(&mut self, id: ReadId, giop: Bytes, code_sets: Option<Bytes>) {
-        self.executor.push(Job::Execute { call: Call::Read(id), moment: None, giop, code_sets });
+        let call = Call::Read(id);
+        self.executor.push(Job::Execute { call, moment: None, giop, code_sets, awaited: true });
     }
 
     /// From here on the member's state is the group's, whatever it was before.

@@ -93,7 +93,7 @@ impl Member {
             self.executor.push(match entry {
                 Logged::Request { history, moment, key, giop, code_sets } => {
                     let (call, moment) = (Call::Request(key, history), Some(moment));
-                    Job::Execute { call, moment, giop, code_sets }
+                    Job::Execute { call, moment, giop, code_sets, awaited: true }
                 }
                 Logged::Capture { joiner, attempt } => {
                     Job::Capture(Capture::Join { joiner, attempt })

@@ -93,6 +93,11 @@ impl Voting {
         (begins >= self.from).then_some(Subject { last, behind })
     }
 
+    /// Whether replies are kept until they are decided.
+    pub(crate) fn is_before(&self) -> bool {
+        self.comparison == Comparison::Before
+    }
+
     /// A request will be executed.
     pub(crate) fn admitted(&mut self, index: u64, key: &RequestKey) {
         let Some(window) = self.window_of(index) else { return };

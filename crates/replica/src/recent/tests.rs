@@ -42,6 +42,7 @@ fn arrived(index: u64) -> Arrived {
         gateway,
         history: History { count: index, digest: 0 },
         calls_below: None,
+        awaited: true,
         moment: Moment { number: index, ..Moment::default() },
         expiry: 0,
         clock: index * 10,

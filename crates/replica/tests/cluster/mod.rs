@@ -11,8 +11,8 @@ use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 use quorba_replica::{
     Ack, ChannelId, CheckpointRule, Command, CommandRefused, ComparisonRule, Concurrency,
-    Delivered, DownReason, Event, FtRequest, GroupConfig, GroupId, GroupSnapshot, LogRecord,
-    MemberState, Output, Quorum, ReadConsistency, ReadRule, Record, Recovered, Replica,
+    Delivered, DownReason, Event, FtRequest, GatewayKey, GroupConfig, GroupId, GroupSnapshot,
+    LogRecord, MemberState, Output, Quorum, ReadConsistency, ReadRule, Record, Recovered, Replica,
     ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber, ServerCommand, Style,
     TotalLoss, ViewId,
 };
@@ -59,6 +59,8 @@ pub struct Node {
     pub logged: Vec<u64>,
     incarnation: u64,
     ticket: u64,
+    /// Replies that it had ordered, with their tickets.
+    ordered: Vec<(GatewayKey, u64)>,
     released_below: u64,
 }
 
@@ -421,10 +423,28 @@ impl Cluster {
         });
     }
 
+    /// Here nothing has left before it is delivered.
+    fn withdraw(&mut self, index: usize, to: GatewayKey) {
+        let node = &mut self.nodes[index];
+        let of = |(name, _): &&(GatewayKey, u64)| *name == to;
+        let (_, ticket) = *node.ordered.iter().rev().find(of).expect("it was given before");
+        let before = self.order.len();
+        self.order.retain(|d| (d.origin, d.ticket) != (id(index), ticket));
+        if self.order.len() < before {
+            node.replica.handle_withdrawn(GROUP);
+        }
+    }
+
     fn drain(&mut self, index: usize) {
         while let Some(output) = self.nodes[index].replica.poll() {
             match output {
                 Output::Order(payload) => self.enqueue(index, payload),
+                Output::OrderReply { to, payload, .. } => {
+                    self.enqueue(index, payload);
+                    let ticket = self.nodes[index].ticket;
+                    self.nodes[index].ordered.push((to, ticket));
+                }
+                Output::Withdraw { to, .. } => self.withdraw(index, to),
                 Output::Server { command, .. } => self.command(index, command),
                 Output::Peer { to, bytes, .. } => {
                     self.peers.push_back((index, usize::from(to.index()), bytes));
@@ -607,6 +627,7 @@ impl Node {
             server: None,
             replies: Vec::new(),
             dropped: Vec::new(),
+            ordered: Vec::new(),
             reads: Vec::new(),
             marks: Vec::new(),
             resubmits: 0,
