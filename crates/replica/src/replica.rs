@@ -273,7 +273,8 @@ impl Replica {
         match envelope {
             Envelope::Request(request) => {
                 let mine = (origin, incarnation) == (here.node, here.incarnation);
-                taken = Some(request.number).filter(|_| mine && group.takes_requests());
+                let awaited = disk::Awaited::Request(request.number);
+                taken = Some(awaited).filter(|_| mine && group.takes_requests());
                 group.deliver_request(origin, incarnation, request, here, out);
             }
             Envelope::Reply { to, giop, .. } => {
@@ -304,6 +305,8 @@ impl Replica {
                 group.deliver_votes(now, origin, attempt, &votes, here, out);
             }
             Envelope::ReadMark { number, .. } => {
+                let mine = (origin, incarnation) == (here.node, here.incarnation);
+                taken = Some(disk::Awaited::Mark(number)).filter(|_| mine);
                 group.deliver_mark((origin, incarnation), number, here, out);
             }
             Envelope::Command { id, command, .. } => {
@@ -317,8 +320,8 @@ impl Replica {
         if in_primary {
             group.settle(now, true, here, out);
         }
-        if let Some(number) = taken {
-            self.await_disk(id, number);
+        if let Some(awaited) = taken {
+            self.await_disk(id, awaited);
         }
     }
 

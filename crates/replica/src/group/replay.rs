@@ -107,6 +107,7 @@ impl Group {
         table.fit(&self.config);
         let goes_on = table.history == self.table.history;
         self.table = table;
+        self.compare();
         if !goes_on {
             self.begin_replay();
         }

@@ -38,9 +38,20 @@ impl Member {
             }
         }
         self.retention.forget_waiters();
+        self.vote_again();
         self.log.spare();
         if attempt.is_none() {
             self.stage = Stage::Ready { claim: Some(history), not_before: Instant::ZERO };
+        }
+    }
+
+    /// What is executed again is voted on again, but for windows of which a part is in the base: the
+    /// last votes may not have got their place, and nobody else may be left to cast any.
+    fn vote_again(&mut self) {
+        let index = self.base.as_ref().map_or(0, |base| base.index);
+        self.voting.resume(index);
+        for (index, key) in self.log.requests() {
+            self.voting.admitted(index, key);
         }
     }
 

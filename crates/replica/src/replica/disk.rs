@@ -32,6 +32,15 @@ impl Said {
     }
 }
 
+/// What is safe only when it is on enough disks.
+#[derive(Clone, Copy)]
+pub(super) enum Awaited {
+    /// A request: its reply waits.
+    Request(RequestNumber),
+    /// A read mark: so do the replies of reads.
+    Mark(u64),
+}
+
 /// See the module's text.
 pub(super) struct Disk {
     /// A group is durable, so everything is written down.
@@ -50,8 +59,8 @@ pub(super) struct Disk {
     told: Option<Said>,
     /// By group: the record from which on the log needs a state that is not on disk yet.
     pub(super) broken: Vec<Option<u64>>,
-    /// This node's requests to durable groups that no majority has on disk yet, by their places.
-    awaiting: VecDeque<(u64, GroupId, RequestNumber)>,
+    /// What of this node's no majority has on disk yet, by places.
+    awaiting: VecDeque<(u64, GroupId, Awaited)>,
     /// What this boot writes is found by the next one.
     is_trusted: bool,
     is_rebuilt: bool,
@@ -157,10 +166,11 @@ impl Replica {
         }
     }
 
-    /// A request of this node's gateway was delivered to a group that took it.
-    pub(super) fn await_disk(&mut self, group: GroupId, number: RequestNumber) {
+    /// A request of this node's gateway was delivered to a group that took it, or a read mark of
+    /// its members.
+    pub(super) fn await_disk(&mut self, group: GroupId, awaited: Awaited) {
         if self.groups.get(usize::from(group.0)).is_some_and(Group::is_durable) {
-            self.disk.awaiting.push_back((self.prefix, group, number));
+            self.disk.awaiting.push_back((self.prefix, group, awaited));
         }
     }
 
@@ -210,15 +220,25 @@ impl Replica {
         }
         let mut reach: BTreeMap<GroupId, u64> = BTreeMap::new();
         let mut awaiting = core::mem::take(&mut self.disk.awaiting);
-        awaiting.retain(|(prefix, group, number)| {
+        awaiting.retain(|(prefix, group, awaited)| {
             let reach = reach.entry(*group).or_insert_with(|| self.on_majority(*group));
             let is_safe = *prefix <= *reach || canary!(RepliesBeforeLogged);
             if is_safe {
-                self.out.push_back(Output::Logged { group: *group, number: *number });
+                self.is_logged(*group, *awaited);
             }
             !is_safe
         });
         self.disk.awaiting = awaiting;
+    }
+
+    fn is_logged(&mut self, group: GroupId, awaited: Awaited) {
+        match awaited {
+            Awaited::Request(number) => self.out.push_back(Output::Logged { group, number }),
+            Awaited::Mark(mark) => {
+                let (here, out) = (self.here, &mut self.out);
+                self.groups[usize::from(group.0)].mark_logged(mark, here, out);
+            }
+        }
     }
 
     /// How far so many disks are, for a group, that every later majority has one of them.
