@@ -48,6 +48,10 @@ impl Node {
             Quorum { tie_breaker: Some(_), .. } => Hold::DomainOrAll,
             Quorum { .. } => Hold::Domain,
         };
+        // A ring keeps only the numbers that it has made itself. Components are told apart by
+        // theirs, and each must have a higher one than those before it that any node remembers.
+        let known = config.record.latest().map_or(0, |view| view.seq);
+        config.boot.ring_seq_min = config.boot.ring_seq_min.max(known);
         let ring = Ring::new(config.order.clone(), config.boot, now);
         Self::with_order(config, Order::Totem(Box::new(ring)), now)
     }

@@ -149,7 +149,9 @@ impl Group {
             news.extend(attempt.map(down));
             return Outcome { is_whole: false, news };
         };
-        member.resume(attempt.filter(|_| is_in), self.table.history, retention, base, past);
+        let found = (retention, base, past);
+        member.resume(attempt.filter(|_| is_in), self.table.history, found);
+        member.vote_again(self.table.votes.joined(here.node));
         self.assign(out);
         Outcome { is_whole: true, news }
     }

@@ -22,9 +22,7 @@ impl Member {
         &mut self,
         attempt: Option<Attempt>,
         history: History,
-        retention: Retention,
-        base: Base,
-        past: Vec<Past>,
+        (retention, base, past): (Retention, Base, Vec<Past>),
     ) {
         (self.delivered, self.seen) = (base.index, base.index);
         (self.retention, self.base, self.recovered) = (retention, Some(base), true);
@@ -38,18 +36,18 @@ impl Member {
             }
         }
         self.retention.forget_waiters();
-        self.vote_again();
         self.log.spare();
         if attempt.is_none() {
             self.stage = Stage::Ready { claim: Some(history), not_before: Instant::ZERO };
         }
     }
 
-    /// What is executed again is voted on again, but for windows of which a part is in the base: the
-    /// last votes may not have got their place, and nobody else may be left to cast any.
-    fn vote_again(&mut self) {
+    /// What is executed again is voted on again, as far as the group asks this member, which joined
+    /// behind `joined`, and but for windows of which a part is in the base: the last votes may not
+    /// have got their place, and nobody else may be left to cast any.
+    pub(crate) fn vote_again(&mut self, joined: u64) {
         let index = self.base.as_ref().map_or(0, |base| base.index);
-        self.voting.resume(index);
+        self.voting.resume(index.max(joined));
         for (index, key) in self.log.requests() {
             self.voting.admitted(index, key);
         }
