@@ -210,7 +210,11 @@ impl World {
                 group,
                 state: MemberState::Out { reason: OutReason::TotalLoss, .. },
                 ..
-            } => self.checks.groups[usize::from(group.0)].dead = true,
+            } => {
+                // The state of a durable group is on disks, whoever says that it is lost.
+                let group = usize::from(group.0);
+                self.checks.groups[group].dead = !self.plan.groups[group].durable;
+            }
             ReplicaEvent::Member { group, state: MemberState::In { .. }, .. } => {
                 let group = usize::from(group.0);
                 self.checks.groups[group].dead = false;
