@@ -21,7 +21,8 @@ use quorba_order::{
 };
 use quorba_replica::{
     Ack, ChannelId, Command, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId,
-    Output as ReplicaOutput, Quorum, QuorumRule, Replica, ReplicaConfig, ReplicaView, ViewId,
+    Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica, ReplicaConfig, ReplicaView,
+    ViewId,
 };
 
 /// One node of the domain; see the crate's text.
@@ -274,6 +275,12 @@ impl Node {
         self.unsettled = Some(now);
     }
 
+    /// What the log has, after [`Output::LookUp`]; `None` if it is in doubt, or cannot be read.
+    pub fn handle_looked_up(&mut self, now: Instant, group: GroupId, found: Option<Recovered>) {
+        self.replica.handle_looked_up(now, group, found);
+        self.unsettled = Some(now);
+    }
+
     /// The log is in doubt no more, after [`Output::Rebuilt`].
     pub fn handle_trusted(&mut self, now: Instant) {
         self.replica.handle_trusted();
@@ -426,6 +433,7 @@ impl Node {
                 self.out.push_back(Output::Save { group, place, parts });
             }
             ReplicaOutput::Logged { group, number } => self.gateway.logged(group, number),
+            ReplicaOutput::LookUp { group } => self.out.push_back(Output::LookUp { group }),
             ReplicaOutput::Rebuilt => self.out.push_back(Output::Rebuilt),
             ReplicaOutput::Event(event) => {
                 self.out.push_back(Output::Event(Event::Replica(event)));

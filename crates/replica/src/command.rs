@@ -80,9 +80,7 @@ impl Command {
             Self::SetStyle(style) if style.is_passive() && config.state_object.is_none() => {
                 Err(CommandRefused::NoStateObject(style))
             }
-            Self::SetStyle(Style::Stateless) if config.durable => {
-                Err(CommandRefused::Durable)
-            }
+            Self::SetStyle(Style::Stateless) if config.durable => Err(CommandRefused::Durable),
             Self::SetStyle(style)
                 if table.style == Style::Stateless
                     && style != Style::Stateless

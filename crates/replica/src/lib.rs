@@ -36,6 +36,7 @@ mod peer;
 pub mod primary;
 mod reads;
 mod refusal;
+mod remains;
 mod replica;
 mod retention;
 mod stateless;

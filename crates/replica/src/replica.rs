@@ -280,12 +280,15 @@ impl Replica {
             Envelope::Reply { to, giop, .. } => {
                 group.deliver_reply(origin, to, giop, here, out);
             }
-            Envelope::Join { attempt, claim, .. } => {
-                let before = group.table().history.count;
-                group.deliver_join(now, origin, attempt, claim, here, out);
-                if !in_primary && group.table().history.count < before {
-                    group.replay_reset();
+            Envelope::Join { attempt, claim, remains, .. } => {
+                let before = group.table().history;
+                group.deliver_join(now, origin, attempt, (claim, remains), here, out);
+                if !in_primary {
+                    let view = self.lineage.as_ref().map(|lineage| lineage.view);
+                    group.replay_turn(before, view.map(|view| (view, self.prefix - 1)));
                 }
+                let is_whole = group.take_log_is_whole().filter(|_| in_primary);
+                self.disk.note(id, is_whole);
             }
             Envelope::Joined { attempt, .. } => {
                 group.deliver_joined(now, origin, attempt, here, out);

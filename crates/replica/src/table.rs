@@ -8,6 +8,7 @@ use crate::clock::OrderedClock;
 use crate::config::{GroupConfig, ReplyPath, TotalLoss};
 use crate::history::History;
 use crate::ids::Attempt;
+use crate::remains::{Census, Remains};
 use crate::style::Style;
 use crate::votes::{Verdict, Votes};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
@@ -168,6 +169,8 @@ pub(crate) struct GroupTable {
     pub(crate) votes: Votes,
     /// What came of votes, and was not heeded yet.
     pub(crate) verdicts: Vec<Verdict>,
+    /// Of a durable group that nobody is in: what its members have said of their disks.
+    census: Census,
 }
 
 impl GroupTable {
@@ -182,6 +185,7 @@ impl GroupTable {
             leader: None,
             votes: Votes::default(),
             verdicts: Vec::new(),
+            census: Census::default(),
         }
     }
 
@@ -309,7 +313,7 @@ impl GroupTable {
         config: &GroupConfig,
         node: NodeId,
         attempt: Attempt,
-        claim: Option<History>,
+        (claim, remains): (Option<History>, Remains),
     ) -> Option<MemberState> {
         // Of a passive group only the leader has the whole state; whoever follows one that is gone
         // leads when the state is asked for.
@@ -337,13 +341,33 @@ impl GroupTable {
         } else {
             MemberState::Out { attempt, reason: OutReason::TotalLoss }
         };
-        let state = *state;
-        if !matches!(state, MemberState::Out { .. }) {
+        if matches!(*state, MemberState::Out { .. }) {
+            self.census.hear(node, attempt, remains);
+            self.revive(config);
+        } else {
             self.votes.join(node, self.history.count);
+        }
+        if !self.in_set().is_empty() {
+            self.census.clear();
         }
         self.open_if_whole(config);
         self.settle_leader(config);
-        Some(state)
+        self.state(node)
+    }
+
+    /// A durable group that nobody is in goes on from what is on disks, if enough is known of them:
+    /// see [`crate::remains`].
+    fn revive(&mut self, config: &GroupConfig) {
+        if !config.durable || !self.in_set().is_empty() {
+            return;
+        }
+        let Some((node, attempt, history)) = self.census.furthest(config.members.len()) else {
+            return;
+        };
+        self.history = history;
+        self.votes = Votes::default();
+        self.votes.join(node, history.count);
+        self.members.insert(node, MemberState::In { attempt });
     }
 
     /// The state transfer of `attempt` is done. False if that try is not under way any more.
@@ -382,6 +406,7 @@ impl GroupTable {
             return false;
         }
         self.members.insert(node, MemberState::Down(reason));
+        self.census.forget(node);
         self.verdicts.extend(self.votes.leave(node));
         self.drop_orphans();
         self.settle_leader(config);
@@ -393,6 +418,7 @@ impl GroupTable {
         for (node, state) in &mut self.members {
             if !current.contains(*node) {
                 self.verdicts.extend(self.votes.leave(*node));
+                self.census.forget(*node);
                 *state = MemberState::Down(if view.contains(*node) {
                     DownReason::NodeMissedMessages
                 } else {
@@ -447,6 +473,7 @@ impl GroupTable {
             writer.u8(detail);
         }
         self.votes.encode(writer);
+        self.census.encode(writer);
     }
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
@@ -477,7 +504,7 @@ impl GroupTable {
             members.insert(node, state);
         }
         let votes = Votes::decode(reader)?;
-        let verdicts = Vec::new();
-        Ok(Self { members, history, clock, opened, style, leader, votes, verdicts })
+        let (verdicts, census) = (Vec::new(), Census::decode(reader)?);
+        Ok(Self { members, history, clock, opened, style, leader, votes, verdicts, census })
     }
 }

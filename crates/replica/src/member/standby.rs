@@ -83,6 +83,7 @@ impl Member {
             return;
         }
         self.recovered = false;
+        self.remains = crate::remains::Remains::NotLooked;
         if let Some(Base { index, state, updates }) = self.base.take() {
             self.seen = index;
             let purpose = Restore::Base;

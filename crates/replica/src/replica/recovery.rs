@@ -43,7 +43,8 @@ impl Replica {
             let of_it = states.iter().filter(|(of, _, _)| usize::from(of.0) == index);
             let of_it: Vec<_> =
                 of_it.map(|(_, history, state)| (*history, state.clone())).collect();
-            let outcome = group.end_replay(&of_it, here, &mut self.out);
+            let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
+            let outcome = group.end_replay(&of_it, end, here, &mut self.out);
             // Whoever relied on the last boot is told when somebody can hear it.
             self.lost.extend(outcome.news);
             let is_broken = !outcome.is_whole && group.needs_state_on_disk();
@@ -53,6 +54,19 @@ impl Replica {
         true
     }
 
+    /// The log was looked up for [`crate::Output::LookUp`]; `None`: it can tell nothing.
+    pub fn handle_looked_up(&mut self, now: Instant, group: GroupId, found: Option<Recovered>) {
+        let index = usize::from(group.0);
+        if !self.groups.get(index).is_some_and(crate::group::Group::waits_for_log) {
+            return;
+        }
+        let found = found.and_then(|found| {
+            let mut restarted = Self::without_memory(self.config.clone());
+            restarted.recover(found).then(|| restarted.groups.swap_remove(index))
+        });
+        self.with_group(now, group, |group, _, out| group.looked_up(found, out));
+    }
+
     fn replay_component(&mut self, payload: Bytes) -> bool {
         let Ok(established) = Established::decode(payload) else { return false };
         let Established { since, lineage, history, tables } = established;
@@ -60,9 +74,10 @@ impl Replica {
             return false;
         }
         self.disk.since = since;
+        let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
         (self.lineage, self.prefix, self.history) = (Some(lineage), 0, history);
         for (group, table) in self.groups.iter_mut().zip(tables) {
-            group.replay_table(table);
+            group.replay_table(table, end);
         }
         true
     }
