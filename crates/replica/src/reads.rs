@@ -272,6 +272,9 @@ impl Reads {
     /// of nothing that the end of all nodes takes away.
     pub(crate) fn mark_held(&mut self, mark: u64) {
         self.held_mark = self.held_mark.max(mark);
+        if canary!(ReadsBeforeLogged) {
+            self.logged_mark = self.held_mark;
+        }
         self.mark_safe(self.held_mark.min(self.logged_mark));
     }
 

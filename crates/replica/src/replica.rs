@@ -283,12 +283,7 @@ impl Replica {
             Envelope::Join { attempt, claim, remains, .. } => {
                 let before = group.table().history;
                 group.deliver_join(now, origin, attempt, (claim, remains), here, out);
-                if !in_primary {
-                    let view = self.lineage.as_ref().map(|lineage| lineage.view);
-                    group.replay_turn(before, view.map(|view| (view, self.prefix - 1)));
-                }
-                let is_whole = group.take_log_is_whole().filter(|_| in_primary);
-                self.disk.note(id, is_whole);
+                self.heed_join(id, before);
             }
             Envelope::Joined { attempt, .. } => {
                 group.deliver_joined(now, origin, attempt, here, out);
@@ -321,7 +316,7 @@ impl Replica {
             }
         }
         if in_primary {
-            group.settle(now, true, here, out);
+            self.with_group(now, id, |_, _, _| {});
         }
         if let Some(awaited) = taken {
             self.await_disk(id, awaited);

@@ -12,8 +12,8 @@ use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use quorba_base::NodeId;
 
 impl Group {
-    /// The member on `node` said what its disk has. If it comes in with that, the log alone has all
-    /// that it has; if the group goes on from another one's, no log of a member does but that one's.
+    /// The member on `node` said what its disk has. If it comes in with that, the log alone has
+    /// all that it has.
     pub(super) fn note_log(
         &mut self,
         node: NodeId,
@@ -28,7 +28,8 @@ impl Group {
         }
     }
 
-    /// Another member than the one that joins, `node`, may have come in: the group goes on from it.
+    /// The group may go on from what a member's disk has, and that need not be the one that joins,
+    /// `node`: no log of another member has all then.
     pub(super) fn follow_revival(
         &mut self,
         before: &GroupTable,
@@ -36,25 +37,24 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
-        if self.table.history == before.history || !self.config.durable {
+        if self.table.history == before.history || !self.needs_state_on_disk() {
             return;
         }
         let is_in = self.table.in_set().contains(here.node);
         self.log_is_whole = Some(is_in);
         let Some(MemberState::In { attempt }) = self.table.state(here.node) else { return };
         if node != here.node {
-            self.come_in(attempt, here, out);
+            self.come_in(attempt, out);
         }
     }
 
-    fn come_in(&mut self, attempt: Attempt, here: Here, out: &mut Outbox) {
+    fn come_in(&mut self, attempt: Attempt, out: &mut Outbox) {
         let index = self.table.history.count;
         let Some(member) = &mut self.member else { return };
         // Its server may have ended since it spoke, and taken with it what was given to it.
         if self.replay.is_none() && !member.revived(attempt, index) {
             self.submit_down(Some(attempt), DownReason::ServerExited, out);
         }
-        let _ = here;
     }
 
     /// Whether the log alone has all that the member has, if that has changed.

@@ -9,7 +9,7 @@
 //! What it is not: the rule by which such memories count, which is [`crate::primary`]. Invariant:
 //! a log that this version cannot read as a whole is no memory at all.
 
-use super::{Delivered, Replica};
+use super::{Delivered, Phase, Replica};
 use crate::history::History;
 use crate::ids::GroupId;
 use crate::log::{self, Established, LogRecord, Recovered};
@@ -65,6 +65,19 @@ impl Replica {
             restarted.recover(found).then(|| restarted.groups.swap_remove(index))
         });
         self.with_group(now, group, |group, _, out| group.looked_up(found, out));
+    }
+
+    /// A group, which had the history `before`, may have gone on from a member's disk.
+    pub(super) fn heed_join(&mut self, id: GroupId, before: History) {
+        let in_primary = matches!(self.phase, Phase::Primary);
+        let Some(group) = self.groups.get_mut(usize::from(id.0)) else { return };
+        let is_whole = group.take_log_is_whole();
+        if in_primary {
+            self.disk.note(id, is_whole);
+        } else {
+            let view = self.lineage.as_ref().map(|lineage| lineage.view);
+            group.replay_turn(before, view.map(|view| (view, self.prefix - 1)));
+        }
     }
 
     fn replay_component(&mut self, payload: Bytes) -> bool {
