@@ -252,7 +252,14 @@ fn remembered(journal: &Journal, found: Found) -> Boot {
     let nothing = |in_doubt, warning| Boot { recovered: None, in_doubt, warning };
     match found {
         Found::Fresh => nothing(false, None),
-        Found::Doubtful { damage } => nothing(true, Some(damage.to_string())),
+        Found::Doubtful { damage } => {
+            tracing::error!(
+                %damage,
+                "the log is damaged: nothing of it is used, and the node rebuilds its groups from \
+                 the others"
+            );
+            nothing(true, Some(damage.to_string()))
+        }
         Found::Clean(memory) => match read(&journal.checkpoints(), &memory) {
             Ok(recovered) => {
                 if let Some(torn) = &memory.torn {
