@@ -128,6 +128,10 @@ bugs! {
     StopsTooEarly,
     /// A request of a durable group is said to be on disk before it is.
     RepliesBeforeLogged,
+    /// A read of a durable group tells of what is not on disk yet.
+    ReadsBeforeLogged,
+    /// A durable group that nobody is in goes on from the first disk that has anything.
+    RevivesTooEarly,
     /// A read is answered before a majority holds the mark behind which it was executed.
     ReadsBeforeMarkIsHeld,
     /// A member that is not in executes reads.

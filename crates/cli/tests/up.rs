@@ -140,11 +140,29 @@ fn call_until_it_ends(mut bank: Ledger, who: &str, answered: &AtomicU16) -> Vec<
     references
 }
 
-#[test]
-fn a_durable_domain_that_is_killed_under_load_has_every_answered_call_once() {
-    let mut domain = Domain::start_with("durable = true\n");
+/// Every call that was answered is in the bank's history once, seen at every node.
+fn assert_each_once(domain: &Domain, known: &[String], when: &str) {
+    for node in 0..3 {
+        let mut bank = domain.bank(node);
+        let mut found: Vec<String> = Vec::new();
+        loop {
+            let page = bank.history(found.len() as u64, 500).expect("it answers");
+            if page.is_empty() {
+                break;
+            }
+            found.extend(page.into_iter().map(|entry| entry.reference));
+        }
+        for reference in known {
+            let count = found.iter().filter(|entry| *entry == reference).count();
+            assert_eq!(count, 1, "{when}: {reference} at n{}", node + 1);
+        }
+    }
+}
+
+fn is_killed_under_load(more: &str, rounds: usize) {
+    let mut domain = Domain::start_with(more);
     let mut known = Vec::new();
-    for round in 0..3 {
+    for round in 0..rounds {
         let pids = pids(&domain.wait_healthy());
         let answered = AtomicU16::new(0);
         let banks: Vec<_> = (0..3).map(|node| (node, domain.bank(node))).collect();
@@ -162,20 +180,73 @@ fn a_durable_domain_that_is_killed_under_load_has_every_answered_call_once() {
             }
         });
         domain.wait_healthy();
-        for node in 0..3 {
-            let mut bank = domain.bank(node);
-            let mut found: Vec<String> = Vec::new();
-            loop {
-                let page = bank.history(found.len() as u64, 500).expect("it answers");
-                if page.is_empty() {
-                    break;
-                }
-                found.extend(page.into_iter().map(|entry| entry.reference));
-            }
-            for reference in &known {
-                let count = found.iter().filter(|entry| *entry == reference).count();
-                assert_eq!(count, 1, "round {round}: {reference} at n{}", node + 1);
-            }
-        }
+        assert_each_once(&domain, &known, &format!("round {round}"));
     }
+}
+
+#[test]
+fn a_durable_domain_that_is_killed_under_load_has_every_answered_call_once() {
+    is_killed_under_load("durable = true\n", 3);
+}
+
+#[test]
+fn so_has_a_durable_cold_passive_one() {
+    is_killed_under_load("durable = true\nstyle = \"cold-passive\"\n", 2);
+}
+
+fn call(domain: &Domain, who: &str, count: usize) -> Vec<String> {
+    let references: Vec<String> = (0..count).map(|number| format!("{who}-{number}")).collect();
+    let mut bank = domain.bank(0);
+    for reference in &references {
+        bank.increment(reference).expect("it answers");
+    }
+    references
+}
+
+#[test]
+fn a_durable_group_whose_servers_are_all_killed_goes_on_from_the_logs() {
+    let domain = Domain::start_with("durable = true\n");
+    let mut known = Vec::new();
+    for round in 0..2 {
+        let pids = pids(&domain.wait_healthy());
+        known.extend(call(&domain, &format!("{round}"), 50));
+        for (_, server) in pids.iter().skip(1).step_by(2) {
+            kill_process(*server, Signal::KILL).expect("it runs");
+        }
+        known.extend(call(&domain, &format!("{round} after"), 10));
+        domain.wait_healthy();
+        assert_each_once(&domain, &known, &format!("round {round}"));
+    }
+}
+
+/// The octet in the middle of the first file of the node's log changes.
+fn damage_log(domain: &Domain, node: &str) -> String {
+    let file = domain.folder.path().join(format!("quorba-state/{node}/log/log-0000000001.seg"));
+    let mut octets = fs::read(&file).expect("the log is there");
+    let filled = octets.iter().rposition(|octet| *octet != 0).expect("it has records");
+    octets[filled / 2] ^= 0x10;
+    fs::write(&file, octets).expect("written");
+    "log-0000000001.seg".into()
+}
+
+#[test]
+fn a_damaged_log_is_named_and_the_node_is_rebuilt_from_the_others() {
+    let mut domain = Domain::start_with("durable = true\n");
+    let running = pids(&domain.wait_healthy());
+    let mut known = call(&domain, "before", 50);
+    domain.end(&running);
+    let file = damage_log(&domain, "n2");
+    domain.up = stage::up(domain.folder.path());
+    wait_until("the record is named", || {
+        let told = domain.told();
+        told.lines().any(|line| line.contains(&file) && line.contains("record"))
+    });
+    domain.wait_healthy();
+    wait_until("the node is rebuilt", || domain.told().contains("the log is rebuilt"));
+    // What it has now is worth as much as what the others have.
+    let running = pids(&domain.wait_healthy());
+    known.extend(call(&domain, "after", 20));
+    domain.black_out(&running);
+    domain.wait_healthy();
+    assert_each_once(&domain, &known, "after the damage");
 }

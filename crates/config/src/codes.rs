@@ -128,8 +128,8 @@ codes! {
     DurableNeeds "QB-CFG-021" "durable needs something that the group or the domain lacks"
     "A durable group goes on from its disks after the end of all nodes: its servers are started by \
      the nodes and given what was acknowledged, from a state and the requests behind it. So it \
-     needs server, not connect; a state_object; no on_total_loss = \"fresh\"; the quorum \
-     \"majority\"; the engine \"totem\"; and no readonly operations."
+     needs server, not connect; a state_object; no on_total_loss = \"fresh\"; a style that orders \
+     requests, not \"stateless\"; the quorum \"majority\"; and the engine \"totem\"."
 
     ReplayNeeds "QB-CFG-022" "a replay needs something that the group lacks"
     "With recovery = \"replay\" a new server executes again all that the group has executed, \

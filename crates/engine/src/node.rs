@@ -26,7 +26,8 @@ use quorba_order::{
 };
 use quorba_replica::{
     Ack, ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId,
-    Output as ReplicaOutput, Quorum, QuorumRule, Replica, ReplicaConfig, ReplicaView, ViewId,
+    Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica, ReplicaConfig, ReplicaView,
+    ViewId,
 };
 
 /// One node of the domain; see the crate's text.
@@ -55,6 +56,10 @@ impl Node {
             Quorum { tie_breaker: Some(_), .. } => Hold::DomainOrAll,
             Quorum { .. } => Hold::Domain,
         };
+        // A ring keeps only the numbers that it has made itself. Components are told apart by
+        // theirs, and each must have a higher one than those before it that any node remembers.
+        let known = config.record.latest().map_or(0, |view| view.seq);
+        config.boot.ring_seq_min = config.boot.ring_seq_min.max(known);
         let ring = Ring::new(config.order.clone(), config.boot, now);
         Self::with_order(config, Order::Totem(Box::new(ring)), now)
     }
@@ -291,6 +296,12 @@ impl Node {
         self.unsettled = Some(now);
     }
 
+    /// What the log has, after [`Output::LookUp`]; `None` if it is in doubt, or cannot be read.
+    pub fn handle_looked_up(&mut self, now: Instant, group: GroupId, found: Option<Recovered>) {
+        self.replica.handle_looked_up(now, group, found);
+        self.unsettled = Some(now);
+    }
+
     /// The log is in doubt no more, after [`Output::Rebuilt`].
     pub fn handle_trusted(&mut self, now: Instant) {
         self.replica.handle_trusted();
@@ -460,6 +471,7 @@ impl Node {
                 self.out.push_back(Output::Save { group, place, parts });
             }
             ReplicaOutput::Logged { group, number } => self.gateway.logged(group, number),
+            ReplicaOutput::LookUp { group } => self.out.push_back(Output::LookUp { group }),
             ReplicaOutput::Rebuilt => self.out.push_back(Output::Rebuilt),
             ReplicaOutput::Event(event) => {
                 self.out.push_back(Output::Event(Event::Replica(event)));

@@ -136,6 +136,12 @@ pub enum Output {
         /// Two parts of one whole; the second one may be large.
         parts: [Bytes; 2],
     },
+    /// Nobody is left in this durable group: wanted is what a start of this node would find in its
+    /// log now, with all that was handed out before; [`crate::Node::handle_looked_up`] takes it.
+    LookUp {
+        /// Which group.
+        group: GroupId,
+    },
     /// A log that was in doubt has what the next boot needs; [`crate::Node::handle_trusted`] wants
     /// to be told when the doubt is over. Until then its word does not count.
     Rebuilt,

@@ -11,11 +11,13 @@
 //! one while the process lives.
 
 mod adopt;
+mod look_up;
 mod open;
 mod replay;
 mod survey;
 
 pub use adopt::AdoptError;
+pub use look_up::look_up;
 pub use open::{OpenError, Opened, Recovered};
 pub use replay::{Memory, Records};
 pub(crate) use survey::Files;

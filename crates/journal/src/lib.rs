@@ -93,5 +93,5 @@ pub use inspect::inspect;
 #[cfg(feature = "std")]
 pub use journal::{
     AdoptError, CommitError, Failures, Journal, Memory, OpenError, Opened, Options, Records,
-    Recovered, TooLong,
+    Recovered, TooLong, look_up,
 };

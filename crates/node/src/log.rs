@@ -18,6 +18,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+mod lookups;
+
+use lookups::Lookups;
+
 /// Octets that may be on their way to the disk.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// Octets that may wait besides, until the disk takes more.
@@ -27,6 +31,7 @@ const BACKLOG_BYTES_MAX: usize = 512 << 20;
 pub(crate) enum LogNews {
     Notice(Notice),
     Written(Result<Sealed, (GroupId, io::Error)>),
+    LookedUp(GroupId, Box<Result<Recovered, String>>),
 }
 
 /// What became of them, for the engine.
@@ -34,6 +39,7 @@ pub(crate) enum Progress {
     Logged(u64),
     Saved(GroupId, u64),
     Trusted,
+    LookedUp(GroupId, Option<Recovered>),
 }
 
 /// What the start found.
@@ -58,6 +64,7 @@ pub(crate) struct Log {
     is_full: bool,
     backlog_bytes: usize,
     warning: Option<String>,
+    lookups: Lookups,
 }
 
 impl Log {
@@ -85,6 +92,7 @@ impl Log {
         let Opened { journal, recovered } = opened;
         let (boot, begin) = (remembered(&journal, recovered), journal.last());
         let checkpoints = journal.checkpoints();
+        let lookups = Lookups::new(owner, checkpoints.clone(), begin, boot.in_doubt);
         let tell: Arc<dyn Fn(LogNews) + Send + Sync> = Arc::new(tell);
         let news = Arc::clone(&tell);
         let notify = move |notice| news(LogNews::Notice(notice));
@@ -101,6 +109,7 @@ impl Log {
             is_full: false,
             backlog_bytes: 0,
             warning,
+            lookups,
         };
         Ok(Some((log, boot)))
     }
@@ -116,6 +125,7 @@ impl Log {
             Output::Log(record) => return self.append(record),
             Output::Save { group, place, parts } => self.save(group, place, parts),
             Output::Rebuilt => self.trust(),
+            Output::LookUp { group } => self.lookups.want(group, &self.path, &self.tell),
             _ => unreachable!("the caller has sorted them"),
         }
         Ok(())
@@ -124,6 +134,7 @@ impl Log {
     /// One more record; [`Self::flush`] hands it over.
     fn append(&mut self, record: LogRecord) -> Result<(), NodeError> {
         let record = of_engine(record);
+        self.lookups.appended();
         self.backlog_bytes += record.bytes();
         self.backlog.push(record);
         if self.backlog_bytes > BACKLOG_BYTES_MAX {
@@ -181,6 +192,7 @@ impl Log {
             LogNews::Notice(Notice::Durable(seq)) => {
                 self.is_full = false;
                 self.flush();
+                self.lookups.durable(seq, &self.path, &self.tell);
                 Ok(Some(Progress::Logged(seq.0.saturating_sub(self.begin.0))))
             }
             LogNews::Notice(Notice::Full(error)) => {
@@ -203,9 +215,18 @@ impl Log {
             LogNews::Notice(Notice::Truncated(_)) => Ok(None),
             LogNews::Notice(Notice::Trusted) => {
                 self.warning = None;
+                self.lookups.trusted();
                 tracing::info!("the log is rebuilt: its doubtful files are removed");
                 Ok(Some(Progress::Trusted))
             }
+            LogNews::LookedUp(group, found) => Ok(Some(match *found {
+                Ok(found) => Progress::LookedUp(group, Some(found)),
+                Err(damage) => {
+                    tracing::error!(%damage, "the log cannot be read: its memory is not used");
+                    self.warning.get_or_insert(damage);
+                    Progress::LookedUp(group, None)
+                }
+            })),
             LogNews::Written(Ok(sealed)) => {
                 self.flush();
                 self.committer.adopt(sealed);
@@ -231,8 +252,15 @@ fn remembered(journal: &Journal, found: Found) -> Boot {
     let nothing = |in_doubt, warning| Boot { recovered: None, in_doubt, warning };
     match found {
         Found::Fresh => nothing(false, None),
-        Found::Doubtful { damage } => nothing(true, Some(damage.to_string())),
-        Found::Clean(memory) => match read(journal, &memory) {
+        Found::Doubtful { damage } => {
+            tracing::error!(
+                %damage,
+                "the log is damaged: nothing of it is used, and the node rebuilds its groups from \
+                 the others"
+            );
+            nothing(true, Some(damage.to_string()))
+        }
+        Found::Clean(memory) => match read(&journal.checkpoints(), &memory) {
             Ok(recovered) => {
                 if let Some(torn) = &memory.torn {
                     tracing::info!(?torn, "the log ends in a torn record that nobody relied on");
@@ -249,7 +277,7 @@ fn remembered(journal: &Journal, found: Found) -> Boot {
 }
 
 /// Everything that the log remembers.
-fn read(journal: &Journal, memory: &Memory) -> Result<Recovered, String> {
+fn read(checkpoints: &Checkpoints, memory: &Memory) -> Result<Recovered, String> {
     let mut recovered = Recovered::default();
     for entry in memory.records() {
         let entry = entry.map_err(|damage| damage.to_string())?;
@@ -257,7 +285,7 @@ fn read(journal: &Journal, memory: &Memory) -> Result<Recovered, String> {
     }
     for checkpoint in &memory.checkpoints {
         let mut state = Vec::with_capacity(usize::try_from(checkpoint.bytes).unwrap_or(0));
-        let blocks = journal.checkpoints().read(checkpoint).map_err(|damage| damage.to_string())?;
+        let blocks = checkpoints.read(checkpoint).map_err(|damage| damage.to_string())?;
         for block in blocks {
             state.extend_from_slice(&block.map_err(|damage| damage.to_string())?);
         }

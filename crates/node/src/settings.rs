@@ -135,8 +135,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             style: style(group.style),
             leader: group.leader,
             comparison: ComparisonRule {
-                // What a recovered member executes again would be compared with what is forgotten.
-                requests: if group.durable { 0 } else { group.comparison.requests },
+                requests: group.comparison.requests,
                 expel: group.comparison.expel,
             },
             checkpoint: CheckpointRule {

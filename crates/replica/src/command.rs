@@ -43,7 +43,7 @@ pub enum CommandRefused {
     LastMember(NodeId),
     /// It could not come back: the group names no object to get the state from.
     NoWayBack(NodeId),
-    /// A durable group keeps its style in this version.
+    /// A stateless group remembers nothing, and a durable one everything.
     Durable,
     /// The members of a stateless group may differ, and cannot be made alike.
     MembersDiffer,
@@ -78,7 +78,7 @@ impl fmt::Display for CommandRefused {
                 style.text()
             ),
             Self::Durable => {
-                f.write_str("the style of a durable group cannot change in this version")
+                f.write_str("a durable group cannot become stateless: nothing would be kept")
             }
             Self::MembersDiffer => f.write_str(
                 "the members of a stateless group may differ: to make them alike one must be in, \
@@ -106,9 +106,7 @@ impl Command {
             Self::SetStyle(style) if style.is_passive() && config.state_object.is_none() => {
                 Err(CommandRefused::NoStateObject(style))
             }
-            Self::SetStyle(style) if config.durable && style != table.style => {
-                Err(CommandRefused::Durable)
-            }
+            Self::SetStyle(Style::Stateless) if config.durable => Err(CommandRefused::Durable),
             Self::SetStyle(Style::Stateless) if config.is_called || !config.calls.is_empty() => {
                 Err(CommandRefused::Calls)
             }

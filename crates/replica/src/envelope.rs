@@ -8,6 +8,7 @@ use crate::history::History;
 use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
 use crate::nested::NestedCall;
 use crate::passive::CheckpointPiece;
+use crate::remains::Remains;
 use crate::table::DownReason;
 use crate::votes::Subject;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
@@ -112,6 +113,8 @@ pub(crate) enum Envelope {
         attempt: Attempt,
         /// What its server has executed, if the sender is sure of it.
         claim: Option<History>,
+        /// What the sender's disk has of the group.
+        remains: Remains,
     },
     /// The sender's member has the state and is replaying what came meanwhile.
     Joined {
@@ -242,7 +245,10 @@ impl Envelope {
                 w.u64(to.number.0);
                 w.rest(giop);
             }
-            Self::Join { group, attempt, claim } => put_join(&mut w, *group, *attempt, *claim),
+            Self::Join { group, attempt, claim, remains } => {
+                put_join(&mut w, *group, *attempt, *claim);
+                remains.encode(&mut w);
+            }
             Self::Joined { group, attempt } => put_numbers(&mut w, JOINED, *group, [attempt.0]),
             Self::Down { group, attempt, reason } => {
                 head(&mut w, DOWN, *group);
@@ -338,7 +344,8 @@ impl Envelope {
                 let attempt = Attempt(r.u64("attempt")?);
                 let known = r.bool("claim flag")?;
                 let claim = History { count: r.u64("claim")?, digest: r.u64("claim digest")? };
-                Self::Join { group, attempt, claim: known.then_some(claim) }
+                let remains = Remains::decode(&mut r)?;
+                Self::Join { group, attempt, claim: known.then_some(claim), remains }
             }
             JOINED => Self::Joined { group, attempt: Attempt(r.u64("attempt")?) },
             DOWN => {
@@ -479,6 +486,7 @@ mod tests {
         let node = NodeId::new(2).unwrap();
         let group = GroupId(7);
         let attempt = Attempt(3);
+        let remains = Remains::NotLooked;
         let view = ViewId { seq: 12, representative: node };
         let request = RequestEnvelope {
             group,
@@ -505,8 +513,8 @@ mod tests {
             Envelope::Request(nested),
             Envelope::Floor { group, attempt, up_to: 9 },
             Envelope::Reply { group, to, giop: Bytes::from_static(b"reply") },
-            Envelope::Join { group, attempt, claim: Some(History::EMPTY) },
-            Envelope::Join { group, attempt, claim: None },
+            Envelope::Join { group, attempt, claim: Some(History::EMPTY), remains },
+            Envelope::Join { group, attempt, claim: None, remains: Remains::Nothing },
             Envelope::Joined { group, attempt },
             Envelope::Down { group, attempt, reason: DownReason::ServerHung },
             Envelope::StateFailed {

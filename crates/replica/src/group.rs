@@ -12,6 +12,7 @@ mod fullness;
 mod late;
 mod reads;
 pub(crate) mod replay;
+mod revival;
 mod stateless;
 mod transfers;
 mod voting;
@@ -30,6 +31,7 @@ use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::reads::Reads;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::refusal;
+use crate::remains::Remains;
 use crate::style::Style;
 use crate::table::{DownReason, GroupTable, Lacks, MemberState, OutReason};
 use crate::trail::{self, Trail};
@@ -110,6 +112,8 @@ pub(crate) struct Group {
     foreign_fresh: bool,
     /// What the log says the group was delivered, while it is gone through.
     replay: Option<replay::Replay>,
+    /// A join changed whether the log alone has what the member has: so it is from here on.
+    log_is_whole: Option<bool>,
     /// Where the local member asked for the state that is on its way, and requests until then.
     joined_at: (Place, History),
     /// What was delivered lately.
@@ -143,6 +147,7 @@ impl Group {
             open_at: None,
             foreign_fresh: !bootstrapped,
             replay: None,
+            log_is_whole: None,
             joined_at: (here.place, History::EMPTY),
             trail: Trail::default(),
             told_full: None,
@@ -372,14 +377,17 @@ impl Group {
         now: Instant,
         node: NodeId,
         attempt: Attempt,
-        claim: Option<History>,
+        (claim, remains): (Option<History>, Remains),
         here: Here,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
-        let Some(state) = self.table.join(&self.config, node, attempt, claim) else { return };
+        let said = (claim, remains);
+        let Some(state) = self.table.join(&self.config, node, attempt, said) else { return };
         let index = self.table.history.count;
         let mut refused = None;
+        self.note_log(node, state, claim, remains);
+        self.follow_revival(&before, node, here, out);
         if let Some(member) = self.member.as_mut() {
             match state {
                 MemberState::In { .. } if node == here.node => member.admitted(attempt, index),
@@ -390,7 +398,12 @@ impl Group {
                 MemberState::Out { reason: OutReason::Removed, .. } if node == here.node => {
                     member.kept_out(attempt);
                 }
-                MemberState::Out { .. } if node == here.node => member.refused(attempt),
+                MemberState::Out { reason, .. } if node == here.node => {
+                    member.refused(attempt);
+                    if reason == OutReason::TotalLoss && member.has_not_looked() {
+                        out.push_back(Output::LookUp { group: self.id });
+                    }
+                }
                 _ => {}
             }
         }
@@ -559,8 +572,8 @@ impl Group {
             let votes = Envelope::Votes { group: self.id, attempt, votes };
             out.push_back(Output::Order(votes.encode()));
         }
-        if in_primary && let Some((attempt, claim)) = member.ask(now) {
-            let join = Envelope::Join { group: self.id, attempt, claim };
+        if in_primary && let Some((attempt, claim, remains)) = member.ask(now) {
+            let join = Envelope::Join { group: self.id, attempt, claim, remains };
             out.push_back(Output::Order(join.encode()));
         }
         forward(self.id, commands, out);

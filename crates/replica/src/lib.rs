@@ -41,6 +41,7 @@ pub mod primary;
 mod reads;
 mod recent;
 mod refusal;
+mod remains;
 mod replica;
 mod retention;
 mod roster;

@@ -25,6 +25,7 @@ use crate::output::{Outbox, Output, ServerCommand};
 use crate::passive::{Assembly, Base, Checkpointer, Logged, RequestLog};
 use crate::reads::ReadId;
 use crate::recent::Recent;
+use crate::remains::Remains;
 use crate::retention::{Admission, Frozen, Retention};
 use crate::style::Duty;
 use crate::table::DownReason;
@@ -142,8 +143,10 @@ pub(crate) struct Member {
     /// Of the last checkpoint that was begun.
     checkpoint_number: u64,
     assembly: Assembly,
-    /// Base and log are what this boot found on its disk, and the server has seen none of it.
+    /// Base and log are what was found on the disk, and the server has seen none of it.
     recovered: bool,
+    /// Of a durable group: what that is.
+    remains: Remains,
     /// Members may come in with requests that their disks kept for them.
     durable: bool,
     /// The state that came last, as it came, until it is on disk.
@@ -191,6 +194,7 @@ impl Member {
             checkpoint_number: incarnation,
             assembly: Assembly::default(),
             recovered: false,
+            remains: Remains::NotLooked,
             durable: config.durable,
             taken: None,
             voting: Voting::default(),
@@ -284,6 +288,7 @@ impl Member {
         self.frozen.clear();
         self.log = RequestLog::default();
         (self.base, self.recovered, self.taken) = (None, false, None);
+        self.remains = Remains::NotLooked;
         self.assembly = Assembly::default();
         self.checkpoints = Checkpointer::default();
         self.voting.begin_anew(self.delivered);
@@ -305,7 +310,7 @@ impl Member {
     }
 
     /// Asks to join if there is a server and it is time; the caller submits what is returned.
-    pub(crate) fn ask(&mut self, now: Instant) -> Option<(Attempt, Option<History>)> {
+    pub(crate) fn ask(&mut self, now: Instant) -> Option<(Attempt, Option<History>, Remains)> {
         match self.stage {
             Stage::Ready { claim, not_before } if not_before <= now => {
                 // A call of an earlier try may still run: then nobody can say what was executed.
@@ -317,7 +322,7 @@ impl Member {
                 self.next_attempt = Attempt(self.next_attempt.0 + 1);
                 let attempt = self.next_attempt;
                 self.stage = Stage::Asked { attempt, claim };
-                Some((attempt, claim))
+                Some((attempt, claim, self.remains))
             }
             _ => None,
         }

@@ -124,6 +124,13 @@ pub enum Output {
         /// Which request.
         number: RequestNumber,
     },
+    /// Nobody is left in this durable group: what does the log have? Wanted is what a start of the
+    /// node would find, with everything that was handed out before this;
+    /// [`crate::Replica::handle_looked_up`] takes it.
+    LookUp {
+        /// Which group.
+        group: GroupId,
+    },
     /// A log that was begun in doubt has what the next boot needs: its word may count from now on,
     /// as soon as [`crate::Replica::handle_trusted`] is told. Said once.
     Rebuilt,

@@ -77,6 +77,14 @@ impl RequestLog {
         core::mem::take(&mut self.entries)
     }
 
+    /// The requests in it: their indices and names.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = (u64, &RequestKey)> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Logged::Request { history, key, .. } => Some((history.count, key)),
+            Logged::Capture { .. } => None,
+        })
+    }
+
     /// Takes out the captures, which only a leader can do.
     pub(crate) fn take_captures(&mut self) -> Vec<(NodeId, Attempt)> {
         let mut captures = Vec::new();

@@ -21,6 +21,10 @@
 //! before it counts: if it was decided where nobody remembered more than is remembered here, what
 //! is in question was judged there by the same rule.
 //!
+//! "Later" is told by the component's number. Every node begins above the highest number that its
+//! disk or its log knows of a component, and a ring's number is above those of all its nodes; so a
+//! component that goes on from another, or shares a node with it that knows it, has a higher one.
+//!
 //! With a tie-breaker a quorum may be half of the domain. Two quorums still share a node; and
 //! `majority` is then, in a component of half of the domain, all of it ([`Quorum::holders_min`]).
 //!

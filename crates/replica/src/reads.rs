@@ -141,6 +141,10 @@ pub(crate) struct Reads {
     wanted: bool,
     last_mark: u64,
     safe_mark: u64,
+    /// Of a durable group: the last one that is held, and the last one that enough disks have.
+    /// It is safe when it is both.
+    held_mark: u64,
+    logged_mark: u64,
     /// Requests before the last mark that is safe.
     safe_requests: Option<u64>,
     last_read: u64,
@@ -264,6 +268,22 @@ impl Reads {
         reads
     }
 
+    /// A mark of a durable group, and all before it, is as safe as a request there: a read tells
+    /// of nothing that the end of all nodes takes away.
+    pub(crate) fn mark_held(&mut self, mark: u64) {
+        self.held_mark = self.held_mark.max(mark);
+        if canary!(ReadsBeforeLogged) {
+            self.logged_mark = self.held_mark;
+        }
+        self.mark_safe(self.held_mark.min(self.logged_mark));
+    }
+
+    /// Enough disks have the mark of a durable group, and all before it.
+    pub(crate) fn mark_logged(&mut self, mark: u64) {
+        self.logged_mark = self.logged_mark.max(mark);
+        self.mark_safe(self.held_mark.min(self.logged_mark));
+    }
+
     /// The mark, and all before it, is as safe as the group asks.
     pub(crate) fn mark_safe(&mut self, mark: u64) {
         self.safe_mark = self.safe_mark.max(mark);
@@ -356,6 +376,7 @@ impl Reads {
         self.delivered.clear();
         self.wanted = false;
         self.safe_mark = self.last_mark;
+        (self.held_mark, self.logged_mark) = (self.last_mark, self.last_mark);
         self.safe_requests = None;
         askers
     }

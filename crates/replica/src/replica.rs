@@ -280,18 +280,22 @@ impl Replica {
         match envelope {
             Envelope::Request(request) => {
                 let mine = (origin, incarnation) == (here.node, here.incarnation);
-                taken = Some(request.number).filter(|_| mine && group.takes_requests());
+                let awaited = disk::Awaited::Request(request.number);
+                taken = Some(awaited).filter(|_| mine && group.takes_requests());
                 group.deliver_request(now, origin, incarnation, request, calls_below, here, out);
             }
-            Envelope::Join { attempt, claim, .. } => {
-                let before = group.table().history.count;
-                group.deliver_join(now, origin, attempt, claim, here, out);
-                if group.table().history.count < before {
+            Envelope::Join { attempt, claim, remains, .. } => {
+                let before = group.table().history;
+                group.deliver_join(now, origin, attempt, (claim, remains), here, out);
+                if group.table().history.count < before.count {
                     self.calls.reset(id);
-                    if !in_primary {
-                        group.replay_reset();
-                    }
                 }
+                self.heed_join(id, before);
+            }
+            Envelope::ReadMark { number, .. } => {
+                let mine = (origin, incarnation) == (here.node, here.incarnation);
+                taken = Some(disk::Awaited::Mark(number)).filter(|_| mine);
+                group.deliver_mark((origin, incarnation), number, here, out);
             }
             Envelope::Floor { attempt, up_to, .. } => {
                 let members = group.present();
@@ -300,10 +304,10 @@ impl Replica {
             other => group.deliver_other(now, (origin, incarnation), other, here, out),
         }
         if in_primary {
-            group.settle(now, true, here, out);
+            self.with_group(now, id, |_, _, _| {});
         }
-        if let Some(number) = taken {
-            self.await_disk(id, number);
+        if let Some(awaited) = taken {
+            self.await_disk(id, awaited);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::clock::OrderedClock;
 use crate::config::{GroupConfig, ReplyPath, TotalLoss};
 use crate::history::History;
 use crate::ids::Attempt;
+use crate::remains::{Census, Remains};
 use crate::style::Style;
 use crate::trail::REQUESTS_MAX;
 use crate::votes::{Verdict, Votes};
@@ -212,6 +213,8 @@ pub(crate) struct GroupTable {
     pub(crate) votes: Votes,
     /// What came of votes, and was not heeded yet.
     pub(crate) verdicts: Vec<Verdict>,
+    /// Of a durable group that nobody is in: what its members have said of their disks.
+    census: Census,
 }
 
 impl GroupTable {
@@ -229,6 +232,7 @@ impl GroupTable {
             full: NodeSet::EMPTY,
             votes: Votes::default(),
             verdicts: Vec::new(),
+            census: Census::default(),
         }
     }
 
@@ -373,7 +377,7 @@ impl GroupTable {
         config: &GroupConfig,
         node: NodeId,
         attempt: Attempt,
-        claim: Option<History>,
+        (claim, remains): (Option<History>, Remains),
     ) -> Option<MemberState> {
         if self.removed.contains(node) {
             return self.keep_out(node, attempt);
@@ -407,13 +411,33 @@ impl GroupTable {
         } else {
             MemberState::Out { attempt, reason: OutReason::TotalLoss }
         };
-        let state = *state;
-        if !matches!(state, MemberState::Out { .. }) {
+        if matches!(*state, MemberState::Out { .. }) {
+            self.census.hear(node, attempt, remains);
+            self.revive(config);
+        } else {
             self.votes.join(node, self.history.count);
+        }
+        if !self.in_set().is_empty() {
+            self.census.clear();
         }
         self.open_if_whole(config);
         self.settle_leader(config);
-        Some(state)
+        self.state(node)
+    }
+
+    /// A durable group that nobody is in goes on from what is on disks, if enough is known of them:
+    /// see [`crate::remains`].
+    fn revive(&mut self, config: &GroupConfig) {
+        if !config.durable || !self.in_set().is_empty() {
+            return;
+        }
+        let Some((node, attempt, history)) = self.census.furthest(config.members.len()) else {
+            return;
+        };
+        self.history = history;
+        self.votes = Votes::default();
+        self.votes.join(node, history.count);
+        self.members.insert(node, MemberState::In { attempt });
     }
 
     /// Another node that has every request behind what the server of `node` has executed; one whose
@@ -485,6 +509,7 @@ impl GroupTable {
             reason => MemberState::Down(reason),
         };
         self.members.insert(node, state);
+        self.census.forget(node);
         self.verdicts.extend(self.votes.leave(node));
         self.drop_orphans();
         self.settle_leader(config);
@@ -501,6 +526,7 @@ impl GroupTable {
                     // It takes over this table.
                     self.known_from.insert(*node, self.history.count);
                 }
+                self.census.forget(*node);
                 *state = MemberState::Down(if view.contains(*node) {
                     DownReason::NodeMissedMessages
                 } else {
@@ -580,6 +606,7 @@ impl GroupTable {
         }
         writer.u64(self.removed.bits());
         self.votes.encode(writer);
+        self.census.encode(writer);
     }
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
@@ -621,7 +648,7 @@ impl GroupTable {
         let removed = NodeSet::from_bits(reader.u64("removed members")?);
         let removed = if canary!(ForgetsTheRemoved) { NodeSet::EMPTY } else { removed };
         let votes = Votes::decode(reader)?;
-        let verdicts = Vec::new();
+        let (verdicts, census) = (Vec::new(), Census::decode(reader)?);
         Ok(Self {
             members,
             removed,
@@ -634,6 +661,7 @@ impl GroupTable {
             full,
             votes,
             verdicts,
+            census,
         })
     }
 }

@@ -114,6 +114,11 @@ impl Votes {
         }
     }
 
+    /// Requests of the group when this member joined last: it has a say in later ones.
+    pub(crate) fn joined(&self, node: NodeId) -> u64 {
+        self.joined.get(&node).copied().unwrap_or(0)
+    }
+
     /// A member votes; `members`: those that are in.
     pub(crate) fn vote(
         &mut self,

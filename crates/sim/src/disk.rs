@@ -119,6 +119,25 @@ impl World {
         self.deliver(node, Input::Saved(group, record));
     }
 
+    /// A node reads its log while it runs.
+    pub(crate) fn look_up(&mut self, node: usize, group: GroupId) {
+        let Some(plan) = self.plan.disk else { return };
+        let wait = us(self.disk_rng.between(plan.sync_us.0, 3 * plan.sync_us.1));
+        let boot = self.hosts[node].boot;
+        self.queue.push(self.now + wait, Event::LookedUp { node, boot, group });
+    }
+
+    /// It has read it.
+    pub(crate) fn looked_up(&mut self, node: usize, boot: u64, group: GroupId) {
+        let host = &self.hosts[node];
+        if host.boot == boot && host.is_up() {
+            let log = &host.log;
+            let (records, states) = (log.records.clone(), log.states.clone());
+            let found = (!log.is_doubtful).then_some(Recovered { records, states });
+            self.deliver(node, Input::LookedUp(group, found));
+        }
+    }
+
     /// A node has written what the next boot needs.
     pub(crate) fn trust(&mut self, node: usize) {
         let Some(plan) = self.plan.disk else { return };

@@ -89,6 +89,12 @@ pub(crate) enum Event {
         record: u64,
         bytes: Bytes,
     },
+    /// A node has read its log, which it wanted to see while it runs.
+    LookedUp {
+        node: usize,
+        boot: u64,
+        group: GroupId,
+    },
     /// A disk is in doubt no more.
     Trusted {
         node: usize,

@@ -9,7 +9,7 @@ use crate::stream::StreamId;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 use quorba_engine::Node;
-use quorba_engine::replica::{ChannelId, Command, DownReason, GroupId, Record};
+use quorba_engine::replica::{ChannelId, Command, DownReason, GroupId, Record, Recovered};
 use std::collections::VecDeque;
 
 /// Something that happens to a node process.
@@ -36,6 +36,7 @@ pub(crate) enum Input {
     Command(GroupId, Command),
     Logged(u64),
     Saved(GroupId, u64),
+    LookedUp(GroupId, Option<Recovered>),
     Trusted,
     Stop,
 }
@@ -62,6 +63,7 @@ impl Input {
             Self::Command(..) => "command",
             Self::Logged(_) => "logged",
             Self::Saved(..) => "saved",
+            Self::LookedUp(..) => "looked up",
             Self::Trusted => "trusted",
             Self::Stop => "stop",
         }

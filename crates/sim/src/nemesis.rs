@@ -400,6 +400,17 @@ impl World {
         self.send(stream, Side::Caller, Segment::Bytes(Bytes::from(noise)));
     }
 
+    /// Every node ends at the same moment, and comes back.
+    pub(crate) fn end_all_nodes(&mut self) {
+        self.say(|| "ALL NODES END".into());
+        self.lose_what_is_not_durable();
+        for node in 0..self.plan.nodes {
+            self.crash(node, true);
+            let wait = us(self.rng.between(10, 300_000));
+            self.plan_boot(node, wait);
+        }
+    }
+
     // -- peace ------------------------------------------------------------------------------
 
     /// Ends all faults and mends what they broke.

@@ -198,6 +198,7 @@ impl World {
                 engine.handle_server_bytes(now, group, channel, &bytes);
             }
             Input::Logged(records) => engine.handle_logged(now, records),
+            Input::LookedUp(group, found) => engine.handle_looked_up(now, group, found),
             Input::Saved(group, record) => engine.handle_saved(now, group, record),
             Input::Trusted => engine.handle_trusted(now),
             Input::Command(group, command) => engine.handle_command(now, group, 0, command),
@@ -318,6 +319,7 @@ impl World {
             }
             Output::Log(record) => self.log(node, record),
             Output::Save { group, place, parts } => self.save(node, group, place, &parts),
+            Output::LookUp { group } => self.look_up(node, group),
             Output::Rebuilt => self.trust(node),
             Output::Commanded { result, .. } => {
                 self.say(|| format!("n{node} answers its operator {result:?}"));

@@ -217,13 +217,8 @@ impl Plan {
             group.durable = index == 0 || !is_mixed || rng.per_mille(500);
             group.durable &= group.style != Style::Stateless && group.replay_bytes_max.is_none();
             if group.durable {
-                group.reads = None;
                 group.members = (1 << self.nodes) - 1;
                 (group.foreign, group.fresh_after_loss) = (false, false);
-                group.compared = 0;
-                if !matches!(group.style, Style::Active | Style::SemiActive) {
-                    group.style = Style::Active;
-                }
             }
         }
         let all_at_once = [Fault::Blackout, Fault::MajorityCrash];

@@ -123,6 +123,14 @@ fn play(world: &mut World, options: Options) -> Duration {
             world.conclude();
         }
     }
+    if world.plan.disk.is_some() && world.checks.violations.is_empty() {
+        // What was acknowledged is on disks.
+        world.end_all_nodes();
+        settle(world);
+        if world.checks.violations.is_empty() {
+            world.conclude();
+        }
+    }
     settled_after
 }
 

@@ -161,6 +161,7 @@ impl World {
             Event::Saved { node, boot, group, record, bytes } => {
                 self.saved((node, boot), (group, record), bytes);
             }
+            Event::LookedUp { node, boot, group } => self.looked_up(node, boot, group),
             Event::Trusted { node, boot } => self.trusted(node, boot),
             Event::Client { client, serial } => self.client_woken(client, serial),
             Event::Nemesis => self.nemesis(),

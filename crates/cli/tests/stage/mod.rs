@@ -145,7 +145,7 @@ impl Domain {
     }
 }
 
-fn up(folder: &Path) -> Child {
+pub fn up(folder: &Path) -> Child {
     let err = fs::File::create(folder.join("err")).expect("a file");
     let out = fs::File::create(folder.join("out")).expect("a file");
     let mut command = Command::new(QUORBA);
@@ -172,9 +172,10 @@ pub fn pids(health: &Value) -> Vec<(String, Pid)> {
     for node in nodes {
         let name = node["name"].as_str().expect("a name").to_owned();
         let status = &node["status"];
+        // A member that stands by may have none.
         for pid in [&status["pid"], &status["groups"][0]["server"]["pid"]] {
             let pid = pid.as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-            pids.push((name.clone(), pid.expect("a process id")));
+            pids.extend(pid.map(|pid| (name.clone(), pid)));
         }
     }
     pids

@@ -33,26 +33,8 @@ pub(super) fn check(section: &Section<'_>, group: &Group, quorum: QuorumRule, en
             "a group that may begin anew keeps nothing",
         );
     }
-    if group.style == Style::ActiveWithVoting {
-        refuse(
-            "`durable` with the style \"active-with-voting\" is not in this version",
-            "use the style \"active\"",
-        );
-    }
-    if group.style.is_passive() {
-        refuse(
-            "`durable` with a passive style is not in this version",
-            "use the style \"active\" or \"semi-active\"",
-        );
-    }
     if group.style == Style::Stateless {
         refuse("`durable` with the style \"stateless\"", "there is nothing to keep");
-    }
-    if !group.readonly.is_empty() {
-        refuse(
-            "`durable` with `readonly` is not in this version",
-            "a read could tell of what is not on disk yet: leave `readonly` out",
-        );
     }
     if quorum == QuorumRule::DynamicLinear {
         refuse(

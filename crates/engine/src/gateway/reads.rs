@@ -78,7 +78,8 @@ impl Gateway {
         };
         let is_read = pending.read.is_some();
         if is_read || pending.called {
-            pending.safety = Safety::Reached;
+            // The replica waits for what the group asks, disks and all.
+            (pending.safety, pending.logged) = (Safety::Reached, true);
         }
         pending.reply = Some(giop);
         books.counters.reads += u64::from(is_read);

@@ -325,6 +325,7 @@ impl Stage {
             | Output::Commanded { .. }
             | Output::Log(_)
             | Output::Save { .. }
+            | Output::LookUp { .. }
             | Output::Rebuilt
             | Output::Event(_) => {}
         }

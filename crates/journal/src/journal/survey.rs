@@ -9,11 +9,11 @@ use super::open::ASIDE;
 use crate::checkpoint::{Checkpoint, Checkpoints};
 use crate::damage::{Cause, Damage};
 use crate::disk::{Disk, read_whole};
-use crate::format::Seq;
 use crate::format::checkpoint;
 use crate::format::scan::{Entry, Invalid, Scan};
 use crate::format::segment::{self, SegmentFault, SegmentHeader};
 use crate::format::tail::{Verdict, judge};
+use crate::format::{Owner, Seq};
 use crate::meta::Metadata;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
@@ -114,7 +114,7 @@ impl<'d> Survey<'d> {
         // What is older was given up; its deletion did not come to its end.
         for &number in files.segments.iter().filter(|number| **number >= oldest) {
             let name = segment::file_name(number);
-            let header = match read_header(self.disk, self.metadata, number)? {
+            let header = match read_header(self.disk, self.metadata.owner, number)? {
                 Ok(header) => header,
                 // Nothing was ever in it; if something was, there is a gap.
                 Err(SegmentFault::Torn) => continue,
@@ -270,9 +270,9 @@ pub(crate) fn scan(
     Ok(Scan::new(header, Bytes::from(content), end))
 }
 
-fn read_header(
+pub(super) fn read_header(
     disk: &dyn Disk,
-    metadata: &Metadata,
+    owner: Owner,
     number: u32,
 ) -> Result<Result<SegmentHeader, SegmentFault>, Damage> {
     let name = segment::file_name(number);
@@ -284,11 +284,11 @@ fn read_header(
         Ok((file, start))
     };
     let (file, start) = read().map_err(|error| Damage::unreadable(&name, (0, error)))?;
-    let decoded = SegmentHeader::decode(&start, metadata.owner, number);
+    let decoded = SegmentHeader::decode(&start, owner, number);
     if decoded != Err(SegmentFault::Torn) {
         return Ok(decoded);
     }
     // Torn only if nothing is behind it.
     let whole = read_whole(&*file).map_err(|error| Damage::unreadable(&name, error))?;
-    Ok(SegmentHeader::decode(&whole, metadata.owner, number))
+    Ok(SegmentHeader::decode(&whole, owner, number))
 }

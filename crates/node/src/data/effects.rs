@@ -52,6 +52,9 @@ impl DataPlane {
             Some(Progress::Logged(records)) => self.engine.handle_logged(now, records),
             Some(Progress::Saved(group, record)) => self.engine.handle_saved(now, group, record),
             Some(Progress::Trusted) => self.engine.handle_trusted(now),
+            Some(Progress::LookedUp(group, found)) => {
+                self.engine.handle_looked_up(now, group, found);
+            }
             None => {}
         }
         Ok(())
@@ -146,7 +149,10 @@ impl DataPlane {
                 self.transport.flush();
                 self.boot.set_record(record).map_err(|e| self.reporter.disk_failed(e))?;
             }
-            output @ (Output::Log(_) | Output::Save { .. } | Output::Rebuilt) => {
+            output @ (Output::Log(_)
+            | Output::Save { .. }
+            | Output::LookUp { .. }
+            | Output::Rebuilt) => {
                 self.log.as_mut().map_or(Ok(()), |log| log.carry_out(output))?;
             }
             Output::Commanded { id, result } => {

@@ -150,15 +150,22 @@ impl Group {
         }
     }
 
+    /// From here on replies are compared as the table's style wants it.
+    pub(super) fn compare(&mut self) {
+        let comparison = comparison_of(self.table.style, &self.config);
+        if let Some(member) = &mut self.member {
+            member.compare(comparison, self.table.history.count);
+        }
+    }
+
     /// Gives the local member the duty that the table says it has.
     pub(super) fn assign(&mut self, out: &mut Outbox) {
+        self.compare();
         let Some(member) = &mut self.member else { return };
         let me = self.here;
         let duty = Duty::of(self.table.style, self.table.leading() == Some(me));
         let others = self.table.in_set().union(self.table.joining());
         let audience = others.iter().any(|node| node != me);
-        let comparison = comparison_of(self.table.style, &self.config);
-        member.compare(comparison, self.table.history.count);
         for (joiner, attempt) in member.take_duty(duty, audience) {
             self.submit_failed(joiner, attempt, DownReason::StateUnavailable, out);
         }

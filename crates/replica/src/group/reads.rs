@@ -116,7 +116,17 @@ impl Group {
 
     /// A mark is as safe as the group asks of a request.
     pub(crate) fn mark_safe(&mut self, mark: u64) {
-        self.reads.mark_safe(mark);
+        if self.config.durable {
+            self.reads.mark_held(mark);
+        } else {
+            self.reads.mark_safe(mark);
+        }
+    }
+
+    /// Enough disks have a mark of this node.
+    pub(crate) fn mark_logged(&mut self, mark: u64, here: Here, out: &mut Outbox) {
+        self.reads.mark_logged(mark);
+        self.send_reads(here, out);
     }
 
     /// The server has answered a read.
@@ -156,6 +166,11 @@ impl Group {
             let payload = Envelope::ReadMark { group: self.id, number }.encode();
             out.push_back(Output::Mark { group: self.id, number, payload });
         }
+        self.send_reads(here, out);
+    }
+
+    /// Sends what may leave.
+    fn send_reads(&mut self, here: Here, out: &mut Outbox) {
         while let Some((asker, reply)) = self.reads.next_reply() {
             self.reply(asker, Some(reply), here, out);
         }

@@ -6,10 +6,11 @@
 use super::{Group, Here};
 use crate::envelope::Envelope;
 use crate::history::History;
-use crate::ids::GroupId;
+use crate::ids::{GroupId, ViewId};
 use crate::member::Arrived;
 use crate::output::{Outbox, Output};
 use crate::passive::{Base, CheckpointPiece, Source};
+use crate::remains::{Kept, Remains};
 use crate::retention::Retention;
 use crate::table::{DownReason, GroupTable, MemberState};
 use crate::transfer;
@@ -30,7 +31,24 @@ pub(super) struct Replay {
     /// What the group had been delivered before.
     begin: History,
     past: Vec<Past>,
+    /// Stretches of the log that ended where the group went on without this node, or from another
+    /// member's disk: what they have may be all that is left.
+    former: Vec<Stretch>,
 }
+
+/// A part of the log, up to `end`, where the group had this history.
+struct Stretch {
+    begin: History,
+    past: Vec<Past>,
+    end: End,
+    history: History,
+}
+
+/// A place in the log: a component, and messages applied in it.
+type End = (ViewId, u64);
+
+/// What a server can go on from, and what comes behind it.
+type Found = (Retention, Base, Vec<Past>);
 
 /// What is left of a member.
 pub(crate) struct Outcome {
@@ -42,7 +60,26 @@ pub(crate) struct Outcome {
 
 impl Replay {
     fn from(begin: History) -> Self {
-        Self { begin, past: Vec::new() }
+        Self { begin, past: Vec::new(), former: Vec::new() }
+    }
+
+    /// The group goes on from `next`, and not from `history`, which it had up to `end`.
+    fn turn(&mut self, end: Option<End>, history: History, next: History) {
+        let (begin, past) = (self.begin, core::mem::take(&mut self.past));
+        if let Some(end) = end {
+            self.former.push(Stretch { begin, past, end, history });
+        }
+        self.begin = next;
+    }
+
+    /// The same, if it may be where an earlier stretch ended.
+    fn turn_back(&mut self, end: Option<End>, history: History, next: History) {
+        self.turn(end, history, next);
+        let is_it = |stretch: &Stretch| stretch.history == next;
+        if let Some(index) = self.former.iter().rposition(is_it) {
+            let Stretch { begin, past, .. } = self.former.remove(index);
+            (self.begin, self.past) = (begin, past);
+        }
     }
 
     pub(super) fn request(&mut self, arrived: Arrived) {
@@ -53,9 +90,27 @@ impl Replay {
         self.past.push(Past::Piece(source, piece));
     }
 
+    /// The newest stretch that is whole: how far it reaches, and what is found there. `end`: how
+    /// far the log does, where the group has `history`.
+    fn newest(
+        self,
+        states: &[(History, Bytes)],
+        end: Option<End>,
+        history: History,
+    ) -> Option<(Kept, Found)> {
+        let Self { begin, past, former } = self;
+        let last = end.map(|end| Stretch { begin, past, end, history });
+        last.into_iter().chain(former.into_iter().rev()).find_map(|stretch| {
+            let ((view, prefix), history) = (stretch.end, stretch.history);
+            Some((Kept { view, prefix, history }, stretch.split(states)?))
+        })
+    }
+}
+
+impl Stretch {
     /// What a server can go on from, and what comes behind it: the newest state that fits, or a
     /// fresh server.
-    fn split(mut self, states: &[(History, Bytes)]) -> Option<(Retention, Base, Vec<Past>)> {
+    fn split(mut self, states: &[(History, Bytes)]) -> Option<Found> {
         let behind = |history: History| {
             if history == self.begin {
                 return Some(0);
@@ -87,6 +142,11 @@ impl Group {
         self.config.durable
     }
 
+    /// All that are configured.
+    pub(crate) fn members(&self) -> quorba_base::NodeSet {
+        self.config.members
+    }
+
     /// Whether a request that is delivered now is executed.
     pub(crate) fn takes_requests(&self) -> bool {
         !self.table.in_set().is_empty()
@@ -102,25 +162,31 @@ impl Group {
         self.replay = Some(Replay::from(self.table.history));
     }
 
-    /// A component was established: this was the table then.
-    pub(crate) fn replay_table(&mut self, mut table: GroupTable) {
+    /// A component was established: this was the table then. `end`: how far the log was before.
+    pub(crate) fn replay_table(&mut self, mut table: GroupTable, end: Option<End>) {
         table.fit(&self.config);
-        let goes_on = table.history == self.table.history;
+        let (before, next) = (self.table.history, table.history);
         self.table = table;
-        if !goes_on {
-            self.begin_replay();
+        self.compare();
+        if let Some(replay) = self.replay.as_mut().filter(|_| before != next) {
+            replay.turn(end, before, next);
         }
     }
 
-    /// The group began anew in the middle of a component.
-    pub(crate) fn replay_reset(&mut self) {
-        self.begin_replay();
+    /// The group, which had this history, went on from something else in the middle of a
+    /// component: what a member's disk has, or nothing.
+    pub(crate) fn replay_turn(&mut self, before: History, end: Option<End>) {
+        let next = self.table.history;
+        if let Some(replay) = self.replay.as_mut().filter(|_| before != next) {
+            replay.turn_back(end, before, next);
+        }
     }
 
     /// The log is over: its member goes on from there, if it can.
     pub(crate) fn end_replay(
         &mut self,
         states: &[(History, Bytes)],
+        end: Option<End>,
         here: Here,
         out: &mut Outbox,
     ) -> Outcome {
@@ -141,16 +207,25 @@ impl Group {
         };
         let is_in = matches!(self.table.state(here.node), Some(MemberState::In { .. }));
         // A server that somebody else runs may have lived on, and seen any of it.
-        let found = replay.split(states).filter(|_| !self.config.foreign);
-        let Some((retention, base, past)) = found else {
+        let found = replay.newest(states, end, self.table.history);
+        let found = found.filter(|_| !self.config.foreign);
+        let history = self.table.history;
+        let is_whole = found.as_ref().is_some_and(|(kept, _)| kept.history == history);
+        if !is_whole {
             let reason = DownReason::NotStarted;
             let down = |attempt| Envelope::Down { group: self.id, attempt, reason }.encode();
             news.extend(attempt.map(down));
+        }
+        let Some((kept, found)) = found.filter(|_| is_whole || self.config.durable) else {
             return Outcome { is_whole: false, news };
         };
-        member.resume(attempt.filter(|_| is_in), self.table.history, retention, base, past);
+        member.resume(attempt.filter(|_| is_in && is_whole), kept.history, found);
+        if self.config.durable {
+            member.set_remains(Remains::Kept(kept));
+        }
+        member.vote_again(self.table.votes.joined(here.node));
         self.assign(out);
-        Outcome { is_whole: true, news }
+        Outcome { is_whole, news }
     }
 
     /// Members that wait for a state that this node's last boot was to give them.

@@ -4,11 +4,12 @@
 //! everything, so it has a base and a log, and nothing is answered for what it executes of it:
 //! who asked is gone, or asks again.
 
-use super::{Member, Stage};
+use super::{Member, Server, Stage};
 use crate::group::replay::Past;
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::passive::Base;
+use crate::remains::Remains;
 use crate::retention::Retention;
 use crate::style::Duty;
 use alloc::vec::Vec;
@@ -22,9 +23,7 @@ impl Member {
         &mut self,
         attempt: Option<Attempt>,
         history: History,
-        retention: Retention,
-        base: Base,
-        past: Vec<Past>,
+        (retention, base, past): (Retention, Base, Vec<Past>),
     ) {
         (self.delivered, self.seen) = (base.index, base.index);
         if let Some(archive) = &mut self.archive {
@@ -48,6 +47,17 @@ impl Member {
         }
     }
 
+    /// What is executed again is voted on again, as far as the group asks this member, which joined
+    /// behind `joined`, and but for windows of which a part is in the base: the last votes may not
+    /// have got their place, and nobody else may be left to cast any.
+    pub(crate) fn vote_again(&mut self, joined: u64) {
+        let index = self.base.as_ref().map_or(0, |base| base.index);
+        self.voting.resume(index.max(joined));
+        for (index, key) in self.log.requests() {
+            self.voting.admitted(index, key);
+        }
+    }
+
     /// The node fell behind before the server was given anything: what was recovered is still what
     /// it was, and may be all that is left of it.
     pub(super) fn keeps_recovered(&mut self, history: History) -> bool {
@@ -65,6 +75,58 @@ impl Member {
         self.frozen.clear();
         self.log.take_captures();
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+        true
+    }
+
+    /// What the disk has is known now.
+    pub(crate) fn set_remains(&mut self, remains: Remains) {
+        self.remains = remains;
+    }
+
+    pub(crate) fn has_not_looked(&self) -> bool {
+        self.durable && self.remains == Remains::NotLooked
+    }
+
+    pub(crate) fn is_out(&self) -> bool {
+        matches!(self.stage, Stage::Out { .. })
+    }
+
+    /// The group goes on from this member, though it was out. False if it has nothing any more.
+    pub(crate) fn revived(&mut self, attempt: Attempt, index: u64) -> bool {
+        let Stage::Out { claim } = self.stage else { return false };
+        if !self.recovered || self.next_attempt != attempt {
+            return false;
+        }
+        self.stage = Stage::Asked { attempt, claim };
+        self.admitted(attempt, index);
+        true
+    }
+
+    /// What the disk had is for this member, whose group has nobody else: `found` is one as after a
+    /// start. True if its server is to be a new one.
+    pub(crate) fn take_over(&mut self, found: Option<Self>) -> bool {
+        let Stage::Out { claim } = self.stage else { return false };
+        let found = found.filter(|found| found.recovered && found.base.is_some());
+        let Some(found) = found else {
+            self.remains = Remains::Nothing;
+            self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+            return false;
+        };
+        let is_fresh = claim == Some(History::EMPTY) && self.executor.is_idle();
+        self.forget();
+        (self.retention, self.log, self.base) = (found.retention, found.log, found.base);
+        (self.delivered, self.seen) = (found.delivered, found.seen);
+        (self.recovered, self.remains) = (true, found.remains);
+        let claim = match found.remains {
+            Remains::Kept(kept) => Some(kept.history),
+            Remains::NotLooked | Remains::Nothing => None,
+        };
+        self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+        if self.server != Server::Up || is_fresh {
+            return false;
+        }
+        self.server = Server::Starting;
+        self.executor.reset();
         true
     }
 

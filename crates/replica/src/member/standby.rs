@@ -77,6 +77,7 @@ impl Member {
             return;
         }
         self.recovered = false;
+        self.remains = crate::remains::Remains::NotLooked;
         if let Some(Base { index, state, updates }) = self.base.take() {
             self.seen = index;
             let purpose = Restore::Base;
@@ -196,8 +197,11 @@ impl Member {
             return None;
         }
         let completed = core::mem::take(&mut c.completed);
-        // Whoever has not seen the one before may lack any reply.
-        let since = c.base.is_some().then_some(completed.as_slice());
+        // Whoever has not seen the one before may lack any reply. In a durable group that may be a
+        // member that came in with what its disk had, all requests and not all checkpoints; an
+        // update is not for such a one.
+        let seen_by_all = c.base.is_some() && (update || !self.durable);
+        let since = seen_by_all.then_some(completed.as_slice());
         let since = if canary!(CheckpointsWithoutReplies) { Some([].as_slice()) } else { since };
         let replies = self.retention.replies(since);
         let checkpoint = Checkpoint { from, up_to, replies, state };

@@ -43,6 +43,7 @@ impl Member {
             let behind = claim.filter(|_| lacks == Lacks::Requests);
             self.log = crate::passive::RequestLog::default();
             (self.base, self.recovered) = (None, false);
+            self.remains = crate::remains::Remains::NotLooked;
             self.voting.begin_anew(index);
             let incoming = Box::new(Incoming::new(donor, self.transfer));
             let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);

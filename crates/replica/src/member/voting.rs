@@ -81,6 +81,12 @@ impl Voting {
         *self = Self { comparison: self.comparison, from: index, ..Self::default() };
     }
 
+    /// As [`Self::begin_anew`], but what was compared before is still compared.
+    pub(crate) fn resume(&mut self, index: u64) {
+        let from = self.from.max(index);
+        self.begin_anew(from);
+    }
+
     fn window_of(&self, index: u64) -> Option<Subject> {
         let (last, begins, behind) = match self.comparison {
             Comparison::Off => return None,

@@ -12,6 +12,7 @@ use crate::ids::{GroupId, RequestNumber, ViewId};
 use crate::log::{Established, LogRecord, Place};
 use crate::output::Output;
 use crate::peer::PeerMessage;
+use crate::remains::holders_min;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -32,6 +33,15 @@ impl Said {
     }
 }
 
+/// What is safe only when it is on enough disks.
+#[derive(Clone, Copy)]
+pub(super) enum Awaited {
+    /// A request: its reply waits.
+    Request(RequestNumber),
+    /// A read mark: so do the replies of reads.
+    Mark(u64),
+}
+
 /// See the module's text.
 pub(super) struct Disk {
     /// A group is durable, so everything is written down.
@@ -50,8 +60,8 @@ pub(super) struct Disk {
     told: Option<Said>,
     /// By group: the record from which on the log needs a state that is not on disk yet.
     pub(super) broken: Vec<Option<u64>>,
-    /// This node's requests to durable groups that no majority has on disk yet, by their places.
-    awaiting: VecDeque<(u64, GroupId, RequestNumber)>,
+    /// What of this node's no majority has on disk yet, by places.
+    awaiting: VecDeque<(u64, GroupId, Awaited)>,
     /// What this boot writes is found by the next one.
     is_trusted: bool,
     is_rebuilt: bool,
@@ -81,6 +91,15 @@ impl Disk {
         let groups = self.broken.iter().enumerate().filter(|(_, broken)| broken.is_some());
         let broken = groups.map(|(index, _)| GroupId(index as u16)).collect();
         Some(Said { view, prefix, broken })
+    }
+
+    /// From here on the log alone has what this node's member of a group has, or not.
+    pub(super) fn note(&mut self, group: GroupId, is_whole: Option<bool>) {
+        let record = self.written;
+        let broken = self.broken.get_mut(usize::from(group.0));
+        if let (Some(broken), Some(is_whole)) = (broken, is_whole) {
+            *broken = (!is_whole).then_some(record);
+        }
     }
 
     fn place(&self, node: NodeId, prefix: u64) -> Place {
@@ -158,10 +177,11 @@ impl Replica {
         }
     }
 
-    /// A request of this node's gateway was delivered to a group that took it.
-    pub(super) fn await_disk(&mut self, group: GroupId, number: RequestNumber) {
+    /// A request of this node's gateway was delivered to a group that took it, or a read mark of
+    /// its members.
+    pub(super) fn await_disk(&mut self, group: GroupId, awaited: Awaited) {
         if self.groups.get(usize::from(group.0)).is_some_and(Group::is_durable) {
-            self.disk.awaiting.push_back((self.prefix, group, number));
+            self.disk.awaiting.push_back((self.prefix, group, awaited));
         }
     }
 
@@ -181,7 +201,9 @@ impl Replica {
     /// Tells the others of the component how far this disk is, if that is news.
     pub(super) fn tell_disk(&mut self) {
         let has_component = self.disk.component.is_some_and(|(_, at)| at <= self.disk.synced);
-        let waits = has_component && !self.disk.is_trusted;
+        // Only with the states that the log goes on from it has what was lost.
+        let is_whole = self.disk.broken.iter().all(Option::is_none);
+        let waits = has_component && is_whole && !self.disk.is_trusted;
         if waits && !core::mem::replace(&mut self.disk.is_rebuilt, true) {
             self.out.push_back(Output::Rebuilt);
         }
@@ -211,15 +233,25 @@ impl Replica {
         }
         let mut reach: BTreeMap<GroupId, u64> = BTreeMap::new();
         let mut awaiting = core::mem::take(&mut self.disk.awaiting);
-        awaiting.retain(|(prefix, group, number)| {
+        awaiting.retain(|(prefix, group, awaited)| {
             let reach = reach.entry(*group).or_insert_with(|| self.on_majority(*group));
             let is_safe = *prefix <= *reach || canary!(RepliesBeforeLogged);
             if is_safe {
-                self.out.push_back(Output::Logged { group: *group, number: *number });
+                self.is_logged(*group, *awaited);
             }
             !is_safe
         });
         self.disk.awaiting = awaiting;
+    }
+
+    fn is_logged(&mut self, group: GroupId, awaited: Awaited) {
+        match awaited {
+            Awaited::Request(number) => self.out.push_back(Output::Logged { group, number }),
+            Awaited::Mark(mark) => {
+                let (here, out) = (self.here, &mut self.out);
+                self.groups[usize::from(group.0)].mark_logged(mark, here, out);
+            }
+        }
     }
 
     /// How far so many disks are, for a group, that every later majority has one of them.
@@ -232,10 +264,22 @@ impl Replica {
         let said = |node: NodeId| {
             if node == self.here.node { own.as_ref() } else { self.disk.others.get(&node) }
         };
-        let of = |node| said(node).filter(|said| said.view == view).map_or(0, |s| s.reaches(group));
-        let mut disks: Vec<u64> = nodes.iter().map(of).collect();
-        disks.sort_unstable_by(|a, b| b.cmp(a));
+        let said = |node| said(node).filter(|said| said.view == view);
+        let of = |node| said(node).map_or(0, |said| said.prefix);
+        let of_members = |node| said(node).map_or(0, |said| said.reaches(group));
         let holders = self.config.quorum.holders_min(self.config.nodes.len(), nodes.len());
-        disks.get(holders.saturating_sub(1)).copied().unwrap_or(0)
+        let on_disks = furthest(nodes.iter().map(of), holders);
+        // And so many members, that the group can go on from one of them.
+        let Some(group) = self.groups.get(usize::from(group.0)) else { return 0 };
+        let members = group.members();
+        let at_members = nodes.intersection(members).iter().map(of_members);
+        on_disks.min(furthest(at_members, holders_min(members.len())))
     }
+}
+
+/// How far so many of these are.
+fn furthest(reach: impl Iterator<Item = u64>, count: usize) -> u64 {
+    let mut reach: Vec<u64> = reach.collect();
+    reach.sort_unstable_by(|a, b| b.cmp(a));
+    reach.get(count.saturating_sub(1)).copied().unwrap_or(0)
 }

@@ -5,7 +5,7 @@
 //! call gets an answer for each delivery of it at its own node: the reply, a refusal, or that it
 //! is void.
 
-use super::{Phase, Replica};
+use super::{Phase, Replica, disk};
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::ids::{CallKey, GroupId};
 use crate::nested::{NestedCall, Verdict};
@@ -121,7 +121,7 @@ impl Replica {
         if by == (self.here.node, self.here.incarnation) {
             let (group, number) = (request.group, request.number);
             self.out.push_back(Output::Reply { group, number, giop });
-            self.await_disk(group, number);
+            self.await_disk(group, disk::Awaited::Request(number));
         }
     }
 }

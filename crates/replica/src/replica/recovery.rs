@@ -9,7 +9,7 @@
 //! What it is not: the rule by which such memories count, which is [`crate::primary`]. Invariant:
 //! a log that this version cannot read as a whole is no memory at all.
 
-use super::{Delivered, Replica};
+use super::{Delivered, Phase, Replica};
 use crate::history::History;
 use crate::ids::GroupId;
 use crate::log::{self, Established, LogRecord, Recovered};
@@ -43,7 +43,8 @@ impl Replica {
             let of_it = states.iter().filter(|(of, _, _)| usize::from(of.0) == index);
             let of_it: Vec<_> =
                 of_it.map(|(_, history, state)| (*history, state.clone())).collect();
-            let outcome = group.end_replay(&of_it, here, &mut self.out);
+            let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
+            let outcome = group.end_replay(&of_it, end, here, &mut self.out);
             // Whoever relied on the last boot is told when somebody can hear it.
             self.lost.extend(outcome.news);
             let is_broken = !outcome.is_whole && group.needs_state_on_disk();
@@ -51,6 +52,32 @@ impl Replica {
         }
         self.out.clear();
         true
+    }
+
+    /// The log was looked up for [`crate::Output::LookUp`]; `None`: it can tell nothing.
+    pub fn handle_looked_up(&mut self, now: Instant, group: GroupId, found: Option<Recovered>) {
+        let index = usize::from(group.0);
+        if !self.groups.get(index).is_some_and(crate::group::Group::waits_for_log) {
+            return;
+        }
+        let found = found.and_then(|found| {
+            let mut restarted = Self::without_memory(self.config.clone());
+            restarted.recover(found).then(|| restarted.groups.swap_remove(index))
+        });
+        self.with_group(now, group, |group, _, out| group.looked_up(found, out));
+    }
+
+    /// A group, which had the history `before`, may have gone on from a member's disk.
+    pub(super) fn heed_join(&mut self, id: GroupId, before: History) {
+        let in_primary = matches!(self.phase, Phase::Primary);
+        let Some(group) = self.groups.get_mut(usize::from(id.0)) else { return };
+        let is_whole = group.take_log_is_whole();
+        if in_primary {
+            self.disk.note(id, is_whole);
+        } else {
+            let view = self.lineage.as_ref().map(|lineage| lineage.view);
+            group.replay_turn(before, view.map(|view| (view, self.prefix - 1)));
+        }
     }
 
     fn replay_component(&mut self, payload: Bytes) -> bool {
@@ -61,9 +88,10 @@ impl Replica {
         }
         self.disk.since = since;
         self.calls = calls;
+        let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
         (self.lineage, self.prefix, self.history) = (Some(lineage), 0, history);
         for (group, table) in self.groups.iter_mut().zip(tables) {
-            group.replay_table(table);
+            group.replay_table(table, end);
         }
         true
     }

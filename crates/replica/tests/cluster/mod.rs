@@ -479,6 +479,14 @@ impl Cluster {
                 }
                 Output::Logged { number, .. } => self.nodes[index].logged.push(number.0),
                 Output::Rebuilt => {}
+                Output::LookUp { group } => {
+                    let now = self.now;
+                    let node = &mut self.nodes[index];
+                    let Disk { records, states, .. } = &node.disk;
+                    let (records, states) = (records.clone(), states.clone());
+                    let found = Some(Recovered { records, states });
+                    node.replica.handle_looked_up(now, group, found);
+                }
             }
         }
     }

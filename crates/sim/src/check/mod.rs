@@ -223,8 +223,10 @@ impl World {
                 state: MemberState::Out { reason: OutReason::TotalLoss, .. },
                 ..
             } => {
-                self.checks.groups[usize::from(group.0)].dead = true;
-                self.strand_callers(usize::from(group.0));
+                // The state of a durable group is on disks, whoever says that it is lost.
+                let group = usize::from(group.0);
+                self.checks.groups[group].dead = !self.plan.groups[group].durable;
+                self.strand_callers(group);
             }
             ReplicaEvent::Changed { group, command } => {
                 self.roster.changed(node, *group, *command);

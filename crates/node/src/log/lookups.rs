@@ -1,0 +1,79 @@
+//! The log read while it is written: a durable group has nobody left, and goes on from disks.
+//!
+//! What it is not: what follows from it. Invariant: what is read has everything that the engine
+//! handed over before it asked; a log in doubt is not read.
+
+use super::{LogNews, read};
+use quorba_engine::replica::{GroupId, Recovered};
+use quorba_journal::disk::FileDisk;
+use quorba_journal::{Checkpoints, Owner, Seq};
+use std::path::Path;
+use std::sync::Arc;
+
+const TRIES: usize = 3;
+
+type Tell = Arc<dyn Fn(LogNews) + Send + Sync>;
+
+/// See the module's text.
+pub(super) struct Lookups {
+    owner: Owner,
+    checkpoints: Checkpoints,
+    /// The last record that the engine has handed over, and the last one on disk.
+    appended: Seq,
+    durable: Seq,
+    in_doubt: bool,
+    /// Groups, and the record that must be on disk before.
+    wanted: Vec<(GroupId, Seq)>,
+}
+
+impl Lookups {
+    pub(super) fn new(owner: Owner, checkpoints: Checkpoints, last: Seq, in_doubt: bool) -> Self {
+        let (appended, durable) = (last, last);
+        Self { owner, checkpoints, appended, durable, in_doubt, wanted: Vec::new() }
+    }
+
+    pub(super) fn appended(&mut self) {
+        self.appended = self.appended.next();
+    }
+
+    pub(super) fn trusted(&mut self) {
+        self.in_doubt = false;
+    }
+
+    pub(super) fn want(&mut self, group: GroupId, path: &Path, tell: &Tell) {
+        self.wanted.push((group, self.appended));
+        self.begin(path, tell);
+    }
+
+    pub(super) fn durable(&mut self, seq: Seq, path: &Path, tell: &Tell) {
+        self.durable = seq;
+        self.begin(path, tell);
+    }
+
+    /// Begins what can be begun, each on a thread of its own: a log may be long.
+    fn begin(&mut self, path: &Path, tell: &Tell) {
+        let (durable, in_doubt) = (self.durable, self.in_doubt);
+        for (group, _) in self.wanted.extract_if(.., |(_, seq)| in_doubt || *seq <= durable) {
+            let (owner, store, path) = (self.owner, self.checkpoints.clone(), path.to_path_buf());
+            let (told, failed) = (Arc::clone(tell), Arc::clone(tell));
+            let look = move || match in_doubt {
+                true => Err("it is in doubt, and not rebuilt yet".into()),
+                // A state that has just been replaced by a newer one is read again.
+                false => (1..TRIES)
+                    .find_map(|_| look_up(&store, &path, owner, durable).ok())
+                    .map_or_else(|| look_up(&store, &path, owner, durable), Ok),
+            };
+            let thread = std::thread::Builder::new().name("look-up".into());
+            let run = move || told(LogNews::LookedUp(group, Box::new(look())));
+            if let Err(error) = thread.spawn(run) {
+                failed(LogNews::LookedUp(group, Box::new(Err(error.to_string()))));
+            }
+        }
+    }
+}
+
+fn look_up(store: &Checkpoints, path: &Path, owner: Owner, last: Seq) -> Result<Recovered, String> {
+    let disk = FileDisk::open_for_reading(path).map_err(|error| error.to_string())?;
+    let found = quorba_journal::look_up(Arc::new(disk), owner, last);
+    read(store, &found.map_err(|damage| damage.to_string())?)
+}

@@ -1,0 +1,85 @@
+//! A durable group that nobody is in, and that goes on from its members' disks.
+//!
+//! What it is not: the decision, which is [`crate::remains`], and the log, which is `replay`.
+//! Invariant: a member comes in by what its disk had only if its server has seen none of it.
+
+use super::{Group, Here};
+use crate::history::History;
+use crate::ids::Attempt;
+use crate::output::{Outbox, Output, ServerCommand};
+use crate::remains::Remains;
+use crate::table::{DownReason, GroupTable, MemberState, OutReason};
+use quorba_base::NodeId;
+
+impl Group {
+    /// The member on `node` said what its disk has. If it comes in with that, the log alone has
+    /// all that it has.
+    pub(super) fn note_log(
+        &mut self,
+        node: NodeId,
+        state: MemberState,
+        claim: Option<History>,
+        remains: Remains,
+    ) {
+        let is_in = matches!(state, MemberState::In { .. });
+        let by_log = matches!(remains, Remains::Kept(kept) if Some(kept.history) == claim);
+        if node == self.here && is_in && by_log {
+            self.log_is_whole = Some(true);
+        }
+    }
+
+    /// The group may go on from what a member's disk has, and that need not be the one that joins,
+    /// `node`: no log of another member has all then.
+    pub(super) fn follow_revival(
+        &mut self,
+        before: &GroupTable,
+        node: NodeId,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        if self.table.history == before.history || !self.needs_state_on_disk() {
+            return;
+        }
+        let is_in = self.table.in_set().contains(here.node);
+        self.log_is_whole = Some(is_in);
+        let Some(MemberState::In { attempt }) = self.table.state(here.node) else { return };
+        if node != here.node {
+            self.come_in(attempt, out);
+        }
+    }
+
+    fn come_in(&mut self, attempt: Attempt, out: &mut Outbox) {
+        let index = self.table.history.count;
+        let Some(member) = &mut self.member else { return };
+        // Its server may have ended since it spoke, and taken with it what was given to it.
+        if self.replay.is_none() && !member.revived(attempt, index) {
+            self.submit_down(Some(attempt), DownReason::ServerExited, out);
+        }
+    }
+
+    /// Whether the log alone has all that the member has, if that has changed.
+    pub(crate) fn take_log_is_whole(&mut self) -> Option<bool> {
+        self.log_is_whole.take()
+    }
+
+    /// Whether the member waits for what its node's log has.
+    pub(crate) fn waits_for_log(&self) -> bool {
+        let total_loss = Some(OutReason::TotalLoss);
+        let reason = match self.table.state(self.here) {
+            Some(MemberState::Out { reason, .. }) => Some(reason),
+            _ => None,
+        };
+        let member = self.member.as_ref();
+        reason == total_loss && member.is_some_and(|m| m.is_out() && m.has_not_looked())
+    }
+
+    /// The log was looked up: this is what the group would be after a start of the node.
+    pub(crate) fn looked_up(&mut self, found: Option<Self>, out: &mut Outbox) {
+        let Some(member) = &mut self.member else { return };
+        let found = found.and_then(|group| group.member);
+        if member.take_over(found) {
+            let command = ServerCommand::Restart(DownReason::NotStarted);
+            out.push_back(Output::Server { group: self.id, command });
+        }
+    }
+}

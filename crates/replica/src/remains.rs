@@ -1,0 +1,210 @@
+//! What is left of a durable group on the disks of its members, when none of them is in.
+//!
+//! A member that finds its group without anybody looks at its node's log. A *stretch* of the log is
+//! whole if it begins where a state that is kept, or a fresh server, can go on from; the end of the
+//! newest whole stretch is as far as the node can rebuild its member. All members say in ordered
+//! messages how far that is. When so many have spoken that none who is away can hold more, the
+//! group goes on from the furthest.
+//!
+//! Why nothing acknowledged is lost. A reply of the group leaves only when [`holders_min`] members'
+//! nodes have its request in a whole stretch on disk. Of [`speakers_min`] members with intact disks
+//! one is among those. Its newest whole stretch ends at that request or behind it: a later one goes
+//! on in a component behind that, or with a state given there, and what was acknowledged is part of
+//! every later component ([`crate::primary`]). Ends are ordered by component and place in it, and
+//! components have rising numbers; so the furthest of those that spoke has the request, too. What
+//! was ordered behind that end was not acknowledged, so nobody was told of it, and whoever waits
+//! for it asks again.
+//!
+//! A disk that was damaged has nothing to say: it had held something, perhaps, and does not count
+//! as intact until a state is on it again. If all members have spoken, no better word can come.
+//!
+//! What it is not: the log, which is gone through in `group::replay`. Invariant: the decision is a
+//! pure function of what was delivered.
+
+use crate::history::History;
+use crate::ids::{Attempt, ViewId};
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::collections::BTreeMap;
+use quorba_base::{NodeId, canary};
+
+/// The end of a whole stretch: so far a member can be rebuilt.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Kept {
+    /// The component in which it ends.
+    pub(crate) view: ViewId,
+    /// Messages applied in it.
+    pub(crate) prefix: u64,
+    /// What the group had been delivered there.
+    pub(crate) history: History,
+}
+
+/// What a member knows of its node's disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Remains {
+    /// Nobody has looked, or the server was given what was found.
+    #[default]
+    NotLooked,
+    /// Nothing that a server could go on from.
+    Nothing,
+    /// The member has been rebuilt to here.
+    Kept(Kept),
+}
+
+/// How many members' disks must have a request before it is acknowledged.
+pub(crate) fn holders_min(members: usize) -> usize {
+    members.div_ceil(2)
+}
+
+/// How many members with intact disks must speak: one of them is a holder then.
+fn speakers_min(members: usize) -> usize {
+    members - holders_min(members) + 1
+}
+
+/// What members have said since nobody is in.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Census(BTreeMap<NodeId, (Attempt, Remains)>);
+
+impl Census {
+    /// A member's word.
+    pub(crate) fn hear(&mut self, node: NodeId, attempt: Attempt, remains: Remains) {
+        self.0.insert(node, (attempt, remains));
+    }
+
+    /// What it said does not hold any more.
+    pub(crate) fn forget(&mut self, node: NodeId) {
+        self.0.remove(&node);
+    }
+
+    /// Somebody is in.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// From whom a group of so many members goes on, if enough have spoken.
+    pub(crate) fn furthest(&self, members: usize) -> Option<(NodeId, Attempt, History)> {
+        let kept = |(node, (attempt, remains)): (&NodeId, &(Attempt, Remains))| match remains {
+            Remains::Kept(kept) => Some((*kept, *node, *attempt)),
+            Remains::NotLooked | Remains::Nothing => None,
+        };
+        let intact = self.0.iter().filter_map(kept).count();
+        let has_looked = |(_, remains): &&(Attempt, Remains)| *remains != Remains::NotLooked;
+        let looked = self.0.values().filter(has_looked).count();
+        let is_enough = intact >= speakers_min(members) || looked == members;
+        if !is_enough && !canary!(RevivesTooEarly) {
+            return None;
+        }
+        let end = |kept: &Kept| (kept.view, kept.prefix);
+        let best = self.0.iter().filter_map(kept).max_by(|(a, m, _), (b, n, _)| {
+            // Of equal ones the lowest node.
+            end(a).cmp(&end(b)).then(n.cmp(m))
+        });
+        best.map(|(kept, node, attempt)| (node, attempt, kept.history))
+    }
+
+    pub(crate) fn encode(&self, w: &mut Writer) {
+        w.u32(self.0.len() as u32);
+        for (node, (attempt, remains)) in &self.0 {
+            w.node(*node);
+            w.u64(attempt.0);
+            remains.encode(w);
+        }
+    }
+
+    pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let mut census = Self::default();
+        for _ in 0..r.count(10, "census")? {
+            let node = r.node("member")?;
+            let attempt = Attempt(r.u64("attempt")?);
+            census.hear(node, attempt, Remains::decode(r)?);
+        }
+        Ok(census)
+    }
+}
+
+impl Remains {
+    pub(crate) fn encode(self, w: &mut Writer) {
+        match self {
+            Self::NotLooked => w.u8(0),
+            Self::Nothing => w.u8(1),
+            Self::Kept(Kept { view, prefix, history }) => {
+                w.u8(2);
+                crate::hello::put_view(w, view);
+                w.u64(prefix);
+                w.u64(history.count);
+                w.u64(history.digest);
+            }
+        }
+    }
+
+    pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let invalid = r.error("remains");
+        match r.u8("remains")? {
+            0 => Ok(Self::NotLooked),
+            1 => Ok(Self::Nothing),
+            2 => {
+                let view = crate::hello::take_view(r)?;
+                let prefix = r.u64("kept prefix")?;
+                let history = History { count: r.u64("kept")?, digest: r.u64("kept digest")? };
+                Ok(Self::Kept(Kept { view, prefix, history }))
+            }
+            _ => Err(invalid),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(index: u8) -> NodeId {
+        NodeId::new(index).unwrap()
+    }
+
+    fn kept(seq: u64, prefix: u64) -> Remains {
+        let view = ViewId { seq, representative: node(0) };
+        let history = History { count: prefix, digest: seq };
+        Remains::Kept(Kept { view, prefix, history })
+    }
+
+    fn said(words: &[(u8, Remains)]) -> Census {
+        let mut census = Census::default();
+        words.iter().for_each(|(n, remains)| census.hear(node(*n), Attempt(1), *remains));
+        census
+    }
+
+    #[test]
+    fn two_of_three_intact_disks_are_enough_and_the_later_component_counts() {
+        assert_eq!(said(&[(0, kept(1, 9))]).furthest(3), None);
+        assert_eq!(said(&[(0, kept(1, 9)), (1, Remains::Nothing)]).furthest(3), None);
+        assert_eq!(said(&[(0, kept(1, 9)), (1, Remains::NotLooked)]).furthest(3), None);
+        let census = said(&[(0, kept(1, 9)), (1, kept(2, 3))]);
+        let (best, _, history) = census.furthest(3).unwrap();
+        assert_eq!((best, history.digest), (node(1), 2));
+    }
+
+    #[test]
+    fn when_all_have_spoken_what_there_is_counts_and_of_equals_the_lowest() {
+        let nothing = Remains::Nothing;
+        assert_eq!(said(&[(0, nothing), (1, nothing), (2, nothing)]).furthest(3), None);
+        let census = said(&[(0, nothing), (1, nothing), (2, kept(1, 4))]);
+        assert_eq!(census.furthest(3).unwrap().0, node(2));
+        let census = said(&[(0, nothing), (1, kept(1, 4)), (2, kept(1, 4))]);
+        assert_eq!(census.furthest(3).unwrap().0, node(1));
+    }
+
+    #[test]
+    fn holders_and_speakers_always_share_a_member() {
+        for members in 1..=64 {
+            assert!(holders_min(members) + speakers_min(members) > members);
+            assert!(speakers_min(members) <= members);
+        }
+    }
+
+    #[test]
+    fn a_census_is_read_as_it_was_written() {
+        let census = said(&[(0, Remains::NotLooked), (1, Remains::Nothing), (2, kept(7, 4))]);
+        let mut w = Writer::default();
+        census.encode(&mut w);
+        assert_eq!(Census::decode(&mut Reader::new(w.finish())), Ok(census));
+    }
+}

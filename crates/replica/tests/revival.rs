@@ -1,0 +1,133 @@
+//! A durable group that nobody is in goes on from its members' disks.
+
+mod cluster;
+
+use cluster::{Cluster, Plan};
+use quorba_replica::{Command, Style};
+
+fn durable(style: Style) -> Cluster {
+    Cluster::whole_planned(Plan { durable: true, ..Plan::style(style) })
+}
+
+fn start(cluster: &mut Cluster, nodes: &[usize]) {
+    cluster.install(nodes);
+    cluster.settle();
+    for index in nodes {
+        cluster.start_server(*index);
+    }
+    cluster.settle();
+}
+
+/// Everybody's server ends, and no node does.
+#[test]
+fn a_group_whose_servers_all_end_goes_on_from_the_logs() {
+    for style in [Style::Active, Style::SemiActive, Style::WarmPassive] {
+        let mut cluster = durable(style);
+        for number in 1..=4 {
+            cluster.request(0, number, &format!("{number}"));
+        }
+        cluster.settle();
+        for index in 0..3 {
+            cluster.crash_server(index);
+        }
+        cluster.settle();
+        for index in 0..3 {
+            cluster.start_server(index);
+        }
+        cluster.settle();
+        assert_eq!(cluster.states(0), ["in", "in", "in"], "{style:?}");
+        cluster.request(1, 1, "5");
+        cluster.settle();
+        assert_eq!(cluster.nodes[1].replies, [(1, "5 is number 5".to_string())], "{style:?}");
+    }
+}
+
+/// The one member that is in has not on disk what the others' logs have, who have no state: the
+/// group goes on from what it has, and what is cut off was never acknowledged.
+#[test]
+fn what_only_logs_without_a_state_have_keeps_nobody_out() {
+    let mut cluster = durable(Style::Active);
+    cluster.request(0, 1, "acknowledged");
+    cluster.settle();
+    assert_eq!(cluster.nodes[0].logged, [1]);
+    // The others miss a request, one after the other, and get no state.
+    for away in [1, 2] {
+        let others: Vec<usize> = (0..3).filter(|other| *other != away).collect();
+        cluster.install(&others);
+        cluster.settle();
+        cluster.request(0, 10 + away as u64, &format!("without {away}"));
+        cluster.settle();
+        cluster.cut = true;
+        cluster.install(&[0, 1, 2]);
+        cluster.settle();
+    }
+    assert_eq!(cluster.states(0), ["in", "joining", "joining"]);
+    cluster.nodes[0].disk.slow = true;
+    cluster.request(0, 20, "not acknowledged");
+    cluster.settle();
+    assert!(!cluster.nodes[0].logged.contains(&20));
+    cluster.cut = false;
+    for index in 0..3 {
+        cluster.crash(index);
+    }
+    for index in 0..3 {
+        cluster.restart(index);
+    }
+    cluster.nodes[0].disk.slow = false;
+    start(&mut cluster, &[0, 1, 2]);
+    for index in 0..3 {
+        assert_eq!(cluster.states(index), ["in", "in", "in"]);
+        assert!(cluster.executed(index).contains(&"acknowledged"), "{index}");
+        assert!(!cluster.executed(index).contains(&"not acknowledged"), "{index}");
+    }
+    cluster.request(2, 1, "more");
+    cluster.settle();
+    let before = cluster.executed(0).len();
+    assert_eq!(cluster.nodes[2].replies, [(1, format!("more is number {before}"))]);
+}
+
+#[test]
+fn a_member_alone_waits_for_another_ones_word_unless_it_has_all() {
+    let mut cluster = durable(Style::Active);
+    cluster.request(0, 1, "first");
+    cluster.settle();
+    for index in 0..3 {
+        cluster.crash_server(index);
+    }
+    cluster.settle();
+    cluster.start_server(1);
+    cluster.settle();
+    assert_eq!(cluster.states(1)[1], "in", "its log has all that the group was delivered");
+    assert_eq!(cluster.executed(1), ["first"]);
+}
+
+#[test]
+fn a_durable_group_keeps_what_was_acknowledged_across_changes_of_style() {
+    let styles = [Style::WarmPassive, Style::Active, Style::ActiveWithVoting, Style::ColdPassive];
+    let mut cluster = durable(Style::SemiActive);
+    let mut expected = Vec::new();
+    for (number, style) in (1..).zip(styles) {
+        let text = format!("before {style:?}");
+        cluster.request(0, number, &text);
+        expected.push(text);
+        cluster.settle();
+        cluster.command_group(1, Command::SetStyle(style));
+        cluster.settle();
+    }
+    for index in 0..3 {
+        cluster.crash(index);
+    }
+    for index in 0..3 {
+        cluster.restart(index);
+    }
+    cluster.install(&[0, 1, 2]);
+    cluster.settle();
+    let leader = cluster.leader(0).expect("somebody leads");
+    cluster.start_server(leader);
+    cluster.settle();
+    assert_eq!(cluster.executed(leader), expected);
+    cluster.command_group(0, Command::SetStyle(Style::Stateless));
+    cluster.settle();
+    let refused = quorba_replica::CommandRefused::Durable;
+    assert_eq!(cluster.nodes[0].commanded.last(), Some(&Err(refused)));
+}
