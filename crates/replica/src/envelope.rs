@@ -362,11 +362,7 @@ impl Envelope {
                 group,
                 attempt: Attempt(r.u64("attempt")?),
                 number: r.u64("checkpoint number")?,
-                piece: CheckpointPiece {
-                    offset: r.u64("offset")?,
-                    total: r.u64("total")?,
-                    bytes: r.rest(),
-                },
+                piece: take_piece(&mut r)?,
             },
             VOTES => {
                 let attempt = Attempt(r.u64("attempt")?);
@@ -399,6 +395,10 @@ fn put_join(w: &mut Writer, group: GroupId, attempt: Attempt, claim: Option<Hist
     let claim = claim.unwrap_or(History::EMPTY);
     w.u64(claim.count);
     w.u64(claim.digest);
+}
+
+fn take_piece(r: &mut Reader) -> Result<CheckpointPiece, InvalidEnvelope> {
+    Ok(CheckpointPiece { offset: r.u64("offset")?, total: r.u64("total")?, bytes: r.rest() })
 }
 
 fn take_votes(r: &mut Reader) -> Result<Vec<(Subject, u64)>, InvalidEnvelope> {
@@ -482,13 +482,8 @@ mod tests {
     use crate::style::Style;
     use alloc::vec;
 
-    fn samples() -> alloc::vec::Vec<Envelope> {
-        let node = NodeId::new(2).unwrap();
-        let group = GroupId(7);
-        let attempt = Attempt(3);
-        let remains = Remains::NotLooked;
-        let view = ViewId { seq: 12, representative: node };
-        let request = RequestEnvelope {
+    fn request_sample(group: GroupId) -> RequestEnvelope {
+        RequestEnvelope {
             group,
             number: RequestNumber(5),
             released_below: RequestNumber(4),
@@ -501,7 +496,16 @@ mod tests {
             nested: None,
             code_sets: Some(Bytes::from_static(&[0, 1, 2, 3])),
             giop: Bytes::from_static(b"GIOP..."),
-        };
+        }
+    }
+
+    fn samples() -> alloc::vec::Vec<Envelope> {
+        let node = NodeId::new(2).unwrap();
+        let group = GroupId(7);
+        let attempt = Attempt(3);
+        let remains = Remains::NotLooked;
+        let view = ViewId { seq: 12, representative: node };
+        let request = request_sample(group);
         let key = CallKey { caller: GroupId(1), during: History::EMPTY, number: 3 };
         let nested = Some(NestedCall { key, attempt, digest: 12 });
         let to = GatewayKey { node, incarnation: 1, number: RequestNumber(5) };

@@ -268,8 +268,7 @@ impl Group {
     pub(crate) fn deliver_request(
         &mut self,
         now: Instant,
-        origin: NodeId,
-        incarnation: u64,
+        (origin, incarnation): (NodeId, u64),
         request: RequestEnvelope,
         calls_below: Option<(GroupId, u64)>,
         here: Here,
@@ -324,7 +323,13 @@ impl Group {
         }
         self.recent.at(now);
         self.recent.delivered(&arrived, stamp);
-        match member.accept(arrived) {
+        let accepted = member.accept(arrived);
+        self.heed(accepted, here, out);
+    }
+
+    /// What the local member made of a request.
+    fn heed(&mut self, accepted: Accepted, here: Here, out: &mut Outbox) {
+        match accepted {
             Accepted::Nothing => {}
             Accepted::Waits => self.recent.repeats(),
             Accepted::Answer(gateway, reply) => {

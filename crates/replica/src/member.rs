@@ -230,6 +230,7 @@ impl Member {
         let ask = match self.stage {
             // What its server still finishes, its own deadline watches over.
             Stage::Ready { claim: Some(_), .. } if !self.executor.is_idle() => None,
+            Stage::Ready { .. } if self.needs_its_server() => None,
             Stage::Ready { not_before, .. } if in_primary => Some(not_before),
             _ => None,
         };
@@ -313,6 +314,9 @@ impl Member {
     pub(crate) fn ask(&mut self, now: Instant) -> Option<(Attempt, Option<History>, Remains)> {
         match self.stage {
             Stage::Ready { claim, not_before } if not_before <= now => {
+                if self.needs_its_server() {
+                    return None;
+                }
                 // A call of an earlier try may still run: then nobody can say what was executed.
                 let claim = claim.filter(|_| !self.executor.has_abandoned());
                 if claim.is_some() && !self.executor.is_idle() && !canary!(ClaimsWhileBusy) {

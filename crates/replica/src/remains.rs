@@ -56,7 +56,7 @@ pub(crate) fn holders_min(members: usize) -> usize {
 }
 
 /// How many members with intact disks must speak: one of them is a holder then.
-fn speakers_min(members: usize) -> usize {
+pub(crate) fn speakers_min(members: usize) -> usize {
     members - holders_min(members) + 1
 }
 
@@ -80,8 +80,14 @@ impl Census {
         self.0.clear();
     }
 
-    /// From whom a group of so many members goes on, if enough have spoken.
-    pub(crate) fn furthest(&self, members: usize) -> Option<(NodeId, Attempt, History)> {
+    /// From whom a group of so many members, of which operators took so many out, goes on, if
+    /// enough have spoken. Whoever was taken out has nothing to say; at least as many are left as
+    /// have to speak, so that every request that had enough holders still has one among them.
+    pub(crate) fn furthest(
+        &self,
+        members: usize,
+        removed: usize,
+    ) -> Option<(NodeId, Attempt, History)> {
         let kept = |(node, (attempt, remains)): (&NodeId, &(Attempt, Remains))| match remains {
             Remains::Kept(kept) => Some((*kept, *node, *attempt)),
             Remains::NotLooked | Remains::Nothing => None,
@@ -89,7 +95,7 @@ impl Census {
         let intact = self.0.iter().filter_map(kept).count();
         let has_looked = |(_, remains): &&(Attempt, Remains)| *remains != Remains::NotLooked;
         let looked = self.0.values().filter(has_looked).count();
-        let is_enough = intact >= speakers_min(members) || looked == members;
+        let is_enough = intact >= speakers_min(members) || looked + removed == members;
         if !is_enough && !canary!(RevivesTooEarly) {
             return None;
         }
@@ -174,22 +180,22 @@ mod tests {
 
     #[test]
     fn two_of_three_intact_disks_are_enough_and_the_later_component_counts() {
-        assert_eq!(said(&[(0, kept(1, 9))]).furthest(3), None);
-        assert_eq!(said(&[(0, kept(1, 9)), (1, Remains::Nothing)]).furthest(3), None);
-        assert_eq!(said(&[(0, kept(1, 9)), (1, Remains::NotLooked)]).furthest(3), None);
+        assert_eq!(said(&[(0, kept(1, 9))]).furthest(3, 0), None);
+        assert_eq!(said(&[(0, kept(1, 9)), (1, Remains::Nothing)]).furthest(3, 0), None);
+        assert_eq!(said(&[(0, kept(1, 9)), (1, Remains::NotLooked)]).furthest(3, 0), None);
         let census = said(&[(0, kept(1, 9)), (1, kept(2, 3))]);
-        let (best, _, history) = census.furthest(3).unwrap();
+        let (best, _, history) = census.furthest(3, 0).unwrap();
         assert_eq!((best, history.digest), (node(1), 2));
     }
 
     #[test]
     fn when_all_have_spoken_what_there_is_counts_and_of_equals_the_lowest() {
         let nothing = Remains::Nothing;
-        assert_eq!(said(&[(0, nothing), (1, nothing), (2, nothing)]).furthest(3), None);
+        assert_eq!(said(&[(0, nothing), (1, nothing), (2, nothing)]).furthest(3, 0), None);
         let census = said(&[(0, nothing), (1, nothing), (2, kept(1, 4))]);
-        assert_eq!(census.furthest(3).unwrap().0, node(2));
+        assert_eq!(census.furthest(3, 0).unwrap().0, node(2));
         let census = said(&[(0, nothing), (1, kept(1, 4)), (2, kept(1, 4))]);
-        assert_eq!(census.furthest(3).unwrap().0, node(1));
+        assert_eq!(census.furthest(3, 0).unwrap().0, node(1));
     }
 
     #[test]

@@ -267,9 +267,9 @@ impl Replica {
             self.out.push_back(Output::Event(Event::Skipped { origin }));
             return;
         };
-        let here = self.here;
+        let (here, by) = (self.here, (origin, incarnation));
         let Some(id) = target(&envelope) else { return };
-        let Some(calls_below) = self.admit((origin, incarnation), &envelope) else { return };
+        let Some(calls_below) = self.admit(by, &envelope) else { return };
         let mut taken = None;
         let in_primary = matches!(self.phase, Phase::Primary);
         let Some(group) = self.groups.get_mut(usize::from(id.0)) else {
@@ -279,10 +279,10 @@ impl Replica {
         let out = &mut self.out;
         match envelope {
             Envelope::Request(request) => {
-                let mine = (origin, incarnation) == (here.node, here.incarnation);
+                let mine = by == (here.node, here.incarnation);
                 let awaited = disk::Awaited::Request(request.number);
                 taken = Some(awaited).filter(|_| mine && group.takes_requests());
-                group.deliver_request(now, origin, incarnation, request, calls_below, here, out);
+                group.deliver_request(now, by, request, calls_below, here, out);
             }
             Envelope::Join { attempt, claim, remains, .. } => {
                 let before = group.table().history;
@@ -293,15 +293,15 @@ impl Replica {
                 self.heed_join(id, before);
             }
             Envelope::ReadMark { number, .. } => {
-                let mine = (origin, incarnation) == (here.node, here.incarnation);
+                let mine = by == (here.node, here.incarnation);
                 taken = Some(disk::Awaited::Mark(number)).filter(|_| mine);
-                group.deliver_mark((origin, incarnation), number, here, out);
+                group.deliver_mark(by, number, here, out);
             }
             Envelope::Floor { attempt, up_to, .. } => {
                 let members = group.present();
                 self.calls.floor(id, (origin, attempt, up_to), &members);
             }
-            other => group.deliver_other(now, (origin, incarnation), other, here, out),
+            other => group.deliver_other(now, by, other, here, out),
         }
         if in_primary {
             self.with_group(now, id, |_, _, _| {});

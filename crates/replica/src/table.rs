@@ -431,7 +431,9 @@ impl GroupTable {
         if !config.durable || !self.in_set().is_empty() {
             return;
         }
-        let Some((node, attempt, history)) = self.census.furthest(config.members.len()) else {
+        let Some((node, attempt, history)) =
+            self.census.furthest(config.members.len(), self.removed.len())
+        else {
             return;
         };
         self.history = history;

@@ -3,7 +3,7 @@
 //! What it is not: the way of the requests to the joiner; they go like a state. Invariant: only a
 //! fresh server is given an archive, and the member is in when it has executed all of it.
 
-use super::{Consequence, Member, Stage};
+use super::{Consequence, Member, Server, Stage};
 use crate::archive::{Archive, Archived};
 use crate::executor::{Call, Job};
 use crate::history::History;
@@ -29,6 +29,11 @@ impl Member {
             self.executor.abandon();
             self.stage = Stage::Out { claim: None };
         }
+    }
+
+    /// A replay is for a server that runs; it has nothing to ask for before.
+    pub(super) fn needs_its_server(&self) -> bool {
+        self.archive.is_some() && self.server != Server::Up
     }
 
     /// Whether the server has seen something and would see it again.

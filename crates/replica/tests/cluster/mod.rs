@@ -138,6 +138,39 @@ impl Plan {
     }
 }
 
+fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
+    GroupConfig {
+        members: nodes,
+        concurrency: plan.concurrency,
+        reads: plan.reads.map_or_else(ReadRule::default, |consistency| ReadRule {
+            operations: [Bytes::from_static(b"tell*")].into(),
+            consistency,
+        }),
+        state_object: plan.state_object.then(|| Bytes::from_static(b"log")),
+        foreign: false,
+        ack: Ack::Majority,
+        reply: plan.reply,
+        replier: plan.replier.map(id),
+        style: plan.style,
+        leader: None,
+        checkpoint: plan.checkpoint,
+        comparison: plan.comparison,
+        on_total_loss: TotalLoss::Stop,
+        durable: plan.durable,
+        logged: false,
+        open_after: Duration::from_secs(15),
+        server_reply: Duration::from_secs(30),
+        retention: Duration::from_secs(60),
+        retention_bytes_max: plan.retention_bytes_max,
+        replay_bytes_max: plan.replay_bytes_max,
+        reply_bytes_max: 1 << 20,
+        state_bytes_max: 4 << 20,
+        transfer: TransferRule { chunk_bytes: 50, bytes_per_second: None },
+        calls: Vec::new(),
+        is_called: false,
+    }
+}
+
 fn id(index: usize) -> NodeId {
     NodeId::new(index as u8).unwrap()
 }
@@ -586,36 +619,7 @@ impl Node {
         disk: Disk,
     ) -> Self {
         let nodes = NodeSet::first(count);
-        let group = GroupConfig {
-            members: nodes,
-            concurrency: plan.concurrency,
-            reads: plan.reads.map_or_else(ReadRule::default, |consistency| ReadRule {
-                operations: [Bytes::from_static(b"tell*")].into(),
-                consistency,
-            }),
-            state_object: plan.state_object.then(|| Bytes::from_static(b"log")),
-            foreign: false,
-            ack: Ack::Majority,
-            reply: plan.reply,
-            replier: plan.replier.map(id),
-            style: plan.style,
-            leader: None,
-            checkpoint: plan.checkpoint,
-            comparison: plan.comparison,
-            on_total_loss: TotalLoss::Stop,
-            durable: plan.durable,
-            logged: false,
-            open_after: Duration::from_secs(15),
-            server_reply: Duration::from_secs(30),
-            retention: Duration::from_secs(60),
-            retention_bytes_max: plan.retention_bytes_max,
-            replay_bytes_max: plan.replay_bytes_max,
-            reply_bytes_max: 1 << 20,
-            state_bytes_max: 4 << 20,
-            transfer: TransferRule { chunk_bytes: 50, bytes_per_second: None },
-            calls: Vec::new(),
-            is_called: false,
-        };
+        let group = group_config(plan, nodes);
         let me = id(index);
         let groups = vec![group];
         let config = ReplicaConfig {
