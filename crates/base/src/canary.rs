@@ -83,8 +83,6 @@ bugs! {
     ExecutesRepetitions,
     /// Who missed requests is not given the first of them.
     PassesOffByOne,
-    /// Whether there is room for a client's request is asked of the own memory.
-    FullByItself,
     /// A client's own name for its request is ignored.
     IgnoresClientNames,
     /// At a view change everything that was executed is forgotten.
@@ -116,6 +114,8 @@ bugs! {
     // -- styles: found in scope `styles` --
     /// A reply that has to be voted on goes out at once.
     AnswersBeforeVote,
+    /// Whether there is room for a client's request is asked of the own memory.
+    FullByItself,
     /// Checkpoints leave out the replies.
     CheckpointsWithoutReplies,
     /// What has changed since a checkpoint is taken by members that have not seen that one.
