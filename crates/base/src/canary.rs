@@ -81,7 +81,7 @@ bugs! {
     IgnoresObjects,
     /// A repeated request is executed again.
     ExecutesRepetitions,
-    /// Who missed requests is not given the first of them.
+    /// Who missed requests is not given the first of them, and does not notice.
     PassesOffByOne,
     /// A client's own name for its request is ignored.
     IgnoresClientNames,

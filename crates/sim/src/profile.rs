@@ -130,6 +130,8 @@ mod tests {
             let seed = seed.expect("SCOPE SEED TEXT");
             let drawn = match scope {
                 Some("ring") => Profile::of_ring(seed),
+                // Younger than the profiles: these seeds were found with the ones they have.
+                Some("calls") => None,
                 _ => Profile::of_domain(seed),
             };
             let profile = drawn.map(|(profile, _)| profile);

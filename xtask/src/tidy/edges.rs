@@ -112,7 +112,7 @@ mod tests {
     fn tests_have_edges_of_their_own() {
         let text = "[dev-dependencies]\nquorba-demo = \"0\"\n";
         assert!(whats("crates/node/Cargo.toml", text).is_empty());
-        let text = "[dependencies]\nquorba-orb = \"0\"\n";
+        let text = "[dependencies]\nquorba-demo = \"0\"\n";
         assert_eq!(whats("crates/node/Cargo.toml", text).len(), 1);
     }
 
