@@ -180,7 +180,7 @@ impl DataPlane {
             }
             let now = Clock::now();
             priority.mind(self.engine.calls_under_way(), now);
-            self.look_who_waits(now);
+            self.look_who_waits(priority.is_busy(), now);
             let timeout = self.timeout();
             let ready = self.poller.wait(timeout).map_err(NodeError::Resources)?;
             self.handle_all(ready)?;

@@ -30,6 +30,8 @@ const CAREFUL: Duration = Duration::from_secs(2);
 pub(crate) struct Priority {
     is_allowed: bool,
     is_front: bool,
+    /// There is much to do.
+    is_busy: bool,
     /// Sum of the calls at the last looks, as far as it is not forgotten.
     sum: usize,
     not_before: Clock,
@@ -40,20 +42,21 @@ impl Priority {
     pub(crate) fn new(wanted: bool) -> Self {
         // Only this thread; not allowed to everybody, and then things are as they are.
         let is_allowed = wanted && setpriority_process(None, FRONT).is_ok();
-        Self { is_allowed, is_front: is_allowed, sum: 0, not_before: Clock::now() }
+        let (is_front, is_busy) = (is_allowed, false);
+        Self { is_allowed, is_front, is_busy, sum: 0, not_before: Clock::now() }
+    }
+
+    /// Whether there is much to do, so that it pays to do several things at once.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_busy
     }
 
     /// So many calls are under way now.
     pub(crate) fn mind(&mut self, calls: usize, now: Clock) {
         self.sum = self.sum - self.sum / LOOKS + calls.min(LOOKS);
-        if !self.is_allowed || now < self.not_before {
-            return;
-        }
-        if self.is_front && self.sum >= MUCH * LOOKS {
-            self.stand(false);
-            self.not_before = now + STEADY;
-        } else if !self.is_front && self.sum < LITTLE * LOOKS {
-            self.stand(true);
+        self.is_busy = self.sum >= if self.is_busy { LITTLE * LOOKS } else { MUCH * LOOKS };
+        if self.is_allowed && now >= self.not_before && self.is_front == self.is_busy {
+            self.stand(!self.is_busy);
             self.not_before = now + STEADY;
         }
     }
@@ -70,5 +73,24 @@ impl Priority {
         let nice = if front { FRONT } else { USUAL };
         self.is_allowed = setpriority_process(None, nice).is_ok();
         self.is_front = front;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_much_to_do_when_many_calls_are_under_way_for_a_while() {
+        let mut priority = Priority::new(false);
+        let now = Clock::now();
+        (0..10).for_each(|_| priority.mind(8, now));
+        assert!(!priority.is_busy(), "a burst is no load");
+        (0..200).for_each(|_| priority.mind(8, now));
+        assert!(priority.is_busy());
+        (0..200).for_each(|_| priority.mind(3, now));
+        assert!(priority.is_busy(), "between the two bounds it stays what it was");
+        (0..200).for_each(|_| priority.mind(1, now));
+        assert!(!priority.is_busy());
     }
 }

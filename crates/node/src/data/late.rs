@@ -1,5 +1,5 @@
-//! Replies of servers that nobody waits for are read late: with the next message that comes from
-//! the ring, and not by a wake-up of their own.
+//! Replies of servers that nobody waits for are read late while there is much to do: with the next
+//! message that comes from the ring, and not by a wake-up of their own.
 //!
 //! What it is not: a judgement of which replies those are; that is the engine's. Invariants: what
 //! somebody waits for is read at once; nothing lies unread for longer than [`LATE_MAX`] while the
@@ -26,8 +26,9 @@ pub(super) struct Reading {
 }
 
 impl DataPlane {
-    /// Whether replies are to be read late from here on, of each server.
-    pub(super) fn look_who_waits(&mut self, now: Clock) {
+    /// Whether replies are to be read late from here on, of each server; `is_busy`: there is much
+    /// to do, so that something will come from the ring soon.
+    pub(super) fn look_who_waits(&mut self, is_busy: bool, now: Clock) {
         for index in 0..self.reading.len() {
             let group = GroupId(index as u16);
             match self.engine.reply_wanted(group) {
@@ -37,6 +38,7 @@ impl DataPlane {
                 }
                 None => {}
                 Some(true) => self.read_at_once(index),
+                Some(false) if !is_busy => self.read_at_once(index),
                 Some(false) => {
                     let reading = &mut self.reading[index];
                     reading.unwanted = reading.unwanted.saturating_add(1);
