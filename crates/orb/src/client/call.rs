@@ -156,7 +156,12 @@ impl Client {
                 Attempt::Unreached => return Err(raise(ExceptionKind::Transient)),
                 Attempt::TooLate => return Err(raise(ExceptionKind::Timeout)),
                 Attempt::Unknown(kind) => {
-                    self.leave();
+                    if self.forwarded.is_some() {
+                        // It may still accept connections while it dies; home knows who lives.
+                        self.forward(None);
+                    } else {
+                        self.leave();
+                    }
                     completed = Completion::Maybe;
                     if !call.may_repeat() {
                         return Err(unknown(kind));
