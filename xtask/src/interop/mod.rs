@@ -101,7 +101,6 @@ const STYLES: [&str; 5] =
 /// Those of them that are tried with servers of a second ORB as well: what differs from style to
 /// style is what a server is asked for.
 const STYLES_OF_BOTH: [&str; 2] = ["warm-passive", "cold-passive"];
-const DURABLE_STYLES: [&str; 2] = ["active", "semi-active"];
 
 impl Case {
     fn all() -> Vec<Self> {
@@ -158,7 +157,7 @@ impl Case {
         };
         of(Orb::Omniorb, &STYLES, false).chain(of(Orb::Jacorb, &STYLES_OF_BOTH, false)).chain(of(
             Orb::Omniorb,
-            &DURABLE_STYLES,
+            &STYLES,
             true,
         ))
     }
