@@ -715,7 +715,7 @@ impl Group {
                 member.shut_out();
             }
             Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
-                if !self.table.in_set().is_empty() =>
+                if !self.table.in_set().is_empty() || before.joining() != self.table.joining() =>
             {
                 member.reconsider();
             }

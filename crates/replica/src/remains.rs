@@ -56,7 +56,7 @@ pub(crate) fn holders_min(members: usize) -> usize {
 }
 
 /// How many members with intact disks must speak: one of them is a holder then.
-pub(crate) fn speakers_min(members: usize) -> usize {
+fn speakers_min(members: usize) -> usize {
     members - holders_min(members) + 1
 }
 

@@ -388,6 +388,8 @@ impl GroupTable {
         let donor = leading.filter(|leader| *leader != node);
         let donor = donor.or(self.in_set().successor(node)).filter(|donor| *donor != node);
         let requests_from = self.knows_since(config, node, claim);
+        // A member that is given what it missed has the group's state, although it is not in yet.
+        let is_expected = self.joining().iter().any(|other| other != node);
         let state = self.members.get_mut(&node)?;
         let fresh = claim == Some(History::EMPTY);
         let is_near = |claim: History| claim.count > 0 && claim.count + 3 > self.history.count;
@@ -404,7 +406,7 @@ impl GroupTable {
             } else {
                 MemberState::Out { attempt, reason: OutReason::NoStateObject }
             }
-        } else if config.on_total_loss == TotalLoss::Fresh && fresh {
+        } else if config.on_total_loss == TotalLoss::Fresh && fresh && !is_expected {
             self.history = History::EMPTY;
             self.votes = Votes::default();
             MemberState::In { attempt }
