@@ -340,6 +340,8 @@ impl Member {
             return;
         }
         let has_all = self.log.is_empty() && self.base.is_none();
+        // What its server calls from now on counts for nothing, so that it could wait for ever.
+        let can_finish = !self.calls_others || self.executor.is_idle();
         let claim = match &self.stage {
             Stage::NoServer => return,
             // Whichever is started is fresh.
@@ -347,16 +349,9 @@ impl Member {
             Stage::Ready { claim, .. } | Stage::Asked { claim, .. } | Stage::Out { claim } => {
                 *claim
             }
-            Stage::Serving { .. } => Some(history).filter(|_| has_all),
+            Stage::Serving { .. } => Some(history).filter(|_| has_all && can_finish),
             Stage::Receiving { behind, .. } => *behind,
             Stage::Restoring { .. } => None,
-        };
-        let is_serving = matches!(self.stage, Stage::Serving { .. });
-        let claim = if is_serving && self.calls_others && !self.executor.is_idle() {
-            // What it calls now counts for nothing, so that it could wait for ever.
-            None
-        } else {
-            claim
         };
         if claim.is_some() && !canary!(ClaimsWhileBusy) {
             // It was delivered to all alike: once the server has finished it, what it has executed

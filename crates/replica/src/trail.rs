@@ -27,7 +27,7 @@ const REQUEST_BYTES_MIN: usize = 103;
 pub(crate) struct Trail {
     /// In front of the first one.
     base: History,
-    requests: VecDeque<(History, Arrived)>,
+    requests: VecDeque<Arrived>,
     bytes: usize,
 }
 
@@ -38,17 +38,17 @@ impl Default for Trail {
 }
 
 impl Trail {
-    /// A request was delivered where the history was `before`, and made it what `after` is.
-    pub(crate) fn push(&mut self, before: History, after: History, arrived: &Arrived) {
-        let last = self.requests.back().map_or(self.base, |(history, _)| *history);
+    /// A request was delivered where the history was `before`.
+    pub(crate) fn push(&mut self, before: History, arrived: &Arrived) {
+        let last = self.requests.back().map_or(self.base, |last| last.history);
         if last != before {
             *self = Self { base: before, ..Self::default() };
         }
         self.bytes += arrived.giop.len();
-        self.requests.push_back((after, arrived.clone()));
+        self.requests.push_back(arrived.clone());
         while self.requests.len() as u64 > REQUESTS_MAX || self.bytes > BYTES_MAX {
-            let (history, first) = self.requests.pop_front().expect("one is there");
-            self.base = history;
+            let first = self.requests.pop_front().expect("one is there");
+            self.base = first.history;
             self.bytes -= first.giop.len();
         }
     }
@@ -59,8 +59,7 @@ impl Trail {
             0
         } else {
             let at = usize::try_from(claim.count.checked_sub(self.base.count)?).ok()?;
-            let (history, _) = self.requests.get(at.checked_sub(1)?)?;
-            if *history != claim {
+            if self.requests.get(at.checked_sub(1)?)?.history != claim {
                 return None;
             }
             at
@@ -68,7 +67,7 @@ impl Trail {
         let missed = self.requests.range(first + usize::from(canary!(PassesOffByOne))..);
         let mut writer = Writer::with_capacity(self.bytes);
         writer.u32(missed.len() as u32);
-        missed.for_each(|(_, arrived)| put(&mut writer, arrived));
+        missed.for_each(|arrived| put(&mut writer, arrived));
         Some(writer.finish())
     }
 }
@@ -178,10 +177,10 @@ mod tests {
         let mut histories = Vec::from([History::EMPTY]);
         for number in 1..=count {
             let before = *histories.last().unwrap();
-            let one = arrived(number, Bytes::from(alloc::vec![1; bytes]));
-            let after = before.extended(one.gateway.node, 7, number);
-            trail.push(before, after, &one);
-            histories.push(after);
+            let mut one = arrived(number, Bytes::from(alloc::vec![1; bytes]));
+            one.history = before.extended(one.gateway.node, 7, number);
+            trail.push(before, &one);
+            histories.push(one.history);
         }
         (trail, histories)
     }
@@ -226,9 +225,9 @@ mod tests {
     fn after_a_gap_it_begins_anew() {
         let (mut trail, histories) = filled(5, 10);
         let elsewhere = History { count: 9, digest: 3 };
-        let one = arrived(10, Bytes::from_static(b"x"));
-        let after = elsewhere.extended(one.gateway.node, 7, 10);
-        trail.push(elsewhere, after, &one);
+        let mut one = arrived(10, Bytes::from_static(b"x"));
+        one.history = elsewhere.extended(one.gateway.node, 7, 10);
+        trail.push(elsewhere, &one);
         assert!(trail.since(histories[4]).is_none());
         assert!(trail.since(elsewhere).is_some());
     }
