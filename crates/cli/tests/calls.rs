@@ -1,13 +1,13 @@
 //! Replicated servers that call other groups: a shop has its purchases booked by a bank, and two
 //! shops call each other in a circle. Servers and nodes are processes, and some of them die.
 
+mod stage;
+
 use std::fs;
-use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use quorba_demo::bank::ledger::Ledger;
 use quorba_demo::shop::Customer;
@@ -15,11 +15,11 @@ use quorba_orb::giop::{ExceptionKind, MinorCode, QUORBA_VMCID};
 use quorba_orb::{CallError, Client, ClientOptions, Reference};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use stage::{LONG, QUORBA, free_ports, up, wait_until};
 use tempfile::TempDir;
 
-const QUORBA: &str = env!("CARGO_BIN_EXE_quorba");
-/// Generous: what is waited for takes milliseconds, and the machine may be busy.
-const LONG: Duration = Duration::from_secs(60);
+/// Where this file's domains look for ports: beside those of the other tests.
+const FIRST_PORT: u16 = 22_000;
 const NODES: u16 = 3;
 /// The groups, each with what stands in its command behind the port.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -34,22 +34,6 @@ struct Domain {
     folder: TempDir,
     up: Child,
     first_port: u16,
-}
-
-fn free_ports() -> u16 {
-    static TAKEN: AtomicU16 = AtomicU16::new(0);
-    let is_free = |port: u16| {
-        TcpListener::bind(("127.0.0.1", port)).is_ok()
-            && UdpSocket::bind(("127.0.0.1", port)).is_ok()
-    };
-    let begin = u16::try_from(std::process::id() % 500).expect("below 500");
-    loop {
-        let turn = TAKEN.fetch_add(1, Ordering::Relaxed);
-        let first = 22_000 + (begin + turn) % 500 * PORTS;
-        if (first..first + PORTS).all(is_free) {
-            return first;
-        }
-    }
 }
 
 /// The shop of `examples/omniorb-shop`, if it is built.
@@ -90,7 +74,7 @@ impl Domain {
     /// With these lines in the tables of groups that call, and another program for their servers.
     fn start(more: &str, shop: Option<&str>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let first_port = free_ports();
+        let first_port = free_ports(FIRST_PORT, PORTS);
         let mut text = "[domain]\nid = \"calls\"\nkey_file = \"domain.key\"\n".to_owned();
         for index in 0..NODES {
             text += &format!(
@@ -167,26 +151,10 @@ impl Domain {
     }
 }
 
-fn up(folder: &Path) -> Child {
-    let err = fs::File::create(folder.join("err")).expect("a file");
-    let out = fs::File::create(folder.join("out")).expect("a file");
-    let mut command = Command::new(QUORBA);
-    command.arg("up").current_dir(folder).stdin(Stdio::null()).stdout(out).stderr(err);
-    command.spawn().expect("quorba starts")
-}
-
 impl Drop for Domain {
     fn drop(&mut self) {
         let _ = self.up.kill();
         let _ = self.up.wait();
-    }
-}
-
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !done() {
-        assert!(begin.elapsed() < LONG, "not within {LONG:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

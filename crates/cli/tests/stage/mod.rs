@@ -30,20 +30,26 @@ pub struct Domain {
 /// How many ports a domain of three nodes needs: ring, admin and gateway of each.
 const PORTS: u16 = 9;
 
-/// The first of [`PORTS`] ports that are free. They are below those that the system gives to
-/// outgoing connections, and each test takes others.
-fn free_ports() -> u16 {
+/// Where [`Domain`]s look for ports.
+const FIRST_PORT: u16 = 12_000;
+/// Ports among which one file of tests looks.
+const RANGE: u16 = 9_000;
+
+/// The first of `count` ports that are free, from `from` on. They are below those that the system
+/// gives to outgoing connections, and each test takes others.
+pub fn free_ports(from: u16, count: u16) -> u16 {
     static TAKEN: AtomicU16 = AtomicU16::new(0);
     let is_free = |port: u16| {
         TcpListener::bind(("127.0.0.1", port)).is_ok()
             && UdpSocket::bind(("127.0.0.1", port)).is_ok()
     };
     // Several test processes may run at once; they begin at different places.
-    let begin = u16::try_from(std::process::id() % 1_000).expect("below 1000");
+    let places = RANGE / count;
+    let begin = u16::try_from(std::process::id() % u32::from(places)).expect("below the places");
     loop {
         let turn = TAKEN.fetch_add(1, Ordering::Relaxed);
-        let first = 12_000 + (begin + turn) % 1_000 * PORTS;
-        if (first..first + PORTS).all(is_free) {
+        let first = from + (begin + turn) % places * count;
+        if (first..first + count).all(is_free) {
             return first;
         }
     }
@@ -51,7 +57,7 @@ fn free_ports() -> u16 {
 
 /// Gives the first port.
 fn write_domain(folder: &Path, group: &str) -> u16 {
-    let first = free_ports();
+    let first = free_ports(FIRST_PORT, PORTS);
     let mut text = "[domain]\nid = \"up\"\nkey_file = \"domain.key\"\n".to_owned();
     for index in 0..3 {
         text += &format!(
