@@ -49,8 +49,8 @@ pub(crate) enum PeerMessage {
         view: ViewId,
         /// Messages applied in it.
         prefix: u64,
-        /// Groups whose state, which the log goes on from, is not on disk.
-        broken: Vec<GroupId>,
+        /// Of these groups the log lacks what was applied up to that place, or all (`u64::MAX`).
+        gaps: Vec<(GroupId, u64)>,
     },
     /// A read, or a call to a stateless group, of the sender's gateway for the receiver's member.
     Call {
@@ -139,13 +139,16 @@ impl PeerMessage {
                 w.rest(&chunk.bytes);
                 w.finish()
             }
-            Self::Logged { view, prefix, broken } => {
-                let mut w = Writer::with_capacity(22 + 2 * broken.len());
+            Self::Logged { view, prefix, gaps } => {
+                let mut w = Writer::with_capacity(22 + 10 * gaps.len());
                 w.u8(LOGGED);
                 put_view(&mut w, *view);
                 w.u64(*prefix);
-                w.u32(broken.len() as u32);
-                broken.iter().for_each(|group| w.u16(group.0));
+                w.u32(gaps.len() as u32);
+                for (group, up_to) in gaps {
+                    w.u16(group.0);
+                    w.u64(*up_to);
+                }
                 w.finish()
             }
             Self::Call { group, number, stateless, code_sets, giop } => {
@@ -183,11 +186,11 @@ impl PeerMessage {
         let kind = r.u8("kind")?;
         if kind == LOGGED {
             let (view, prefix) = (take_view(&mut r)?, r.u64("prefix")?);
-            let mut broken = Vec::new();
-            for _ in 0..r.count(2, "broken groups")? {
-                broken.push(GroupId(r.u16("broken group")?));
+            let mut gaps = Vec::new();
+            for _ in 0..r.count(10, "gaps")? {
+                gaps.push((GroupId(r.u16("gap's group")?), r.u64("gap's end")?));
             }
-            let message = Self::Logged { view, prefix, broken };
+            let message = Self::Logged { view, prefix, gaps };
             r.end()?;
             return Ok(message);
         }
@@ -276,7 +279,7 @@ mod tests {
             PeerMessage::Logged {
                 view: ViewId { seq: 4, representative: quorba_base::NodeId::new(1).unwrap() },
                 prefix: 9,
-                broken: vec![group],
+                gaps: vec![(group, 7)],
             },
             PeerMessage::Chunk { group, attempt, chunk: chunk(false, None) },
             PeerMessage::Chunk { group, attempt, chunk: chunk(true, Some(77)) },

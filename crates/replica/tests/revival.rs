@@ -86,6 +86,44 @@ fn what_only_logs_without_a_state_have_keeps_nobody_out() {
     assert_eq!(cluster.nodes[2].replies, [(1, format!("more is number {before}"))]);
 }
 
+/// What was ordered before the group went on from a disk that lacks it is not there, however far
+/// the disks are by then (seed 104202 of the simulator's `styles`).
+#[test]
+fn what_a_revival_throws_away_is_never_called_logged() {
+    let mut cluster = durable(Style::Active);
+    cluster.install(&[0, 1]);
+    cluster.settle();
+    cluster.request(0, 1, "acknowledged");
+    cluster.settle();
+    cluster.cut = true;
+    cluster.crash(0);
+    cluster.install(&[1, 2]);
+    cluster.settle();
+    cluster.start_server(2);
+    cluster.request(1, 1, "missed by 0");
+    cluster.settle();
+    assert_eq!(cluster.states(1), ["down", "in", "joining"]);
+    cluster.restart(0);
+    start(&mut cluster, &[0, 1, 2]);
+    // Links pass disks' news only.
+    cluster.request(2, 1, "thrown away");
+    cluster.settle();
+    assert_eq!(cluster.states(1), ["joining", "in", "joining"]);
+    cluster.crash_server(1);
+    cluster.settle();
+    cluster.cut = false;
+    for index in [0, 2] {
+        cluster.crash_server(index);
+        cluster.settle();
+        cluster.start_server(index);
+        cluster.settle();
+    }
+    assert_eq!(cluster.executed(0), ["acknowledged"]);
+    cluster.request(2, 2, "later");
+    cluster.settle();
+    assert_eq!(cluster.nodes[2].logged, [2]);
+}
+
 #[test]
 fn a_member_alone_waits_for_another_ones_word_unless_it_has_all() {
     let mut cluster = durable(Style::Active);

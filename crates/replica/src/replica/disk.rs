@@ -23,13 +23,22 @@ use quorba_base::{NodeId, canary};
 pub(super) struct Said {
     pub(super) view: ViewId,
     pub(super) prefix: u64,
-    pub(super) broken: Vec<GroupId>,
+    /// By group: what was applied up to there cannot be made again from the log.
+    pub(super) gaps: Vec<(GroupId, u64)>,
 }
 
 impl Said {
+    /// Where the log is of no use to a group without a state that is not on disk.
+    const WHOLE: u64 = u64::MAX;
+
+    fn gap(&self, group: GroupId) -> u64 {
+        let of_it = self.gaps.iter().find(|(of, _)| *of == group);
+        of_it.map_or(0, |(_, up_to)| *up_to)
+    }
+
     /// Of a group's requests.
     fn reaches(&self, group: GroupId) -> u64 {
-        if self.broken.contains(&group) { 0 } else { self.prefix }
+        if self.gap(group) == Self::WHOLE { 0 } else { self.prefix }
     }
 }
 
@@ -60,6 +69,9 @@ pub(super) struct Disk {
     told: Option<Said>,
     /// By group: the record from which on the log needs a state that is not on disk yet.
     pub(super) broken: Vec<Option<u64>>,
+    /// By group: where in the component it went on from what disks have. What was applied before
+    /// is in the log, but not in the history that goes on.
+    turned: Vec<u64>,
     /// What of this node's no majority has on disk yet, by places.
     awaiting: VecDeque<(u64, GroupId, Awaited)>,
     /// What this boot writes is found by the next one.
@@ -78,6 +90,7 @@ impl Disk {
             others: BTreeMap::new(),
             told: None,
             broken: vec![None; config.groups.len()],
+            turned: vec![0; config.groups.len()],
             awaiting: VecDeque::new(),
             is_trusted: !config.in_doubt,
             is_rebuilt: false,
@@ -88,9 +101,13 @@ impl Disk {
     fn own(&self) -> Option<Said> {
         let (view, record) = self.component.filter(|_| self.is_trusted)?;
         let prefix = self.synced.checked_sub(record)?;
-        let groups = self.broken.iter().enumerate().filter(|(_, broken)| broken.is_some());
-        let broken = groups.map(|(index, _)| GroupId(index as u16)).collect();
-        Some(Said { view, prefix, broken })
+        let gap = |(broken, turned): (&Option<u64>, &u64)| {
+            if broken.is_some() { Said::WHOLE } else { *turned }
+        };
+        let gaps = self.broken.iter().zip(&self.turned).map(gap).enumerate();
+        let gaps = gaps.filter(|(_, up_to)| *up_to > 0);
+        let gaps = gaps.map(|(index, up_to)| (GroupId(index as u16), up_to)).collect();
+        Some(Said { view, prefix, gaps })
     }
 
     /// From here on the log alone has what this node's member of a group has, or not.
@@ -100,6 +117,15 @@ impl Disk {
         if let (Some(broken), Some(is_whole)) = (broken, is_whole) {
             *broken = (!is_whole).then_some(record);
         }
+    }
+
+    /// A group went on from what disks have, at that place of the component: of what was ordered
+    /// before, nobody may be told that it is safe.
+    pub(super) fn turn(&mut self, group: GroupId, prefix: u64) {
+        if let Some(turned) = self.turned.get_mut(usize::from(group.0)) {
+            *turned = prefix;
+        }
+        self.awaiting.retain(|(_, of, _)| *of != group);
     }
 
     fn place(&self, node: NodeId, prefix: u64) -> Place {
@@ -150,6 +176,7 @@ impl Replica {
     /// A component was established: it is written down, with what it goes on from.
     pub(super) fn log_component(&mut self) {
         self.disk.awaiting.clear();
+        self.disk.turned.fill(0);
         let Some(lineage) = self.lineage.clone().filter(|_| self.disk.is_used) else { return };
         let view = lineage.view;
         self.disk.written += 1;
@@ -221,8 +248,8 @@ impl Replica {
     }
 
     fn send_disk(&mut self, to: NodeId, said: Said) {
-        let Said { view, prefix, broken } = said;
-        let message = PeerMessage::Logged { view, prefix, broken };
+        let Said { view, prefix, gaps } = said;
+        let message = PeerMessage::Logged { view, prefix, gaps };
         self.out.push_back(Output::Peer { to, lane: message.lane(), bytes: message.encode() });
     }
 
@@ -267,6 +294,12 @@ impl Replica {
         let said = |node| said(node).filter(|said| said.view == view);
         let of = |node| said(node).map_or(0, |said| said.prefix);
         let of_members = |node| said(node).map_or(0, |said| said.reaches(group));
+        // Where the group turns, this node forgets what it waits for; a disk from which the group
+        // went on says nothing of what was ordered before.
+        let is_ahead = |said: &Said| (self.prefix + 1..Said::WHOLE).contains(&said.gap(group));
+        if nodes.iter().filter_map(said).any(is_ahead) {
+            return 0;
+        }
         let holders = self.config.quorum.holders_min(self.config.nodes.len(), nodes.len());
         let on_disks = furthest(nodes.iter().map(of), holders);
         // And so many members, that the group can go on from one of them.

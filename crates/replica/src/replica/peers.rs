@@ -23,10 +23,10 @@ impl Replica {
             return;
         };
         let Some(group) = message.group() else {
-            let PeerMessage::Logged { view, prefix, broken } = message else {
+            let PeerMessage::Logged { view, prefix, gaps } = message else {
                 unreachable!("all others have a group");
             };
-            return self.hear_disk(from, Said { view, prefix, broken });
+            return self.hear_disk(from, Said { view, prefix, gaps });
         };
         let from = (from, incarnation);
         self.with_group(now, group, |group, here, out| group.hear(now, from, message, here, out));

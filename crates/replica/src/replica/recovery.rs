@@ -74,6 +74,9 @@ impl Replica {
         let is_whole = group.take_log_is_whole();
         if in_primary {
             self.disk.note(id, is_whole);
+            if group.table().history != before {
+                self.disk.turn(id, self.prefix);
+            }
         } else {
             let view = self.lineage.as_ref().map(|lineage| lineage.view);
             group.replay_turn(before, view.map(|view| (view, self.prefix - 1)));
