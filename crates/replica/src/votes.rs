@@ -180,9 +180,14 @@ impl Votes {
         }
         let Some(digest) = majority else { return [Verdict::Tied { window }].into() };
         let supporters = ballot.supporters(digest);
-        let wrong = ballot.votes.iter().filter(|(_, vote)| **vote != digest);
-        let wrong = wrong.map(|(node, _)| Verdict::Differs { node: *node, window });
-        [Verdict::Decided { window, supporters }].into_iter().chain(wrong).collect()
+        // Who was not in yet when the first voted has no say, but may have spoken.
+        let follows = |(node, vote): (&NodeId, &u64)| match (*vote == digest, *node) {
+            (true, node) if supporters.contains(node) => None,
+            (true, node) => Some(Verdict::Settled { node, window }),
+            (false, node) => Some(Verdict::Differs { node, window }),
+        };
+        let others = ballot.votes.iter().filter_map(follows);
+        [Verdict::Decided { window, supporters }].into_iter().chain(others).collect()
     }
 
     /// What was decided of a window: `None`: nothing yet; `Some(None)`: nothing could be.
@@ -293,6 +298,20 @@ mod tests {
         votes.vote(all, node(0), at(6), 1);
         assert_eq!(votes.leave(node(0)), vec![]);
         assert_eq!(votes.decision(at(6)), None);
+    }
+
+    /// A member that is about to come in may be faster than those that are (seed 100129 of the
+    /// simulator's `styles`): its reply must not be held for ever.
+    #[test]
+    fn who_voted_without_a_say_hears_that_it_was_right() {
+        let two = NodeSet::first(2);
+        let mut votes = Votes::default();
+        votes.join(node(2), 5);
+        votes.vote(two, node(2), at(6), 1);
+        votes.vote(two, node(0), at(6), 1);
+        let decided = Verdict::Decided { window: at(6), supporters: two };
+        let settled = Verdict::Settled { node: node(2), window: at(6) };
+        assert_eq!(votes.vote(two, node(1), at(6), 1), vec![decided, settled]);
     }
 
     #[test]
