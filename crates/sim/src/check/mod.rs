@@ -25,7 +25,7 @@ use crate::report::Violation;
 use crate::servant::{Log, Mark, Reference, Wish};
 use crate::server::Server;
 use crate::world::{World, node_id};
-use quorba_base::Instant;
+use quorba_base::{Instant, NodeId};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
     Concurrency, Event as ReplicaEvent, GroupId, GroupSnapshot, MemberState, OutReason, Style,
@@ -234,13 +234,25 @@ impl World {
             ReplicaEvent::Member { group, state: MemberState::In { .. }, .. } => {
                 let group = usize::from(group.0);
                 self.checks.groups[group].dead = false;
-                let table = self.hosts[node].node.as_ref().map(|node| node.snapshot());
-                let empty = table.is_some_and(|table| table.groups[group].history.count == 0);
-                if empty && self.plan.groups[group].fresh_after_loss {
-                    self.begins_anew(group);
+                if self.plan.groups[group].fresh_after_loss {
+                    self.note_fresh_member(node, group);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A member is in, and perhaps the first of a new history.
+    fn note_fresh_member(&mut self, node: usize, group: usize) {
+        let Some(engine) = self.hosts[node].node.as_ref() else { return };
+        let table = &engine.snapshot().groups[group];
+        let is_in = |(_, state): &&(NodeId, MemberState)| matches!(state, MemberState::In { .. });
+        // Requests may have been delivered to it in the same step.
+        if table.members.iter().filter(is_in).count() == 1 {
+            self.checks.moments.begins(self.now, GroupId(group as u16));
+        }
+        if table.history.count == 0 {
+            self.begins_anew(group);
         }
     }
 
