@@ -260,6 +260,10 @@ impl Reporter {
                  group knows would be lost",
                 self.name_of(node)
             ),
+            CommandRefused::TooFewDisks(node) => format!(
+                "without the member on node {} too few disks are left for a durable group",
+                self.name_of(node)
+            ),
             CommandRefused::NotIn(node) => {
                 format!("the member on node {} is not in the group now", self.name_of(node))
             }

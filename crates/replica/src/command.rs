@@ -5,6 +5,7 @@
 //! group's table alone, so all nodes refuse alike.
 
 use crate::config::GroupConfig;
+use crate::remains::{holders_min, speakers_min};
 use crate::style::Style;
 use crate::table::GroupTable;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
@@ -43,8 +44,8 @@ pub enum CommandRefused {
     LastMember(NodeId),
     /// It could not come back: the group names no object to get the state from.
     NoWayBack(NodeId),
-    /// A durable group keeps its members in this version.
-    DurableMembers,
+    /// The disks of those that would be left are too few for what the group promises.
+    TooFewDisks(NodeId),
     /// A stateless group remembers nothing, and a durable one everything.
     Durable,
     /// The members of a stateless group may differ, and cannot be made alike.
@@ -74,9 +75,10 @@ impl fmt::Display for CommandRefused {
                 f,
                 "the member on node {node} could not come back: the group names no state_object"
             ),
-            Self::DurableMembers => {
-                f.write_str("the members of a durable group cannot change in this version")
-            }
+            Self::TooFewDisks(node) => write!(
+                f,
+                "without the member on node {node} too few disks are left for a durable group"
+            ),
             Self::NoStateObject(style) => write!(
                 f,
                 "style \"{}\" moves the servers' state, and the group names no state_object",
@@ -99,6 +101,13 @@ impl fmt::Display for CommandRefused {
 }
 
 impl core::error::Error for CommandRefused {}
+
+/// So many members of a durable group must take part: to acknowledge, and to know, after the end
+/// of all nodes, what was acknowledged.
+fn disks_min(config: &GroupConfig) -> usize {
+    let members = config.members.len();
+    holders_min(members).max(speakers_min(members))
+}
 
 impl Command {
     /// Whether it can be carried out on `table`.
@@ -139,7 +148,13 @@ impl Command {
             Self::Add(node) if !table.removed().contains(node) => {
                 Err(CommandRefused::NotRemoved(node))
             }
-            Self::Remove(_) if config.durable => Err(CommandRefused::DurableMembers),
+            Self::Remove(node)
+                if config.durable
+                    && !table.removed().contains(node)
+                    && config.members.len() - table.removed().len() <= disks_min(config) =>
+            {
+                Err(CommandRefused::TooFewDisks(node))
+            }
             Self::Remove(node) if table.removed().contains(node) => {
                 Err(CommandRefused::Removed(node))
             }

@@ -7,7 +7,7 @@
 //! group goes on from the furthest.
 //!
 //! Why nothing acknowledged is lost. A reply of the group leaves only when [`holders_min`] members'
-//! nodes have its request in a whole stretch on disk. Of [`speakers_min`] members with intact disks
+//! nodes have its request in a whole stretch on disk; a member that operators took out is none. Of [`speakers_min`] members with intact disks
 //! one is among those. Its newest whole stretch ends at that request or behind it: a later one goes
 //! on in a component behind that, or with a state given there, and what was acknowledged is part of
 //! every later component ([`crate::primary`]). Ends are ordered by component and place in it, and
@@ -56,7 +56,7 @@ pub(crate) fn holders_min(members: usize) -> usize {
 }
 
 /// How many members with intact disks must speak: one of them is a holder then.
-fn speakers_min(members: usize) -> usize {
+pub(crate) fn speakers_min(members: usize) -> usize {
     members - holders_min(members) + 1
 }
 

@@ -305,7 +305,10 @@ impl Replica {
         // And so many members, that the group can go on from one of them.
         let Some(group) = self.groups.get(usize::from(group.0)) else { return 0 };
         let members = group.members();
-        let at_members = nodes.intersection(members).iter().map(of_members);
+        // Whoever was taken out has nothing to say when all nodes have ended.
+        let removed = group.table().removed();
+        let staying = members.iter().filter(|member| !removed.contains(*member)).collect();
+        let at_members = nodes.intersection(staying).iter().map(of_members);
         on_disks.min(furthest(at_members, holders_min(members.len())))
     }
 }
