@@ -382,6 +382,7 @@ impl GroupTable {
         if self.removed.contains(node) {
             return self.keep_out(node, attempt);
         }
+        self.end_earlier_try(node, attempt);
         // Of a passive group only the leader has the whole state; whoever follows one that is gone
         // leads when the state is asked for.
         let leading = self.leading().filter(|_| self.style.is_passive());
@@ -425,6 +426,22 @@ impl GroupTable {
         self.open_if_whole(config);
         self.settle_leader(config);
         self.state(node)
+    }
+
+    /// A member that asks again without having said that it was down: a group can have gone on from
+    /// what it had told of its disk before (seed 114467 of the simulator's `styles`). Nobody waits
+    /// for its former server any more.
+    fn end_earlier_try(&mut self, node: NodeId, attempt: Attempt) {
+        let (Some(MemberState::In { attempt: former })
+        | Some(MemberState::Joining { attempt: former, .. })) = self.state(node)
+        else {
+            return;
+        };
+        if former != attempt {
+            self.members.insert(node, MemberState::Down(DownReason::ServerExited));
+            self.verdicts.extend(self.votes.leave(node));
+            self.drop_orphans();
+        }
     }
 
     /// A durable group that nobody is in goes on from what is on disks, if enough is known of them:
