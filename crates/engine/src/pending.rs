@@ -1,15 +1,19 @@
 //! Requests that this gateway took in and has not answered: one book per group.
 //!
-//! Invariant: numbers count up; everything below [`Book::lowest`] is answered for good, which is
-//! what members are told so that they can forget the replies.
+//! Invariant: numbers count up; everything below [`Book::lowest`] is answered for good, and so is
+//! what [`Book::released`] names besides; members are told so that they can forget the replies.
 
 use crate::output::ConnectionId;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
 use quorba_giop::{Endian, Version};
 use quorba_order::Ticket;
-use quorba_replica::{CallKey, RequestEnvelope, RequestNumber};
+use quorba_replica::{CallKey, Released, RequestEnvelope, RequestNumber};
+
+/// So many requests may be answered behind the oldest open one before members are told of each.
+const LAG_MAX: u64 = 64;
 
 /// Who waits for a reply, and how it wants it.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +76,8 @@ impl Pending {
 pub(crate) struct Book {
     pending: BTreeMap<RequestNumber, Pending>,
     last: u64,
+    /// Answered far behind the oldest open one, and members were not told.
+    answered: BTreeSet<RequestNumber>,
 }
 
 impl Book {
@@ -83,6 +89,21 @@ impl Book {
     /// Everything below is answered.
     pub(crate) fn lowest(&self) -> RequestNumber {
         self.pending.keys().next().copied().unwrap_or_else(|| self.next())
+    }
+
+    /// What the next request tells the members.
+    pub(crate) fn released(&mut self) -> Released {
+        let below = self.lowest();
+        let mut also = Vec::new();
+        while let Some(number) = self.answered.first().copied()
+            && (number < below || also.len() < Released::ALSO_MAX)
+        {
+            self.answered.pop_first();
+            if number > below {
+                also.push(number);
+            }
+        }
+        Released { below, also }
     }
 
     pub(crate) fn add(&mut self, pending: Pending) -> RequestNumber {
@@ -97,7 +118,11 @@ impl Book {
     }
 
     pub(crate) fn remove(&mut self, number: RequestNumber) -> Option<Pending> {
-        self.pending.remove(&number)
+        let pending = self.pending.remove(&number)?;
+        if number.0 > self.lowest().0.saturating_add(LAG_MAX) {
+            self.answered.insert(number);
+        }
+        Some(pending)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -110,5 +135,51 @@ impl Book {
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (RequestNumber, &mut Pending)> {
         self.pending.iter_mut().map(|(number, pending)| (*number, pending))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn pending() -> Pending {
+        Pending {
+            client: None,
+            payload: Bytes::new(),
+            read: None,
+            nested: None,
+            insists: false,
+            oneway: true,
+            called: false,
+            order_next: false,
+            safety: Safety::Unsubmitted,
+            logged: true,
+            submissions: 0,
+            reply: None,
+            deadline: Instant::ZERO,
+            wait_until: Instant::ZERO,
+        }
+    }
+
+    /// The first call never ends, and its gateway takes 10,000 more.
+    #[test]
+    fn a_call_that_takes_long_does_not_keep_what_is_answered_behind_it() {
+        let mut book = Book::default();
+        book.add(pending());
+        let mut kept: BTreeSet<RequestNumber> = BTreeSet::new();
+        for _ in 0..10_000 {
+            let released = book.released();
+            assert_eq!(released.below, RequestNumber(1));
+            assert!(released.also.len() <= Released::ALSO_MAX);
+            released.also.iter().for_each(|number| assert!(kept.remove(number)));
+            let number = book.add(pending());
+            kept.insert(number);
+            assert!(book.remove(number).is_some());
+        }
+        assert!(kept.len() <= LAG_MAX as usize + 1, "{}", kept.len());
+        book.remove(RequestNumber(1));
+        let all = Released { below: book.next(), also: vec![] };
+        assert_eq!(book.released(), all);
     }
 }

@@ -75,7 +75,7 @@ fn request_bytes_max() -> usize {
     let envelope = RequestEnvelope {
         group: GROUP,
         number: RequestNumber(1),
-        released_below: RequestNumber(1),
+        released: quorba_replica::Released::below(RequestNumber(1)),
         stamp: 0,
         ft: None,
         nested: None,

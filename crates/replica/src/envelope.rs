@@ -8,6 +8,7 @@ use crate::history::History;
 use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
 use crate::nested::NestedCall;
 use crate::passive::CheckpointPiece;
+use crate::released::Released;
 use crate::remains::Remains;
 use crate::table::DownReason;
 use crate::votes::Subject;
@@ -39,8 +40,8 @@ pub struct RequestEnvelope {
     pub group: GroupId,
     /// The gateway's count of requests to this group.
     pub number: RequestNumber,
-    /// All requests of the gateway below this number are answered; their replies can go.
-    pub released_below: RequestNumber,
+    /// Requests of the gateway that are answered; their replies can go.
+    pub released: Released,
     /// The gateway's wall clock when it took the request in, TimeT.
     pub stamp: u64,
     /// The client's own name for it.
@@ -437,7 +438,7 @@ fn put_votes(w: &mut Writer, group: GroupId, attempt: Attempt, votes: &[(Subject
 fn put_request(w: &mut Writer, request: &RequestEnvelope) {
     head(w, REQUEST, request.group);
     w.u64(request.number.0);
-    w.u64(request.released_below.0);
+    request.released.encode(w);
     w.u64(request.stamp);
     let (ft, code_sets) = (request.ft.is_some(), request.code_sets.is_some());
     let nested = request.nested.is_some();
@@ -458,7 +459,7 @@ fn put_request(w: &mut Writer, request: &RequestEnvelope) {
 
 fn take_request(r: &mut Reader, group: GroupId) -> Result<RequestEnvelope, InvalidEnvelope> {
     let number = RequestNumber(r.u64("number")?);
-    let released_below = RequestNumber(r.u64("released below")?);
+    let released = Released::decode(r)?;
     let stamp = r.u64("stamp")?;
     let flags = r.u8("flags")?;
     let ft = if flags & 1 != 0 {
@@ -471,7 +472,7 @@ fn take_request(r: &mut Reader, group: GroupId) -> Result<RequestEnvelope, Inval
     let code_sets = if flags & 2 != 0 { Some(r.bytes("code sets")?) } else { None };
     let nested = if flags & 4 != 0 { Some(NestedCall::decode(r)?) } else { None };
     let giop = r.rest();
-    Ok(RequestEnvelope { group, number, released_below, stamp, ft, nested, code_sets, giop })
+    Ok(RequestEnvelope { group, number, released, stamp, ft, nested, code_sets, giop })
 }
 
 #[cfg(test)]
@@ -486,7 +487,7 @@ mod tests {
         RequestEnvelope {
             group,
             number: RequestNumber(5),
-            released_below: RequestNumber(4),
+            released: Released { below: RequestNumber(4), also: vec![RequestNumber(9)] },
             stamp: 99,
             ft: Some(FtRequest {
                 client_id: Bytes::from_static(b"client"),
@@ -575,7 +576,7 @@ mod tests {
         let request = RequestEnvelope {
             group,
             number,
-            released_below: number,
+            released: Released { below: number, also: vec![number; Released::ALSO_MAX] },
             stamp: u64::MAX,
             ft: Some(FtRequest { client_id, retention_id: -1, expiration: u64::MAX }),
             nested: Some(NestedCall {

@@ -296,7 +296,7 @@ impl Group {
         let awaited = self.table.repliers(&self.config, origin).contains(here.node);
         if awaited && self.replay.is_none() {
             let to = GatewayKey { node: origin, incarnation, number };
-            self.owes_reply(to, request.released_below);
+            self.owes_reply(to, request.released.below);
         }
         let Some(member) = &mut self.member else { return };
         let arrived = Arrived {
@@ -312,7 +312,7 @@ impl Group {
             } else {
                 self.table.is_full()
             },
-            released_below: request.released_below,
+            released: request.released,
             calls_below,
             giop: request.giop,
             code_sets: request.code_sets,

@@ -41,6 +41,7 @@ pub mod primary;
 mod reads;
 mod recent;
 mod refusal;
+mod released;
 mod remains;
 mod replica;
 mod retention;
@@ -78,6 +79,7 @@ pub use recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
     RecordedRequest, Short, names as request_names,
 };
+pub use released::Released;
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
 pub use style::Style;
 pub use table::{DownReason, Lacks, MemberState, OutReason};

@@ -55,7 +55,7 @@ pub(crate) struct Arrived {
     pub(crate) clock: u64,
     /// The group took no new requests of clients when it came.
     pub(crate) full: bool,
-    pub(crate) released_below: crate::ids::RequestNumber,
+    pub(crate) released: crate::released::Released,
     /// If another group calls: which, and which of its requests nobody executes again.
     pub(crate) calls_below: Option<(GroupId, u64)>,
     pub(crate) giop: Bytes,
@@ -475,9 +475,9 @@ impl Member {
 
     fn admit(&mut self, arrived: Arrived) -> Accepted {
         let Arrived { key, gateway, history, moment, giop, code_sets, awaited, .. } = arrived;
-        let (index, released_below) = (history.count, arrived.released_below);
+        let index = history.count;
         let (expiry, clock, full) = (arrived.expiry, arrived.clock, arrived.full);
-        self.retention.release(gateway.node, gateway.incarnation, released_below);
+        self.retention.release(gateway.node, gateway.incarnation, &arrived.released);
         self.retention.expire(clock);
         if let Some((caller, below)) = arrived.calls_below {
             let early = if canary!(ForgetsCallsEarly) { 64 } else { 0 };

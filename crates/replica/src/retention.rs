@@ -10,6 +10,7 @@
 use crate::history::History;
 use crate::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::nested::{put_call, take_call};
+use crate::released::Released;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -183,12 +184,15 @@ impl Retention {
         }
     }
 
-    /// The gateway will not ask again for requests below `number`, nor for those of earlier boots.
-    pub(crate) fn release(&mut self, node: NodeId, incarnation: u64, below: RequestNumber) {
+    /// The gateway will not ask again for these requests, nor for those of earlier boots.
+    pub(crate) fn release(&mut self, node: NodeId, incarnation: u64, released: &Released) {
         let key = |incarnation, number| {
             RequestKey::Gateway(GatewayKey { node, incarnation, number: RequestNumber(number) })
         };
-        self.remove_between(&key(0, 0), &key(incarnation, below.0));
+        self.remove_between(&key(0, 0), &key(incarnation, released.below.0));
+        for number in &released.also {
+            self.remove(&key(incarnation, number.0));
+        }
     }
 
     /// No member of `caller` executes again what its group was delivered before request `below`.
@@ -359,9 +363,15 @@ mod tests {
             retention.complete(&key, reply());
         }
         assert_eq!(retention.reply_bytes(), 20);
-        retention.release(NodeId::new(1).unwrap(), 2, RequestNumber(3));
-        assert_eq!(retention.len(), 1);
-        assert_eq!(retention.reply_bytes(), 5);
+        let mut release = |below, also: &[u64]| {
+            let also = also.iter().copied().map(RequestNumber).collect();
+            let released = Released { below: RequestNumber(below), also };
+            retention.release(NodeId::new(1).unwrap(), 2, &released);
+            (retention.len(), retention.reply_bytes())
+        };
+        assert_eq!(release(2, &[]), (2, 10));
+        assert_eq!(release(2, &[3, 99]), (1, 5), "2 is still open at its gateway");
+        assert_eq!(release(4, &[]), (0, 0));
     }
 
     #[test]
@@ -370,7 +380,7 @@ mod tests {
         retention.admit(&client(1), gateway(1, 1), 100, false);
         retention.complete(&client(1), reply());
         retention.admit(&client(2), gateway(1, 2), 50, false);
-        retention.release(NodeId::new(1).unwrap(), 1, RequestNumber(9));
+        retention.release(NodeId::new(1).unwrap(), 1, &Released::below(RequestNumber(9)));
         retention.expire(100);
         assert_eq!(retention.len(), 1, "2 is forgotten though it runs, 1 expires after 100");
         assert_eq!(retention.complete(&client(2), None), vec![gateway(1, 2)]);
@@ -391,7 +401,7 @@ mod tests {
         retention.complete(&key(2), reply());
         retention.complete(&key(3), reply());
         // Request 4 comes behind the join: it says that 2 is answered, and is not for the joiner.
-        retention.release(NodeId::new(1).unwrap(), 1, RequestNumber(3));
+        retention.release(NodeId::new(1).unwrap(), 1, &Released::below(RequestNumber(3)));
         retention.admit(&key(4), gateway(1, 4), 0, false);
         let mut writer = Writer::default();
         retention.encode(&frozen, &mut writer);
@@ -415,7 +425,7 @@ mod tests {
             retention.complete(&call(count, number), reply());
         }
         retention.expire(u64::MAX);
-        retention.release(NodeId::new(1).unwrap(), 9, RequestNumber(99));
+        retention.release(NodeId::new(1).unwrap(), 9, &Released::below(RequestNumber(99)));
         assert_eq!(retention.len(), 4, "neither time nor a gateway's word lets it go");
         retention.release_calls(GroupId(2), 100);
         retention.release_calls(GroupId(3), 5);

@@ -7,6 +7,7 @@ use crate::history::History;
 use crate::ids::{GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::member::Arrived;
 use crate::moment::Moment;
+use crate::released::Released;
 use crate::retention::{put_key, take_key};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::VecDeque;
@@ -107,7 +108,7 @@ fn put(w: &mut Writer, arrived: &Arrived) {
     w.u64(arrived.clock);
     w.u8(u8::from(arrived.full));
     arrived.moment.encode(w);
-    w.u64(arrived.released_below.0);
+    arrived.released.encode(w);
     w.bytes(&arrived.giop);
     w.u8(u8::from(arrived.code_sets.is_some()));
     w.bytes(arrived.code_sets.as_deref().unwrap_or_default());
@@ -127,7 +128,7 @@ fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
     let clock = r.u64("clock")?;
     let full = r.bool("full flag")?;
     let moment = Moment::decode(r)?;
-    let released_below = RequestNumber(r.u64("released below")?);
+    let released = Released::decode(r)?;
     let giop = r.bytes("request")?;
     let some = r.bool("code sets flag")?;
     let code_sets = Some(r.bytes("code sets")?).filter(|_| some);
@@ -140,7 +141,7 @@ fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
         clock,
         full,
         moment,
-        released_below,
+        released,
         giop,
         code_sets,
         awaited: false,
@@ -164,7 +165,7 @@ mod tests {
             clock: 6,
             full: number == 2,
             moment: Moment { number, time: 8, seed: 9 },
-            released_below: RequestNumber(1),
+            released: Released { below: RequestNumber(1), also: Vec::from([RequestNumber(7)]) },
             giop,
             awaited: false,
             code_sets: (number == 3).then(|| Bytes::from_static(b"sets")),

@@ -338,7 +338,7 @@ impl Plan {
                 group.fresh_after_loss = false;
             }
             for client in self.clients.iter_mut().filter(|client| client.group == index) {
-                client.window = rng.pick(&[1, 4, 16, 16]);
+                client.window = rng.pick(&[1, 4, 16, 64]);
                 // That looks at all objects.
                 client.peek *= u64::from(group.concurrency == Pipelined);
             }

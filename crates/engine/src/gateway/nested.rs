@@ -135,18 +135,10 @@ impl Gateway {
         let wait_until = now + books.settings.unavailable_wait;
         let number = books.book.next();
         connection.pending.insert(client.request_id, number);
-        let released_below = books.book.lowest();
+        let released = books.book.released();
         let nested = Some(name);
-        let envelope = RequestEnvelope {
-            group,
-            number,
-            released_below,
-            stamp,
-            ft: None,
-            nested,
-            code_sets,
-            giop,
-        };
+        let envelope =
+            RequestEnvelope { group, number, released, stamp, ft: None, nested, code_sets, giop };
         books.book.add(Pending {
             client: Some(client),
             payload: envelope.into_payload(),

@@ -162,10 +162,10 @@ impl Gateway {
 impl super::GroupBook {
     /// A read becomes a request like any other.
     fn order_read(&mut self, number: RequestNumber) {
-        let lowest = self.book.lowest();
+        let released = self.book.released();
         let Some(pending) = self.book.get_mut(number) else { return };
         let Some(mut envelope) = pending.read.take() else { return };
-        envelope.released_below = lowest;
+        envelope.released = released;
         pending.payload = envelope.into_payload();
         self.parked.push_back(number);
     }

@@ -116,7 +116,7 @@ impl Gateway {
         let envelope = RequestEnvelope {
             group,
             number: books.book.next(),
-            released_below: books.book.lowest(),
+            released: books.book.released(),
             stamp,
             ft: ft_request(request),
             nested: None,

@@ -47,7 +47,7 @@ fn arrived(index: u64) -> Arrived {
         expiry: 0,
         clock: index * 10,
         full: false,
-        released_below: RequestNumber(0),
+        released: crate::released::Released::below(RequestNumber(0)),
         giop: request(Version::V1_2),
         code_sets: None,
     }

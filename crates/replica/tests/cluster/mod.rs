@@ -16,7 +16,7 @@ use quorba_replica::{
     ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber, ServerCommand, Style,
     TotalLoss, ViewId,
 };
-use quorba_replica::{TransferProgress, TransferRule};
+use quorba_replica::{Released, TransferProgress, TransferRule};
 use std::collections::VecDeque;
 
 pub const GROUP: GroupId = GroupId(0);
@@ -401,7 +401,7 @@ impl Cluster {
         let request = RequestEnvelope {
             group: GROUP,
             number: RequestNumber(number),
-            released_below: RequestNumber(self.nodes[index].released_below),
+            released: Released::below(RequestNumber(self.nodes[index].released_below)),
             stamp: self.now.as_nanos() / 100,
             ft,
             nested: None,

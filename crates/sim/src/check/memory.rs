@@ -1,5 +1,6 @@
 //! Memory is bounded: what is kept follows what is open, not how long the node has run.
 
+use crate::ledger::Outcome;
 use crate::world::World;
 use quorba_engine::NodeSnapshot;
 use quorba_engine::order::{Snapshot, StateName, log_packets_max};
@@ -53,10 +54,15 @@ pub(super) fn check_quiet(
             }
         }
         for (group, table) in snapshot.groups.iter().enumerate() {
-            let named = world.ledger.calls.values().filter(|c| c.group == group && c.named).count();
+            let calls = || world.ledger.calls.values().filter(|call| call.group == group);
+            let named = calls().filter(|call| call.named).count();
+            // A gateway tells what it has answered with its next request. Calls that their clients
+            // have given up may all have waited in it when the last one came.
+            let given_up = calls().filter(|call| !call.named && call.outcome == Outcome::Unknown);
+            let given_up: usize = given_up.map(|call| call.sent as usize).sum();
             let windows: usize = world.clients.iter().map(|client| client.plan.window).sum();
             // Of each gateway, the requests since its oldest open one was taken in.
-            let most = named + 2 * windows * (world.plan.nodes + 1) + 200;
+            let most = named + given_up + 2 * windows * (world.plan.nodes + 1) + 200;
             if table.retained > most {
                 let text = format!("n{node} g{group} remembers {} requests", table.retained);
                 found.push(("memory", text));
