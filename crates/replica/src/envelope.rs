@@ -4,12 +4,11 @@
 
 use crate::command::Command;
 use crate::hello::{Hello, Snapshot, put_view, take_view};
-use crate::history::History;
 use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
 use crate::nested::NestedCall;
+use crate::offer::Offer;
 use crate::passive::CheckpointPiece;
 use crate::released::Released;
-use crate::remains::Remains;
 use crate::table::DownReason;
 use crate::votes::Subject;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
@@ -112,10 +111,8 @@ pub(crate) enum Envelope {
         group: GroupId,
         /// Which try.
         attempt: Attempt,
-        /// What its server has executed, if the sender is sure of it.
-        claim: Option<History>,
-        /// What the sender's disk has of the group.
-        remains: Remains,
+        /// What it has.
+        offer: Offer,
     },
     /// The sender's member has the state and is replaying what came meanwhile.
     Joined {
@@ -246,9 +243,10 @@ impl Envelope {
                 w.u64(to.number.0);
                 w.rest(giop);
             }
-            Self::Join { group, attempt, claim, remains } => {
-                put_join(&mut w, *group, *attempt, *claim);
-                remains.encode(&mut w);
+            Self::Join { group, attempt, offer } => {
+                head(&mut w, JOIN, *group);
+                w.u64(attempt.0);
+                offer.encode(&mut w);
             }
             Self::Joined { group, attempt } => put_numbers(&mut w, JOINED, *group, [attempt.0]),
             Self::Down { group, attempt, reason } => {
@@ -343,10 +341,7 @@ impl Envelope {
             }
             JOIN => {
                 let attempt = Attempt(r.u64("attempt")?);
-                let known = r.bool("claim flag")?;
-                let claim = History { count: r.u64("claim")?, digest: r.u64("claim digest")? };
-                let remains = Remains::decode(&mut r)?;
-                Self::Join { group, attempt, claim: known.then_some(claim), remains }
+                Self::Join { group, attempt, offer: Offer::decode(&mut r)? }
             }
             JOINED => Self::Joined { group, attempt: Attempt(r.u64("attempt")?) },
             DOWN => {
@@ -387,15 +382,6 @@ impl Envelope {
         r.end()?;
         Ok(envelope)
     }
-}
-
-fn put_join(w: &mut Writer, group: GroupId, attempt: Attempt, claim: Option<History>) {
-    head(w, JOIN, group);
-    w.u64(attempt.0);
-    w.u8(u8::from(claim.is_some()));
-    let claim = claim.unwrap_or(History::EMPTY);
-    w.u64(claim.count);
-    w.u64(claim.digest);
 }
 
 fn take_piece(r: &mut Reader) -> Result<CheckpointPiece, InvalidEnvelope> {
@@ -479,7 +465,9 @@ fn take_request(r: &mut Reader, group: GroupId) -> Result<RequestEnvelope, Inval
 mod tests {
     use super::*;
     use crate::hello::{Lineage, Record};
+    use crate::history::History;
     use crate::ids::{CallKey, ViewId};
+    use crate::remains::Remains;
     use crate::style::Style;
     use alloc::vec;
 
@@ -512,14 +500,17 @@ mod tests {
         let to = GatewayKey { node, incarnation: 1, number: RequestNumber(5) };
         let plain = RequestEnvelope { ft: None, code_sets: None, ..request.clone() };
         let nested = RequestEnvelope { nested, ..request.clone() };
+        let empty = Some(History::EMPTY);
+        let fresh = Offer { claim: empty, ahead_of: None, remains };
+        let unknown = Offer { claim: None, ahead_of: empty, remains: Remains::Nothing };
         vec![
             Envelope::Request(request),
             Envelope::Request(plain),
             Envelope::Request(nested),
             Envelope::Floor { group, attempt, up_to: 9 },
             Envelope::Reply { group, to, giop: Bytes::from_static(b"reply") },
-            Envelope::Join { group, attempt, claim: Some(History::EMPTY), remains },
-            Envelope::Join { group, attempt, claim: None, remains: Remains::Nothing },
+            Envelope::Join { group, attempt, offer: fresh },
+            Envelope::Join { group, attempt, offer: unknown },
             Envelope::Joined { group, attempt },
             Envelope::Down { group, attempt, reason: DownReason::ServerHung },
             Envelope::StateFailed {

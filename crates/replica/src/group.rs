@@ -27,11 +27,11 @@ use crate::log::Place;
 use crate::member::{Accepted, Arrived, Consequence, Member, forward};
 use crate::moment::Moment;
 use crate::nested::CallFigures;
+use crate::offer::Offer;
 use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::reads::Reads;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::refusal;
-use crate::remains::Remains;
 use crate::style::Style;
 use crate::table::{DownReason, GroupTable, Lacks, MemberState, OutReason};
 use crate::trail::{self, Trail};
@@ -385,13 +385,13 @@ impl Group {
         now: Instant,
         node: NodeId,
         attempt: Attempt,
-        (claim, remains): (Option<History>, Remains),
+        offer: Offer,
         here: Here,
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
-        let said = (claim, remains);
-        let Some(state) = self.table.join(&self.config, node, attempt, said) else { return };
+        let Some(state) = self.table.join(&self.config, node, attempt, offer) else { return };
+        let Offer { claim, remains, .. } = offer;
         let index = self.table.history.count;
         let mut refused = None;
         self.note_log(node, state, claim, remains);
@@ -581,7 +581,14 @@ impl Group {
             out.push_back(Output::Order(votes.encode()));
         }
         if in_primary && let Some((attempt, claim, remains)) = member.ask(now) {
-            let join = Envelope::Join { group: self.id, attempt, claim, remains };
+            let known = self.table.history;
+            let is_ahead = |claim: History| {
+                let is_later = canary!(AheadOfAnything) && claim.count > known.count;
+                self.trail.leads_from(known, claim) || is_later
+            };
+            let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
+            let offer = Offer { claim, ahead_of, remains };
+            let join = Envelope::Join { group: self.id, attempt, offer };
             out.push_back(Output::Order(join.encode()));
         }
         forward(self.id, commands, out);

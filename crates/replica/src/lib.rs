@@ -34,6 +34,7 @@ mod log;
 mod member;
 mod moment;
 mod nested;
+mod offer;
 mod output;
 mod passive;
 mod peer;

@@ -284,9 +284,9 @@ impl Replica {
                 taken = Some(awaited).filter(|_| mine && group.takes_requests());
                 group.deliver_request(now, by, request, calls_below, here, out);
             }
-            Envelope::Join { attempt, claim, remains, .. } => {
+            Envelope::Join { attempt, offer, .. } => {
                 let before = group.table().history;
-                group.deliver_join(now, origin, attempt, (claim, remains), here, out);
+                group.deliver_join(now, origin, attempt, offer, here, out);
                 if group.table().history.count < before.count {
                     self.calls.reset(id);
                 }

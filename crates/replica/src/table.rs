@@ -8,7 +8,8 @@ use crate::clock::OrderedClock;
 use crate::config::{GroupConfig, ReplyPath, TotalLoss};
 use crate::history::History;
 use crate::ids::Attempt;
-use crate::remains::{Census, Remains};
+use crate::offer::Offer;
+use crate::remains::Census;
 use crate::style::Style;
 use crate::trail::REQUESTS_MAX;
 use crate::votes::{Verdict, Votes};
@@ -371,14 +372,15 @@ impl GroupTable {
         one.into_iter().collect()
     }
 
-    /// A member asks to come in; its server's state is what `claim` says (`None`: unknown).
+    /// A member asks to come in with what `offer` says.
     pub(crate) fn join(
         &mut self,
         config: &GroupConfig,
         node: NodeId,
         attempt: Attempt,
-        (claim, remains): (Option<History>, Remains),
+        offer: Offer,
     ) -> Option<MemberState> {
+        let Offer { claim, remains, .. } = offer;
         if self.removed.contains(node) {
             return self.keep_out(node, attempt);
         }
@@ -391,13 +393,14 @@ impl GroupTable {
         let requests_from = self.knows_since(config, node, claim);
         // A member that is given what it missed has the group's state, although it is not in yet.
         let is_expected = self.joining().iter().any(|other| other != node);
+        let goes_on = !is_expected && self.goes_on_ahead(config, node, offer);
         let state = self.members.get_mut(&node)?;
         let fresh = claim == Some(History::EMPTY);
         let is_near = |claim: History| claim.count > 0 && claim.count + 3 > self.history.count;
         let is_near = canary!(AdmitsStaleMember) && claim.is_some_and(is_near);
         let needs_none = self.style == Style::Stateless;
         self.opened |= needs_none;
-        *state = if claim == Some(self.history) || is_near || needs_none {
+        *state = if claim == Some(self.history) || is_near || needs_none || goes_on {
             MemberState::In { attempt }
         } else if let Some(donor) = requests_from {
             MemberState::Joining { attempt, donor, lacks: Lacks::Requests }
@@ -426,6 +429,25 @@ impl GroupTable {
         self.open_if_whole(config);
         self.settle_leader(config);
         self.state(node)
+    }
+
+    /// Nobody is in, and the server of `node` has all that the group was delivered and some
+    /// requests more: the group goes on from there. Nobody was told of those, which no majority
+    /// had; whoever waits for them asks again, and is given the replies of then.
+    fn goes_on_ahead(&mut self, config: &GroupConfig, node: NodeId, offer: Offer) -> bool {
+        let (Some(claim), true) = (offer.claim, offer.ahead_of == Some(self.history)) else {
+            return false;
+        };
+        // What a log has decides for durable groups; what a server has called outside its group
+        // cannot be taken back, and would not be known.
+        let is_fit = self.in_set().is_empty() && !config.durable && config.calls.is_empty();
+        if is_fit {
+            // Others lack those requests.
+            self.known_from = [(node, self.history.count)].into();
+            self.history = claim;
+            self.votes = Votes::default();
+        }
+        is_fit
     }
 
     /// A member that asks again without having said that it was down: a group can have gone on from

@@ -54,17 +54,25 @@ impl Trail {
         }
     }
 
+    /// Whether the last requests led from `earlier` to `last`, and there was at least one.
+    pub(crate) fn leads_from(&self, earlier: History, last: History) -> bool {
+        let is_last = self.requests.back().is_some_and(|one| one.history == last);
+        is_last && earlier != last && self.place(earlier).is_some()
+    }
+
+    /// How many requests are kept up to that place; `None` if it is not known.
+    fn place(&self, history: History) -> Option<usize> {
+        if history == self.base {
+            return Some(0);
+        }
+        let at = usize::try_from(history.count.checked_sub(self.base.count)?).ok()?;
+        let last = self.requests.get(at.checked_sub(1)?)?;
+        (last.history == history).then_some(at)
+    }
+
     /// What came behind `claim`, encoded; `None` if that is not a place that is known.
     pub(crate) fn since(&self, claim: History) -> Option<Bytes> {
-        let first = if claim == self.base {
-            0
-        } else {
-            let at = usize::try_from(claim.count.checked_sub(self.base.count)?).ok()?;
-            if self.requests.get(at.checked_sub(1)?)?.history != claim {
-                return None;
-            }
-            at
-        };
+        let first = self.place(claim)?;
         let missed = self.requests.range(first + usize::from(canary!(PassesOffByOne))..);
         let mut writer = Writer::with_capacity(self.bytes);
         writer.u32(missed.len() as u32);

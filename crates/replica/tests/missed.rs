@@ -159,3 +159,33 @@ fn who_missed_more_than_a_state_may_cost_is_given_a_state() {
     assert!(c.nodes[0].downs().contains(&DownReason::RequestsTooLong));
     assert_eq!(c.executed(2), c.executed(0));
 }
+
+/// The only member that is in was cut off when it had just ordered a request: it executed it, and
+/// the others never heard of it.
+#[test]
+fn a_group_goes_on_from_its_only_server_although_that_has_executed_more() {
+    let mut c = Cluster::whole(true);
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(1);
+    c.crash_server(2);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "down", "down"]);
+    c.only_at(0, |c| c.request(0, 2, "b"));
+    assert_eq!(c.executed(0), ["a", "b"]);
+    c.install(&[1, 2]);
+    c.settle();
+    c.start_server(1);
+    c.settle();
+    assert_eq!(c.states(1), ["down", "out", "down"]);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "down"]);
+    assert_eq!(c.executed(1), ["a", "b"]);
+    // Its client asks again.
+    c.request(0, 2, "b");
+    c.request(1, 1, "c");
+    c.settle();
+    assert_eq!(c.nodes[0].replies.last(), Some(&(2, "b is number 2".into())));
+    assert_eq!(c.nodes[1].replies, [(1, "c is number 3".into())]);
+}

@@ -288,6 +288,14 @@ impl Cluster {
         }
     }
 
+    /// One node is cut off, and no view says so yet: it alone is delivered what it orders.
+    pub fn only_at(&mut self, index: usize, act: impl FnOnce(&mut Self)) {
+        let members = core::mem::replace(&mut self.members, vec![index]);
+        act(self);
+        self.settle();
+        self.members = members;
+    }
+
     pub fn start_server(&mut self, index: usize) {
         self.nodes[index].server = Some(Server::default());
         self.nodes[index].replica.handle_server_up(self.now, GROUP);

@@ -28,8 +28,9 @@ pub(super) fn check(
         }
         for one in 0..snapshots.len() {
             for other in one + 1..snapshots.len() {
-                let fresh = world.plan.groups[group].fresh_after_loss;
-                found.extend(compare_tables(snapshots, (one, other), group, fresh));
+                let plan = &world.plan.groups[group];
+                let may_turn = plan.fresh_after_loss || plan.durable;
+                found.extend(compare_tables(snapshots, (one, other), group, may_turn));
             }
         }
     }
@@ -89,15 +90,16 @@ fn compare_tables(
     snapshots: &[Option<NodeSnapshot>],
     (one, other): (usize, usize),
     group: usize,
-    fresh_after_loss: bool,
+    may_turn: bool,
 ) -> Option<(&'static str, String)> {
     if !same_view(snapshots, one, other) {
         return None;
     }
     let a = &primary(snapshots, one)?.groups[group];
     let b = &primary(snapshots, other)?.groups[group];
-    // One of them may not have heard yet that the group has begun anew, and counts from before.
-    if fresh_after_loss && a.members != b.members {
+    // One of them may not have heard yet that the group has begun anew, or goes on from a disk, and
+    // counts from before.
+    if may_turn && a.members != b.members {
         return None;
     }
     let (a, b) = (a.history, b.history);

@@ -1,0 +1,42 @@
+//! What a member that wants to come in has.
+//!
+//! What it is not: what becomes of it, which the table decides. Invariant: a member says only what
+//! it is sure of.
+
+use crate::history::History;
+use crate::remains::Remains;
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+
+/// See the module's text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Offer {
+    /// What its server has executed, if the sender is sure of it.
+    pub(crate) claim: Option<History>,
+    /// The history of the group, as the sender knew it, if `claim` is that and some requests more:
+    /// those had been ordered when the sender was cut off, and the others never got them.
+    pub(crate) ahead_of: Option<History>,
+    /// What the sender's disk has of the group.
+    pub(crate) remains: Remains,
+}
+
+impl Offer {
+    pub(crate) fn encode(&self, w: &mut Writer) {
+        for history in [self.claim, self.ahead_of] {
+            w.u8(u8::from(history.is_some()));
+            let history = history.unwrap_or(History::EMPTY);
+            w.u64(history.count);
+            w.u64(history.digest);
+        }
+        self.remains.encode(w);
+    }
+
+    pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let mut history = || {
+            let known = r.bool("claim flag")?;
+            let history = History { count: r.u64("claim")?, digest: r.u64("claim digest")? };
+            Ok(known.then_some(history))
+        };
+        let (claim, ahead_of) = (history()?, history()?);
+        Ok(Self { claim, ahead_of, remains: Remains::decode(r)? })
+    }
+}
