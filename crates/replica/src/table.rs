@@ -391,7 +391,8 @@ impl GroupTable {
     /// The next member that is in, and rather not the leader: clients would wait meanwhile.
     fn spare_donor(&self, joiner: NodeId) -> Option<NodeId> {
         let inside = self.in_set();
-        let others = self.leading().map_or(inside, |leader| inside.difference(NodeSet::EMPTY.with(leader)));
+        let others =
+            self.leading().map_or(inside, |leader| inside.difference(NodeSet::EMPTY.with(leader)));
         others.successor(joiner).or(inside.successor(joiner))
     }
 

@@ -14,7 +14,7 @@ use super::with_range;
 use crate::stats::Spread;
 use crate::transfer::{LATENCIES_MAX, SHARE_MIN, Summary, Transfers};
 
-const HEADS: [&str; 11] = [
+const HEADS: [&str; 13] = [
     "MB/s",
     "raw MB/s",
     "share",
@@ -26,6 +26,8 @@ const HEADS: [&str; 11] = [
     "other p99 ×",
     "joiner ×",
     "donor ×",
+    "joiner CPU ms",
+    "donor CPU ms",
 ];
 
 /// The summary of a run of transfers.
@@ -51,7 +53,7 @@ pub fn transfer_table(run: &Transfers) -> String {
     text
 }
 
-fn cells(one: &Summary) -> [String; 11] {
+fn cells(one: &Summary) -> [String; 13] {
     let quotient = |spread: Spread| {
         let Spread { median, min, max } = spread;
         format!("{median:.2} ({min:.2}–{max:.2})")
@@ -69,6 +71,8 @@ fn cells(one: &Summary) -> [String; 11] {
         quotient(one.other_p99),
         quotient(one.joiner_copies),
         quotient(one.donor_copies),
+        with_range(one.joiner_cpu_ms),
+        with_range(one.donor_cpu_ms),
     ]
 }
 
@@ -83,7 +87,7 @@ pub(crate) fn transfer_page(run: &Transfers) -> String {
          link; raw: a bare copy over the same link in the same repetition; whole: from the \
          server's death until its member is in again; donor and other ×: latencies meanwhile, in \
          those of the two seconds before; longest: the longest call at n2 meanwhile; joiner and \
-         donor × of memory: the most that the node's process had, in sizes of the state. Paced: \
+         donor × of memory: the most that the node's process had, in sizes of the state; CPU: of their processes meanwhile. Paced: \
          <code>transfer_bytes_per_second</code> is 0.6 of the raw copy's. Wanted: share \
          {SHARE_MIN} at least, latencies {LATENCIES_MAX} at most. Medians of {} repetitions \
          <span class=\"range\">(lowest–highest)</span>.</p>",

@@ -107,6 +107,9 @@ pub struct Sample {
     pub other_during: Latency,
     /// The most memory of each node, in bytes: the joiner's, the donor's, the other's.
     pub peaks: Vec<u64>,
+    /// CPU time of each node from the server's death until its member was in again, in
+    /// milliseconds.
+    pub cpu_ms: Vec<f64>,
 }
 
 /// All repetitions of a case.
@@ -136,6 +139,10 @@ pub struct Summary {
     pub joiner_copies: Spread,
     /// And of the donor's.
     pub donor_copies: Spread,
+    /// CPU time of the joiner's node meanwhile, in milliseconds.
+    pub joiner_cpu_ms: Spread,
+    /// And of the donor's.
+    pub donor_cpu_ms: Spread,
 }
 
 /// A whole run.
@@ -238,7 +245,7 @@ impl Sample {
             self.peaks.iter().map(|bytes| format!("{}", bytes >> 20)).collect();
         format!(
             "repetition {}/{repetitions}  {:<12}  {link} MB/s, raw {:.0}  whole {:.0} ms  p50 and \
-             p99 in those before: donor's gateway {}, other {}  nodes {} MiB",
+             p99 in those before: donor's gateway {}, other {}  nodes {} MiB, CPU {} ms",
             self.repetition,
             self.case,
             self.raw_rate / 1e6,
@@ -246,6 +253,7 @@ impl Sample {
             ratio(self.donor_during, self.donor_before),
             ratio(self.other_during, self.other_before),
             peaks.join(", "),
+            self.cpu_ms.iter().map(|ms| format!("{ms:.0}")).collect::<Vec<_>>().join(", "),
         )
     }
 }
@@ -270,6 +278,8 @@ impl Summary {
             donor_max_ms: spread(&|one| one.donor_during.max_us / 1e3)?,
             joiner_copies: copies(0)?,
             donor_copies: copies(1)?,
+            joiner_cpu_ms: spread(&|one| one.cpu_ms[0])?,
+            donor_cpu_ms: spread(&|one| one.cpu_ms[1])?,
         })
     }
 }

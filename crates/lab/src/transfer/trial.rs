@@ -17,6 +17,7 @@ use super::{Case, Latency, Sample, raw};
 use crate::domain::{self, Domain, Servers};
 use crate::plan::DomainShape;
 use crate::stats::Percentiles;
+use crate::usage;
 
 const NODES: usize = 3;
 /// Whose server dies; the next one gives its state.
@@ -67,6 +68,7 @@ impl Bench<'_> {
         })?;
         let before = Instant::now();
         thread::sleep(WINDOW);
+        let busy_before = busy(&domain)?;
         let began = Instant::now();
         end_server(&domain)?;
         let mut seen = Seen::default();
@@ -76,6 +78,7 @@ impl Bench<'_> {
             Ok(seen.was_out && is_back(&status))
         })?;
         let whole = began.elapsed();
+        let busy_after = busy(&domain)?;
         let peaks = (0..NODES).map(|index| domain.pid(index)).map(peak_bytes).collect();
         let calls: Vec<_> = callers.into_iter().map(Caller::stop).collect::<Result<_, _>>()?;
         let ended = began + whole;
@@ -100,6 +103,7 @@ impl Bench<'_> {
             other_before,
             other_during,
             peaks,
+            cpu_ms: std::iter::zip(busy_before, busy_after).map(|(from, to)| to - from).collect(),
         })
     }
 
@@ -170,6 +174,13 @@ fn is_back(status: &Status) -> bool {
     let members = status.groups.iter().flat_map(|group| &group.members);
     members.clone().count() == NODES
         && members.into_iter().all(|member| member.state == MemberState::In)
+}
+
+/// What each node has used of the cores, in milliseconds.
+fn busy(domain: &Domain) -> Result<Vec<f64>, String> {
+    let of = |index| usage::run_time_of_process(domain.pid(index)).map(|time| time.as_secs_f64());
+    let times = (0..NODES).map(|index| of(index).map(|seconds| seconds * 1e3));
+    times.collect::<Result<_, _>>().map_err(|error| format!("a node's CPU time: {error}"))
 }
 
 fn latency(calls: &[Timed], from: Instant, to: Instant) -> Option<Latency> {
