@@ -10,7 +10,8 @@ fn leader(domain: &Domain) -> String {
     let shown = domain.quorba(&["-o", "json", "group", "show", "clock"]);
     assert!(shown.status.success(), "{}", text(&shown.stderr));
     let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
-    shown["leader"].as_str().unwrap_or_else(|| panic!("no leader: {shown}")).to_owned()
+    let leader = shown.pointer("/nodes/0/status/groups/0/leader").and_then(Value::as_str);
+    leader.unwrap_or_else(|| panic!("no leader: {shown}")).to_owned()
 }
 
 /// On a ring whose token rests the leader belongs to the gateway with most calls: a call from

@@ -3,8 +3,8 @@
 //! A [`Plan`] lists configurations: chains of processes between a caller and the answer. [`run`]
 //! measures them side by side in one go, round after round, in several [`Setting`]s, with an
 //! ordinary omniORB client and server; [`table`] and the run's page show the outcome. [`failover`]
-//! measures how long a client waits when something dies, [`transfer`] how fast a state travels while
-//! clients call. See `docs/performance.md` for how to read and repeat it.
+//! measures how long a client waits when something dies, [`transfer`] how fast a state travels
+//! while clients call. See `docs/performance.md` for how to read and repeat it.
 //!
 //! What it is not: a part of what is measured. Nodes are started as a user starts them, and
 //! watched through the admin API and `/proc`; what a plan wants recorded, any node can record.

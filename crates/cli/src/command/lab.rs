@@ -32,8 +32,8 @@ enum Action {
 /// their own below --out.
 #[derive(Debug, Args)]
 struct Run {
-    /// Its name (baseline, duplicates, failover, irl, placement, throughput, transfer, zhao2002), or
-    /// a .toml file
+    /// Its name (baseline, duplicates, failover, irl, placement, throughput, transfer, zhao2002),
+    /// or a .toml file
     plan: String,
 
     /// Measured calls of each configuration in each round

@@ -87,7 +87,8 @@ pub(crate) fn transfer_page(run: &Transfers) -> String {
          link; raw: a bare copy over the same link in the same repetition; whole: from the \
          server's death until its member is in again; donor and other ×: latencies meanwhile, in \
          those of the two seconds before; longest: the longest call at n2 meanwhile; joiner and \
-         donor × of memory: the most that the node's process had, in sizes of the state; CPU: of their processes meanwhile. Paced: \
+         donor × of memory: the most that the node's process had, in sizes of the state; CPU: of \
+         their processes meanwhile. Paced: \
          <code>transfer_bytes_per_second</code> is 0.6 of the raw copy's. Wanted: share \
          {SHARE_MIN} at least, latencies {LATENCIES_MAX} at most. Medians of {} repetitions \
          <span class=\"range\">(lowest–highest)</span>.</p>",

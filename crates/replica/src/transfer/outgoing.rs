@@ -11,8 +11,8 @@ use quorba_base::{Duration, Instant};
 /// A link that is faster is not worth the time that compression takes.
 const FAST_BYTES_PER_SECOND: u64 = 100_000_000;
 /// A donor that is looked at late sends what it could have sent in so long; else it would fall
-/// short of its rate by every such delay. Much more would fill the link's queue, in which the ring's
-/// datagrams wait as well.
+/// short of its rate by every such delay. Much more would fill the link's queue, in which the
+/// ring's datagrams wait as well.
 const CATCHES_UP: Duration = Duration::from_millis(2);
 /// Chunks that show whether compression helps.
 const TRIED_CHUNKS: u32 = 4;
