@@ -22,7 +22,8 @@ fn a_leader_moves_to_the_gateway_whose_clients_call_and_stays() {
         "[group.clock]\nlisten = {{listen}}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
          style = \"semi-active\"\nleader = \"n1\"\nplacement = \"auto\"\n\
          placement_watch_ms = 600\nstate_object = \"clock\"\n\
-         server = [\"{QUORBA}\", \"servant\", \"clock\", \"--port\", \"{{port}}\"]\n"
+         server = [\"{QUORBA}\", \"servant\", \"clock\", \"--port\", \"{{port}}\", \
+         \"--time\", \"{{time}}\"]\n"
     ));
     domain.wait_healthy();
     let moved = domain.quorba(&["group", "promote", "clock", "n1"]);
