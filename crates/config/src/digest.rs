@@ -133,7 +133,8 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
     if matches!(group.recovery, Recovery::Replay(_)) {
         line(text, format_args!(" recovery=replay"));
     }
-    if group.placement == Placement::Auto {
+    // How long it waits is each leader's own business.
+    if matches!(group.placement, Placement::Auto(_)) {
         line(text, format_args!(" placement=auto"));
     }
     if group.concurrency != Concurrency::Sequential {

@@ -16,6 +16,9 @@ const FLAG_MORE_FRAGMENTS: u8 = 2;
 /// Where the request id of a GIOP 1.2 message stands, of a Fragment too.
 const ID_END: usize = HEADER_BYTES + 4;
 
+/// The longest message whose memory the next ones are read into as well.
+const SHARED_BYTES_MAX: usize = 1 << 20;
+
 /// What one connection may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct FramerLimits {
@@ -97,11 +100,24 @@ impl Framer {
                 }
                 return Ok(None);
             }
-            let bytes = self.buffer.split_to(header.total).freeze();
+            let bytes = self.cut(header.total);
             if let Some(message) = self.take(&header, bytes)? {
                 return Ok(Some(message));
             }
         }
+    }
+
+    /// The first `total` bytes. What comes behind a long message gets memory of its own: it would
+    /// keep all of the message's for as long as the connection lasts.
+    fn cut(&mut self, total: usize) -> Bytes {
+        let rest = if total > SHARED_BYTES_MAX {
+            BytesMut::from(self.buffer.get(total..).unwrap_or_default())
+        } else {
+            return self.buffer.split_to(total).freeze();
+        };
+        let mut bytes = core::mem::replace(&mut self.buffer, rest);
+        bytes.truncate(total);
+        bytes.freeze()
     }
 
     fn header(&self) -> Result<Option<Header>, FrameError> {
@@ -243,4 +259,36 @@ impl Partial {
 
 fn request_id(bytes: &[u8], endian: Endian) -> Result<u32, FrameError> {
     Reader::at(bytes, HEADER_BYTES, endian).read_u32("request id").map_err(|_| FrameError::Short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build;
+    use crate::reply::ReplyStatus;
+    use alloc::vec;
+
+    #[test]
+    fn behind_a_long_message_comes_the_next_one_and_not_its_memory() {
+        let message_bytes_max = 4 * SHARED_BYTES_MAX;
+        let mut framer = Framer::new(FramerLimits {
+            message_bytes_max,
+            fragmented_requests_max: 1,
+            buffered_bytes_max: 2 * message_bytes_max,
+        });
+        let reply = |id, length: usize| {
+            let octets = vec![7; length];
+            build::reply(Version::V1_2, Endian::Little, id, ReplyStatus::NoException, |out| {
+                out.write_raw(&octets);
+            })
+        };
+        let (long, next) = (reply(1, 3 * SHARED_BYTES_MAX), reply(2, 10));
+        framer.push(&[&long.bytes()[..], &next.bytes()[..20]].concat());
+        let came = framer.next().expect("well-formed").expect("whole");
+        assert!(came.bytes() == long.bytes());
+        assert!(framer.buffer.capacity() < SHARED_BYTES_MAX);
+        framer.push(&next.bytes()[20..]);
+        let came = framer.next().expect("well-formed").expect("whole");
+        assert!(came.bytes() == next.bytes());
+    }
 }

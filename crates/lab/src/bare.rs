@@ -82,6 +82,11 @@ enum Role {
         #[arg(long = "port")]
         ports: Vec<u16>,
     },
+    /// Keeps a large state
+    Ballast {
+        #[arg(long)]
+        socket: PathBuf,
+    },
     /// Measures round trips
     TcpClient(Client),
     /// Measures rounds
@@ -117,6 +122,7 @@ pub fn peer_main(arguments: impl IntoIterator<Item = OsString>) -> io::Result<()
         Role::TcpRelay { port, to } => tcp_relay(port, to),
         Role::UdpForward { port, to } => udp_forward(port, to),
         Role::Wire { wire, ports } => crate::wire::run(wire, &ports),
+        Role::Ballast { socket } => crate::ballast::serve(&socket),
         Role::TcpClient(client) => tcp_client(&client),
         Role::UdpClient(client) => udp_client(&client),
     }

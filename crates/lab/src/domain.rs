@@ -50,6 +50,8 @@ pub(crate) enum Servers<'a> {
     Echo(&'a Path),
     /// The bank that is part of the `quorba` program at this path.
     Bank(&'a Path),
+    /// A server with a large state, of the program at this path.
+    Ballast(&'a Path),
 }
 
 struct DomainNode {
@@ -173,10 +175,20 @@ impl Domain {
         self.nodes[index].peer.signal(signal)
     }
 
+    /// The process of the node of this index.
+    pub(crate) fn pid(&self, index: usize) -> u32 {
+        self.nodes[index].peer.pid()
+    }
+
     /// Names and ids of the nodes' processes, and of what is between them.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (&str, u32)> {
         let nodes = self.nodes.iter().map(|node| &node.peer);
         nodes.chain(&self.wire).map(|peer| (peer.name.as_str(), peer.pid()))
+    }
+
+    /// What the node of this index says of itself.
+    pub(crate) fn status(&self, index: usize) -> Result<Status, String> {
+        self.nodes[index].admin.status(ANSWER_WITHIN).map_err(|error| error.to_string())
     }
 
     /// What each node says of itself.
@@ -342,6 +354,9 @@ fn domain_text(shape: &DomainShape, servers: Servers<'_>, ports: &Ports) -> Stri
     let listen = ports.gateways.iter().min().expect("a domain has nodes");
     let mut text =
         format!("[domain]\nid = \"lab\"\nkey_file = \"domain.key\"\n\n[ring]\n{}\n", shape.ring);
+    if !shape.limits.is_empty() {
+        text.push_str(&format!("[limits]\n{}\n", shape.limits));
+    }
     for (index, ring) in ports.rings.iter().enumerate() {
         text.push_str(&format!(
             "[node.{name}]\nhost = \"{host}\"\nbind = \"127.0.0.1\"\nring_port = {ring}\n\
@@ -379,6 +394,9 @@ impl Servers<'_> {
             Self::Echo(program) if socket => (program, &["-ORBendPoint", "giop:unix:{socket}"]),
             Self::Echo(program) => (program, &["-ORBendPoint", "giop:tcp:127.0.0.1:{port}"]),
             Self::Bank(program) => (program, &["servant", "bank", "--port", "{port}"]),
+            Self::Ballast(program) => {
+                (program, &["lab", "peer", "ballast", "--socket", "{socket}"])
+            }
         };
         let program = escaped(&program.to_string_lossy());
         std::iter::once(program).chain(rest.iter().map(|word| (*word).to_owned())).collect()
@@ -407,7 +425,7 @@ mod tests {
             let ring = toml::Table::from_iter([("encrypt".to_owned(), encrypt.into())]);
             let group = toml::Table::from_iter([("ack".to_owned(), "agreed".into())]);
             let server_options = vec!["-ORBmaxServerThreadPerConnection".into(), "1".into()];
-            let wire = None;
+            let (wire, limits) = (None, toml::Table::new());
             let server_socket = members > 1;
             let shape = DomainShape {
                 nodes,
@@ -415,6 +433,7 @@ mod tests {
                 client: nodes,
                 wire,
                 ring,
+                limits,
                 group,
                 server_options,
                 server_socket,

@@ -185,6 +185,7 @@ fn shape(members: u32, style: &str) -> DomainShape {
         client: 1,
         wire: None,
         ring: toml::Table::new(),
+        limits: toml::Table::new(),
         group,
         server_options: ["-ORBmaxServerThreadPerConnection", "1"].map(str::to_owned).to_vec(),
         server_socket: false,

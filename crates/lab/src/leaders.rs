@@ -83,6 +83,7 @@ impl RingSetting {
             client: self.client(),
             wire: Some(Wire { hop_us: 30, mbit_s: 100 }),
             ring: table(ring),
+            limits: toml::Table::new(),
             group: table(group),
             server_options: Vec::new(),
             server_socket: false,

@@ -3,8 +3,8 @@
 //! A [`Plan`] lists configurations: chains of processes between a caller and the answer. [`run`]
 //! measures them side by side in one go, round after round, in several [`Setting`]s, with an
 //! ordinary omniORB client and server; [`table`] and the run's page show the outcome. [`failover`]
-//! measures how long a client waits when something dies. See
-//! `docs/performance.md` for how to read and repeat it.
+//! measures how long a client waits when something dies, [`transfer`] how fast a state travels
+//! while clients call. See `docs/performance.md` for how to read and repeat it.
 //!
 //! What it is not: a part of what is measured. Nodes are started as a user starts them, and
 //! watched through the admin API and `/proc`; what a plan wants recorded, any node can record.
@@ -14,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ballast;
 mod bare;
 mod block;
 mod domain;
@@ -31,6 +32,7 @@ mod report;
 mod ring_share;
 mod run;
 mod stats;
+pub mod transfer;
 pub mod usage;
 mod wire;
 mod zhao;
@@ -41,7 +43,7 @@ pub use error::LabError;
 pub use placement::Setting;
 pub use plan::{CALLS_MAX, Chain, Changes, Configuration, DomainShape, Plan, ROUNDS_MAX, Step};
 pub use record::{Block, FORMAT, ProcessShare, RingShare, Row, Run, StepRow};
-pub use report::{failover_table, leaders_table, table};
+pub use report::{failover_table, leaders_table, table, transfer_table};
 pub use run::{LabOptions, Outcome, run};
 pub use stats::{Percentiles, Spread};
 pub use wire::Wire;

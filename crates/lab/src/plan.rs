@@ -16,6 +16,7 @@ use crate::failover;
 use crate::irl;
 use crate::leaders;
 use crate::placement::Setting;
+use crate::transfer;
 use crate::wire::{self, Wire};
 use crate::zhao::{self, Repeats};
 
@@ -145,6 +146,9 @@ pub struct DomainShape {
     /// What stands in the domain file's `[ring]`.
     #[serde(default)]
     pub ring: toml::Table,
+    /// What stands in the domain file's `[limits]`.
+    #[serde(default)]
+    pub limits: toml::Table,
     /// What stands in the domain file's `[group.echo]`, besides members and server.
     #[serde(default)]
     pub group: toml::Table,
@@ -209,7 +213,8 @@ impl Plan {
         }
         if !name.ends_with(".toml") {
             let names = BUILT_IN.iter().map(|(known, _)| *known);
-            let names: Vec<_> = names.chain([irl::PLAN, failover::PLAN, leaders::PLAN]).collect();
+            let others = [irl::PLAN, failover::PLAN, leaders::PLAN, transfer::PLAN];
+            let names: Vec<_> = names.chain(others).collect();
             let what = format!(
                 "there is no plan {name:?}; plans: {}, or a file whose name ends in .toml",
                 names.join(", ")

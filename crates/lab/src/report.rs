@@ -14,6 +14,7 @@ mod lines;
 mod strips;
 mod svg;
 mod table;
+mod transfer;
 mod zhao;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub(crate) use irl::irl_page;
 pub(crate) use leaders::leaders_page;
 pub use leaders::leaders_table;
 pub use table::table;
+pub(crate) use transfer::transfer_page;
+pub use transfer::transfer_table;
 pub(crate) use zhao::page as zhao_page;
 
 /// The latencies of all rounds, for the plots.

@@ -231,12 +231,14 @@ impl Stream {
     /// The connection is of no use any more.
     pub fn gather(&mut self, bytes: Bytes, poller: &Poller) -> io::Result<bool> {
         let is_first = self.unsent.is_empty();
+        let waited = self.unsent_bytes;
         self.unsent_bytes += bytes.len();
         self.unsent.push_back(bytes);
         if self.unsent_bytes >= GATHERED_MAX {
             self.flush(poller)?;
         }
-        if self.unsent_bytes > UNSENT_MAX {
+        // What waited before counts: one message, a whole state, may be as long as it likes.
+        if waited.min(self.unsent_bytes) > UNSENT_MAX {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the reader is too slow"));
         }
         Ok(is_first)
@@ -370,3 +372,6 @@ impl Stream {
 fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
+
+#[cfg(test)]
+mod tests;

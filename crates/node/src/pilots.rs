@@ -6,43 +6,63 @@
 use std::time::{Duration, Instant as Clock};
 
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Domain, Placement};
+use quorba_config::{Domain, Group, Placement};
 use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::GroupId;
 use quorba_placement::{Pilot, Seen};
 
 use crate::placement::Counters;
 
-/// Time between two looks.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// Looks in the time for which another leader must be better.
+const LOOKS_PER_WATCH: u32 = 6;
 
 /// See the module's text.
 pub(crate) struct Pilots {
     domain: Domain,
-    all: Vec<(GroupId, Pilot, Counters)>,
+    all: Vec<Own>,
+}
+
+/// A group that moves its leader by itself.
+struct Own {
+    id: GroupId,
+    pilot: Pilot,
+    before: Counters,
     looked: Clock,
+    look_every: Duration,
 }
 
 impl Pilots {
     pub(crate) fn new(domain: Domain, me: NodeId) -> Self {
         let groups = (0..).map(GroupId).zip(&domain.groups);
-        let own = groups.filter(|(_, group)| group.placement == Placement::Auto);
-        let all = own.map(|(id, _)| (id, Pilot::new(me), Counters::default())).collect();
-        Self { domain, all, looked: Clock::now() }
+        let own = |(id, group): (GroupId, &Group)| match group.placement {
+            Placement::Manual => None,
+            Placement::Auto(watch) => Some(Own {
+                id,
+                pilot: Pilot::new(me, watch),
+                before: Counters::default(),
+                looked: Clock::now(),
+                look_every: watch / LOOKS_PER_WATCH,
+            }),
+        };
+        let all = groups.filter_map(own).collect();
+        Self { domain, all }
     }
 
     /// When to look next; never without such a group.
     pub(crate) fn due(&self) -> Option<Clock> {
-        (!self.all.is_empty()).then(|| self.looked + LOOK_EVERY)
+        self.all.iter().map(|own| own.looked + own.look_every).min()
     }
 
     /// Takes a look; which groups want which leader.
     pub(crate) fn look(&mut self, now: Instant, node: &NodeSnapshot) -> Vec<(GroupId, NodeId)> {
-        let over = self.looked.elapsed();
-        self.looked = Clock::now();
         let ring: Vec<NodeId> = node.order.members.iter().collect();
         let mut wanted = Vec::new();
-        for (id, pilot, before) in &mut self.all {
+        for Own { id, pilot, before, looked, look_every } in &mut self.all {
+            let over = looked.elapsed();
+            if over < *look_every {
+                continue;
+            }
+            *looked = Clock::now();
             let Some(snapshot) = node.groups.get(usize::from(id.0)) else { continue };
             let counters = Counters::of_snapshot(snapshot, node.order.counters.token_visits);
             let load = counters.since(before, over, node.order.rotation, ring.clone());

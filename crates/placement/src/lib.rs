@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use quorba_base::{Duration, NodeId};
 
 pub use model::predict;
-pub use pilot::{GAIN_PERCENT_MIN, Pilot, Seen, WATCH_FOR};
+pub use pilot::{GAIN_PERCENT_MIN, Pilot, Seen};
 
 /// What the token does when nobody needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! What it is not: the one who moves it; what it says is ordered like an operator's command.
 //!
 //! Invariants: nothing is said but at the leader's own node; a gain counts only if it was there in
-//! each look of [`WATCH_FOR`]; who has led for less than [`LEAD_AT_LEAST`] stays, so that the lead
-//! moves at most once in that time, whoever has it.
+//! each look of the watch; who has led for less than five watches stays, so that the lead moves at
+//! most once in that time, whoever has it.
 
 use quorba_base::{Duration, Instant, NodeId};
 
@@ -12,10 +12,8 @@ use crate::Prediction;
 
 /// What another leader must save of a call's time at least, in percent.
 pub const GAIN_PERCENT_MIN: u64 = 20;
-/// How long it must be so.
-pub const WATCH_FOR: Duration = Duration::from_secs(60);
-/// How long a leader stays at least.
-const LEAD_AT_LEAST: Duration = Duration::from_secs(300);
+/// How long a leader stays at least, in watches.
+const WATCHES_AT_LEAST: u32 = 5;
 
 /// What was seen at a look.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +30,8 @@ pub struct Seen<'a> {
 #[derive(Clone, Debug)]
 pub struct Pilot {
     here: NodeId,
+    /// How long another must be better.
+    watch: Duration,
     /// Since when this node leads.
     leads_since: Option<Instant>,
     /// Who would be better, and since when.
@@ -39,10 +39,10 @@ pub struct Pilot {
 }
 
 impl Pilot {
-    /// At the node `here`.
+    /// At the node `here`; `watch`: how long another leader must be better.
     #[must_use]
-    pub const fn new(here: NodeId) -> Self {
-        Self { here, leads_since: None, better: None }
+    pub const fn new(here: NodeId, watch: Duration) -> Self {
+        Self { here, watch, leads_since: None, better: None }
     }
 
     /// Takes a look; the node that should lead now, if another should.
@@ -61,7 +61,8 @@ impl Pilot {
             _ => now,
         };
         self.better = Some((better, since));
-        let long_enough = now.since(since) >= WATCH_FOR && now.since(leads_since) >= LEAD_AT_LEAST;
+        let stays = self.watch * WATCHES_AT_LEAST;
+        let long_enough = now.since(since) >= self.watch && now.since(leads_since) >= stays;
         if !long_enough {
             return None;
         }
@@ -80,6 +81,8 @@ impl Pilot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const WATCH: Duration = Duration::from_secs(60);
 
     fn node(n: u8) -> NodeId {
         NodeId::new(n).expect("a node")
@@ -103,9 +106,9 @@ mod tests {
     fn a_leader_moves_when_another_was_better_for_a_minute_and_not_within_five() {
         let predictions = [costs(2, 70), costs(1, 100)];
         let seen = Seen { leader: Some(node(1)), calls: 5, predictions: &predictions };
-        assert_eq!(first(&mut Pilot::new(node(1)), 0, &seen), Some((300, node(2))));
+        assert_eq!(first(&mut Pilot::new(node(1), WATCH), 0, &seen), Some((300, node(2))));
         // Better only since a moment ago: the minute runs from then.
-        let mut pilot = Pilot::new(node(1));
+        let mut pilot = Pilot::new(node(1), WATCH);
         let even = [costs(1, 100), costs(2, 100)];
         for s in (0..400).step_by(10) {
             assert_eq!(pilot.look(at(s), &Seen { predictions: &even, ..seen }), None);
@@ -117,12 +120,16 @@ mod tests {
     fn small_gains_no_calls_and_other_leaders_move_nothing() {
         let predictions = [costs(2, 80), costs(1, 100)];
         let seen = Seen { leader: Some(node(1)), calls: 5, predictions: &predictions };
-        assert_eq!(first(&mut Pilot::new(node(1)), 0, &seen), None, "20 % is not more than 20 %");
+        assert_eq!(
+            first(&mut Pilot::new(node(1), WATCH), 0, &seen),
+            None,
+            "20 % is not more than 20 %"
+        );
         let predictions = [costs(2, 10), costs(1, 100)];
         let seen = Seen { predictions: &predictions, ..seen };
-        assert_eq!(first(&mut Pilot::new(node(1)), 0, &Seen { calls: 0, ..seen }), None);
-        assert_eq!(first(&mut Pilot::new(node(3)), 0, &seen), None);
+        assert_eq!(first(&mut Pilot::new(node(1), WATCH), 0, &Seen { calls: 0, ..seen }), None);
+        assert_eq!(first(&mut Pilot::new(node(3), WATCH), 0, &seen), None);
         let nobody = Seen { leader: None, ..seen };
-        assert_eq!(first(&mut Pilot::new(node(1)), 0, &nobody), None);
+        assert_eq!(first(&mut Pilot::new(node(1), WATCH), 0, &nobody), None);
     }
 }

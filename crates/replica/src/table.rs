@@ -356,7 +356,8 @@ impl GroupTable {
 
     /// The members that answer requests of the gateway on `gateway`. Unless all do: the named one,
     /// or the one on the same node, so that the reply needs no second hop; and if that one is not
-    /// in, the next one in ring order.
+    /// in, the next one in ring order. One whose server is giving its state answers late, so that
+    /// another does if there is one.
     pub(crate) fn repliers(&self, config: &GroupConfig, gateway: NodeId) -> NodeSet {
         if self.style.has_leader() {
             return self.leading().into_iter().collect();
@@ -367,9 +368,33 @@ impl GroupTable {
             (None, ReplyPath::Direct) => gateway,
             (None, ReplyPath::Ordered | ReplyPath::OrderedOnce) => return members,
         };
+        let members = self.undisturbed(config, members);
         let next = || members.successor(first);
         let one = if members.contains(first) { Some(first) } else { next() };
         one.into_iter().collect()
+    }
+
+    /// Of `members`, those whose servers are not asked for their state; if all are, all of them.
+    pub(crate) fn undisturbed(&self, config: &GroupConfig, members: NodeSet) -> NodeSet {
+        if config.replay_bytes_max.is_some() {
+            // What these give is known without their servers.
+            return members;
+        }
+        let mut others = members;
+        for (_, state) in self.members() {
+            if let MemberState::Joining { donor, lacks: Lacks::State, .. } = state {
+                others.remove(donor);
+            }
+        }
+        if others.is_empty() { members } else { others }
+    }
+
+    /// The next member that is in, and rather not the leader: clients would wait meanwhile.
+    fn spare_donor(&self, joiner: NodeId) -> Option<NodeId> {
+        let inside = self.in_set();
+        let others =
+            self.leading().map_or(inside, |leader| inside.difference(NodeSet::EMPTY.with(leader)));
+        others.successor(joiner).or(inside.successor(joiner))
     }
 
     /// A member asks to come in with what `offer` says.
@@ -389,7 +414,7 @@ impl GroupTable {
         // leads when the state is asked for.
         let leading = self.leading().filter(|_| self.style.is_passive());
         let donor = leading.filter(|leader| *leader != node);
-        let donor = donor.or(self.in_set().successor(node)).filter(|donor| *donor != node);
+        let donor = donor.or_else(|| self.spare_donor(node)).filter(|donor| *donor != node);
         let requests_from = self.knows_since(config, node, claim);
         // A member that is given what it missed has the group's state, although it is not in yet.
         let is_expected = self.joining().iter().any(|other| other != node);

@@ -2,9 +2,9 @@
 
 mod cluster;
 
-use cluster::Cluster;
+use cluster::{Cluster, Plan};
 use quorba_base::Duration;
-use quorba_replica::DownReason;
+use quorba_replica::{DownReason, Style};
 
 /// A cluster in which member 2 is being started again, and has got some of a long state.
 fn halfway() -> Cluster {
@@ -120,4 +120,57 @@ fn both_sides_show_how_far_it_is() {
     assert!(given.done <= taken.done && taken.done >= 20 * 50);
     c.settle();
     assert!(c.nodes.iter().all(|node| node.replica.group_snapshots()[0].transfers.len() <= 1));
+}
+
+#[test]
+fn while_a_member_gives_its_state_another_one_answers_at_its_gateway() {
+    let mut c = halfway();
+    let donor = usize::from(c.transfers(2).peer.index());
+    c.cut = true;
+    c.nodes[donor].server.as_mut().expect("a server").held = true;
+    c.request(donor, 500, "meanwhile");
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "joining"]);
+    let answered = |c: &Cluster| c.nodes[donor].replies.iter().any(|(number, _)| *number == 500);
+    assert!(answered(&c), "its own server has not answered yet");
+    c.nodes[donor].server.as_mut().expect("a server").held = false;
+    c.relink();
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.executed(2), c.executed(donor));
+    assert_eq!(c.executed(2).len(), 200);
+    c.request(donor, 501, "afterwards");
+    while let Some(delivered) = c.order.pop_front() {
+        c.deliver_one(&delivered);
+    }
+    c.serve(donor);
+    let last = c.nodes[donor].replies.last().map(|(number, _)| *number);
+    assert_eq!(last, Some(501), "it answers again by itself");
+}
+
+#[test]
+fn a_leader_gives_its_state_only_if_nobody_else_can() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::SemiActive));
+    c.promote(0);
+    c.settle();
+    let give_to = |c: &mut Cluster, joiner: usize| {
+        c.request(0, 100 + joiner as u64, "missed");
+        c.crash_server(joiner);
+        c.settle();
+        c.start_server(joiner);
+        while c.states(0)[joiner] != "joining" {
+            let delivered = c.order.pop_front().expect("it joins");
+            c.deliver_one(&delivered);
+        }
+        usize::from(c.transfers(joiner).peer.index())
+    };
+    c.request(0, 1, "a call");
+    c.settle();
+    assert_eq!(c.leader(0), Some(0));
+    assert_eq!(give_to(&mut c, 2), 1, "not the leader, which is next");
+    c.crash_server(1);
+    c.settle();
+    c.settle();
+    assert_eq!((c.states(0)[0], c.states(0)[2]), ("in", "in"), "the leader has given it");
+    assert_eq!(c.executed(2), c.executed(0));
 }

@@ -45,7 +45,8 @@ pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet)
         expel: section.word_or("on_divergence", &verdicts, &[], false),
     };
     let checkpoint = Checkpoint { requests, after, updates };
-    let words = [("manual", Placement::Manual), ("auto", Placement::Auto)];
+    let watch = section.millis_or("placement_watch_ms", 600..=86_400_000, 60_000);
+    let words = [("manual", Placement::Manual), ("auto", Placement::Auto(watch))];
     let placement = section.word_or("placement", &words, &[], Placement::Manual);
     StyleDraft { style, leader, checkpoint, comparison, placement }
 }

@@ -113,6 +113,7 @@ pub(super) fn shape(style: Style) -> DomainShape {
         client: CLIENT + 1,
         wire: None,
         ring: toml::Table::new(),
+        limits: toml::Table::new(),
         group,
         server_options: Vec::new(),
         server_socket: false,

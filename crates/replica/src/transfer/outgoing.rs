@@ -10,6 +10,10 @@ use quorba_base::{Duration, Instant};
 
 /// A link that is faster is not worth the time that compression takes.
 const FAST_BYTES_PER_SECOND: u64 = 100_000_000;
+/// A donor that is looked at late sends what it could have sent in so long; else it would fall
+/// short of its rate by every such delay. Much more would fill the link's queue, in which the
+/// ring's datagrams wait as well.
+const CATCHES_UP: Duration = Duration::from_millis(2);
 /// Chunks that show whether compression helps.
 const TRIED_CHUNKS: u32 = 4;
 
@@ -141,7 +145,9 @@ impl Outgoing {
         let bytes = packed.map_or_else(|| raw.clone(), Bytes::from);
         if let Some(rate) = self.rule.bytes_per_second {
             let cost = bytes.len() as u64 * 1_000_000_000 / rate.max(1);
-            self.not_before = self.not_before.max(now) + Duration::from_nanos(cost);
+            let begin = now.as_nanos().saturating_sub(CATCHES_UP.as_nanos() as u64);
+            let begin = self.not_before.max(Instant::from_nanos(begin));
+            self.not_before = begin + Duration::from_nanos(cost);
         }
         let digest = (end == total).then(|| self.digest.value());
         Some(Chunk { offset, total, raw_bytes: raw.len() as u32, compressed, digest, bytes })

@@ -175,6 +175,25 @@ fn a_donor_keeps_to_its_rate() {
 }
 
 #[test]
+fn a_donor_that_is_looked_at_late_keeps_its_rate_and_never_bursts() {
+    let rule = TransferRule { bytes_per_second: Some(100_000), ..SMALL };
+    let state = state(50_000);
+    let (mut donor, mut joiner) = (donor_of(&state, rule), joiner(rule));
+    let (mut now, mut most) = (Instant::ZERO, 0);
+    loop {
+        now = donor.due().expect("it has more").max(now) + Duration::from_micros(900);
+        let (end, carried) = carry(&mut donor, &mut joiner, &mut now, Some);
+        most = most.max(carried);
+        if matches!(end, Some(Taken::Whole(_))) {
+            break;
+        }
+    }
+    let took = now.since(Instant::ZERO);
+    assert!(took >= Duration::from_millis(490) && took < Duration::from_millis(530), "{took:?}");
+    assert!(most <= 200 + 2 * SMALL.chunk_bytes, "{most} bytes at once");
+}
+
+#[test]
 fn who_asks_for_what_it_cannot_have_gets_nothing() {
     let state = state(10_000);
     let mut donor = donor_of(&state, SMALL);

@@ -1,0 +1,35 @@
+//! What waits for a reader that is slow.
+
+use super::*;
+use std::thread;
+
+const LONG: usize = UNSENT_MAX + (8 << 20);
+
+#[test]
+fn one_message_may_be_longer_than_what_may_wait() {
+    let (here, mut there) = UnixStream::pair().expect("a pair");
+    let mut poller = Poller::new().expect("a poller");
+    let mut stream = Stream::local(here, 1, &poller).expect("a stream");
+    stream.gather(Bytes::from_static(b"head"), &poller).expect("room");
+    stream.gather(Bytes::from(vec![7; LONG]), &poller).expect("it may be as long as it likes");
+    let reader = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        there.read_to_end(&mut bytes).map(|_| bytes)
+    });
+    while stream.has_unsent() {
+        poller.wait(None).expect("events");
+        stream.flush(&poller).expect("a reader");
+    }
+    drop(stream);
+    let bytes = reader.join().expect("no panic").expect("all of it");
+    assert!(bytes.starts_with(b"head") && bytes.len() == 4 + LONG);
+}
+
+#[test]
+fn a_reader_that_is_too_slow_is_cut_off() {
+    let (here, _there) = UnixStream::pair().expect("a pair");
+    let poller = Poller::new().expect("a poller");
+    let mut stream = Stream::local(here, 1, &poller).expect("a stream");
+    stream.gather(Bytes::from(vec![7; LONG]), &poller).expect("nothing waited");
+    assert!(stream.gather(Bytes::from_static(b"more"), &poller).is_err());
+}
