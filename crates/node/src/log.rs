@@ -69,6 +69,8 @@ pub(crate) struct Log {
     warning: Option<String>,
     lookups: Lookups,
     growth: Growth,
+    /// Where it begins, as far as the thread has said.
+    first: Seq,
 }
 
 impl Log {
@@ -89,12 +91,15 @@ impl Log {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).expect("the kernel has randomness");
         let owner = Owner { domain_digest: owner_digest(domain), node: me };
-        let options = Options::new(owner, incarnation, u64::from_le_bytes(seed));
+        let segment_bytes = growth::segment_bytes(domain.limits.log_bytes);
+        let seed = u64::from_le_bytes(seed);
+        let options = Options { segment_bytes, ..Options::new(owner, incarnation, seed) };
         let opened = Journal::open(disk, options);
         let opened =
             opened.map_err(|source| NodeError::LogRefused { path: path.clone(), source })?;
         let Opened { journal, recovered } = opened;
-        let growth = Growth::new(domain, me, found_bytes(&recovered));
+        let (found, first) = extent(&recovered);
+        let growth = Growth::new(domain, me, found);
         let (boot, begin) = (remembered(&journal, recovered), journal.last());
         let checkpoints = journal.checkpoints();
         let lookups = Lookups::new(owner, checkpoints.clone(), begin, boot.in_doubt);
@@ -116,6 +121,7 @@ impl Log {
             warning,
             lookups,
             growth,
+            first,
         };
         Ok(Some((log, boot)))
     }
@@ -247,7 +253,9 @@ impl Log {
                 Ok(Some(Progress::Saved(GroupId(of.group), record)))
             }
             LogNews::Notice(Notice::Truncated(first)) => {
-                tracing::info!(%first, "the log was shortened; it begins with this record now");
+                if std::mem::replace(&mut self.first, first) < first {
+                    tracing::info!(%first, "the log is shortened: it begins with this record now");
+                }
                 Ok(None)
             }
             LogNews::Notice(Notice::Trusted) => {
@@ -317,11 +325,11 @@ fn remembered(journal: &Journal, found: Found) -> Boot {
     }
 }
 
-/// Octets of what a start goes through.
-fn found_bytes(found: &Found) -> u64 {
+/// Octets of what a start goes through, and the first record of it.
+fn extent(found: &Found) -> (u64, Seq) {
     match found {
-        Found::Clean(memory) => memory.bytes(),
-        Found::Fresh | Found::Doubtful { .. } => 0,
+        Found::Clean(memory) => (memory.bytes(), memory.first),
+        Found::Fresh | Found::Doubtful { .. } => (0, Seq(1)),
     }
 }
 

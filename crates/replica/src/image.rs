@@ -92,7 +92,8 @@ impl Image {
 
     /// What a member takes over from it.
     pub(crate) fn unpack(self) -> Result<crate::group::replay::Start, InvalidEnvelope> {
-        let Self { mut base, requests, rest, .. } = self;
+        let Self { history, mut base, requests, rest } = self;
+        let delivered = history.count;
         let (mut retention, state) = transfer::unpack(rest)?;
         base.state = base.state.map(|_| state);
         for entry in &requests {
@@ -100,7 +101,7 @@ impl Image {
                 retention.to_be_executed(key);
             }
         }
-        Ok(crate::group::replay::Start { retention, base, requests })
+        Ok(crate::group::replay::Start { delivered, retention, base, requests })
     }
 }
 

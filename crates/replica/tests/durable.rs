@@ -266,6 +266,37 @@ fn a_shortened_log_has_all_that_is_needed_in_every_style() {
     }
 }
 
+/// Found by seed 618 of styles: a leader whose image had requests behind its base counted them as
+/// not delivered, so that its checkpoints did not cover them.
+#[test]
+fn the_first_checkpoint_after_a_shortened_log_covers_what_was_executed_again() {
+    let checkpoint = CheckpointRule { requests: 1_000, ..Plan::plain(true).checkpoint };
+    let style = Style::WarmPassive;
+    let plan = Plan { durable: true, style, checkpoint, ..Plan::plain(true) };
+    let mut cluster = Cluster::whole_planned(plan);
+    for number in 1..=5 {
+        cluster.request(0, number, &format!("call {number}"));
+    }
+    cluster.settle();
+    for index in [1, 2] {
+        assert_eq!(cluster.logged(index), 5, "{index}");
+        assert!(cluster.shorten_log(index));
+    }
+    cluster.settle();
+    for index in 0..3 {
+        cluster.crash(index);
+    }
+    for index in [1, 2] {
+        cluster.restart(index);
+    }
+    start(&mut cluster, &[1, 2]);
+    cluster.pass(checkpoint.after);
+    cluster.settle();
+    for index in [1, 2] {
+        assert_eq!(cluster.logged(index), 0, "{index}: covered by a checkpoint, or executed");
+    }
+}
+
 #[test]
 fn a_log_is_not_shortened_before_the_image_is_there_nor_where_there_can_be_none() {
     let mut cluster = durable();

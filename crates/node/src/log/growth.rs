@@ -5,9 +5,19 @@
 
 use quorba_base::NodeId;
 use quorba_config::Domain;
+use quorba_journal::Options;
 
 /// Of the bound: so much later it is tried again.
 const AGAIN: u64 = 8;
+
+/// The smallest segment.
+const SEGMENT_BYTES_MIN: u64 = 256 << 10;
+
+/// How long segments are: a log is shortened by whole ones.
+pub(super) fn segment_bytes(log_bytes: Option<u64>) -> u64 {
+    let most = Options::SEGMENT_BYTES;
+    log_bytes.map_or(most, |bytes| (bytes / 4).clamp(SEGMENT_BYTES_MIN, most))
+}
 
 /// See the module's text.
 pub(super) struct Growth {

@@ -50,6 +50,8 @@ type End = (ViewId, u64);
 /// What a server can go on from.
 #[derive(Default)]
 pub(crate) struct Start {
+    /// Requests of the group until then.
+    pub(crate) delivered: u64,
     pub(crate) retention: Retention,
     pub(crate) base: Base,
     /// Requests that are not in the base.

@@ -23,8 +23,8 @@ impl Member {
         history: History,
         (start, past): (Start, Vec<Past>),
     ) {
-        let Start { retention, base, requests } = start;
-        (self.delivered, self.seen) = (base.index, base.index);
+        let Start { delivered, retention, base, requests } = start;
+        (self.delivered, self.seen) = (delivered, base.index);
         if let Some(archive) = &mut self.archive {
             archive.begin_anew();
             archive.goes_on_at(base.index);
