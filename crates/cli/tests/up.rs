@@ -9,7 +9,7 @@ use quorba_demo::bank::ledger::Ledger;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-use stage::{assert_each_once, Domain, QUORBA, all_gone, pids, text, wait_until};
+use stage::{Domain, QUORBA, all_gone, assert_each_once, pids, text, wait_until};
 
 #[test]
 fn nodes_come_up_answer_and_stop_in_order() {
