@@ -130,8 +130,10 @@ bugs! {
     RepliesBeforeLogged,
     /// A read of a durable group tells of what is not on disk yet.
     ReadsBeforeLogged,
-    /// The beginning of the log is given up before what replaces it is on disk.
+    /// The beginning of the log is given up without what replaces it.
     ShortensTooEarly,
+    /// An image of a member leaves out the requests that it has not executed.
+    ImagesLackRequests,
     /// The record from which a shortened log goes on is counted as a message.
     CutsAreMessages,
     /// The checksum of a record on disk is not compared.

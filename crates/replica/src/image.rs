@@ -115,11 +115,8 @@ mod tests {
 
     #[test]
     fn an_image_is_read_as_it_was_written_and_damage_is_no_panic() {
-        let gateway = GatewayKey {
-            node: NodeId::new(1).unwrap(),
-            incarnation: 3,
-            number: RequestNumber(9),
-        };
+        let gateway =
+            GatewayKey { node: NodeId::new(1).unwrap(), incarnation: 3, number: RequestNumber(9) };
         let key = RequestKey::Gateway(gateway);
         let mut retention = Retention::default();
         retention.admit(&key, gateway, 0, false);

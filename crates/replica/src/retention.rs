@@ -54,7 +54,7 @@ pub(crate) struct Retention {
 pub(crate) struct Frozen(Vec<(RequestKey, u64, Option<Bytes>)>);
 
 impl Frozen {
-    /// Replies to these are not known to be right yet: what is known when it is written down counts.
+    /// Replies to these are not known to be right yet: what is known when it is written counts.
     pub(crate) fn forget_replies(&mut self, is_doubtful: impl Fn(&RequestKey) -> bool) {
         for (key, _, reply) in &mut self.0 {
             if is_doubtful(key) {

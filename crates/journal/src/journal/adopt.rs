@@ -2,7 +2,8 @@
 //!
 //! Invariants: a checkpoint is taken in only when its record is durable, so that a checkpoint that
 //! is there proves that the log reached that far; the newest two of a group are kept; the log
-//! reaches back to the record of the older of the two; the metadata forget a file before the disk does.
+//! reaches back to the record of the older of the two; the metadata forget a file before the disk
+//! does.
 
 use super::Journal;
 use crate::checkpoint::Sealed;

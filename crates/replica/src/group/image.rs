@@ -1,6 +1,7 @@
 //! What the node writes down of its member, so that it needs less of its log.
 //!
-//! What it is not: when; that is for all groups together. Invariant: nothing here changes the table.
+//! What it is not: when; that is for all groups together. Invariant: nothing here changes the
+//! table.
 
 use super::Group;
 use crate::log::Place;

@@ -186,8 +186,7 @@ impl Replica {
         let tables = self.groups.iter().map(|group| group.table().clone()).collect();
         let (since, history) = (self.disk.since, self.history);
         let calls = self.calls.clone();
-        let payload =
-            Established { since, lineage, prefix: 0, history, tables, calls }.encode();
+        let payload = Established { since, lineage, prefix: 0, history, tables, calls }.encode();
         self.out.push_back(Output::Log(LogRecord::Component { view, payload }));
         self.tell_disk();
     }

@@ -54,13 +54,10 @@ impl Replica {
         let Some(place) = self.log_cut() else { return false };
         let mut waits = BTreeSet::new();
         for (index, group) in self.groups.iter_mut().enumerate() {
-            if group.depictable() == Depictable::Yes {
+            if group.depictable() == Depictable::Yes && !canary!(ShortensTooEarly) {
                 group.depict(place);
                 waits.insert(GroupId(index as u16));
             }
-        }
-        if canary!(ShortensTooEarly) {
-            waits.clear();
         }
         self.disk.cut = Some(Cut { record: place.record, waits });
         self.settle_all(now);
@@ -84,9 +81,7 @@ impl Replica {
     /// What stands before the cut is given up, if everything is on disk.
     pub(super) fn finish_cut(&mut self) {
         let synced = self.disk.synced;
-        let is_done = |cut: &mut Cut| {
-            cut.waits.is_empty() && (cut.record <= synced || canary!(ShortensTooEarly))
-        };
+        let is_done = |cut: &mut Cut| cut.waits.is_empty() && cut.record <= synced;
         if let Some(Cut { record, .. }) = self.disk.cut.take_if(is_done) {
             self.out.push_back(Output::Shorten { record });
         }
