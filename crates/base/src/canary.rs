@@ -136,10 +136,6 @@ bugs! {
     ImagesLackRequests,
     /// The record from which a shortened log goes on is counted as a message.
     CutsAreMessages,
-    /// The checksum of a record on disk is not compared.
-    BelievesRecords,
-    /// Nor is that of a state on disk.
-    BelievesCheckpoints,
     /// A durable group that nobody is in goes on from the first disk that has anything.
     RevivesTooEarly,
     /// A read is answered before a majority holds the mark behind which it was executed.
