@@ -98,7 +98,7 @@ impl Image {
         base.state = base.state.map(|_| state);
         for entry in &requests {
             if let Logged::Request { key, .. } = entry {
-                retention.to_be_executed(key);
+                retention.mark_unexecuted(key);
             }
         }
         Ok(crate::group::replay::Start { delivered, retention, base, requests })

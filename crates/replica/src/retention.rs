@@ -185,7 +185,7 @@ impl Retention {
     }
 
     /// A request that is known is still to be executed, by whoever goes on from here.
-    pub(crate) fn to_be_executed(&mut self, key: &RequestKey) {
+    pub(crate) fn mark_unexecuted(&mut self, key: &RequestKey) {
         if let Some(entry @ Entry::Done { .. }) = self.entries.get_mut(key)
             && let Entry::Done { reply } =
                 core::mem::replace(entry, Entry::Executing { waiters: Vec::new() })

@@ -20,11 +20,7 @@ pub fn run_with(canary: Canary, scope: Scope, seed: u64) -> Report {
 /// The first of the seeds among `seeds` that finds the bug, with what it saw. A seed that
 /// breaks a promise without any bug finds nothing.
 #[must_use]
-pub fn hunt(
-    canary: Canary,
-    scope: Scope,
-    seeds: impl IntoIterator<Item = u64>,
-) -> Option<Report> {
+pub fn hunt(canary: Canary, scope: Scope, seeds: impl IntoIterator<Item = u64>) -> Option<Report> {
     let is_good = |seed| run(seed, Options { scope, ..Options::default() }).is_good();
     seeds
         .into_iter()
