@@ -132,6 +132,12 @@ bugs! {
     RepliesBeforeLogged,
     /// A read of a durable group tells of what is not on disk yet.
     ReadsBeforeLogged,
+    /// The beginning of the log is given up without what replaces it.
+    ShortensTooEarly,
+    /// An image of a member leaves out the requests that it has not executed.
+    ImagesLackRequests,
+    /// The record from which a shortened log goes on is counted as a message.
+    CutsAreMessages,
     /// A durable group that nobody is in goes on from the first disk that has anything.
     RevivesTooEarly,
     /// A read is answered before a majority holds the mark behind which it was executed.

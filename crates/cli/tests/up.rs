@@ -9,7 +9,7 @@ use quorba_demo::bank::ledger::Ledger;
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-use stage::{Domain, QUORBA, all_gone, pids, text, wait_until};
+use stage::{Domain, QUORBA, all_gone, assert_each_once, pids, text, wait_until};
 
 #[test]
 fn nodes_come_up_answer_and_stop_in_order() {
@@ -138,25 +138,6 @@ fn call_until_it_ends(mut bank: Ledger, who: &str, answered: &AtomicU16) -> Vec<
         answered.fetch_add(1, Ordering::Relaxed);
     }
     references
-}
-
-/// Every call that was answered is in the bank's history once, seen at every node.
-fn assert_each_once(domain: &Domain, known: &[String], when: &str) {
-    for node in 0..3 {
-        let mut bank = domain.bank(node);
-        let mut found: Vec<String> = Vec::new();
-        loop {
-            let page = bank.history(found.len() as u64, 500).expect("it answers");
-            if page.is_empty() {
-                break;
-            }
-            found.extend(page.into_iter().map(|entry| entry.reference));
-        }
-        for reference in known {
-            let count = found.iter().filter(|entry| *entry == reference).count();
-            assert_eq!(count, 1, "{when}: {reference} at n{}", node + 1);
-        }
-    }
 }
 
 fn is_killed_under_load(more: &str, rounds: usize) {

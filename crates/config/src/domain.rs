@@ -184,6 +184,9 @@ pub struct Limits {
     pub requests_pending_per_connection: u32,
     /// Requests pending at one node: 4096.
     pub requests_pending: u32,
+    /// The durable log is made shorter whenever it has grown by so many bytes; `None`: never.
+    /// Default: 256 MiB.
+    pub log_bytes: Option<u64>,
 }
 
 /// `[node.NAME]`: one process that takes part in the ring.

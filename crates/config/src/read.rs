@@ -227,6 +227,10 @@ pub const MESSAGE_BYTES_COROSYNC_MAX: u32 = 900_000;
 /// The largest state: what is passed from member to member.
 const STATE_BYTES_MAX: u32 = 1 << 30;
 const STATE_BYTES_DEFAULT: u32 = 256 << 20;
+/// By how much the durable log grows before it is shortened. Each time every server gives its
+/// state; a start reads about twice as much.
+const LOG_BYTES_DEFAULT: u64 = 256 << 20;
+const LOG_BYTES_MIN: u64 = MIB;
 
 fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
     let idle = section.number("idle_ms", "milliseconds", 0..=86_400_000);
@@ -259,6 +263,7 @@ fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
             64,
         ),
         requests_pending: section.number_or("requests_pending", "", count, 4_096),
+        log_bytes: read_log_bytes(&section),
     };
     if u64::from(limits.message_bytes) > limits.buffered_bytes {
         let message = "`buffered_bytes` is smaller than one message of `message_bytes`";
@@ -267,6 +272,17 @@ fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
     }
     section.finish();
     limits
+}
+
+/// 0: the log is never shortened.
+fn read_log_bytes(section: &Section<'_>) -> Option<u64> {
+    let bytes = section.number_or("log_bytes", "bytes", 0..=MIB << 20, LOG_BYTES_DEFAULT);
+    if (1..LOG_BYTES_MIN).contains(&bytes) {
+        let span = section.value("log_bytes").map_or(section.header.clone(), |v| v.span());
+        let problem = Problem::at(Code::OutOfRange, span, "`log_bytes` is less than one MiB");
+        section.problems.add(problem.help("0: the log is never shortened"));
+    }
+    Some(bytes).filter(|bytes| *bytes > 0)
 }
 
 /// Every message of a client goes through the order in one piece: one that the order cannot carry

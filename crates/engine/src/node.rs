@@ -315,6 +315,14 @@ impl Node {
         self.unsettled = Some(now);
     }
 
+    /// The log is long, and is to be made shorter; [`Output::Shorten`] says when. False if that is
+    /// not possible now.
+    pub fn handle_shorten(&mut self, now: Instant) -> bool {
+        let is_begun = self.replica.handle_shorten(now);
+        self.unsettled = Some(now);
+        is_begun
+    }
+
     /// Bytes from the local server.
     pub fn handle_server_bytes(
         &mut self,
@@ -472,6 +480,7 @@ impl Node {
             }
             ReplicaOutput::Logged { group, number } => self.gateway.logged(group, number),
             ReplicaOutput::LookUp { group } => self.out.push_back(Output::LookUp { group }),
+            ReplicaOutput::Shorten { record } => self.out.push_back(Output::Shorten { record }),
             ReplicaOutput::Rebuilt => self.out.push_back(Output::Rebuilt),
             ReplicaOutput::Event(event) => {
                 self.out.push_back(Output::Event(Event::Replica(event)));

@@ -142,6 +142,12 @@ pub enum Output {
         /// Which group.
         group: GroupId,
     },
+    /// What stands in the log before this record, counted from the first of this boot, is not
+    /// needed any more; see [`crate::Node::handle_shorten`].
+    Shorten {
+        /// The first record that is needed.
+        record: u64,
+    },
     /// A log that was in doubt has what the next boot needs; [`crate::Node::handle_trusted`] wants
     /// to be told when the doubt is over. Until then its word does not count.
     Rebuilt,

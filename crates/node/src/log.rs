@@ -1,6 +1,7 @@
 //! The durable log of this node: what the engine wants written, and what it found at the start.
 //!
-//! What it is not: the format or the thread, which are the journal's. Invariants: records are
+//! What it is not: the format or the thread, which are the journal's; nor what of it may go, which
+//! the engine says when it is told that the log is long. Invariants: records are
 //! handed over in the order of the engine's outputs; what waits because the disk is slow or full
 //! is bounded, and a disk that failed ends the node, for it cannot keep its promises then.
 
@@ -18,8 +19,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+mod growth;
 mod lookups;
 
+use growth::Growth;
 use lookups::Lookups;
 
 /// Octets that may be on their way to the disk.
@@ -65,6 +68,9 @@ pub(crate) struct Log {
     backlog_bytes: usize,
     warning: Option<String>,
     lookups: Lookups,
+    growth: Growth,
+    /// Where it begins, as far as the thread has said.
+    first: Seq,
 }
 
 impl Log {
@@ -85,11 +91,15 @@ impl Log {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).expect("the kernel has randomness");
         let owner = Owner { domain_digest: owner_digest(domain), node: me };
-        let options = Options::new(owner, incarnation, u64::from_le_bytes(seed));
+        let segment_bytes = growth::segment_bytes(domain.limits.log_bytes);
+        let seed = u64::from_le_bytes(seed);
+        let options = Options { segment_bytes, ..Options::new(owner, incarnation, seed) };
         let opened = Journal::open(disk, options);
         let opened =
             opened.map_err(|source| NodeError::LogRefused { path: path.clone(), source })?;
         let Opened { journal, recovered } = opened;
+        let (found, first) = extent(&recovered);
+        let growth = Growth::new(domain, me, found);
         let (boot, begin) = (remembered(&journal, recovered), journal.last());
         let checkpoints = journal.checkpoints();
         let lookups = Lookups::new(owner, checkpoints.clone(), begin, boot.in_doubt);
@@ -110,6 +120,8 @@ impl Log {
             backlog_bytes: 0,
             warning,
             lookups,
+            growth,
+            first,
         };
         Ok(Some((log, boot)))
     }
@@ -125,6 +137,7 @@ impl Log {
             Output::Log(record) => return self.append(record),
             Output::Save { group, place, parts } => self.save(group, place, parts),
             Output::Rebuilt => self.trust(),
+            Output::Shorten { record } => self.shorten(record),
             Output::LookUp { group } => self.lookups.want(group, &self.path, &self.tell),
             _ => unreachable!("the caller has sorted them"),
         }
@@ -136,6 +149,7 @@ impl Log {
         let record = of_engine(record);
         self.lookups.appended();
         self.backlog_bytes += record.bytes();
+        self.growth.add(record.bytes());
         self.backlog.push(record);
         if self.backlog_bytes > BACKLOG_BYTES_MAX {
             let source = io::Error::other("the disk does not keep up, or is full");
@@ -179,6 +193,32 @@ impl Log {
         }
     }
 
+    /// Whether the engine is to be told that the log is long. It says whether it begins to shorten
+    /// it; if it cannot, it is told again when the log has grown on.
+    pub(crate) fn wants_shortening(&mut self) -> bool {
+        self.growth.is_due()
+    }
+
+    /// The engine shortens it, or cannot now.
+    pub(crate) fn told_of_length(&mut self, is_begun: bool) {
+        self.growth.told(is_begun);
+        if is_begun {
+            tracing::debug!("the log is long: an image of the members is made, to shorten it");
+        }
+    }
+
+    /// What stands before a record of this boot is not needed any more. The thread keeps what the
+    /// older of two states needs; and while somebody reads the log, nothing goes.
+    fn shorten(&mut self, record: u64) {
+        let seq = Seq(self.begin.0 + record);
+        if self.lookups.are_under_way() {
+            tracing::debug!("the log is being read, and not shortened now");
+            return;
+        }
+        self.flush();
+        self.committer.truncate_before(seq);
+    }
+
     /// What was in doubt is not needed any more.
     fn trust(&mut self) {
         self.flush();
@@ -212,21 +252,22 @@ impl Log {
                 let record = of.seq.0.saturating_sub(self.begin.0);
                 Ok(Some(Progress::Saved(GroupId(of.group), record)))
             }
-            LogNews::Notice(Notice::Truncated(_)) => Ok(None),
+            LogNews::Notice(Notice::Truncated(first)) => {
+                if std::mem::replace(&mut self.first, first) < first {
+                    tracing::info!(%first, "the log is shortened: it begins with this record now");
+                }
+                Ok(None)
+            }
             LogNews::Notice(Notice::Trusted) => {
                 self.warning = None;
                 self.lookups.trusted();
                 tracing::info!("the log is rebuilt: its doubtful files are removed");
                 Ok(Some(Progress::Trusted))
             }
-            LogNews::LookedUp(group, found) => Ok(Some(match *found {
-                Ok(found) => Progress::LookedUp(group, Some(found)),
-                Err(damage) => {
-                    tracing::error!(%damage, "the log cannot be read: its memory is not used");
-                    self.warning.get_or_insert(damage);
-                    Progress::LookedUp(group, None)
-                }
-            })),
+            LogNews::LookedUp(group, found) => {
+                self.lookups.ended();
+                Ok(Some(self.looked_up(group, *found)))
+            }
             LogNews::Written(Ok(sealed)) => {
                 self.flush();
                 self.committer.adopt(sealed);
@@ -234,6 +275,14 @@ impl Log {
             }
             LogNews::Written(Err((_, error))) => Err(failed(error)),
         }
+    }
+
+    fn looked_up(&mut self, group: GroupId, found: Result<Recovered, String>) -> Progress {
+        let found = found.map_err(|damage| {
+            tracing::error!(%damage, "the log cannot be read: its memory is not used");
+            self.warning.get_or_insert(damage);
+        });
+        Progress::LookedUp(group, found.ok())
     }
 
     /// The node ends: what waits is written.
@@ -273,6 +322,14 @@ fn remembered(journal: &Journal, found: Found) -> Boot {
             // Found right a moment ago: the disk gives other data now.
             Err(damage) => nothing(false, Some(damage)),
         },
+    }
+}
+
+/// Octets of what a start goes through, and the first record of it.
+fn extent(found: &Found) -> (u64, Seq) {
+    match found {
+        Found::Clean(memory) => (memory.bytes(), memory.first),
+        Found::Fresh | Found::Doubtful { .. } => (0, Seq(1)),
     }
 }
 

@@ -9,7 +9,7 @@ use quorba_config::{Domain, Node};
 pub use quorba_engine::replica::GroupId;
 use quorba_engine::replica::{History, Moment, RequestEnvelope, RequestKey};
 use quorba_journal::disk::{Disk, FileDisk};
-use quorba_journal::{Record, inspect};
+use quorba_journal::{Record, Seq, inspect};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
@@ -34,9 +34,11 @@ pub fn requests(
     let disk: Arc<dyn Disk> = Arc::new(FileDisk::open_for_reading(&path)?);
     let mut reader = Reading { group, history: History::EMPTY, time: 0, known: BTreeSet::new() };
     let mut faults = Vec::new();
+    let mut first = None;
     inspect(
         &disk,
         |entry| {
+            first.get_or_insert(entry.seq);
             if let Record::Message { origin, incarnation, payload, .. } = &entry.record
                 && let Some(request) = RequestEnvelope::from_payload(payload.clone())
             {
@@ -53,6 +55,12 @@ pub fn requests(
             }
         },
     )?;
+    if let Some(first) = first.filter(|first| *first > Seq(1)) {
+        faults.push(format!(
+            "the log was shortened, or begun anew: it begins with record {first}, and requests are \
+             counted from there"
+        ));
+    }
     Ok(faults)
 }
 

@@ -75,6 +75,8 @@ pub(crate) enum Capture {
     Join { joiner: NodeId, attempt: Attempt },
     /// The checkpoint of this number, with so many requests; `update`: only what has changed.
     Checkpoint { number: u64, up_to: u64, update: bool },
+    /// What the node's log can go on from behind this record.
+    Image { record: u64 },
 }
 
 /// Why a state is given to the server.

@@ -9,6 +9,7 @@ mod calls;
 mod changes;
 mod duplicates;
 mod fullness;
+mod image;
 mod late;
 mod reads;
 pub(crate) mod replay;
@@ -17,6 +18,7 @@ mod stateless;
 mod transfers;
 mod voting;
 
+pub(crate) use self::image::Depictable;
 use crate::Served;
 use crate::config::GroupConfig;
 use crate::duplicates::{Duplicates, OrderedReplies};
@@ -595,6 +597,7 @@ impl Group {
         if in_primary {
             self.tell_fullness(out);
         }
+        self.save_image(out);
         self.send_to_members(now, out);
     }
 

@@ -30,6 +30,7 @@ mod group;
 mod hello;
 mod history;
 mod ids;
+mod image;
 mod log;
 mod member;
 mod moment;

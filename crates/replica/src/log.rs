@@ -17,7 +17,8 @@ use quorba_base::NodeId;
 /// One entry of the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LogRecord {
-    /// A primary component was established, with this node in it.
+    /// A primary component was established, with this node in it; or this is what had become of it
+    /// later, for a log whose beginning is given up.
     Component {
         /// Its view.
         view: ViewId,
@@ -68,12 +69,15 @@ pub struct Recovered {
     pub states: Vec<(GroupId, Bytes)>,
 }
 
-/// What a component's record says.
+/// What a component's record says: all that a node must know to go on from there, save for its
+/// members.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Established {
     /// The boot in which the memory began that goes on in this log.
     pub(crate) since: u64,
     pub(crate) lineage: Lineage,
+    /// Messages that were applied in it before this was written; 0 when it was established.
+    pub(crate) prefix: u64,
     /// What had been applied before.
     pub(crate) history: History,
     /// In the order of the domain file.
@@ -87,6 +91,7 @@ impl Established {
         let mut w = Writer::default();
         w.u64(self.since);
         self.lineage.encode(&mut w);
+        w.u64(self.prefix);
         put_history(&mut w, self.history);
         w.u32(self.tables.len() as u32);
         for table in &self.tables {
@@ -100,6 +105,7 @@ impl Established {
         let mut r = Reader::new(bytes);
         let since = r.u64("since")?;
         let lineage = Lineage::decode(&mut r)?;
+        let prefix = r.u64("prefix")?;
         let history = take_history(&mut r)?;
         let mut tables = Vec::new();
         for _ in 0..r.count(29, "table count")? {
@@ -107,29 +113,16 @@ impl Established {
         }
         let calls = Calls::decode(&mut r)?;
         r.end()?;
-        Ok(Self { since, lineage, history, tables, calls })
+        Ok(Self { since, lineage, prefix, history, tables, calls })
     }
 }
 
-/// What goes in front of a saved state: the group's requests that are in it.
-pub(crate) fn head(history: History) -> Bytes {
-    let mut w = Writer::default();
-    put_history(&mut w, history);
-    w.finish()
-}
-
-/// Takes both apart again.
-pub(crate) fn unpack(bytes: Bytes) -> Result<(History, Bytes), InvalidEnvelope> {
-    let mut r = Reader::new(bytes);
-    Ok((take_history(&mut r)?, r.rest()))
-}
-
-fn put_history(w: &mut Writer, history: History) {
+pub(crate) fn put_history(w: &mut Writer, history: History) {
     w.u64(history.count);
     w.u64(history.digest);
 }
 
-fn take_history(r: &mut Reader) -> Result<History, InvalidEnvelope> {
+pub(crate) fn take_history(r: &mut Reader) -> Result<History, InvalidEnvelope> {
     Ok(History { count: r.u64("history")?, digest: r.u64("history digest")? })
 }
 
@@ -145,7 +138,7 @@ mod tests {
         let lineage = Lineage { view, members: vec![(node, 3)] };
         let (history, tables) = (History::EMPTY, Vec::new());
         let calls = Calls::default();
-        let established = Established { since: 2, lineage, history, tables, calls };
+        let established = Established { since: 2, lineage, prefix: 3, history, tables, calls };
         let bytes = established.encode();
         for length in 0..bytes.len() {
             assert!(Established::decode(bytes.slice(..length)).is_err());

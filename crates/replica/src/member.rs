@@ -6,6 +6,7 @@
 
 mod archive;
 mod calls;
+mod image;
 mod late;
 mod reads;
 mod recovery;
@@ -151,6 +152,8 @@ pub(crate) struct Member {
     durable: bool,
     /// The state that came last, as it came, until it is on disk.
     taken: Option<Bytes>,
+    /// What is being written down of it.
+    sitting: Option<image::Sitting>,
     voting: Voting,
     /// What the server has seen, if joiners execute that again instead of taking a state.
     archive: Option<Archive>,
@@ -197,6 +200,7 @@ impl Member {
             remains: Remains::NotLooked,
             durable: config.durable,
             taken: None,
+            sitting: None,
             voting: Voting::default(),
             archive: config.replay_bytes_max.map(Archive::new),
             replaying: 0,
@@ -289,6 +293,7 @@ impl Member {
         self.frozen.clear();
         self.log = RequestLog::default();
         (self.base, self.recovered, self.taken) = (None, false, None);
+        self.sitting = None;
         self.remains = Remains::NotLooked;
         self.assembly = Assembly::default();
         self.checkpoints = Checkpointer::default();
@@ -628,6 +633,10 @@ impl Member {
                     frozen = self.retention.freeze();
                 }
                 self.give(joiner, attempt, &frozen, state)
+            }
+            Outcome::Captured { purpose: Capture::Image { record }, state } => {
+                self.image_taken(record, state);
+                None
             }
             Outcome::Captured { purpose: Capture::Checkpoint { number, up_to, update }, state } => {
                 self.checkpoint_taken(number, up_to, update, state)

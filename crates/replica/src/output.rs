@@ -131,6 +131,13 @@ pub enum Output {
         /// Which group.
         group: GroupId,
     },
+    /// What stands in the log before this record, counted from the first of this boot, is not
+    /// needed any more: all states of this record, or later ones, are on disk. It need not be gone
+    /// soon, and the record itself must stay.
+    Shorten {
+        /// The first record that is needed.
+        record: u64,
+    },
     /// A log that was begun in doubt has what the next boot needs: its word may count from now on,
     /// as soon as [`crate::Replica::handle_trusted`] is told. Said once.
     Rebuilt,

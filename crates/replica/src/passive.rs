@@ -85,6 +85,21 @@ impl RequestLog {
         })
     }
 
+    /// What is in it, but for captures.
+    pub(crate) fn copies(&self) -> Vec<Logged> {
+        let copy = |entry: &Logged| match entry {
+            Logged::Request { history, moment, key, giop, code_sets } => Some(Logged::Request {
+                history: *history,
+                moment: *moment,
+                key: key.clone(),
+                giop: giop.clone(),
+                code_sets: code_sets.clone(),
+            }),
+            Logged::Capture { .. } => None,
+        };
+        self.entries.iter().filter_map(copy).collect()
+    }
+
     /// Takes out the captures, which only a leader can do.
     pub(crate) fn take_captures(&mut self) -> Vec<(NodeId, Attempt)> {
         let mut captures = Vec::new();

@@ -13,6 +13,7 @@ mod operators;
 mod peers;
 mod reads;
 mod recovery;
+mod shorten;
 
 use self::agreement::Agreed;
 use crate::config::ReplicaConfig;

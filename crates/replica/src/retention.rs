@@ -54,6 +54,17 @@ pub(crate) struct Retention {
 /// What a retention table knew at some position of the order.
 pub(crate) struct Frozen(Vec<(RequestKey, u64, Option<Bytes>)>);
 
+impl Frozen {
+    /// Replies to these are not known to be right yet: what is known when it is written counts.
+    pub(crate) fn forget_replies(&mut self, is_doubtful: impl Fn(&RequestKey) -> bool) {
+        for (key, _, reply) in &mut self.0 {
+            if is_doubtful(key) {
+                *reply = None;
+            }
+        }
+    }
+}
+
 /// What to do with a delivered request.
 pub(crate) enum Admission {
     /// It is new: execute it.
@@ -171,6 +182,16 @@ impl Retention {
         {
             self.reply_bytes += by.len();
             *reply = Some(by);
+        }
+    }
+
+    /// A request that is known is still to be executed, by whoever goes on from here.
+    pub(crate) fn mark_unexecuted(&mut self, key: &RequestKey) {
+        if let Some(entry @ Entry::Done { .. }) = self.entries.get_mut(key)
+            && let Entry::Done { reply } =
+                core::mem::replace(entry, Entry::Executing { waiters: Vec::new() })
+        {
+            self.reply_bytes -= reply.map_or(0, |reply| reply.len());
         }
     }
 

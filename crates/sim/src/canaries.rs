@@ -17,12 +17,13 @@ pub fn run_with(canary: Canary, scope: Scope, seed: u64) -> Report {
     report
 }
 
-/// The first of the seeds from 1 to `seeds` that finds the bug, with what it saw. A seed that
+/// The first of the seeds among `seeds` that finds the bug, with what it saw. A seed that
 /// breaks a promise without any bug finds nothing.
 #[must_use]
-pub fn hunt(canary: Canary, scope: Scope, seeds: u64) -> Option<Report> {
+pub fn hunt(canary: Canary, scope: Scope, seeds: impl IntoIterator<Item = u64>) -> Option<Report> {
     let is_good = |seed| run(seed, Options { scope, ..Options::default() }).is_good();
-    (1..=seeds)
+    seeds
+        .into_iter()
         .map(|seed| run_with(canary, scope, seed))
         .find(|report| !report.is_good() && is_good(report.seed))
 }

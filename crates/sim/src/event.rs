@@ -6,7 +6,8 @@ use crate::peers::PeerEvent;
 use crate::stream::{Segment, Side, StreamId};
 use bytes::Bytes;
 use quorba_base::Instant;
-use quorba_engine::replica::{DownReason, GroupId};
+use quorba_engine::replica::{DownReason, GroupId, Place};
+use quorba_journal::Seq;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -86,7 +87,7 @@ pub(crate) enum Event {
         node: usize,
         boot: u64,
         group: GroupId,
-        record: u64,
+        place: Place,
         bytes: Bytes,
     },
     /// A node has read its log, which it wanted to see while it runs.
@@ -94,6 +95,17 @@ pub(crate) enum Event {
         node: usize,
         boot: u64,
         group: GroupId,
+        up_to: Seq,
+    },
+    /// A log has become long.
+    Shorten {
+        node: usize,
+        boot: u64,
+    },
+    /// What was wrong with a disk is over.
+    DiskMended {
+        node: usize,
+        boot: u64,
     },
     /// A disk is in doubt no more.
     Trusted {

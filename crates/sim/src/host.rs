@@ -38,6 +38,7 @@ pub(crate) enum Input {
     Saved(GroupId, u64),
     LookedUp(GroupId, Option<Recovered>),
     Trusted,
+    Shorten,
     Stop,
 }
 
@@ -65,6 +66,7 @@ impl Input {
             Self::Saved(..) => "saved",
             Self::LookedUp(..) => "looked up",
             Self::Trusted => "trusted",
+            Self::Shorten => "shorten",
             Self::Stop => "stop",
         }
     }

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
-    Ack, CheckpointRule, ComparisonRule, GroupConfig, GroupId, PrimaryStatus, ReadRule, ReplyPath,
-    TotalLoss, TransferRule,
+    Ack, CheckpointRule, ComparisonRule, GroupConfig, GroupId, PrimaryStatus, ReadRule, Recovered,
+    ReplyPath, TotalLoss, TransferRule,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
@@ -37,7 +37,13 @@ impl World {
         if self.hosts[node].boot != boot || self.hosts[node].is_up() {
             return;
         }
-        let config = self.node_config(node);
+        self.hosts[node].disk.incarnation += INCARNATION_STEP;
+        let Ok(recovered) = self.open_log(node) else {
+            self.say(|| format!("n{node} cannot open its log"));
+            self.mend_disk(node);
+            return self.plan_restart(node);
+        };
+        let config = self.node_config(node, recovered);
         let drift = self.plan.drift_ppm;
         let drift = self.rng.between(0, 2 * drift) as i64 - drift as i64;
         let host = &mut self.hosts[node];
@@ -56,16 +62,14 @@ impl World {
         }
     }
 
-    fn node_config(&mut self, node: usize) -> NodeConfig {
+    fn node_config(&mut self, node: usize, recovered: Option<Recovered>) -> NodeConfig {
         let plan = &self.plan;
         let mut salt = [0; 16];
         salt[..8].copy_from_slice(&self.rng.next().to_be_bytes());
         salt[8..].copy_from_slice(&self.rng.next().to_be_bytes());
         let skew = self.rng.below(2 * plan.wall_skew_ms + 1);
-        let recovered = self.hosts[node].log.recover();
         let in_doubt = self.hosts[node].log.is_doubtful;
-        let disk = &mut self.hosts[node].disk;
-        disk.incarnation += INCARNATION_STEP;
+        let disk = &self.hosts[node].disk;
         let elapsed = self.now.as_nanos() / 100;
         NodeConfig {
             order: Config {
@@ -200,6 +204,9 @@ impl World {
             Input::Logged(records) => engine.handle_logged(now, records),
             Input::LookedUp(group, found) => engine.handle_looked_up(now, group, found),
             Input::Saved(group, record) => engine.handle_saved(now, group, record),
+            Input::Shorten => {
+                engine.handle_shorten(now);
+            }
             Input::Trusted => engine.handle_trusted(now),
             Input::Command(group, command) => engine.handle_command(now, group, 0, command),
             Input::Stop => engine.handle_stop(now),
@@ -320,6 +327,7 @@ impl World {
             Output::Log(record) => self.log(node, record),
             Output::Save { group, place, parts } => self.save(node, group, place, &parts),
             Output::LookUp { group } => self.look_up(node, group),
+            Output::Shorten { record } => self.shortened(node, record),
             Output::Rebuilt => self.trust(node),
             Output::Commanded { result, .. } => {
                 self.say(|| format!("n{node} answers its operator {result:?}"));

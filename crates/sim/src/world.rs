@@ -158,10 +158,14 @@ impl World {
             }
             Event::ServerDone { server, serial } => self.server_done(server, serial),
             Event::Synced { node, boot } => self.synced(node, boot),
-            Event::Saved { node, boot, group, record, bytes } => {
-                self.saved((node, boot), (group, record), bytes);
+            Event::Saved { node, boot, group, place, bytes } => {
+                self.saved((node, boot), (group, place), &bytes);
             }
-            Event::LookedUp { node, boot, group } => self.looked_up(node, boot, group),
+            Event::LookedUp { node, boot, group, up_to } => {
+                self.looked_up(node, boot, group, up_to);
+            }
+            Event::Shorten { node, boot } => self.shorten(node, boot),
+            Event::DiskMended { node, boot } => self.disk_mended(node, boot),
             Event::Trusted { node, boot } => self.trusted(node, boot),
             Event::Client { client, serial } => self.client_woken(client, serial),
             Event::Nemesis => self.nemesis(),

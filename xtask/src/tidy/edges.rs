@@ -45,7 +45,7 @@ const ROOMS: &[Room] = &[
         &["demo"],
     ),
     room("ringd", &["base", "config", "groups", "net", "node", "order"], &[]),
-    room("sim", &["base", "engine", "giop", "order", "replica"], &[]),
+    room("sim", &["base", "engine", "giop", "journal", "order", "replica"], &[]),
     room("demo", &["base", "config", "giop", "net", "node", "orb"], &[]),
     room("lab", &["base", "config", "demo", "giop", "net", "node", "orb", "placement"], &[]),
     room("cli", &["base", "config", "demo", "giop", "lab", "node", "orb", "placement", "sim"], &[]),

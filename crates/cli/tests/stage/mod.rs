@@ -83,15 +83,26 @@ impl Domain {
 
     /// With these lines in the group's table.
     pub fn start_with(more: &str) -> Self {
-        Self::start_group(&format!(
+        Self::start_by(more, up)
+    }
+
+    /// The same, but `up` starts it in its folder.
+    pub fn start_by(more: &str, up: impl FnOnce(&Path) -> Child) -> Self {
+        let group = format!(
             "[group.bank]\nlisten = {{listen}}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
              server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
              state_object = \"bank\"\nobject_key = \"bank\"\n{more}"
-        ))
+        );
+        Self::start_group_by(&group, up)
     }
 
     /// With this group; `{listen}` stands for its port.
     pub fn start_group(group: &str) -> Self {
+        Self::start_group_by(group, up)
+    }
+
+    /// The same, but `up` starts it in its folder.
+    pub fn start_group_by(group: &str, up: impl FnOnce(&Path) -> Child) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let first_port = write_domain(folder.path(), group);
         let up = up(folder.path());
@@ -152,10 +163,16 @@ impl Domain {
 }
 
 pub fn up(folder: &Path) -> Child {
+    let mut command = Command::new(QUORBA);
+    command.arg("up");
+    up_as(command, folder)
+}
+
+/// The same with this command.
+pub fn up_as(mut command: Command, folder: &Path) -> Child {
     let err = fs::File::create(folder.join("err")).expect("a file");
     let out = fs::File::create(folder.join("out")).expect("a file");
-    let mut command = Command::new(QUORBA);
-    command.arg("up").current_dir(folder).stdin(Stdio::null()).stdout(out).stderr(err);
+    command.current_dir(folder).stdin(Stdio::null()).stdout(out).stderr(err);
     command.spawn().expect("quorba starts")
 }
 
@@ -197,4 +214,23 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 
 pub fn all_gone(pids: &[(String, Pid)]) -> bool {
     pids.iter().all(|(_, pid)| test_kill_process(*pid).is_err())
+}
+
+/// Every call that was answered is in the bank's history once, seen at every node.
+pub fn assert_each_once(domain: &Domain, known: &[String], when: &str) {
+    for node in 0..3 {
+        let mut bank = domain.bank(node);
+        let mut found: Vec<String> = Vec::new();
+        loop {
+            let page = bank.history(found.len() as u64, 500).expect("it answers");
+            if page.is_empty() {
+                break;
+            }
+            found.extend(page.into_iter().map(|entry| entry.reference));
+        }
+        for reference in known {
+            let count = found.iter().filter(|entry| *entry == reference).count();
+            assert_eq!(count, 1, "{when}: {reference} at n{}", node + 1);
+        }
+    }
 }

@@ -326,6 +326,7 @@ impl Stage {
             | Output::Log(_)
             | Output::Save { .. }
             | Output::LookUp { .. }
+            | Output::Shorten { .. }
             | Output::Rebuilt
             | Output::Event(_) => {}
         }

@@ -2,7 +2,8 @@
 //!
 //! Invariants: a checkpoint is taken in only when its record is durable, so that a checkpoint that
 //! is there proves that the log reached that far; the newest two of a group are kept; the log
-//! reaches back to the older of the two; the metadata forget a file before the disk does.
+//! reaches back to the record of the older of the two; the metadata forget a file before the disk
+//! does.
 
 use super::Journal;
 use crate::checkpoint::Sealed;
@@ -78,12 +79,13 @@ impl Journal {
     }
 
     /// Gives up the segments whose records are all before `seq`, but for those that the older of a
-    /// group's two checkpoints needs. Returns the number of the first record that is left.
+    /// group's two checkpoints needs: its own record is kept, too, because it may be the one that
+    /// says where all groups stand. Returns the number of the first record that is left.
     ///
     /// # Errors
     /// The disk's; what is left over goes at the next start.
     pub fn truncate_before(&mut self, seq: Seq) -> io::Result<Seq> {
-        let needed = self.oldest_kept().map_or(seq, |oldest| seq.min(oldest.next()));
+        let needed = self.oldest_kept().map_or(seq, |oldest| seq.min(oldest));
         let firsts: Vec<_> =
             self.metadata.segments.iter().map(|(number, (first, _))| (*number, *first)).collect();
         // A segment ends where the next one begins. The last one is being written.

@@ -29,6 +29,16 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Octets of all segments.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let bytes = |header: &SegmentHeader| {
+            let file = self.disk.open(&segment::file_name(header.segment));
+            file.and_then(|file| file.bytes()).unwrap_or(0)
+        };
+        self.headers.iter().map(bytes).sum()
+    }
+
     /// All records from the first to the last. A group that has a checkpoint skips those up to
     /// its own. To be read before the log is truncated.
     #[must_use]

@@ -29,6 +29,12 @@ impl DataPlane {
             }
             if let Some(log) = &mut self.log {
                 log.flush();
+                if log.wants_shortening() {
+                    let now = self.now();
+                    let is_begun = self.engine.handle_shorten(now);
+                    self.log.as_mut().expect("just seen").told_of_length(is_begun);
+                    continue;
+                }
             }
             // What is found broken is news for the engine.
             self.transport.flush();
@@ -152,6 +158,7 @@ impl DataPlane {
             output @ (Output::Log(_)
             | Output::Save { .. }
             | Output::LookUp { .. }
+            | Output::Shorten { .. }
             | Output::Rebuilt) => {
                 self.log.as_mut().map_or(Ok(()), |log| log.carry_out(output))?;
             }

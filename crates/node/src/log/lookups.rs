@@ -24,12 +24,14 @@ pub(super) struct Lookups {
     in_doubt: bool,
     /// Groups, and the record that must be on disk before.
     wanted: Vec<(GroupId, Seq)>,
+    /// Threads that read the log now.
+    under_way: usize,
 }
 
 impl Lookups {
     pub(super) fn new(owner: Owner, checkpoints: Checkpoints, last: Seq, in_doubt: bool) -> Self {
         let (appended, durable) = (last, last);
-        Self { owner, checkpoints, appended, durable, in_doubt, wanted: Vec::new() }
+        Self { owner, checkpoints, appended, durable, in_doubt, wanted: Vec::new(), under_way: 0 }
     }
 
     pub(super) fn appended(&mut self) {
@@ -38,6 +40,15 @@ impl Lookups {
 
     pub(super) fn trusted(&mut self) {
         self.in_doubt = false;
+    }
+
+    /// Somebody reads the log, or is about to.
+    pub(super) fn are_under_way(&self) -> bool {
+        self.under_way > 0 || !self.wanted.is_empty()
+    }
+
+    pub(super) fn ended(&mut self) {
+        self.under_way = self.under_way.saturating_sub(1);
     }
 
     pub(super) fn want(&mut self, group: GroupId, path: &Path, tell: &Tell) {
@@ -54,6 +65,7 @@ impl Lookups {
     fn begin(&mut self, path: &Path, tell: &Tell) {
         let (durable, in_doubt) = (self.durable, self.in_doubt);
         for (group, _) in self.wanted.extract_if(.., |(_, seq)| in_doubt || *seq <= durable) {
+            self.under_way += 1;
             let (owner, store, path) = (self.owner, self.checkpoints.clone(), path.to_path_buf());
             let (told, failed) = (Arc::clone(tell), Arc::clone(tell));
             let look = move || match in_doubt {

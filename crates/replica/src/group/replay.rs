@@ -7,13 +7,13 @@ use super::{Group, Here};
 use crate::envelope::Envelope;
 use crate::history::History;
 use crate::ids::{GroupId, ViewId};
+use crate::image::Image;
 use crate::member::Arrived;
 use crate::output::{Outbox, Output};
-use crate::passive::{Base, CheckpointPiece, Source};
+use crate::passive::{Base, CheckpointPiece, Logged, Source};
 use crate::remains::{Kept, Remains};
 use crate::retention::Retention;
 use crate::table::{DownReason, GroupTable, MemberState};
-use crate::transfer;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
@@ -47,8 +47,19 @@ struct Stretch {
 /// A place in the log: a component, and messages applied in it.
 type End = (ViewId, u64);
 
+/// What a server can go on from.
+#[derive(Default)]
+pub(crate) struct Start {
+    /// Requests of the group until then.
+    pub(crate) delivered: u64,
+    pub(crate) retention: Retention,
+    pub(crate) base: Base,
+    /// Requests that are not in the base.
+    pub(crate) requests: Vec<Logged>,
+}
+
 /// What a server can go on from, and what comes behind it.
-type Found = (Retention, Base, Vec<Past>);
+type Found = (Start, Vec<Past>);
 
 /// What is left of a member.
 pub(crate) struct Outcome {
@@ -94,7 +105,7 @@ impl Replay {
     /// far the log does, where the group has `history`.
     fn newest(
         self,
-        states: &[(History, Bytes)],
+        images: &mut Vec<Image>,
         end: Option<End>,
         history: History,
     ) -> Option<(Kept, Found)> {
@@ -102,15 +113,15 @@ impl Replay {
         let last = end.map(|end| Stretch { begin, past, end, history });
         last.into_iter().chain(former.into_iter().rev()).find_map(|stretch| {
             let ((view, prefix), history) = (stretch.end, stretch.history);
-            Some((Kept { view, prefix, history }, stretch.split(states)?))
+            Some((Kept { view, prefix, history }, stretch.split(images)?))
         })
     }
 }
 
 impl Stretch {
-    /// What a server can go on from, and what comes behind it: the newest state that fits, or a
+    /// What a server can go on from, and what comes behind it: the newest image that fits, or a
     /// fresh server.
-    fn split(mut self, states: &[(History, Bytes)]) -> Option<Found> {
+    fn split(mut self, images: &mut Vec<Image>) -> Option<Found> {
         let behind = |history: History| {
             if history == self.begin {
                 return Some(0);
@@ -118,21 +129,15 @@ impl Stretch {
             let is_it = |past: &Past| matches!(past, Past::Request(at) if at.history == history);
             self.past.iter().position(is_it).map(|at| at + 1)
         };
-        let mut fitting: Vec<_> = states
-            .iter()
-            .filter_map(|(history, bytes)| {
-                let behind = behind(*history)?;
-                let (retention, state) = transfer::unpack(bytes.clone()).ok()?;
-                let base = Base { index: history.count, state: Some(state), updates: Vec::new() };
-                Some((behind, retention, base))
-            })
-            .collect();
-        fitting.sort_by_key(|(behind, _, _)| *behind);
-        if let Some((behind, retention, base)) = fitting.pop() {
-            return Some((retention, base, self.past.split_off(behind)));
+        let fitting = images.iter().enumerate();
+        let fitting = fitting.filter_map(|(at, image)| Some((behind(image.history)?, at)));
+        if let Some((behind, at)) = fitting.max()
+            && let Ok(start) = images.swap_remove(at).unpack()
+        {
+            return Some((start, self.past.split_off(behind)));
         }
         let is_all = self.begin == History::EMPTY;
-        is_all.then(|| (Retention::default(), Base::default(), self.past))
+        is_all.then(|| (Start::default(), self.past))
     }
 }
 
@@ -185,7 +190,7 @@ impl Group {
     /// The log is over: its member goes on from there, if it can.
     pub(crate) fn end_replay(
         &mut self,
-        states: &[(History, Bytes)],
+        mut images: Vec<Image>,
         end: Option<End>,
         here: Here,
         out: &mut Outbox,
@@ -207,7 +212,7 @@ impl Group {
         };
         let is_in = matches!(self.table.state(here.node), Some(MemberState::In { .. }));
         // A server that somebody else runs may have lived on, and seen any of it.
-        let found = replay.newest(states, end, self.table.history);
+        let found = replay.newest(&mut images, end, self.table.history);
         let found = found.filter(|_| !self.config.foreign);
         let history = self.table.history;
         let is_whole = found.as_ref().is_some_and(|(kept, _)| kept.history == history);
@@ -246,7 +251,7 @@ impl Group {
         let taken = self.member.as_mut().and_then(crate::member::Member::take_taken);
         let Some(state) = taken.filter(|_| durable) else { return };
         let (place, history) = self.joined_at;
-        let parts = [crate::log::head(history), state];
+        let parts = [crate::image::head_of_given(history), state];
         out.push_back(Output::Save { group, place, parts });
     }
 }

@@ -5,12 +5,10 @@
 //! who asked is gone, or asks again.
 
 use super::{Member, Server, Stage};
-use crate::group::replay::Past;
+use crate::group::replay::{Past, Start};
 use crate::history::History;
 use crate::ids::Attempt;
-use crate::passive::Base;
 use crate::remains::Remains;
-use crate::retention::Retention;
 use crate::style::Duty;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -23,9 +21,10 @@ impl Member {
         &mut self,
         attempt: Option<Attempt>,
         history: History,
-        (retention, base, past): (Retention, Base, Vec<Past>),
+        (start, past): (Start, Vec<Past>),
     ) {
-        (self.delivered, self.seen) = (base.index, base.index);
+        let Start { delivered, retention, base, requests } = start;
+        (self.delivered, self.seen) = (delivered, base.index);
         if let Some(archive) = &mut self.archive {
             archive.begin_anew();
             archive.goes_on_at(base.index);
@@ -34,6 +33,9 @@ impl Member {
         // Whoever leads, what it found out counts, rather than what would come of it now.
         self.duty = Duty::Keep;
         self.stage = Stage::Serving { attempt: attempt.unwrap_or(self.next_attempt) };
+        for request in requests {
+            self.log.push(request);
+        }
         for past in past {
             match past {
                 Past::Request(arrived) => drop(self.admit(arrived)),

@@ -161,6 +161,17 @@ impl Voting {
         self.casting = false;
     }
 
+    /// Whether the reply to a request is kept until it is decided.
+    pub(super) fn is_held(&self, key: &RequestKey) -> bool {
+        self.keys.contains_key(key)
+    }
+
+    /// Whether nothing is to be decided any more of the first `count` requests before they are
+    /// answered.
+    pub(super) fn is_over(&self, count: u64) -> bool {
+        self.held.first_key_value().is_none_or(|(index, _)| *index > count)
+    }
+
     /// A repetition of a request whose reply is held: this gateway waits, too.
     pub(crate) fn wait(&mut self, key: &RequestKey, gateway: GatewayKey) -> bool {
         let Some(held) = self.keys.get(key).and_then(|index| self.held.get_mut(index)) else {

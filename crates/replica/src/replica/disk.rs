@@ -4,6 +4,7 @@
 //! says of its disk only what is true of it: everything up to there is in the log without a gap,
 //! and, but for the groups that it names, the states that the log goes on from are beside it.
 
+use super::shorten::Cut;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
 use crate::group::Group;
@@ -60,9 +61,13 @@ pub(super) struct Disk {
     /// Records that were handed out in this boot.
     written: u64,
     /// Of these, those that are on disk.
-    synced: u64,
+    pub(super) synced: u64,
     /// The last component and its record.
     component: Option<(ViewId, u64)>,
+    /// Records behind it that are no messages.
+    cuts: Vec<u64>,
+    /// The last one, until the log begins there.
+    pub(super) cut: Option<Cut>,
     /// How far each other node was when it said so last.
     others: BTreeMap<NodeId, Said>,
     /// What the others were told last.
@@ -87,6 +92,8 @@ impl Disk {
             written: 0,
             synced: 0,
             component: None,
+            cuts: Vec::new(),
+            cut: None,
             others: BTreeMap::new(),
             told: None,
             broken: vec![None; config.groups.len()],
@@ -100,7 +107,9 @@ impl Disk {
     /// How far this node's disk is in the last component.
     fn own(&self) -> Option<Said> {
         let (view, record) = self.component.filter(|_| self.is_trusted)?;
-        let prefix = self.synced.checked_sub(record)?;
+        let records = self.synced.checked_sub(record)?;
+        let cuts = self.cuts.iter().filter(|cut| **cut <= self.synced).count() as u64;
+        let prefix = if canary!(CutsAreMessages) { records } else { records - cuts };
         let gap = |(broken, turned): (&Option<u64>, &u64)| {
             if broken.is_some() { Said::WHOLE } else { *turned }
         };
@@ -128,6 +137,18 @@ impl Disk {
         self.awaiting.retain(|(_, of, _)| *of != group);
     }
 
+    /// Whether the log may be shortened: it has a component, and is not in doubt.
+    pub(super) fn takes_cuts(&self) -> bool {
+        self.is_used && self.is_trusted && self.component.is_some()
+    }
+
+    /// A record is about to be written that is no message: its place.
+    pub(super) fn note_cut(&mut self, node: NodeId, prefix: u64) -> Place {
+        self.written += 1;
+        self.cuts.push(self.written);
+        self.place(node, prefix)
+    }
+
     fn place(&self, node: NodeId, prefix: u64) -> Place {
         let view = self.component.map_or(Place::begin(node).view, |(view, _)| view);
         Place { record: self.written, view, prefix }
@@ -139,6 +160,7 @@ impl Replica {
     pub fn handle_logged(&mut self, records: u64) {
         self.disk.synced = self.disk.synced.max(records);
         self.tell_disk();
+        self.finish_cut();
     }
 
     /// The disk is in doubt no more, after [`Output::Rebuilt`].
@@ -152,7 +174,11 @@ impl Replica {
         if let Some(broken) = self.disk.broken.get_mut(usize::from(group.0)) {
             broken.take_if(|needed| *needed <= place);
         }
+        if let Some(cut) = &mut self.disk.cut {
+            cut.saved(group, place);
+        }
         self.tell_disk();
+        self.finish_cut();
     }
 
     /// A message is applied: it is written down.
@@ -181,12 +207,13 @@ impl Replica {
         let view = lineage.view;
         self.disk.written += 1;
         self.disk.component = Some((view, self.disk.written));
+        self.disk.cuts.clear();
         self.disk.told = None;
         self.here.place = self.disk.place(self.here.node, 0);
         let tables = self.groups.iter().map(|group| group.table().clone()).collect();
         let (since, history) = (self.disk.since, self.history);
         let calls = self.calls.clone();
-        let payload = Established { since, lineage, history, tables, calls }.encode();
+        let payload = Established { since, lineage, prefix: 0, history, tables, calls }.encode();
         self.out.push_back(Output::Log(LogRecord::Component { view, payload }));
         self.tell_disk();
     }

@@ -12,8 +12,8 @@
 use super::{Delivered, Phase, Replica};
 use crate::history::History;
 use crate::ids::GroupId;
-use crate::log::{self, Established, LogRecord, Recovered};
-use alloc::vec::Vec;
+use crate::image::Image;
+use crate::log::{Established, LogRecord, Recovered};
 use bytes::Bytes;
 use quorba_base::Instant;
 
@@ -37,14 +37,12 @@ impl Replica {
             // Everything that came of it came of it then.
             self.out.clear();
         }
-        let states = unpacked(recovered.states);
         let here = self.here;
         for (index, group) in self.groups.iter_mut().enumerate() {
-            let of_it = states.iter().filter(|(of, _, _)| usize::from(of.0) == index);
-            let of_it: Vec<_> =
-                of_it.map(|(_, history, state)| (*history, state.clone())).collect();
+            let of_it = recovered.states.iter().filter(|(of, _)| usize::from(of.0) == index);
+            let of_it = of_it.filter_map(|(_, bytes)| Image::decode(bytes.clone()).ok()).collect();
             let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
-            let outcome = group.end_replay(&of_it, end, here, &mut self.out);
+            let outcome = group.end_replay(of_it, end, here, &mut self.out);
             // Whoever relied on the last boot is told when somebody can hear it.
             self.lost.extend(outcome.news);
             let is_broken = !outcome.is_whole && group.needs_state_on_disk();
@@ -85,14 +83,14 @@ impl Replica {
 
     fn replay_component(&mut self, payload: Bytes) -> bool {
         let Ok(established) = Established::decode(payload) else { return false };
-        let Established { since, lineage, history, tables, calls } = established;
+        let Established { since, lineage, prefix, history, tables, calls } = established;
         if tables.len() != self.groups.len() {
             return false;
         }
         self.disk.since = since;
         self.calls = calls;
         let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
-        (self.lineage, self.prefix, self.history) = (Some(lineage), 0, history);
+        (self.lineage, self.prefix, self.history) = (Some(lineage), prefix, history);
         for (group, table) in self.groups.iter_mut().zip(tables) {
             group.replay_table(table, end);
         }
@@ -106,12 +104,4 @@ impl Replica {
         }
         self.apply(Instant::ZERO, delivered);
     }
-}
-
-fn unpacked(states: Vec<(GroupId, Bytes)>) -> Vec<(GroupId, History, Bytes)> {
-    let unpack = |(group, bytes)| {
-        let (history, state) = log::unpack(bytes).ok()?;
-        Some((group, history, state))
-    };
-    states.into_iter().filter_map(unpack).collect()
 }

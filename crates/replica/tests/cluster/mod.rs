@@ -71,6 +71,8 @@ pub struct Disk {
     pub states: Vec<(GroupId, Bytes)>,
     /// Records that a crash does not take.
     pub synced: usize,
+    /// Records that were given up at the beginning.
+    pub given_up: usize,
     /// Records of earlier boots.
     begin: usize,
     /// Nothing is synced until the scenario says so.
@@ -340,7 +342,7 @@ impl Cluster {
         let count = self.nodes.len();
         let record = self.nodes[index].record.clone();
         let mut disk = self.nodes[index].disk.clone();
-        disk.records.truncate(disk.synced);
+        disk.records.truncate(disk.synced - disk.given_up);
         (disk.begin, disk.slow) = (disk.synced, false);
         self.nodes[index] = Node::new(index, count, incarnation, self.plan, record, disk);
     }
@@ -350,10 +352,26 @@ impl Cluster {
         self.nodes[index].disk = Disk::default();
     }
 
+    /// The log is long: whether it can be made shorter.
+    pub fn shorten_log(&mut self, index: usize) -> bool {
+        let is_begun = self.nodes[index].replica.handle_shorten(self.now);
+        self.drain(index);
+        is_begun
+    }
+
+    /// What stands before a record is given up.
+    fn shorten(&mut self, index: usize, record: u64) {
+        let disk = &mut self.nodes[index].disk;
+        let first = disk.begin + record as usize - 1;
+        assert!(first < disk.synced, "the record itself is not on disk");
+        disk.records.drain(..first - disk.given_up);
+        disk.given_up = first;
+    }
+
     /// A slow disk has done what it was told.
     pub fn sync(&mut self, index: usize) {
         let node = &mut self.nodes[index];
-        node.disk.synced = node.disk.records.len();
+        node.disk.synced = node.disk.given_up + node.disk.records.len();
         node.replica.handle_logged((node.disk.synced - node.disk.begin) as u64);
         self.drain(index);
     }
@@ -520,6 +538,7 @@ impl Cluster {
                 }
                 Output::Logged { number, .. } => self.nodes[index].logged.push(number.0),
                 Output::Rebuilt => {}
+                Output::Shorten { record } => self.shorten(index, record),
                 Output::LookUp { group } => {
                     let now = self.now;
                     let node = &mut self.nodes[index];

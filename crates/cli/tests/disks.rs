@@ -1,0 +1,169 @@
+//! What real nodes do with their disks: a log that grows, one that is full, one that fails.
+
+mod stage;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::mpsc;
+
+use rustix::process::{Resource, Rlimit, prlimit};
+use stage::{Domain, QUORBA, assert_each_once, pids, wait_until};
+
+fn segments(domain: &Domain, node: usize) -> Vec<String> {
+    let folder = domain.folder.path().join(format!("quorba-state/n{node}/log"));
+    let names = fs::read_dir(folder).expect("a log").filter_map(Result::ok);
+    let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<_> = names.filter(|name| name.ends_with(".seg")).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_log_is_shortened_under_load_and_everything_answered_is_there_after_all_nodes_ended() {
+    let mut domain = Domain::start_with("durable = true\n[limits]\nlog_bytes = 1048576\n");
+    let mut known = Vec::new();
+    for round in 0..2 {
+        let running = pids(&domain.wait_healthy());
+        let before: Vec<_> = (1..=3).map(|node| segments(&domain, node)[0].clone()).collect();
+        let mut bank = domain.bank(0);
+        let is_shorter = |node: usize| segments(&domain, node)[0] != before[node - 1];
+        for number in 0.. {
+            let reference = format!("{round}-{number}-{}", "x".repeat(4_000));
+            bank.increment(&reference).expect("it answers");
+            known.push(reference);
+            if number % 50 == 0 && (1..=3).all(is_shorter) {
+                break;
+            }
+            assert!(number < 20_000, "{}", domain.told());
+        }
+        domain.black_out(&running);
+        domain.wait_healthy();
+        assert_each_once(&domain, &known, &format!("round {round}"));
+    }
+}
+
+/// A small disk of its own for a node; none where this process may not have one.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path) -> Option<Self> {
+        fs::create_dir_all(at).expect("a folder");
+        let mut command = Command::new("mount");
+        command.args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"]).arg(at);
+        let is_mounted = command.output().is_ok_and(|output| output.status.success());
+        is_mounted.then(|| Self(at.to_path_buf()))
+    }
+
+    /// Takes all the space that is left.
+    fn fill(&self) {
+        use std::io::Write;
+        let mut file = fs::File::create(self.0.join("filler")).expect("a file");
+        for piece in [64 << 10, 4 << 10, 1] {
+            while file.write_all(&vec![1; piece]).is_ok() {}
+        }
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.0.join("filler")).expect("it is there");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_full_disk_holds_answers_back_until_there_is_space() {
+    let mut disks = Vec::new();
+    let mut domain = Domain::start_by("durable = true\n", |folder| {
+        let at = |node| folder.join(format!("quorba-state/{node}"));
+        disks.extend(["n2", "n3"].iter().filter_map(|node| SmallDisk::mount(&at(node))));
+        stage::up(folder)
+    });
+    if disks.len() < 2 {
+        println!("skipped: this process may not mount a disk of its own (not root?)");
+        return;
+    }
+    domain.wait_healthy();
+    let mut bank = domain.bank(0);
+    bank.increment("before").expect("it answers");
+    disks.iter().for_each(SmallDisk::fill);
+    let (sender, answers) = mpsc::channel();
+    let client = std::thread::spawn(move || {
+        // More than the pages that are still free take.
+        let mut bank = bank;
+        let mut references = vec!["before".to_string()];
+        for number in 0..100 {
+            let reference = format!("{number}-{}", "x".repeat(1_000));
+            bank.increment(&reference).expect("it is answered in the end");
+            sender.send(()).expect("somebody waits");
+            references.push(reference);
+        }
+        references
+    });
+    wait_until("both nodes say that their disks are full", || {
+        domain.told().matches("the log's disk is full").count() >= 2
+    });
+    // Everything is executed that will be, and what was not answered waits for the disks.
+    let executed = || domain.wait_healthy()["nodes"][0]["status"]["groups"][0]["executed"].clone();
+    let mut last = executed();
+    let mut answered = answers.try_iter().count();
+    wait_until("nothing moves", || {
+        let (now, more) = (executed(), answers.try_iter().count());
+        answered += more;
+        more == 0 && std::mem::replace(&mut last, now.clone()) == now
+    });
+    let last = last.as_u64().expect("a number");
+    assert!(last > 1 + answered as u64, "{last} executed, 1 + {answered} answered");
+    assert!(!client.is_finished());
+    disks.iter().for_each(SmallDisk::free);
+    let known = client.join().expect("all is answered");
+    assert_each_once(&domain, &known, "after the disks had space again");
+    let running = pids(&domain.wait_healthy());
+    domain.black_out(&running);
+    domain.wait_healthy();
+    assert_each_once(&domain, &known, "after all nodes ended");
+    drop(domain);
+}
+
+/// With a signal ignored that would end a process whose file becomes too large.
+fn up_with_limits(folder: &Path) -> Child {
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; exec \"$0\" up", QUORBA]);
+    stage::up_as(command, folder)
+}
+
+#[test]
+fn a_disk_that_fails_ends_its_node_which_says_why_and_the_others_go_on() {
+    let domain = Domain::start_by("durable = true\n", up_with_limits);
+    let running = pids(&domain.wait_healthy());
+    let mut bank = domain.bank(0);
+    bank.increment("before").expect("it answers");
+    let (_, node) = running.iter().find(|(name, _)| name == "n3").expect("it runs");
+    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    prlimit(Some(*node), Resource::Fsize, none).expect("it is ours");
+    let mut known = vec!["before".to_string()];
+    wait_until("the node ends and says why", || {
+        let reference = format!("call {}", known.len());
+        bank.increment(&reference).expect("it answers");
+        known.push(reference);
+        domain.told().contains("QB-NODE-007")
+    });
+    let told = domain.told();
+    let line = told.lines().find(|line| line.contains("QB-NODE-007")).expect("just seen");
+    assert!(told.contains("quorba-state/n3/log"), "{line}");
+    wait_until("the node is gone", || stage::all_gone(&[("n3".into(), *node)]));
+    for node in 0..2 {
+        let mut bank = domain.bank(node);
+        let reference = format!("after at {node}");
+        bank.increment(&reference).expect("it answers");
+        known.push(reference);
+    }
+    let mut bank = domain.bank(1);
+    let found = bank.history(0, 10_000).expect("it answers");
+    let found: Vec<String> = found.into_iter().map(|entry| entry.reference).collect();
+    assert_eq!(found, known);
+}

@@ -1,0 +1,92 @@
+//! The member as it is at one place of the order, for its node's disk.
+//!
+//! What it is not: the place; the replica has one for all groups. Invariants: an image has what the
+//! group had been delivered at its place and nothing behind it; no reply is in it that is still
+//! being voted on.
+
+use super::{Member, Server, Stage};
+use crate::executor::{Capture, Job};
+use crate::history::History;
+use crate::ids::Attempt;
+use crate::image;
+use crate::log::Place;
+use crate::passive::{Base, Logged};
+use crate::retention::Frozen;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::canary;
+
+/// An image that is being made.
+pub(super) struct Sitting {
+    place: Place,
+    history: History,
+    /// Requests that are in the state.
+    index: u64,
+    frozen: Frozen,
+    updates: Vec<Bytes>,
+    requests: Vec<Logged>,
+    state: State,
+}
+
+/// The state of its server.
+enum State {
+    /// It was asked for.
+    Asked,
+    /// `None`: that of a fresh one.
+    Known(Option<Bytes>),
+}
+
+impl Member {
+    /// Whether [`Self::begin_image`] can be called. `attempt`: the group knows it as one that is
+    /// in.
+    pub(crate) fn can_be_depicted(&self, attempt: Attempt) -> bool {
+        let is_in = matches!(self.stage, Stage::Serving { attempt: a } if a == attempt);
+        is_in && self.archive.is_none() && (self.base.is_some() || self.server == Server::Up)
+    }
+
+    /// Begins an image of the member as it is now, in place of one that was not finished.
+    pub(crate) fn begin_image(&mut self, place: Place, history: History) {
+        let mut frozen = self.retention.freeze();
+        frozen.forget_replies(|key| self.voting.is_held(key));
+        let (index, updates, state) = match &self.base {
+            Some(Base { index, state, updates }) => {
+                (*index, updates.clone(), State::Known(state.clone()))
+            }
+            None => (self.seen, Vec::new(), State::Asked),
+        };
+        if matches!(state, State::Asked) {
+            let record = place.record;
+            self.executor.push(Job::Capture(Capture::Image { record }));
+        }
+        let requests = if canary!(ImagesLackRequests) { Vec::new() } else { self.log.copies() };
+        let sitting = Sitting { place, history, index, frozen, updates, requests, state };
+        self.sitting = Some(sitting);
+    }
+
+    /// The server gave its state, or could not.
+    pub(super) fn image_taken(&mut self, record: u64, state: Option<Bytes>) {
+        // Updates of the server go on from this one now.
+        self.checkpoints.base = None;
+        let Some(sitting) = self.sitting.as_mut().filter(|s| s.place.record == record) else {
+            return;
+        };
+        match state {
+            Some(state) => sitting.state = State::Known(Some(state)),
+            None => self.sitting = None,
+        }
+    }
+
+    /// The image, once it is complete.
+    pub(crate) fn take_image(&mut self) -> Option<(Place, [Bytes; 2])> {
+        let voting = &self.voting;
+        let is_complete = |sitting: &mut Sitting| {
+            matches!(sitting.state, State::Known(_)) && voting.is_over(sitting.history.count)
+        };
+        let sitting = self.sitting.take_if(is_complete)?;
+        let Sitting { place, history, index, frozen, updates, requests, state } = sitting;
+        let State::Known(state) = state else { unreachable!("looked at above") };
+        let mut head = image::head(history, (index, state.is_some()), &updates, &requests);
+        self.retention.encode(&frozen, &mut head);
+        Some((place, [head.finish(), state.unwrap_or_default()]))
+    }
+}

@@ -1,0 +1,74 @@
+//! What goes wrong with disks.
+//!
+//! Two kinds. A disk that says that it failed, or is full, may be any: nothing that it reported to
+//! be there is lost. A disk that has something else than what was written is damaged, and at no
+//! time are more than a minority so. What no log can tell from a torn tail, which is a lie about
+//! the last commit, is left out.
+
+use super::LogDisk;
+use crate::rng::Rng;
+use quorba_journal::disk::{Disk as _, Faults, SimulatedDisk};
+
+const SECTOR: usize = 512;
+
+/// What a disk does while it is used. Chances are in a thousand operations.
+pub(super) fn honest(rng: &mut Rng) -> Faults {
+    let chance = |rng: &mut Rng| rng.pick(&[0, 2, 10, 50]) as u32;
+    Faults {
+        short_write: chance(rng),
+        write_error: chance(rng),
+        sync_error: chance(rng),
+        ..Faults::default()
+    }
+}
+
+impl LogDisk {
+    /// Damages what is at rest; says what it did.
+    pub(super) fn spoil(disk: &SimulatedDisk, rng: &mut Rng) -> Option<String> {
+        let mut names = disk.list().ok()?;
+        names.retain(|name| !name.starts_with("doubtful-") && !name.ends_with(".next"));
+        let last = names.iter().rfind(|name| name.ends_with(".seg")).cloned();
+        if names.is_empty() {
+            return None;
+        }
+        let name = names[rng.index(names.len())].clone();
+        let mut content = disk.content(&name).filter(|content| !content.is_empty())?;
+        // Of the end of the last segment nobody knows how far it was reported.
+        let is_open = last.as_deref() == Some(name.as_str());
+        let at = rng.index(content.len());
+        let kind = if is_open { rng.below(2) } else { rng.below(5) };
+        match kind {
+            0 => {
+                content[at] ^= 1 << rng.below(8);
+                disk.damage(&name, Some(content));
+                Some(format!("a bit of {name} at {at} flips"))
+            }
+            1 => {
+                disk.make_unreadable(&name, at);
+                Some(format!("{name} cannot be read at {at}"))
+            }
+            2 => {
+                disk.damage(&name, None);
+                Some(format!("{name} is gone"))
+            }
+            3 => {
+                content.truncate(at);
+                disk.damage(&name, Some(content));
+                Some(format!("{name} is cut at {at}"))
+            }
+            _ => {
+                let from = &names[rng.index(names.len())];
+                let stray = disk.content(from).filter(|stray| stray.len() >= SECTOR)?;
+                let sectors = content.len() / SECTOR;
+                if sectors == 0 {
+                    return None;
+                }
+                let source = rng.index(stray.len() / SECTOR) * SECTOR;
+                let to = rng.index(sectors) * SECTOR;
+                content[to..to + SECTOR].copy_from_slice(&stray[source..source + SECTOR]);
+                disk.damage(&name, Some(content));
+                Some(format!("a sector of {from} at {source} is written to {name} at {to}"))
+            }
+        }
+    }
+}
