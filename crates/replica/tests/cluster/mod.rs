@@ -629,6 +629,7 @@ impl Node {
             quorum: plan.quorum,
             record: record.clone(),
             groups,
+            outside: Vec::new(),
             in_doubt: false,
             recovered: (!disk.records.is_empty())
                 .then(|| Recovered { records: disk.records.clone(), states: disk.states.clone() }),
