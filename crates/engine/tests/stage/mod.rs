@@ -328,6 +328,7 @@ impl Stage {
             | Output::LookUp { .. }
             | Output::Rebuilt
             | Output::Event(_) => {}
+            Output::Abroad { .. } => unreachable!("no group calls to the outside"),
         }
     }
 }
