@@ -75,6 +75,18 @@ impl OutsideFailure {
     const ALL: [Self; 5] =
         [Self::NotReached, Self::Doubt, Self::TooLarge, Self::Rejected, Self::Moved];
 
+    /// One sentence part for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NotReached => "it takes no connections",
+            Self::Doubt => "nobody knows whether it has executed the call",
+            Self::TooLarge => "its reply is too large",
+            Self::Rejected => "it cannot read the request",
+            Self::Moved => "it refers to another server",
+        }
+    }
+
     fn code(self) -> u8 {
         Self::ALL.iter().position(|one| *one == self).map_or(0, |code| code as u8)
     }
