@@ -153,6 +153,18 @@ impl Gateway {
         }
     }
 
+    /// The view is over, and perhaps what made this node the one that calls: who that is is decided
+    /// anew for calls that were not begun.
+    pub(super) fn begin_nothing_of_before(&mut self) {
+        let Servers { given_up, .. } = &mut self.servers;
+        for books in self.groups.iter_mut().skip(self.group_count) {
+            for (_, pending) in books.book.iter_mut() {
+                let (key, tries) = (pending.nested, pending.goes_abroad.take());
+                given_up.extend(key.zip(tries));
+            }
+        }
+    }
+
     /// The next call to make outside.
     pub(crate) fn next_call_abroad(&mut self) -> Option<Abroad> {
         self.servers.safe.pop_front()

@@ -273,6 +273,7 @@ impl Gateway {
     pub(crate) fn view_changed(&mut self) {
         self.awaiting_held.clear();
         self.awaiting_stable.clear();
+        self.begin_nothing_of_before();
         self.forget_marks();
     }
 
