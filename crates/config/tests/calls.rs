@@ -143,16 +143,17 @@ fn what_is_wrong_with_a_server_outside_is_found() {
         let checked = check(&with_outside(tables));
         checked.report.problems().iter().map(|problem| problem.code).collect()
     };
-    for reference in ["bank", "IOR:00", "corbaloc:rir:/NameService", "corbaloc::host"] {
+    for reference in ["bank", "IOR:00", "corbaloc:rir:/NameService"] {
         let table = format!("[outside.bank]\nreference = \"{reference}\"\n");
         assert_eq!(codes(&table), [Code::BadReference], "{reference}");
     }
     assert_eq!(codes("[outside.bank]\n"), [Code::MissingKey]);
     let both = format!("{OUTSIDE}[group.bank]{}", DOMAIN.split("[group.bank]").nth(1).unwrap());
     assert!(codes(&both).contains(&Code::Conflict));
-    assert_eq!(codes(&format!("{OUTSIDE}[ring]\nengine = \"corosync\"\n")), [
-        Code::NotInThisVersion
-    ]);
+    assert_eq!(
+        codes(&format!("{OUTSIDE}[ring]\nengine = \"corosync\"\n")),
+        [Code::NotInThisVersion]
+    );
 }
 
 #[test]

@@ -128,7 +128,8 @@ impl Gateway {
         outside: usize,
     ) -> Self {
         let group_count = groups.len();
-        let groups = groups.into_iter().map(Rules::of).chain((0..outside).map(|_| Rules::outside()));
+        let groups =
+            groups.into_iter().map(Rules::of).chain((0..outside).map(|_| Rules::outside()));
         let groups = groups
             .map(|rules| GroupBook {
                 rules,

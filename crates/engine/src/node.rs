@@ -136,11 +136,7 @@ impl Node {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let rooms =
             [self.order.poll_timeout(), self.replica.poll_timeout(), self.gateway.poll_timeout()];
-        rooms
-            .into_iter()
-            .chain([self.abroad.poll_timeout()])
-            .flatten()
-            .min()
+        rooms.into_iter().chain([self.abroad.poll_timeout()]).flatten().min()
     }
 
     /// How far the ring has come, for whoever measures it.

@@ -88,7 +88,8 @@ impl Clients {
         })
     }
 
-    /// Opens a port for every group, and server outside, that the server of a member on this node calls.
+    /// Opens a port for every group, and server outside, that the server of a member on this node
+    /// calls.
     pub(crate) fn listen_to_servers(
         &mut self,
         domain: &Domain,

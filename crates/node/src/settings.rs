@@ -12,8 +12,9 @@ use quorba_config::{
 use quorba_engine::order::{Boot as OrderBoot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
     Ack as ReplicaAck, CheckpointRule, ComparisonRule, Concurrency as ReplicaConcurrency,
-    ENVELOPE_BYTES_MAX, GroupConfig, GroupId, OnDoubt as ReplicaOnDoubt, OutsideConfig, Quorum, QuorumRule as ReplicaQuorumRule,
-    ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss, TransferRule,
+    ENVELOPE_BYTES_MAX, GroupConfig, GroupId, OnDoubt as ReplicaOnDoubt, OutsideConfig, Quorum,
+    QuorumRule as ReplicaQuorumRule, ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss,
+    TransferRule,
 };
 use quorba_engine::{
     GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig, OutsideSettings,

@@ -14,8 +14,8 @@ use crate::times::Times;
 use crate::wake::{Mailbox, Mailer, mailbox};
 use quorba_base::NodeId;
 use quorba_config::{
-    Backend, Domain, Endpoint, Group, Host, Node, Placeholder, RESTART_BACKOFF_MAX, ServerCommand, Style,
-    Values,
+    Backend, Domain, Endpoint, Group, Host, Node, Placeholder, RESTART_BACKOFF_MAX, ServerCommand,
+    Style, Values,
 };
 use quorba_engine::replica::{DownReason, GroupId};
 use quorba_giop::corbaloc::{self, Corbaloc};

@@ -134,8 +134,8 @@ pub struct GroupConfig {
     pub state_bytes_max: usize,
     /// How states go from member to member.
     pub transfer: TransferRule,
-    /// Groups, and servers outside, that its servers call. Only with [`Concurrency::Sequential`], not from or to a
-    /// stateless group, and not from a durable one.
+    /// Groups, and servers outside, that its servers call. Only with
+    /// [`Concurrency::Sequential`], not from or to a stateless group, and not from a durable one.
     pub calls: Vec<GroupId>,
     /// Servers of some group call it.
     pub is_called: bool,

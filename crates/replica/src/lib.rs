@@ -72,9 +72,7 @@ pub use log::{LogRecord, Place, Recovered};
 pub use moment::Moment;
 pub use nested::{CallFigures, CallRefusal, NestedCall};
 pub use output::{Availability, Event, Output, ServerCommand};
-pub use outside::{
-    OUTSIDE_BYTES_MAX, OnDoubt, OutsideConfig, OutsideFailure, OutsideReport,
-};
+pub use outside::{OUTSIDE_BYTES_MAX, OnDoubt, OutsideConfig, OutsideFailure, OutsideReport};
 pub use peer::{Lane, PEER_MESSAGE_BYTES_MAX};
 pub use primary::{Quorum, QuorumRule};
 pub use reads::{ReadConsistency, ReadRule};

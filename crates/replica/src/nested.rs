@@ -195,13 +195,14 @@ impl Calls {
         }
         let is_newest = caller.newest.is_none_or(|newest| newest <= during);
         let closes = is_newest && self.blocked_by(id, during.count).contains_key(&target);
+        let room = self.room_for(callee);
         let (refused, wait, outside) = match callee {
             Callee::Group { .. } if closes && !canary!(CyclesStay) => {
                 (Some(CallRefusal::Cycle), None, None)
             }
             Callee::Group { is_served: false, .. } => (Some(CallRefusal::NoMember), None, None),
             Callee::Group { position, .. } => (None, Some(Wait { target, position }), None),
-            Callee::Outside { reply_bytes_max } if self.has_room(reply_bytes_max) => {
+            Callee::Outside { reply_bytes_max } if room >= reply_bytes_max => {
                 (None, None, Some(Outside::NEW))
             }
             Callee::Outside { .. } => (Some(CallRefusal::NoRoom), None, None),
@@ -213,7 +214,7 @@ impl Calls {
         let known = Known { digest: call.digest, refused, outside };
         caller.known.insert((during, number), known);
         caller.made += 1;
-        let floors = caller.made.is_multiple_of(FLOOR_EVERY);
+        let floors = caller.made.is_multiple_of(FLOOR_EVERY) || room < OUTSIDE_BYTES_MAX / 4 * 3;
         self.make_room();
         match refused {
             Some(why) => Verdict::Refused { why, first: true },
@@ -221,12 +222,13 @@ impl Calls {
         }
     }
 
-    /// Whether one more reply from outside can be remembered. Nothing is forgotten for it: who may
-    /// make a call again must hear what was heard then.
-    fn has_room(&self, reply_bytes_max: usize) -> bool {
+    /// Bytes of replies from outside that can be remembered beside those that are. Nothing is
+    /// forgotten for more: who may make a call again must hear what was heard then.
+    fn room_for(&self, callee: Callee) -> usize {
+        let Callee::Outside { reply_bytes_max } = callee else { return OUTSIDE_BYTES_MAX };
         let known = self.callers.values().flat_map(|caller| caller.known.values());
         let bytes = known.filter_map(|known| Some(known.outside.as_ref()?.bytes(reply_bytes_max)));
-        bytes.sum::<usize>() + reply_bytes_max <= OUTSIDE_BYTES_MAX
+        OUTSIDE_BYTES_MAX.saturating_sub(bytes.sum())
     }
 
     /// What is known of a call to the outside.

@@ -8,8 +8,8 @@ use crate::machine::Machine;
 use crate::stream::StreamId;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
-use quorba_engine::{AbroadId, Node};
 use quorba_engine::replica::{ChannelId, Command, DownReason, GroupId, Record, Recovered};
+use quorba_engine::{AbroadId, Node};
 use std::collections::VecDeque;
 
 /// Something that happens to a node process.

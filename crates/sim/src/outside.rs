@@ -15,7 +15,7 @@ use crate::world::{World, ms, us};
 use quorba_base::Instant;
 use quorba_engine::replica::OnDoubt;
 use quorba_engine::{AbroadCommand, AbroadId};
-use quorba_giop::{Body, FtRequest, Framer, Message, ReplyStatus, build, context};
+use quorba_giop::{Body, Framer, FtRequest, Message, ReplyStatus, build, context};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// See the module's text.

@@ -1,4 +1,5 @@
-//! `calls`: groups, and servers outside, that the servers of a group call while they execute a request.
+//! `calls`: groups, and servers outside, that the servers of a group call while they execute a
+//! request.
 //!
 //! What it is not: how they find them, which the placeholder `{call.NAME}` says. Invariant: who
 //! calls executes one request at a time and remembers what it was asked, as it must for its calls
@@ -95,7 +96,8 @@ fn find(
     }
     let Some(index) = group else {
         let wrong = shortened(&name.value);
-        let message = format!("{title} calls {wrong}, which is no [group.{wrong}] nor [outside.{wrong}]");
+        let message =
+            format!("{title} calls {wrong}, which is no [group.{wrong}] nor [outside.{wrong}]");
         let problem = Problem::at(Code::NoSuchGroup, name.span.clone(), message);
         problems.add(match nearest(&name.value, names()) {
             Some(meant) => problem.help(format!("did you mean \"{meant}\"?")),
@@ -150,9 +152,11 @@ fn check_command(
     }
     let urls = || templates().flat_map(crate::template::Template::urls);
     if let Some(name) = urls().find(|name| outside.iter().all(|server| server.name != *name)) {
-        let message = format!("{} uses {{url.{name}}}, and there is no [outside.{name}]", draft.title);
+        let message =
+            format!("{} uses {{url.{name}}}, and there is no [outside.{name}]", draft.title);
         let problem = Problem::at(Code::BadPlaceholder, draft.span.clone(), message);
-        let help = format!("the object key of a group stands in the URL: corbaloc::{{call.{name}}}/KEY");
+        let help =
+            format!("the object key of a group stands in the URL: corbaloc::{{call.{name}}}/KEY");
         problems.add(problem.help(help));
     }
     for name in draft.names.iter().filter(|name| used().all(|group| group != name.value)) {

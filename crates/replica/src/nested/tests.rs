@@ -78,8 +78,14 @@ fn a_member_that_asks_for_something_else_is_noticed() {
 fn a_call_that_nobody_could_execute_stays_refused_when_somebody_could() {
     let mut calls = Calls::default();
     let why = CallRefusal::NoMember;
-    assert_eq!(calls.deliver(&call(A, 5, 1), B, group(1, false)), Verdict::Refused { why, first: true });
-    assert_eq!(calls.deliver(&call(A, 5, 1), B, group(1, true)), Verdict::Refused { why, first: false });
+    assert_eq!(
+        calls.deliver(&call(A, 5, 1), B, group(1, false)),
+        Verdict::Refused { why, first: true }
+    );
+    assert_eq!(
+        calls.deliver(&call(A, 5, 1), B, group(1, true)),
+        Verdict::Refused { why, first: false }
+    );
 }
 
 #[test]
@@ -96,7 +102,10 @@ fn calls_are_known_until_every_member_of_this_try_is_done_with_them() {
     calls.floor(A, (node(1), Attempt(4), 6), &members);
     assert_eq!(calls.forgotten_below(A), 7);
     assert_eq!(calls.deliver(&call(A, 6, 1), B, group(11, true)), Verdict::TooLate);
-    assert_eq!(calls.deliver(&call(A, 7, 1), B, group(11, true)), Verdict::Known { differs: false });
+    assert_eq!(
+        calls.deliver(&call(A, 7, 1), B, group(11, true)),
+        Verdict::Known { differs: false }
+    );
     calls.reset(A);
     assert_eq!(calls.deliver(&call(A, 1, 1), B, group(11, true)), NEW);
 }
@@ -123,4 +132,37 @@ fn a_request_makes_so_many_calls_and_what_is_known_is_bounded() {
     let bytes = writer.finish();
     assert!(bytes.len() < 500_000, "it has to fit into one message: {}", bytes.len());
     assert_eq!(Calls::decode(&mut Reader::new(bytes)), Ok(calls));
+}
+
+#[test]
+fn replies_from_outside_take_room_until_no_member_asks_for_them_again() {
+    use crate::outside::{Copy, OnDoubt, OutsideReport};
+    const LARGE: usize = OUTSIDE_BYTES_MAX / 8;
+    let (callee, members) = (Callee::Outside { reply_bytes_max: LARGE }, [(node(0), Attempt(1))]);
+    let mut calls = Calls::default();
+    let mut make = |calls: &mut Calls, count| {
+        let call = call(A, count, 1);
+        let verdict = calls.deliver(&call, C, callee);
+        let (rule, maker) = (OnDoubt::Fail, (node(0), 7));
+        if let Some(outside) = calls.outside(call.key) {
+            assert_eq!(outside.deliver(maker, |_| true, rule), Copy::MadeBy(maker, 0));
+            let reply = OutsideReport::Reply(alloc::vec![1; LARGE].into());
+            assert!(outside.end(maker, 0, &reply, rule));
+        }
+        verdict
+    };
+    assert_eq!(make(&mut calls, 1), NEW);
+    let rest: Vec<_> = (2..=8).map(|count| make(&mut calls, count)).collect();
+    assert_eq!(rest.last(), Some(&Verdict::New { floors: true }), "members are asked in time");
+    let full = Verdict::Refused { why: CallRefusal::NoRoom, first: true };
+    assert_eq!(make(&mut calls, 9), full);
+    // What was refused stays so, for all who make the call later.
+    calls.floor(A, (node(0), Attempt(1), 8), &members);
+    let again = Verdict::Refused { why: CallRefusal::NoRoom, first: false };
+    assert_eq!(make(&mut calls, 9), again);
+    assert!(matches!(make(&mut calls, 10), Verdict::New { .. }));
+    assert!(calls.outside(call(A, 8, 1).key).is_none(), "nobody asks for it again");
+    let mut w = Writer::default();
+    calls.encode(&mut w);
+    assert_eq!(Calls::decode(&mut Reader::new(w.finish())), Ok(calls));
 }

@@ -8,7 +8,7 @@
 use super::{Phase, Replica, disk};
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::ids::{CallKey, GroupId};
-use crate::nested::{Callee, NestedCall, Verdict};
+use crate::nested::{CallRefusal, Callee, NestedCall, Verdict};
 use crate::output::{Event, Output};
 use crate::refusal;
 use crate::table::DownReason;
@@ -103,6 +103,9 @@ impl Replica {
                 if first {
                     group.figures.made += 1;
                     group.figures.refused += 1;
+                    if why == CallRefusal::NoRoom && in_primary {
+                        group.say_floor(&mut self.out);
+                    }
                     let during = during.count;
                     let event = Event::CallRefused { caller, target, during, why };
                     self.out.push_back(Output::Event(event));

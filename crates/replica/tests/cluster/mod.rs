@@ -512,6 +512,9 @@ impl Cluster {
                 }
                 Output::Logged { number, .. } => self.nodes[index].logged.push(number.0),
                 Output::Rebuilt => {}
+                Output::CallOutside { .. } | Output::OrderAgain { .. } => {
+                    unreachable!("no group calls to the outside")
+                }
                 Output::LookUp { group } => {
                     let now = self.now;
                     let node = &mut self.nodes[index];
