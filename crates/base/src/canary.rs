@@ -164,6 +164,14 @@ bugs! {
     VoidCallsCount,
     /// What calls were answered is forgotten while a member may make them again.
     ForgetsCallsEarly,
+    /// A call to the outside is made before a majority holds it.
+    OutsideCallsAtOnce,
+    /// A call to the outside whose node is gone is made again, whatever was asked for.
+    OutsideForgetsDoubt,
+    /// A reply from outside is given to a server before a majority holds it.
+    OutsideAnswersEarly,
+    /// Who was away is not told what came of calls to the outside.
+    OutsideRepliesStayHome,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

@@ -244,7 +244,9 @@ fn minor(code: &MinorCode) -> Entry {
         MinorCode::NoRoom => {
             "NO_RESOURCES COMPLETED_NO. So many replies are kept for clients that name their calls \
              (FT_REQUEST) that another one would break the limit of 100,000 of them, or of \
-             reply_retention_bytes; reply_retention_ms says how long they are kept at least."
+             reply_retention_bytes; reply_retention_ms says how long they are kept at least. A \
+             server that calls one outside of the domain hears it when 4 MiB of such replies are \
+             kept."
         }
         MinorCode::Crowded => {
             "TRANSIENT COMPLETED_NO. A limit on pending requests or on their bytes is reached; \
@@ -276,6 +278,21 @@ fn minor(code: &MinorCode) -> Entry {
             "BAD_INV_ORDER COMPLETED_NO, of Quorba::OrderedTime. Time and chance that are equal at \
              all replicas belong to a request that has its place in the order. A server's own \
              threads, readonly operations and get_state have none; docs/determinism.md."
+        }
+        MinorCode::OutsideNotReached => {
+            "NO_RESOURCES COMPLETED_NO. The server of [outside.NAME] has not accepted a connection \
+             in connect_ms. Look whether it runs, and whether the nodes reach the address of its \
+             reference; each node's log says which call failed."
+        }
+        MinorCode::OutsideInDoubt => {
+            "COMM_FAILURE COMPLETED_MAYBE. The server of [outside.NAME] has not replied in \
+             reply_ms, or its connection or the node that called it is gone. With on_doubt = \
+             \"repeat\" the call is made again instead, for servers where that does no harm."
+        }
+        MinorCode::OutsideMoved => {
+            "NO_IMPLEMENT COMPLETED_NO. The server of [outside.NAME] has answered with a \
+             LOCATION_FORWARD. The nodes call the address of the reference only: give it the \
+             address to which the server refers."
         }
         #[allow(unreachable_patterns, reason = "a new minor code is explained by its title")]
         _ => code.text(),

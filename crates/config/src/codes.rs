@@ -81,7 +81,8 @@ codes! {
     "In server, env and cwd these are replaced: {port}, the private port on which the server \
      shall listen, or {socket}, the file of a socket for that; {host}, the node's address; \
      {listen}, the gateway's port; {node}; {group}; {state_dir}; {call.NAME}, the host:port on \
-     which it calls the group NAME. A brace itself is written twice: {{ or }}."
+     which it calls the group or the server outside NAME; {url.NAME}, the same with the object \
+     key of that server's reference. A brace itself is written twice: {{ or }}."
 
     NoSuchNode "QB-CFG-011" "a name that is no node of the domain"
     "members and connect name nodes that have a table of their own: [node.NAME]."
@@ -149,9 +150,14 @@ codes! {
      and server, not connect; it can be neither stateless nor, in this version, durable; and the \
      group that is called cannot be stateless."
 
-    NoSuchGroup "QB-CFG-025" "a name that is no group of the domain"
-    "calls names groups that have a table of their own: [group.NAME]. A server that is not in the \
-     domain cannot be called in this way in this version."
+    NoSuchGroup "QB-CFG-025" "a name that is nobody whom a group can call"
+    "calls names groups that have a table of their own, [group.NAME], and servers outside of the \
+     domain, [outside.NAME]."
+
+    BadReference "QB-CFG-026" "a reference that cannot be used"
+    "reference of [outside.NAME] says where a server is that is not in the domain: a corbaloc URL \
+     with host and port, such as corbaloc::10.0.0.9:5000/bank, or an IOR with an IIOP profile. \
+     The nodes connect to that address, without TLS."
 
     TwoNodes "QB-CFG-101" "two nodes do not survive a crash"
     "Replies are released when a majority of the nodes holds the request. The majority of two is \

@@ -11,7 +11,7 @@
 use std::fmt::Write;
 
 use crate::domain::{
-    Checkpoint, Concurrency, Domain, Engine, Group, Node, Placement, QuorumRule, Recovery,
+    Checkpoint, Concurrency, Domain, Engine, Group, Node, Outside, Placement, QuorumRule, Recovery,
 };
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
@@ -63,6 +63,11 @@ impl Domain {
         }
         for group in &self.groups {
             group_line(&mut text, self, group);
+        }
+        // Where a server is, and how long it may take, is each node's own business.
+        for Outside { name, reply_bytes, on_doubt, .. } in &self.outside {
+            let line_of = format_args!("outside {name} reply={reply_bytes} on_doubt={on_doubt:?}");
+            line(&mut text, line_of);
         }
         text
     }
@@ -144,6 +149,11 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
         let called = group.calls.iter().filter_map(|index| domain.groups.get(*index));
         let called: Vec<&str> = called.map(|group| group.name.as_str()).collect();
         line(text, format_args!(" calls={}", called.join(",")));
+    }
+    if !group.outside.is_empty() {
+        let called = group.outside.iter().filter_map(|index| domain.outside.get(*index));
+        let called: Vec<&str> = called.map(|server| server.name.as_str()).collect();
+        line(text, format_args!(" outside={}", called.join(",")));
     }
     if !group.readonly.is_empty() {
         let consistency = group.readonly_consistency.as_str();

@@ -38,6 +38,8 @@ pub struct Domain {
     pub nodes: Vec<Node>,
     /// The object groups in the order of the file.
     pub groups: Vec<Group>,
+    /// Servers that are not replicated, which groups call, in the order of the file.
+    pub outside: Vec<Outside>,
     /// What is allowed and probably not meant.
     pub warnings: Vec<Problem>,
 }
@@ -317,6 +319,8 @@ pub struct Group {
     /// Groups that its servers call while they execute a request, by their positions in
     /// [`Domain::groups`].
     pub calls: Vec<usize>,
+    /// Servers outside that they call in the same way, by their positions in [`Domain::outside`].
+    pub outside: Vec<usize>,
     /// Operations that change nothing; `*` stands for any part of a name.
     pub readonly: Vec<String>,
     /// What those may miss.
@@ -360,6 +364,32 @@ impl Group {
     pub fn gateway(&self, node: &Node) -> Endpoint {
         Endpoint { host: node.host.clone(), port: self.listen + node.gateway_port_offset }
     }
+}
+
+/// `[outside.NAME]`: a server that is not in the domain.
+#[derive(Clone, Debug)]
+pub struct Outside {
+    /// Its name, unique among these and the groups.
+    pub name: String,
+    /// Where it is, in the order in which addresses are tried; one object, one server.
+    pub endpoints: Vec<quorba_giop::ior::Endpoint>,
+    /// How long it may take until it accepts a connection: 2 s.
+    pub connect: Duration,
+    /// How long it may take to reply: 30 s.
+    pub reply: Duration,
+    /// The largest reply, in bytes of its GIOP message: 65,536.
+    pub reply_bytes: usize,
+    /// What its callers hear when nobody knows whether it has executed a call.
+    pub on_doubt: OnDoubt,
+}
+
+/// `on_doubt`: what to do about a call of unknown outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnDoubt {
+    /// Say so to the caller.
+    Fail,
+    /// Make the call again.
+    Repeat,
 }
 
 /// How the members of a group share the work.

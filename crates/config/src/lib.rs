@@ -27,8 +27,8 @@ use std::path::Path;
 pub use codes::{CODES, Code, CodeText};
 pub use domain::{
     Ack, Backend, Concurrency, Domain, Endpoint, Engine, Group, Host, Limits, Multicast, Node,
-    OnTotalLoss, Placement, QuorumRule, RESTART_BACKOFF_MAX, ReadonlyConsistency, Recovery, Reply,
-    Ring, ServerCommand, Style,
+    OnDoubt, OnTotalLoss, Outside, Placement, QuorumRule, RESTART_BACKOFF_MAX, ReadonlyConsistency,
+    Recovery, Reply, Ring, ServerCommand, Style,
 };
 pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};
 pub use problem::{Problem, Report};

@@ -8,6 +8,7 @@ mod durable;
 mod group;
 mod node;
 mod ordered_time;
+mod outside;
 mod place;
 mod readonly;
 mod recovery;
@@ -95,7 +96,8 @@ fn read_domain(
     let tie_breaker = tie_breaker.and_then(|name| find_node(root, &drafts, &name));
     let ring = read_ring(root.section("ring"), &drafts);
     let limits = read_limits(root.section("limits"), ring.engine);
-    let groups = group::read_all(root, &drafts, (ring.engine, quorum));
+    let outside = outside::read_all(root, ring.engine);
+    let groups = group::read_all(root, &drafts, (ring.engine, quorum), &outside);
     place::check(root.problems, &drafts, &groups);
     check_counts(root, &drafts, groups.len(), ring.engine);
     let (key_file, keys) = key?;
@@ -109,6 +111,7 @@ fn read_domain(
         limits,
         nodes: drafts.into_iter().map(|draft| draft.node).collect(),
         groups: groups.into_iter().map(|draft| draft.group).collect(),
+        outside,
         warnings: Vec::new(),
     })
 }

@@ -40,6 +40,8 @@ pub const PLACEHOLDERS: [(&str, Placeholder); 8] = [
 
 /// `{call.NAME}` stands for `host:port`, where the server calls the group of that name.
 const CALL: &str = "call.";
+/// `{url.NAME}` stands for a corbaloc URL, with which the server calls the one outside.
+const URL: &str = "url.";
 
 /// A text with placeholders, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +53,8 @@ enum Part {
     Value(Placeholder),
     /// Where the group of this name is called.
     Call(String),
+    /// The same as a reference, where the object is known.
+    Url(String),
 }
 
 /// What the placeholders stand for at one member.
@@ -74,6 +78,8 @@ pub struct Values<'a> {
     pub time: &'a str,
     /// By name of a group: the port of this host on which the server calls it.
     pub calls: &'a [(String, u16)],
+    /// By name of a server outside: its object, at that port.
+    pub urls: &'a [(String, String)],
 }
 
 /// Why a text is no template.
@@ -128,11 +134,19 @@ impl Template {
         self.0.contains(&Part::Value(placeholder))
     }
 
-    /// The groups that it wants to call.
+    /// The groups, and servers outside, that it wants to call.
     pub fn calls(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|part| match part {
-            Part::Call(group) => Some(group.as_str()),
+            Part::Call(name) | Part::Url(name) => Some(name.as_str()),
             Part::Text(_) | Part::Value(_) => None,
+        })
+    }
+
+    /// The servers outside whose objects it wants to know.
+    pub fn urls(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Url(name) => Some(name.as_str()),
+            Part::Text(_) | Part::Value(_) | Part::Call(_) => None,
         })
     }
 
@@ -156,6 +170,10 @@ impl Template {
                     let port = port.map_or(0, |(_, port)| *port);
                     text.push_str(&format!("127.0.0.1:{port}"));
                 }
+                Part::Url(name) => {
+                    let url = values.urls.iter().find(|(known, _)| known == name);
+                    text.push_str(url.map_or("", |(_, url)| url));
+                }
             }
         }
         text
@@ -174,6 +192,7 @@ impl fmt::Display for Template {
                     write!(f, "{{{}}}", named.map_or("", |(name, _)| name))?;
                 }
                 Part::Call(group) => write!(f, "{{{CALL}{group}}}")?,
+                Part::Url(name) => write!(f, "{{{URL}{name}}}")?,
             }
         }
         Ok(())
@@ -183,6 +202,9 @@ impl fmt::Display for Template {
 fn part(name: String) -> Result<Part, TemplateError> {
     if let Some(group) = name.strip_prefix(CALL).filter(|group| !group.is_empty()) {
         return Ok(Part::Call(group.to_owned()));
+    }
+    if let Some(server) = name.strip_prefix(URL).filter(|server| !server.is_empty()) {
+        return Ok(Part::Url(server.to_owned()));
     }
     let found = PLACEHOLDERS.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| Part::Value(*value)).ok_or(TemplateError::Unknown(name))
@@ -206,6 +228,7 @@ mod tests {
         state_dir: "/var/lib/quorba",
         time: "corbaloc::1",
         calls: &[],
+        urls: &[],
     };
 
     fn filled(text: &str) -> Result<String, TemplateError> {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use quorba_config::{Backend, Checked, Code, Domain, DomainKey, Values, check_text};
+use quorba_config::{Backend, Checked, Code, Domain, DomainKey, OnDoubt, Values, check_text};
 
 const DOMAIN: &str = r#"
 [domain]
@@ -53,6 +53,7 @@ fn a_group_calls_another_that_stands_behind_it_and_its_server_is_told_where() {
     let calls = [("bank".to_owned(), 6100)];
     let (host, node, group, state_dir) = ("10.0.0.1", "n1", "shop", "/s");
     let values = Values {
+        urls: &[],
         calls: &calls,
         time: "",
         socket: "",
@@ -99,4 +100,66 @@ fn a_group_whose_calls_could_have_no_names_does_not_call() {
     assert_eq!(said(server, "connect = \"127.0.0.1:6000\""), [Code::CallsNeed]);
     let stateless = "listen = 5001\nstyle = \"stateless\"";
     assert_eq!(said("listen = 5001", stateless), [Code::CallsNeed]);
+}
+
+const OUTSIDE: &str = r#"
+[outside.bank]
+reference = "corbaloc:iiop:1.2@10.0.0.9:5001,:10.0.0.8:5001/a%20bank"
+on_doubt = "repeat"
+"#;
+
+/// The domain without the group bank, and with these tables.
+fn with_outside(tables: &str) -> String {
+    let shop = DOMAIN.split("[group.bank]").next().expect("the beginning");
+    format!("{}{tables}", shop.replace("corbaloc::{call.bank}/bank", "{url.bank}"))
+}
+
+#[test]
+fn a_server_outside_is_called_like_a_group_and_its_object_is_known() {
+    let domain = domain(&with_outside(OUTSIDE));
+    assert!(domain.warnings.is_empty(), "{:?}", domain.warnings);
+    let shop = domain.group("shop").expect("the group");
+    assert_eq!((shop.calls.as_slice(), shop.outside.as_slice()), (&[][..], &[0][..]));
+    let bank = &domain.outside[0];
+    let endpoints: Vec<_> = bank.endpoints.iter().map(|e| (e.host.as_str(), e.port)).collect();
+    assert_eq!(endpoints, [("10.0.0.9", 5001), ("10.0.0.8", 5001)]);
+    assert_eq!(bank.endpoints[0].object_key, "a bank".as_bytes());
+    assert_eq!((bank.on_doubt, bank.reply_bytes), (OnDoubt::Repeat, 65_536));
+}
+
+#[test]
+fn a_server_outside_may_be_given_by_its_ior() {
+    let url = "corbaloc:iiop:1.2@10.0.0.9:5001/bank";
+    let ior = quorba_giop::corbaloc::parse(url).expect("a reference").to_ior().to_string();
+    let text = with_outside(&format!("[outside.bank]\nreference = \"{ior}\"\n"));
+    let bank = &domain(&text).outside[0];
+    assert_eq!((bank.endpoints[0].host.as_str(), bank.endpoints[0].port), ("10.0.0.9", 5001));
+    assert_eq!(bank.on_doubt, OnDoubt::Fail);
+}
+
+#[test]
+fn what_is_wrong_with_a_server_outside_is_found() {
+    let codes = |tables: &str| -> Vec<Code> {
+        let checked = check(&with_outside(tables));
+        checked.report.problems().iter().map(|problem| problem.code).collect()
+    };
+    for reference in ["bank", "IOR:00", "corbaloc:rir:/NameService"] {
+        let table = format!("[outside.bank]\nreference = \"{reference}\"\n");
+        assert_eq!(codes(&table), [Code::BadReference], "{reference}");
+    }
+    assert_eq!(codes("[outside.bank]\n"), [Code::MissingKey]);
+    let both = format!("{OUTSIDE}[group.bank]{}", DOMAIN.split("[group.bank]").nth(1).unwrap());
+    assert!(codes(&both).contains(&Code::Conflict));
+    assert_eq!(
+        codes(&format!("{OUTSIDE}[ring]\nengine = \"corosync\"\n")),
+        [Code::NotInThisVersion]
+    );
+}
+
+#[test]
+fn hosts_must_agree_on_what_becomes_of_a_doubt_and_not_on_where_the_server_is() {
+    let digest = |from: &str, to: &str| domain(&with_outside(&OUTSIDE.replace(from, to))).digest();
+    let plain = digest("", "");
+    assert_ne!(digest("\"repeat\"", "\"fail\""), plain);
+    assert_eq!(digest("10.0.0.9", "192.168.0.9"), plain);
 }

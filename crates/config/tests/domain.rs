@@ -172,6 +172,7 @@ fn servers_are_started_or_found() {
         panic!("bank is started");
     };
     let values = Values {
+        urls: &[],
         calls: &[],
         port: 6001,
         socket: "/s/bank.sock",

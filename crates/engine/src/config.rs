@@ -1,6 +1,8 @@
 //! What a node is told: the domain's shared settings and this node's own.
 
+use crate::abroad::OutsideSettings;
 use alloc::vec::Vec;
+use bytes::Bytes;
 use quorba_base::Duration;
 use quorba_order::PAYLOAD_BYTES_MAX;
 use quorba_replica::{ENVELOPE_BYTES_MAX, GroupConfig, Quorum, Record, Recovered};
@@ -81,6 +83,10 @@ pub struct NodeConfig {
     pub in_doubt: bool,
     /// Groups in the order of the domain file.
     pub groups: Vec<GroupSettings>,
+    /// Servers outside of the domain that groups call. Their ids are those behind the groups'.
+    pub outside: Vec<OutsideSettings>,
+    /// The domain's name, by which servers outside know its calls.
+    pub domain: Bytes,
     /// What clients may cost.
     pub limits: GatewayLimits,
     /// Wall clock at [`quorba_base::Instant::ZERO`] in TimeT (100 ns since 1582-10-15).

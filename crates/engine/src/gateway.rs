@@ -25,10 +25,13 @@ use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
 use quorba_giop::{Body, Message};
 use quorba_order::Ticket;
-use quorba_replica::{GroupId, RequestNumber};
+use quorba_replica::{Ack, GroupId, ReadRule, RequestNumber};
 
 /// How often unfinished messages are looked at.
 const SCAN: Duration = Duration::from_secs(1);
+
+/// How long what an ORB asks a server outside by itself waits for a primary component.
+const OUTSIDE_WAIT: Duration = Duration::from_secs(3);
 
 /// Something that the gateway wants to have ordered.
 pub(crate) struct Submission {
@@ -37,8 +40,17 @@ pub(crate) struct Submission {
     pub(crate) payload: Bytes,
 }
 
+/// What the gateway has to know of a group, or of a server outside.
+pub(crate) struct Rules {
+    pub(crate) ack: Ack,
+    pub(crate) durable: bool,
+    pub(crate) reads: ReadRule,
+    pub(crate) state_object: Option<Bytes>,
+    pub(crate) unavailable_wait: Duration,
+}
+
 pub(crate) struct GroupBook {
-    pub(crate) settings: GroupSettings,
+    pub(crate) rules: Rules,
     pub(crate) book: Book,
     pub(crate) counters: GatewayCounters,
     /// Requests that wait for a primary component, a member, or room in the order.
@@ -47,6 +59,31 @@ pub(crate) struct GroupBook {
     pub(crate) reads: VecDeque<RequestNumber>,
     /// Calls of local servers that wait for the same.
     pub(crate) calls: VecDeque<RequestNumber>,
+}
+
+impl Rules {
+    /// Nobody but local servers calls there, and what they call under a name waits as long as it
+    /// takes.
+    fn outside() -> Self {
+        Self {
+            ack: Ack::Majority,
+            durable: false,
+            reads: ReadRule::default(),
+            state_object: None,
+            unavailable_wait: OUTSIDE_WAIT,
+        }
+    }
+
+    fn of(settings: GroupSettings) -> Self {
+        let GroupSettings { replica, unavailable_wait } = settings;
+        Self {
+            ack: replica.ack,
+            durable: replica.durable,
+            reads: replica.reads,
+            state_object: replica.state_object,
+            unavailable_wait,
+        }
+    }
 }
 
 /// See the module's text.
@@ -58,6 +95,8 @@ pub(crate) struct Gateway {
     connections: BTreeMap<ConnectionId, Connection>,
     peers: Peers,
     pub(crate) groups: Vec<GroupBook>,
+    /// Of these, groups; behind them stand servers outside.
+    group_count: usize,
     /// Which group submits next, and how much it has submitted in its turn.
     turn: usize,
     in_turn: usize,
@@ -86,11 +125,14 @@ impl Gateway {
         payload_bytes_max: usize,
         wall_clock_origin: u64,
         groups: Vec<GroupSettings>,
+        outside: usize,
     ) -> Self {
+        let group_count = groups.len();
+        let groups =
+            groups.into_iter().map(Rules::of).chain((0..outside).map(|_| Rules::outside()));
         let groups = groups
-            .into_iter()
-            .map(|settings| GroupBook {
-                settings,
+            .map(|rules| GroupBook {
+                rules,
                 book: Book::default(),
                 counters: GatewayCounters::default(),
                 parked: VecDeque::new(),
@@ -105,6 +147,7 @@ impl Gateway {
             connections: BTreeMap::new(),
             peers: Peers::new(limits.connections_per_peer, limits.requests_per_second_per_peer),
             groups,
+            group_count,
             turn: 0,
             in_turn: 0,
             awaiting_held: VecDeque::new(),
@@ -127,8 +170,14 @@ impl Gateway {
         &mut self.groups[usize::from(group.0)]
     }
 
+    /// Servers outside are numbered from here on.
+    pub(crate) const fn group_count(&self) -> usize {
+        self.group_count
+    }
+
     pub(crate) fn snapshot(&self) -> GatewaySnapshot {
-        let groups = self.groups.iter().enumerate().map(|(index, group)| {
+        let groups = self.groups.iter().take(self.group_count).enumerate();
+        let groups = groups.map(|(index, group)| {
             let id = GroupId(index as u16);
             let of_clients = |c: &&Connection| c.group == id && c.caller.is_none();
             let connections = self.connections.values().filter(of_clients).count();

@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+mod abroad;
 mod answers;
 mod config;
 mod connection;
@@ -27,6 +28,7 @@ mod outside;
 mod pending;
 mod snapshot;
 
+pub use abroad::{AbroadCommand, AbroadId, OutsideSettings};
 pub use config::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig};
 pub use node::Node;
 pub use output::{CloseReason, ConnectionId, Event, Output, PEER_MESSAGE_BYTES_MAX};

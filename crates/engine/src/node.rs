@@ -7,8 +7,10 @@
 mod control;
 mod late;
 mod operators;
+mod outward;
 
 use self::control::{Control, Found};
+use crate::abroad::Abroad;
 use crate::config::{GroupSettings, NodeConfig};
 use crate::gateway::{Gateway, Read, Submission};
 use crate::ordering::Order;
@@ -35,6 +37,7 @@ pub struct Node {
     order: Order,
     replica: Replica,
     gateway: Gateway,
+    abroad: Abroad,
     /// The replica's own messages that the ring had no room for yet; they go first.
     control: Control,
     /// This node, and its boot.
@@ -90,6 +93,7 @@ impl Node {
             recovered: config.recovered,
             in_doubt: config.in_doubt,
             groups: config.groups.iter().map(group_config).collect(),
+            outside: config.outside.iter().map(|server| server.replica).collect(),
         };
         let guarantees = config
             .groups
@@ -98,13 +102,16 @@ impl Node {
                 Ack::Safe => Guarantee::Safe,
                 Ack::Majority | Ack::Agreed => Guarantee::Agreed,
             })
+            .chain(config.outside.iter().map(|_| Guarantee::Agreed))
             .collect();
-        let NodeConfig { limits, wall_clock_origin, groups, .. } = config;
-        let gateway = Gateway::new(limits, payload_bytes_max, wall_clock_origin, groups);
+        let NodeConfig { limits, wall_clock_origin, groups, outside, domain, .. } = config;
+        let servers = outside.len();
+        let gateway = Gateway::new(limits, payload_bytes_max, wall_clock_origin, groups, servers);
         let mut node = Self {
             order,
             replica: Replica::new(replica),
             gateway,
+            abroad: Abroad::new(domain, outside),
             control: Control::default(),
             me,
             guarantees,
@@ -127,10 +134,9 @@ impl Node {
     /// When [`Self::handle_timeout`] is wanted at the latest.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        [self.order.poll_timeout(), self.replica.poll_timeout(), self.gateway.poll_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
+        let rooms =
+            [self.order.poll_timeout(), self.replica.poll_timeout(), self.gateway.poll_timeout()];
+        rooms.into_iter().chain([self.abroad.poll_timeout()]).flatten().min()
     }
 
     /// How far the ring has come, for whoever measures it.
@@ -183,6 +189,9 @@ impl Node {
         if self.gateway.poll_timeout().is_some_and(|at| at <= now) {
             let replica = &self.replica;
             self.gateway.handle_timeout(now, |group| replica.availability(group));
+        }
+        if self.abroad.poll_timeout().is_some_and(|at| at <= now) {
+            self.abroad.handle_timeout(now);
         }
         self.unsettled = Some(now);
     }
@@ -383,6 +392,7 @@ impl Node {
             }
             quiet &= !self.pump_calls(now);
             quiet &= !self.pump_reads(now);
+            quiet &= !self.pump_abroad(now);
             quiet &= !self.submit(now);
             if self.gateway.is_crowded() {
                 self.gateway.resume(now);
@@ -394,6 +404,7 @@ impl Node {
                 self.out.push_back(Output::Submit { ticket, payload });
             }
             self.out.append(&mut self.gateway.out);
+            self.out.append(&mut self.abroad.out);
             if quiet {
                 return;
             }
@@ -469,6 +480,12 @@ impl Node {
             }
             ReplicaOutput::Read { group, number, giop } => self.gateway.read(group, number, giop),
             ReplicaOutput::Dropped { group, number } => self.gateway.dropped(now, group, number),
+            ReplicaOutput::CallOutside { target, key, tries } => {
+                self.gateway.will_call_outside(target, key, tries);
+            }
+            ReplicaOutput::OrderAgain { group, number } => {
+                self.gateway.order_again(group, number);
+            }
             ReplicaOutput::Resubmit { group } => self.gateway.resubmit(group),
             ReplicaOutput::Record(record) => self.out.push_back(Output::PersistPrimary(record)),
             ReplicaOutput::Commanded { id, result } => {
@@ -554,6 +571,10 @@ impl Node {
             let replica = &self.replica;
             let next = self.gateway.next_submission(|group| replica.availability(group));
             let Some(submission) = next else { return any };
+            if self.asks_outside(now, &submission) {
+                any = true;
+                continue;
+            }
             let Submission { group, payload, .. } = &submission;
             if self.replica.takes_call(*group, payload.len())
                 && !self.gateway.is_to_be_ordered(&submission)

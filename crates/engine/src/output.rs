@@ -1,5 +1,6 @@
 //! What a node asks of its driver: a closed set of effects.
 
+use crate::abroad::{AbroadCommand, AbroadId};
 use bytes::{Bytes, BytesMut};
 use quorba_base::NodeId;
 use quorba_order::{Destination, Ticket, View};
@@ -107,6 +108,13 @@ pub enum Output {
         group: GroupId,
         /// What.
         command: ServerCommand,
+    },
+    /// Something for a connection to a server outside of the domain.
+    Abroad {
+        /// Which connection.
+        connection: AbroadId,
+        /// What.
+        command: AbroadCommand,
     },
     /// Store it before any datagram that follows leaves.
     PersistRing {

@@ -46,6 +46,11 @@ pub(crate) struct Pending {
     pub(crate) read: Option<RequestEnvelope>,
     /// It is a call of the local server, under this name.
     pub(crate) nested: Option<CallKey>,
+    /// It is a call to a server outside, which this node makes as soon as it is safe: so many tries
+    /// were in doubt.
+    pub(crate) goes_abroad: Option<u32>,
+    /// What becomes of it is safe only on disk.
+    pub(crate) durable: bool,
     /// It does not wait any longer for somebody to take it: the order decides what becomes of it.
     pub(crate) insists: bool,
     pub(crate) oneway: bool,
@@ -155,6 +160,8 @@ mod tests {
             order_next: false,
             safety: Safety::Unsubmitted,
             logged: true,
+            durable: false,
+            goes_abroad: false,
             submissions: 0,
             reply: None,
             deadline: Instant::ZERO,

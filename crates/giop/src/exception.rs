@@ -195,6 +195,9 @@ minor_codes! {
     CalleeGone = 29 "no member of the group that is called was up"
     CallOutsideRequest = 30 "a replicated server may call only while it executes a request"
     TooManyCalls = 31 "the server has made more calls than it may while it executes one request"
+    OutsideNotReached = 32 "the server outside takes no connections; the call was not executed"
+    OutsideInDoubt = 33 "the server outside has not replied; the call may have been executed"
+    OutsideMoved = 34 "the server outside refers to another one, which is not followed"
 }
 
 impl MinorCode {

@@ -88,7 +88,8 @@ impl Clients {
         })
     }
 
-    /// Opens a port for every group that the server of a member on this node calls.
+    /// Opens a port for every group, and server outside, that the server of a member on this node
+    /// calls.
     pub(crate) fn listen_to_servers(
         &mut self,
         domain: &Domain,
@@ -98,7 +99,8 @@ impl Clients {
     ) -> Result<(), NodeError> {
         let callers = domain.groups.iter().enumerate();
         for (index, caller) in callers.filter(|(_, group)| group.members.contains(me)) {
-            for target in &caller.calls {
+            let outside = caller.outside.iter().map(|server| domain.groups.len() + server);
+            for target in caller.calls.iter().copied().chain(outside) {
                 let token = first_token + self.listeners.len() as u64;
                 let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 let open = || -> io::Result<TcpListener> {
@@ -112,7 +114,7 @@ impl Clients {
                     address,
                     source,
                 })?;
-                let (group, caller) = (GroupId(*target as u16), Some(GroupId(index as u16)));
+                let (group, caller) = (GroupId(target as u16), Some(GroupId(index as u16)));
                 self.listeners.push(Listener { socket, group, caller, token });
             }
         }

@@ -5,10 +5,12 @@
 //! time is taken in together, and the outputs are carried out in their order before anything else
 //! is; nothing here blocks but the wait itself and the rare write of the boot file.
 
+mod abroad;
 mod effects;
 mod late;
 mod operators;
 
+use crate::abroad::Abroad;
 use crate::admin::{self, AdminServer};
 use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
@@ -73,6 +75,7 @@ pub(crate) struct DataPlane {
     transport: Transport,
     clients: Clients,
     servers: Servers,
+    abroad: Abroad,
     /// How each group's server is read.
     reading: Vec<late::Reading>,
     supervisors: Vec<Option<Supervisor>>,
@@ -130,6 +133,7 @@ impl DataPlane {
         let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
         let questions = mailer.clone();
         let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
+        let abroad = Abroad::look_up(&domain)?;
         let times = start_times(&domain, me)?;
         let supervisors = supervise(&domain, me, options, &clients, &times, &mailer)?;
         let reading = domain.groups.iter().map(|_| late::Reading::default()).collect();
@@ -148,6 +152,7 @@ impl DataPlane {
             transport,
             clients,
             servers: Servers::default(),
+            abroad,
             reading,
             supervisors,
             times,
@@ -281,6 +286,7 @@ impl DataPlane {
             LISTENERS..LINKS => self.accept(event.token),
             LINKS..CONNECTIONS => self.transport.link_ready(event, &self.poller),
             token if self.clients.get(token).is_some() => self.client_ready(token, event),
+            token if self.abroad.get(token).is_some() => self.abroad_ready(token, event),
             token => self.server_ready(token, event),
         }
         Ok(())
@@ -534,9 +540,7 @@ fn supervise(
             let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));
             let time = times.get(index).cloned().flatten();
             let ports = clients.ports_for(id).map_err(NodeError::Resources)?;
-            let name = |of: GroupId| domain.groups[usize::from(of.0)].name.clone();
-            let calls = ports.into_iter().map(|(of, port)| (name(of), port)).collect();
-            let launcher = Launcher { prefix: options.launcher.clone(), calls };
+            let launcher = Launcher::new(domain, options.launcher.clone(), &ports);
             Some(Supervisor::start(id, me, group, node, launcher, time, tell)?)
         } else {
             None

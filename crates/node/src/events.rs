@@ -73,6 +73,7 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
         | ReplicaEvent::Diverged { .. }
         | ReplicaEvent::Disagreement { .. }
         | ReplicaEvent::CallRefused { .. }
+        | ReplicaEvent::OutsideFailed { .. }
         | ReplicaEvent::CallDiffers { .. } => log_work(event, reporter),
         ReplicaEvent::Full { group, is_full } => {
             let group = reporter.group_name(*group);
@@ -136,6 +137,11 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
             let (caller, target) = (reporter.group_name(*caller), reporter.group_name(*target));
             let why = why.text();
             tracing::warn!(caller, target, request = during, why, "a call is refused");
+        }
+        ReplicaEvent::OutsideFailed { caller, target, during, why } => {
+            let (caller, target) = (reporter.group_name(*caller), reporter.group_name(*target));
+            let why = why.text();
+            tracing::warn!(caller, target, request = during, why, "no reply from outside");
         }
         ReplicaEvent::CallDiffers { caller, node, during } => {
             let member = reporter.name_of(*node).to_string();

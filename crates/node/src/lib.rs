@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod abroad;
 pub mod admin;
 pub mod boot;
 mod clients;
@@ -128,6 +129,19 @@ pub enum NodeError {
     Resolve {
         /// Whose host.
         node: String,
+        /// Which host.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The host of a server outside cannot be resolved.
+    #[error(
+        "[outside.{server}]: host {host}: {source}; names are looked up when a node starts, an \
+         address needs no look-up"
+    )]
+    ResolveOutside {
+        /// Whose host.
+        server: String,
         /// Which host.
         host: String,
         /// Why.

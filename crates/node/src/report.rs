@@ -69,7 +69,11 @@ impl Reporter {
     }
 
     pub(crate) fn group_name(&self, group: GroupId) -> &str {
-        self.domain.groups.get(usize::from(group.0)).map_or("?", |group| group.name.as_str())
+        let index = usize::from(group.0);
+        let outside = index.checked_sub(self.domain.groups.len());
+        let outside = outside.and_then(|index| self.domain.outside.get(index));
+        let group = self.domain.groups.get(index).map(|group| group.name.as_str());
+        group.or(outside.map(|server| server.name.as_str())).unwrap_or("?")
     }
 
     pub(crate) fn disk_failed(&self, source: std::io::Error) -> NodeError {

@@ -6,16 +6,19 @@ use crate::boot::BootFile;
 use crate::log::Boot;
 use quorba_base::{Instant, NodeId};
 use quorba_config::{
-    Ack, Backend, Concurrency, Domain, Engine, Group, OnTotalLoss, QuorumRule, ReadonlyConsistency,
-    Recovery, Reply,
+    Ack, Backend, Concurrency, Domain, Engine, Group, OnDoubt, OnTotalLoss, Outside, QuorumRule,
+    ReadonlyConsistency, Recovery, Reply,
 };
 use quorba_engine::order::{Boot as OrderBoot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
     Ack as ReplicaAck, CheckpointRule, ComparisonRule, Concurrency as ReplicaConcurrency,
-    ENVELOPE_BYTES_MAX, GroupConfig, GroupId, Quorum, QuorumRule as ReplicaQuorumRule,
-    ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss, TransferRule,
+    ENVELOPE_BYTES_MAX, GroupConfig, GroupId, OnDoubt as ReplicaOnDoubt, OutsideConfig, Quorum,
+    QuorumRule as ReplicaQuorumRule, ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss,
+    TransferRule,
 };
-use quorba_engine::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig};
+use quorba_engine::{
+    GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig, OutsideSettings,
+};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -63,6 +66,8 @@ fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> No
         recovered: None,
         in_doubt: false,
         groups: domain.groups.iter().map(|group| group_settings(domain, group)).collect(),
+        outside: domain.outside.iter().map(outside).collect(),
+        domain: domain.id.clone().into(),
         limits: limits(domain),
         wall_clock_origin: wall_clock(),
     }
@@ -116,7 +121,7 @@ fn read_rule(group: &Group) -> ReadRule {
 fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
     GroupSettings {
         replica: GroupConfig {
-            calls: group.calls.iter().map(|index| GroupId(*index as u16)).collect(),
+            calls: called_by(domain, group),
             is_called: is_called(domain, group),
             members: group.members,
             state_object: group.state_object.clone().map(Into::into),
@@ -171,6 +176,26 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             },
         },
         unavailable_wait: group.unavailable_wait,
+    }
+}
+
+/// Servers outside are numbered behind the groups.
+fn called_by(domain: &Domain, group: &Group) -> Vec<GroupId> {
+    let outside = group.outside.iter().map(|index| domain.groups.len() + index);
+    group.calls.iter().copied().chain(outside).map(|index| GroupId(index as u16)).collect()
+}
+
+fn outside(server: &Outside) -> OutsideSettings {
+    OutsideSettings {
+        replica: OutsideConfig {
+            on_doubt: match server.on_doubt {
+                OnDoubt::Fail => ReplicaOnDoubt::Fail,
+                OnDoubt::Repeat => ReplicaOnDoubt::Repeat,
+            },
+            reply_bytes_max: server.reply_bytes,
+        },
+        connect: server.connect,
+        reply: server.reply,
     }
 }
 

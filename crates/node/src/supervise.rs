@@ -14,10 +14,11 @@ use crate::times::Times;
 use crate::wake::{Mailbox, Mailer, mailbox};
 use quorba_base::NodeId;
 use quorba_config::{
-    Backend, Endpoint, Group, Host, Node, Placeholder, RESTART_BACKOFF_MAX, ServerCommand, Style,
-    Values,
+    Backend, Domain, Endpoint, Group, Host, Node, Placeholder, RESTART_BACKOFF_MAX, ServerCommand,
+    Style, Values,
 };
 use quorba_engine::replica::{DownReason, GroupId};
+use quorba_giop::corbaloc::{self, Corbaloc};
 use quorba_net::timespec;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
@@ -77,8 +78,36 @@ pub(crate) struct Supervisor {
 pub(crate) struct Launcher {
     /// The program and first arguments that come before the node's process id and the command.
     pub(crate) prefix: Vec<String>,
-    /// By name of a group: the port on which the server calls it.
+    /// By name of a group, or of a server outside: the port on which the server calls it.
     pub(crate) calls: Vec<(String, u16)>,
+    /// By name of a server outside: a reference to its object, at that port.
+    pub(crate) urls: Vec<(String, String)>,
+}
+
+impl Launcher {
+    /// For a group whose servers call at these ports.
+    pub(crate) fn new(domain: &Domain, prefix: Vec<String>, ports: &[(GroupId, u16)]) -> Self {
+        let groups = domain.groups.iter().map(|group| group.name.as_str());
+        let outside = domain.outside.iter().map(|server| server.name.as_str());
+        let names: Vec<&str> = groups.chain(outside).collect();
+        let mut launcher = Self { prefix, calls: Vec::new(), urls: Vec::new() };
+        for (of, port) in ports {
+            let index = usize::from(of.0);
+            launcher.calls.push((names[index].to_owned(), *port));
+            let server = index.checked_sub(domain.groups.len()).map(|of| &domain.outside[of]);
+            if let Some(endpoint) = server.and_then(|server| server.endpoints.first()) {
+                let address = corbaloc::Address::Iiop {
+                    version: endpoint.version,
+                    host: Ipv4Addr::LOCALHOST.to_string(),
+                    port: *port,
+                };
+                let object_key = endpoint.object_key.to_vec();
+                let url = Corbaloc { addresses: vec![address], object_key };
+                launcher.urls.push((names[index].to_owned(), url.to_string()));
+            }
+        }
+        launcher
+    }
 }
 
 impl Supervisor {
@@ -520,6 +549,7 @@ pub(crate) fn launch(
         state_dir: &state_dir,
         time: &time.map_or_else(String::new, Times::reference),
         calls: &launcher.calls,
+        urls: &launcher.urls,
     };
     let mut arguments = server.command.iter().map(|part| part.fill(&values));
     let (program, rest) = launcher.prefix.split_first().ok_or("no launcher")?;

@@ -81,7 +81,7 @@ impl Trial {
         if command.uses(Placeholder::Socket) {
             return Err(TrialError::NoPort(group.name.clone()));
         }
-        if !group.calls.is_empty() {
+        if !group.calls.is_empty() || !group.outside.is_empty() {
             return Err(TrialError::Calls(group.name.clone()));
         }
         let unusable = |source| TrialError::Folder { path: folder.to_path_buf(), source };
@@ -92,7 +92,8 @@ impl Trial {
             |what: String| TrialError::Server { group: group.name.clone(), what, log: log.clone() };
         let mut node = node.clone();
         node.state_dir = folder.to_path_buf();
-        let launcher = Launcher { prefix: RunOptions::default().launcher, calls: Vec::new() };
+        let prefix = RunOptions::default().launcher;
+        let launcher = Launcher { prefix, calls: Vec::new(), urls: Vec::new() };
         let time = Times::start(group).map_err(unusable)?;
         let (child, door) =
             supervise::launch(group, &node, &launcher, command, time.as_ref(), file)

@@ -3,6 +3,7 @@
 use crate::hello::Record;
 use crate::ids::GroupId;
 use crate::log::Recovered;
+use crate::outside::OutsideConfig;
 use crate::primary::Quorum;
 use crate::reads::ReadRule;
 use crate::style::Style;
@@ -133,8 +134,8 @@ pub struct GroupConfig {
     pub state_bytes_max: usize,
     /// How states go from member to member.
     pub transfer: TransferRule,
-    /// Groups that its servers call. Only with [`Concurrency::Sequential`], not from or to a
-    /// stateless group, and not from a durable one.
+    /// Groups, and servers outside, that its servers call. Only with
+    /// [`Concurrency::Sequential`], not from or to a stateless group, and not from a durable one.
     pub calls: Vec<GroupId>,
     /// Servers of some group call it.
     pub is_called: bool,
@@ -163,6 +164,8 @@ pub struct ReplicaConfig {
     pub record: Record,
     /// The groups, in the order of the domain file; the position is the group's id.
     pub groups: Vec<GroupConfig>,
+    /// Servers outside of the domain that groups call. They are numbered behind the groups.
+    pub outside: Vec<OutsideConfig>,
     /// What the disk remembers of all that was applied; none without a log, or if it is in doubt.
     pub recovered: Option<Recovered>,
     /// The disk is in doubt: should this boot end before [`crate::Replica::handle_trusted`], the

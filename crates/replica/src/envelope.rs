@@ -4,9 +4,10 @@
 
 use crate::command::Command;
 use crate::hello::{Hello, Snapshot, put_view, take_view};
-use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
-use crate::nested::NestedCall;
+use crate::ids::{Attempt, CallKey, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
+use crate::nested::{NestedCall, put_call, take_call};
 use crate::offer::Offer;
+use crate::outside::OutsideReport;
 use crate::passive::CheckpointPiece;
 use crate::released::Released;
 use crate::table::DownReason;
@@ -192,6 +193,17 @@ pub(crate) enum Envelope {
         /// The request, counted from the group's first.
         up_to: u64,
     },
+    /// What came of a call to a server outside; see [`crate::outside`].
+    Outside {
+        /// That server.
+        group: GroupId,
+        /// The call.
+        key: CallKey,
+        /// So many tries of it were in doubt before this one.
+        tries: u32,
+        /// What came of it.
+        report: OutsideReport,
+    },
     /// An operator changes the group.
     Command {
         /// This group.
@@ -228,6 +240,7 @@ const VOTES: u8 = 14;
 const READ_MARK: u8 = 15;
 const FULL: u8 = 16;
 const FLOOR: u8 = 17;
+const OUTSIDE: u8 = 18;
 
 impl Envelope {
     /// The encoded message.
@@ -274,6 +287,12 @@ impl Envelope {
             Self::Floor { group, attempt, up_to } => {
                 put_numbers(&mut w, FLOOR, *group, [attempt.0, *up_to]);
             }
+            Self::Outside { group, key, tries, report } => {
+                head(&mut w, OUTSIDE, *group);
+                put_call(&mut w, key);
+                w.u32(*tries);
+                report.encode(&mut w);
+            }
             Self::Full { group, attempt, is_full } => {
                 head(&mut w, FULL, *group);
                 w.u64(attempt.0);
@@ -308,6 +327,7 @@ impl Envelope {
                 request.giop.len() + request.code_sets.as_ref().map_or(0, Bytes::len) + ft
             }
             Self::Reply { giop, .. } => giop.len(),
+            Self::Outside { report: OutsideReport::Reply(giop), .. } => giop.len(),
             Self::Checkpoint { piece, .. } => piece.bytes.len(),
             _ => 0,
         }
@@ -372,6 +392,11 @@ impl Envelope {
             FLOOR => {
                 let attempt = Attempt(r.u64("attempt")?);
                 Self::Floor { group, attempt, up_to: r.u64("floor")? }
+            }
+            OUTSIDE => {
+                let key = take_call(&mut r)?;
+                let tries = r.u32("tries")?;
+                Self::Outside { group, key, tries, report: OutsideReport::decode(&mut r)? }
             }
             COMMAND => {
                 let id = r.u64("command id")?;
@@ -508,6 +533,13 @@ mod tests {
             Envelope::Request(plain),
             Envelope::Request(nested),
             Envelope::Floor { group, attempt, up_to: 9 },
+            Envelope::Outside { group, key, tries: 1, report: OutsideReport::NotBegun },
+            Envelope::Outside {
+                group,
+                key,
+                tries: 0,
+                report: OutsideReport::Reply(Bytes::from_static(b"reply")),
+            },
             Envelope::Reply { group, to, giop: Bytes::from_static(b"reply") },
             Envelope::Join { group, attempt, offer: fresh },
             Envelope::Join { group, attempt, offer: unknown },

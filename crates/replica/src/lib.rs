@@ -37,6 +37,7 @@ mod moment;
 mod nested;
 mod offer;
 mod output;
+mod outside;
 mod passive;
 mod peer;
 pub mod primary;
@@ -74,6 +75,7 @@ pub use log::{LogRecord, Place, Recovered};
 pub use moment::Moment;
 pub use nested::{CallFigures, CallRefusal, NestedCall};
 pub use output::{Availability, Event, Output, ServerCommand};
+pub use outside::{OUTSIDE_BYTES_MAX, OnDoubt, OutsideConfig, OutsideFailure, OutsideReport};
 pub use peer::{Lane, PEER_MESSAGE_BYTES_MAX};
 pub use primary::{Quorum, QuorumRule};
 pub use reads::{ReadConsistency, ReadRule};
@@ -81,6 +83,7 @@ pub use recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
     RecordedRequest, Short, names as request_names,
 };
+pub use refusal::outside_failed;
 pub use released::Released;
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
 pub use style::Style;

@@ -24,6 +24,7 @@
 
 use crate::history::History;
 use crate::ids::{Attempt, CallKey, GroupId};
+use crate::outside::{OUTSIDE_BYTES_MAX, Outside};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, canary};
@@ -37,6 +38,8 @@ const KNOWN_MAX: usize = 16_384;
 const FLOOR_EVERY: u64 = 64;
 /// Bytes of a call that is known.
 const KNOWN_BYTES: usize = 29;
+/// Stands where a refusal would, for a call to the outside.
+const OUTSIDE: u8 = u8::MAX;
 
 /// A call of a replicated server, on its way to the group that it calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,10 +74,12 @@ pub enum CallRefusal {
     NoMember,
     /// The request has made more calls than a request may.
     TooMany,
+    /// Too many replies from outside of the domain are remembered.
+    NoRoom,
 }
 
 impl CallRefusal {
-    const ALL: [Self; 3] = [Self::Cycle, Self::NoMember, Self::TooMany];
+    const ALL: [Self; 4] = [Self::Cycle, Self::NoMember, Self::TooMany, Self::NoRoom];
 
     /// One sentence part for people.
     #[must_use]
@@ -83,6 +88,7 @@ impl CallRefusal {
             Self::Cycle => "it would wait for the request in which it is made",
             Self::NoMember => "no member of the group that is called is in",
             Self::TooMany => "the request has made too many calls",
+            Self::NoRoom => "too many replies from outside are remembered",
         }
     }
 }
@@ -113,10 +119,29 @@ pub(crate) enum Verdict {
     TooLate,
 }
 
+/// Whom a call is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Callee {
+    /// A group.
+    Group {
+        /// The place that the call gets in its order.
+        position: u64,
+        /// Somebody there can execute it.
+        is_served: bool,
+    },
+    /// A server outside of the domain.
+    Outside {
+        /// The largest reply that it may give.
+        reply_bytes_max: usize,
+    },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
 struct Known {
     digest: u64,
     refused: Option<CallRefusal>,
+    /// It goes to the outside.
+    outside: Option<Outside>,
 }
 
 /// The last call of a group's newest request, if it may wait.
@@ -147,14 +172,12 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// A call is delivered. `position`: the place that it gets in the order of `target`;
-    /// `is_served`: somebody there can execute it.
+    /// A call is delivered.
     pub(crate) fn deliver(
         &mut self,
         call: &NestedCall,
         target: GroupId,
-        position: u64,
-        is_served: bool,
+        callee: Callee,
     ) -> Verdict {
         let CallKey { caller: id, during, number } = call.key;
         let caller = self.callers.entry(id).or_default();
@@ -172,26 +195,46 @@ impl Calls {
         }
         let is_newest = caller.newest.is_none_or(|newest| newest <= during);
         let closes = is_newest && self.blocked_by(id, during.count).contains_key(&target);
-        let refused = if closes && !canary!(CyclesStay) {
-            Some(CallRefusal::Cycle)
-        } else if !is_served {
-            Some(CallRefusal::NoMember)
-        } else {
-            None
+        let room = self.room_for(callee);
+        let (refused, wait, outside) = match callee {
+            Callee::Group { .. } if closes && !canary!(CyclesStay) => {
+                (Some(CallRefusal::Cycle), None, None)
+            }
+            Callee::Group { is_served: false, .. } => (Some(CallRefusal::NoMember), None, None),
+            Callee::Group { position, .. } => (None, Some(Wait { target, position }), None),
+            Callee::Outside { reply_bytes_max } if room >= reply_bytes_max => {
+                (None, None, Some(Outside::NEW))
+            }
+            Callee::Outside { .. } => (Some(CallRefusal::NoRoom), None, None),
         };
         let caller = self.callers.entry(id).or_default();
         if is_newest {
-            caller.newest = Some(during);
-            caller.wait = refused.is_none().then_some(Wait { target, position });
+            (caller.newest, caller.wait) = (Some(during), wait);
         }
-        caller.known.insert((during, number), Known { digest: call.digest, refused });
+        let known = Known { digest: call.digest, refused, outside };
+        caller.known.insert((during, number), known);
         caller.made += 1;
-        let floors = caller.made.is_multiple_of(FLOOR_EVERY);
+        let floors = caller.made.is_multiple_of(FLOOR_EVERY) || room < OUTSIDE_BYTES_MAX / 4 * 3;
         self.make_room();
         match refused {
             Some(why) => Verdict::Refused { why, first: true },
             None => Verdict::New { floors },
         }
+    }
+
+    /// Bytes of replies from outside that can be remembered beside those that are. Nothing is
+    /// forgotten for more: who may make a call again must hear what was heard then.
+    fn room_for(&self, callee: Callee) -> usize {
+        let Callee::Outside { reply_bytes_max } = callee else { return OUTSIDE_BYTES_MAX };
+        let known = self.callers.values().flat_map(|caller| caller.known.values());
+        let bytes = known.filter_map(|known| Some(known.outside.as_ref()?.bytes(reply_bytes_max)));
+        OUTSIDE_BYTES_MAX.saturating_sub(bytes.sum())
+    }
+
+    /// What is known of a call to the outside.
+    pub(crate) fn outside(&mut self, key: CallKey) -> Option<&mut Outside> {
+        let caller = self.callers.get_mut(&key.caller)?;
+        caller.known.get_mut(&(key.during, key.number))?.outside.as_mut()
     }
 
     /// The groups that cannot go on before request `count` of `group` has ended, each with the
@@ -300,7 +343,11 @@ impl Caller {
             w.u32(*number);
             w.u64(known.digest);
             let code = CallRefusal::ALL.iter().position(|why| Some(*why) == known.refused);
-            w.u8(code.map_or(0, |code| code as u8 + 1));
+            let code = code.map_or(0, |code| code as u8 + 1);
+            w.u8(if known.outside.is_some() { OUTSIDE } else { code });
+            if let Some(outside) = &known.outside {
+                if canary!(OutsideRepliesStayHome) { &Outside::NEW } else { outside }.encode(w);
+            }
         }
     }
 
@@ -327,11 +374,15 @@ impl Caller {
             let number = r.u32("call number")?;
             let digest = r.u64("call digest")?;
             let invalid = r.error("refusal");
-            let refused = match usize::from(r.u8("refusal")?) {
-                0 => None,
-                code => Some(*CallRefusal::ALL.get(code - 1).ok_or(invalid)?),
+            let (refused, outside) = match r.u8("refusal")? {
+                0 => (None, None),
+                OUTSIDE => (None, Some(Outside::decode(r)?)),
+                code => {
+                    let why = CallRefusal::ALL.get(usize::from(code) - 1);
+                    (Some(*why.ok_or(invalid)?), None)
+                }
             };
-            caller.known.insert((during, number), Known { digest, refused });
+            caller.known.insert((during, number), Known { digest, refused, outside });
         }
         Ok(caller)
     }

@@ -2,9 +2,10 @@
 
 use crate::command::{Command, CommandRefused};
 use crate::hello::Record;
-use crate::ids::{ChannelId, GatewayKey, GroupId, RequestNumber, ViewId};
+use crate::ids::{CallKey, ChannelId, GatewayKey, GroupId, RequestNumber, ViewId};
 use crate::log::{LogRecord, Place};
 use crate::nested::CallRefusal;
+use crate::outside::OutsideFailure;
 use crate::peer::Lane;
 use crate::primary::{Basis, Blocked};
 use crate::table::{DownReason, MemberState};
@@ -86,6 +87,24 @@ pub enum Output {
     /// it was executed nowhere.
     Dropped {
         /// Its group.
+        group: GroupId,
+        /// Which request.
+        number: RequestNumber,
+    },
+    /// Call a server outside, as soon as a majority holds this node's copy of the call, and once
+    /// for each number of tries; [`crate::Replica::handle_called_outside`] wants to be told what
+    /// came of it, also if it cannot be begun.
+    CallOutside {
+        /// The server.
+        target: GroupId,
+        /// The call.
+        key: CallKey,
+        /// So many tries were in doubt before.
+        tries: u32,
+    },
+    /// Submit this call of a local server once more: there is an answer to it.
+    OrderAgain {
+        /// Which server outside is called.
         group: GroupId,
         /// Which request.
         number: RequestNumber,
@@ -246,6 +265,17 @@ pub enum Event {
         during: u64,
         /// Why.
         why: CallRefusal,
+    },
+    /// A server outside did not reply to a call.
+    OutsideFailed {
+        /// Whose server called.
+        caller: GroupId,
+        /// Whom.
+        target: GroupId,
+        /// In which of its requests, counted from the group's first.
+        during: u64,
+        /// What happened.
+        why: OutsideFailure,
     },
     /// A member asked for something else than another one in the same call of the same request.
     CallDiffers {

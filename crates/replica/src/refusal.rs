@@ -1,6 +1,7 @@
 //! Replies that a member makes itself instead of its server.
 
 use crate::nested::CallRefusal;
+use crate::outside::OutsideFailure;
 use bytes::Bytes;
 use quorba_giop::{Body, Completion, ExceptionKind, Message, MinorCode, SystemException, build};
 
@@ -17,8 +18,26 @@ pub(crate) fn call_refused(request: &Bytes, why: CallRefusal) -> Option<Bytes> {
         CallRefusal::Cycle => MinorCode::CallCycle,
         CallRefusal::NoMember => MinorCode::CalleeGone,
         CallRefusal::TooMany => MinorCode::TooManyCalls,
+        CallRefusal::NoRoom => MinorCode::NoRoom,
     };
     raise(request, ExceptionKind::NoResources, code, Completion::No)
+}
+
+/// What a server hears whose call to the outside has no reply. None but the first two may be
+/// repeated, and no ORB does so by itself.
+#[must_use]
+pub fn outside_failed(request: &Bytes, why: OutsideFailure) -> Option<Bytes> {
+    use Completion::{Maybe, No, Yes};
+    let (kind, code, completed) = match why {
+        OutsideFailure::NotReached => {
+            (ExceptionKind::NoResources, MinorCode::OutsideNotReached, No)
+        }
+        OutsideFailure::Moved => (ExceptionKind::NoImplement, MinorCode::OutsideMoved, No),
+        OutsideFailure::Doubt => (ExceptionKind::CommFailure, MinorCode::OutsideInDoubt, Maybe),
+        OutsideFailure::TooLarge => (ExceptionKind::ImpLimit, MinorCode::ReplyTooLarge, Yes),
+        OutsideFailure::Rejected => (ExceptionKind::Marshal, MinorCode::Rejected, Maybe),
+    };
+    raise(request, kind, code, completed)
 }
 
 /// BAD_INV_ORDER, COMPLETED_NO: who calls does not execute a request that counts.

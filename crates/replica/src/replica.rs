@@ -10,6 +10,7 @@ mod disk;
 mod late;
 mod nested;
 mod operators;
+mod outside;
 mod peers;
 mod reads;
 mod recovery;
@@ -96,6 +97,7 @@ pub struct Replica {
     phase: Phase,
     groups: Vec<Group>,
     calls: Calls,
+    outside: outside::Part,
     /// What is on disk.
     record: Record,
     lineage: Option<Lineage>,
@@ -145,6 +147,7 @@ impl Replica {
             phase: Phase::Forming,
             groups,
             calls: Calls::default(),
+            outside: outside::Part::default(),
             lineage: None,
             prefix: 0,
             history: History::EMPTY,
@@ -169,6 +172,7 @@ impl Replica {
     #[must_use]
     pub fn availability(&self, group: GroupId) -> Availability {
         match &self.phase {
+            Phase::Primary if self.is_outside(group) => Availability::Ready,
             Phase::Primary => {
                 let Some(group) = self.groups.get(usize::from(group.0)) else {
                     return Availability::NoMember;
@@ -271,6 +275,9 @@ impl Replica {
         let (here, by) = (self.here, (origin, incarnation));
         let Some(id) = target(&envelope) else { return };
         let Some(calls_below) = self.admit(by, &envelope) else { return };
+        if let Envelope::Outside { group, key, tries, report } = &envelope {
+            return self.deliver_report(by, (*group, *key), *tries, report);
+        }
         let mut taken = None;
         let in_primary = matches!(self.phase, Phase::Primary);
         let Some(group) = self.groups.get_mut(usize::from(id.0)) else {
@@ -371,6 +378,10 @@ impl Replica {
         }
     }
 
+    fn is_primary(&self) -> bool {
+        matches!(self.phase, Phase::Primary)
+    }
+
     fn settle_all(&mut self, now: Instant) {
         let in_primary = matches!(self.phase, Phase::Primary);
         for group in &mut self.groups {
@@ -412,6 +423,7 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::Full { group, .. }
         | Envelope::ReadMark { group, .. }
         | Envelope::Floor { group, .. }
+        | Envelope::Outside { group, .. }
         | Envelope::Open { group } => Some(*group),
         Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => None,
     }

@@ -63,6 +63,7 @@ impl Reference {
         let of = match what {
             Heard::Done(mark) => mark.digest ^ mark.length.rotate_left(40),
             Heard::Refused => 1,
+            Heard::Doubt => 3,
             Heard::Void => 2,
         };
         Self(HEARD | finish(self.0 ^ finish(of)) >> 2)
@@ -76,6 +77,8 @@ pub(crate) enum Heard {
     Done(Mark),
     /// It was refused.
     Refused,
+    /// It was made outside, and nobody knows whether it was executed.
+    Doubt,
     /// Whoever called does not count.
     Void,
 }
@@ -85,8 +88,11 @@ pub(crate) enum Heard {
 pub(crate) struct Hearsay {
     /// By what stands in the log: which call, and what came of it.
     pub(crate) heard: BTreeMap<Reference, (Reference, Heard)>,
+    /// Calls to the outside: whom, and whose.
+    pub(crate) outside: BTreeMap<Reference, (usize, usize)>,
     pub(crate) made: u64,
     pub(crate) refused: u64,
+    pub(crate) doubts: u64,
 }
 
 /// What a server is calling.
@@ -140,7 +146,9 @@ impl World {
         self.transcript.whisper(self.now, || {
             format!("n{node} server {server} calls g{group} {:x} in {outer:x}", inner.0)
         });
-        if !self.ledger.calls.contains_key(&inner) {
+        if let Some(outsider) = group.checked_sub(self.plan.groups.len()) {
+            self.hearsay.outside.insert(inner, (outsider, usize::from(caller.0)));
+        } else if !self.ledger.calls.contains_key(&inner) {
             let call = Call {
                 client: usize::MAX,
                 group,
@@ -230,6 +238,11 @@ impl World {
 
     /// The first who hears something of a call speaks for all.
     fn note_heard(&mut self, inner: Reference, what: Heard) {
+        if self.hearsay.outside.contains_key(&inner) {
+            self.hearsay.refused += u64::from(what == Heard::Refused);
+            self.hearsay.doubts += u64::from(what == Heard::Doubt);
+            return;
+        }
         let now = self.now;
         let call = self.ledger.calls[&inner].clone();
         match what {
@@ -242,7 +255,7 @@ impl World {
                 self.hearsay.refused += u64::from(call.outcome == Outcome::Open);
                 self.ledger.close(inner, Outcome::Refused);
             }
-            Heard::Done(_) | Heard::Void => {}
+            Heard::Done(_) | Heard::Doubt | Heard::Void => {}
         }
     }
 
@@ -275,8 +288,16 @@ impl Calling {
 /// What an exception says of a call.
 fn meaning_of(exception: &SystemException) -> Option<Heard> {
     let is = |code: MinorCode| exception.minor == QUORBA_VMCID | code.number();
-    if is(MinorCode::CallCycle) || is(MinorCode::CalleeGone) {
+    let refusals = [
+        MinorCode::CallCycle,
+        MinorCode::CalleeGone,
+        MinorCode::OutsideNotReached,
+        MinorCode::NoRoom,
+    ];
+    if refusals.into_iter().any(is) {
         Some(Heard::Refused)
+    } else if is(MinorCode::OutsideInDoubt) {
+        Some(Heard::Doubt)
     } else if is(MinorCode::CallOutsideRequest) {
         Some(Heard::Void)
     } else {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: events of the same time happen in the order in which they were planned.
 
+use crate::outside::Asked;
 use crate::peers::PeerEvent;
 use crate::stream::{Segment, Side, StreamId};
 use bytes::Bytes;
@@ -116,6 +117,19 @@ pub(crate) enum Event {
     Client {
         client: usize,
         serial: u64,
+    },
+    /// A server outside fails in some way.
+    OutsideFault {
+        outsider: usize,
+    },
+    /// It starts again.
+    OutsideStart {
+        outsider: usize,
+    },
+    /// It answers.
+    OutsideDone {
+        outsider: usize,
+        asked: Asked,
     },
     /// The next fault.
     Nemesis,

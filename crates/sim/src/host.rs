@@ -8,8 +8,8 @@ use crate::machine::Machine;
 use crate::stream::StreamId;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
-use quorba_engine::Node;
 use quorba_engine::replica::{ChannelId, Command, DownReason, GroupId, Record, Recovered};
+use quorba_engine::{AbroadId, Node};
 use std::collections::VecDeque;
 
 /// Something that happens to a node process.
@@ -33,6 +33,9 @@ pub(crate) enum Input {
     ServerConnected(GroupId, ChannelId),
     ServerClosed(GroupId, ChannelId),
     ServerBytes(GroupId, ChannelId, Bytes),
+    AbroadConnected(AbroadId),
+    AbroadBytes(AbroadId, Bytes),
+    AbroadClosed(AbroadId),
     Command(GroupId, Command),
     Logged(u64),
     Saved(GroupId, u64),
@@ -61,6 +64,9 @@ impl Input {
             Self::ServerConnected(..) => "server connected",
             Self::ServerClosed(..) => "server closed",
             Self::ServerBytes(..) => "server bytes",
+            Self::AbroadConnected(_) => "abroad connected",
+            Self::AbroadBytes(..) => "abroad bytes",
+            Self::AbroadClosed(_) => "abroad closed",
             Self::Command(..) => "command",
             Self::Logged(_) => "logged",
             Self::Saved(..) => "saved",

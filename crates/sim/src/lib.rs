@@ -25,6 +25,7 @@ pub mod measure;
 mod nemesis;
 mod network;
 mod nodes;
+mod outside;
 mod peers;
 mod plan;
 mod profile;

@@ -419,6 +419,7 @@ impl World {
         self.peace = true;
         self.network.make_perfect();
         self.peers.make_peace();
+        self.make_peace_outside();
         self.stalled_until.fill(Instant::ZERO);
         for node in 0..self.plan.nodes {
             let host = &mut self.hosts[node];

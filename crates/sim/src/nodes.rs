@@ -89,6 +89,8 @@ impl World {
             recovered,
             in_doubt,
             groups: plan.groups.iter().map(|g| settings(plan, g)).collect(),
+            outside: plan.outside.iter().map(crate::plan::OutsidePlan::settings).collect(),
+            domain: Bytes::from_static(b"sim"),
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
             wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
         }
@@ -201,6 +203,9 @@ impl World {
             Input::ServerBytes(group, channel, bytes) => {
                 engine.handle_server_bytes(now, group, channel, &bytes);
             }
+            Input::AbroadConnected(id) => engine.handle_abroad_connected(now, id),
+            Input::AbroadBytes(id, bytes) => engine.handle_abroad_bytes(now, id, &bytes),
+            Input::AbroadClosed(id) => engine.handle_abroad_closed(now, id),
             Input::Logged(records) => engine.handle_logged(now, records),
             Input::LookedUp(group, found) => engine.handle_looked_up(now, group, found),
             Input::Saved(group, record) => engine.handle_saved(now, group, record),
@@ -315,6 +320,9 @@ impl World {
                 }
             }
             Output::Server { group, command } => self.command_server(node, group, command),
+            Output::Abroad { connection, command } => {
+                self.command_abroad(node, connection, command);
+            }
             Output::Submit { .. } => unreachable!("the order is made by the ring"),
             Output::PersistRing { ring_seq } => {
                 let disk = &mut self.hosts[node].disk;

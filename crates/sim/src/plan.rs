@@ -11,7 +11,7 @@ use crate::network::SlowLink;
 use crate::profile::Profile;
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
-use quorba_engine::replica::{Concurrency, Quorum, QuorumRule, ReadConsistency, Style};
+use quorba_engine::replica::{Concurrency, OnDoubt, Quorum, QuorumRule, ReadConsistency, Style};
 
 /// See the module's text. Times are in microseconds unless the name says otherwise.
 #[derive(Clone, Debug)]
@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) wall_skew_ms: u64,
     pub(crate) unavailable_wait_ms: u64,
     pub(crate) request_ms: u64,
+    /// Servers outside, which are called under the numbers behind the groups'.
+    pub(crate) outside: Vec<OutsidePlan>,
     /// If some groups are durable.
     pub(crate) disk: Option<DiskPlan>,
     /// Servers give wrong replies.
@@ -110,6 +112,18 @@ pub(crate) struct GroupPlan {
     pub(crate) is_called: bool,
     /// The operations that change nothing are declared, with what they may miss.
     pub(crate) reads: Option<ReadConsistency>,
+}
+
+/// A server outside of the domain.
+#[derive(Clone, Debug)]
+pub(crate) struct OutsidePlan {
+    pub(crate) on_doubt: OnDoubt,
+    /// It executes nothing twice that comes under the same name.
+    pub(crate) recognises: bool,
+    pub(crate) execute_us: (u64, u64),
+    pub(crate) connect_ms: u64,
+    pub(crate) reply_ms: u64,
+    pub(crate) faults_every_ms: Option<u64>,
 }
 
 /// When a reply is released.
@@ -398,6 +412,7 @@ impl Plan {
             wall_skew_ms: rng.pick(&[0, 10, 60_000, 7_200_000]),
             unavailable_wait_ms: rng.pick(&[1_000, 5_000, 20_000]),
             request_ms: rng.pick(&[10_000, 30_000, 60_000]),
+            outside: Vec::new(),
             disk: None,
             lies: false,
         }

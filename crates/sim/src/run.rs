@@ -94,6 +94,8 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
             ("reads past the order", reads),
             ("calls of servers", world.hearsay.made),
             ("of these refused", world.hearsay.refused),
+            ("of these outside", world.hearsay.outside.len() as u64),
+            ("of these in doubt", world.hearsay.doubts),
             ("crashes", world.checks.crashes),
             ("server ends", world.checks.server_ends),
             ("excused losses", world.checks.losses),

@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use quorba_base::Instant;
+use quorba_engine::AbroadId;
 use quorba_engine::replica::{ChannelId, GroupId};
 use std::collections::VecDeque;
 
@@ -21,6 +22,8 @@ pub(crate) enum Caller {
     Stranger,
     /// A server that calls another group, at its own node.
     Server { server: usize, group: GroupId },
+    /// A node to a server outside.
+    Abroad { node: usize, boot: u64, connection: AbroadId },
     /// A node to its server.
     Node { node: usize, boot: u64, group: GroupId, channel: ChannelId },
 }
@@ -32,6 +35,8 @@ pub(crate) enum Callee {
     Gateway { node: usize, boot: Option<u64>, group: GroupId },
     /// A server by its index.
     Server(usize),
+    /// A server outside.
+    Outsider(usize),
 }
 
 /// One end.

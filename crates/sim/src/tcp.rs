@@ -81,6 +81,7 @@ impl World {
                     segment => self.gateway_hears(id, node, boot, segment),
                 },
                 Callee::Server(server) => self.server_hears(id, server, segment),
+                Callee::Outsider(outsider) => self.outsider_hears(id, outsider, segment),
             },
             Side::Caller => match self.streams[&id].caller {
                 Caller::Client(client) => self.client_hears(id, client, segment),
@@ -89,6 +90,13 @@ impl World {
                     if matches!(segment, Segment::Refused | Segment::End | Segment::Reset) {
                         self.streams.remove(&id);
                     }
+                }
+                Caller::Abroad { node, boot, connection } => {
+                    if self.hosts[node].boot != boot || !self.hosts[node].is_up() {
+                        self.streams.remove(&id);
+                        return;
+                    }
+                    self.abroad_hears(id, node, connection, segment);
                 }
                 Caller::Node { node, boot, group, channel } => {
                     if self.hosts[node].boot != boot || !self.hosts[node].is_up() {
@@ -203,7 +211,9 @@ impl World {
             .streams
             .iter()
             .filter_map(|(id, stream)| match (stream.caller, stream.callee) {
-                (Caller::Node { node: n, .. }, _) if n == node => Some((*id, Side::Caller)),
+                (Caller::Node { node: n, .. } | Caller::Abroad { node: n, .. }, _) if n == node => {
+                    Some((*id, Side::Caller))
+                }
                 (_, Callee::Gateway { node: n, boot: Some(_), .. }) if n == node => {
                     Some((*id, Side::Callee))
                 }

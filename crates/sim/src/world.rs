@@ -11,6 +11,7 @@ use crate::event::{Event, Queue};
 use crate::host::{Host, Supervisor};
 use crate::ledger::Ledger;
 use crate::network::Network;
+use crate::outside::Outsider;
 use crate::peers::Peers;
 use crate::plan::Plan;
 use crate::rng::Rng;
@@ -53,6 +54,7 @@ pub(crate) struct World {
     pub(crate) peers: Peers,
     pub(crate) hosts: Vec<Host>,
     pub(crate) servers: Vec<Server>,
+    pub(crate) outsiders: Vec<Outsider>,
     pub(crate) clients: Vec<Client>,
     pub(crate) streams: BTreeMap<StreamId, Stream>,
     pub(crate) next_stream: u64,
@@ -93,6 +95,7 @@ impl World {
             peers: Peers::new(plan.nodes, plan.peers, rng.fork(0x9ee5)),
             hosts,
             servers: Vec::new(),
+            outsiders: plan.outside.iter().map(|_| Outsider::new()).collect(),
             clients,
             streams: BTreeMap::new(),
             next_stream: 1,
@@ -123,6 +126,7 @@ impl World {
             self.wake_client(client, wait);
         }
         self.queue.push(self.now + INSPECT_EVERY, Event::Inspect);
+        self.begin_outside();
         let first = us(self.plan.fault_every_us);
         self.queue.push(self.now + first, Event::Nemesis);
     }
@@ -168,6 +172,9 @@ impl World {
             Event::DiskMended { node, boot } => self.disk_mended(node, boot),
             Event::Trusted { node, boot } => self.trusted(node, boot),
             Event::Client { client, serial } => self.client_woken(client, serial),
+            Event::OutsideFault { outsider } => self.hurt_outside(outsider),
+            Event::OutsideStart { outsider } => self.start_outside(outsider),
+            Event::OutsideDone { outsider, asked } => self.outside_done(outsider, asked),
             Event::Nemesis => self.nemesis(),
             Event::Inspect => {
                 self.inspect();

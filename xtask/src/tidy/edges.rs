@@ -36,7 +36,7 @@ const ROOMS: &[Room] = &[
     room("placement", &["base"], &[]),
     room("orb", &["giop"], &[]),
     room("corosync", &["base", "order"], &[]),
-    room("config", &["base"], &[]),
+    room("config", &["base", "giop"], &[]),
     room("journal", &["base"], &[]),
     room("net", &["base", "order"], &[]),
     room(

@@ -123,7 +123,7 @@ fn node_failed(name: &str, error: &NodeError) -> Failure {
             codes::NODE_LISTEN,
             "end whoever has the address (perhaps this very node), or change the domain file",
         ),
-        NodeError::Resolve { .. } => {
+        NodeError::Resolve { .. } | NodeError::ResolveOutside { .. } => {
             (codes::NODE_RESOLVE, "give the host as an address, or repair the resolver")
         }
         NodeError::Resources(_) => {

@@ -1,4 +1,5 @@
-//! `calls`: groups that the servers of a group call while they execute a request.
+//! `calls`: groups, and servers outside, that the servers of a group call while they execute a
+//! request.
 //!
 //! What it is not: how they find them, which the placeholder `{call.NAME}` says. Invariant: who
 //! calls executes one request at a time and remembers what it was asked, as it must for its calls
@@ -6,7 +7,7 @@
 
 use super::group::GroupDraft;
 use crate::codes::Code;
-use crate::domain::{Backend, Concurrency, Recovery, Style};
+use crate::domain::{Backend, Concurrency, Outside, Recovery, Style};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::walk::{At, Problems, Section, Span, shortened};
@@ -21,6 +22,13 @@ pub(super) struct Draft {
     title: String,
 }
 
+/// Who is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Called {
+    Group(usize),
+    Outside(usize),
+}
+
 /// The names, as they stand there.
 pub(super) fn read(section: &Section<'_>) -> Draft {
     let list = section.texts("calls");
@@ -32,7 +40,12 @@ pub(super) fn read(section: &Section<'_>) -> Draft {
 }
 
 /// From names to groups, now that all of these are known.
-pub(super) fn resolve(problems: &Problems, groups: &mut [GroupDraft], drafts: Vec<Draft>) {
+pub(super) fn resolve(
+    problems: &Problems,
+    groups: &mut [GroupDraft],
+    outside: &[Outside],
+    drafts: Vec<Draft>,
+) {
     let callers = drafts.iter().filter(|draft| !draft.names.is_empty());
     if let Some(first_too_many) = callers.clone().nth(CALLERS_MAX) {
         let message = format!("more than {CALLERS_MAX} groups call others");
@@ -42,9 +55,9 @@ pub(super) fn resolve(problems: &Problems, groups: &mut [GroupDraft], drafts: Ve
     for (index, draft) in drafts.into_iter().enumerate() {
         let mut calls = Vec::new();
         for name in &draft.names {
-            let called = find(problems, groups, &draft.title, name);
+            let called = find(problems, groups, outside, &draft.title, name);
             if called.is_some_and(|called| calls.contains(&called)) {
-                let message = format!("group {:?} stands twice", name.value);
+                let message = format!("{:?} stands twice", name.value);
                 problems.add(Problem::at(Code::Conflict, name.span.clone(), message));
             }
             calls.extend(called);
@@ -52,25 +65,43 @@ pub(super) fn resolve(problems: &Problems, groups: &mut [GroupDraft], drafts: Ve
         if !calls.is_empty() {
             check_caller(problems, groups, index, &draft);
         }
-        check_command(problems, groups, index, &draft);
-        groups[index].group.calls = calls;
+        check_command(problems, groups, outside, index, &draft);
+        let group = &mut groups[index].group;
+        for called in calls {
+            match called {
+                Called::Group(index) => group.calls.push(index),
+                Called::Outside(index) => group.outside.push(index),
+            }
+        }
     }
 }
 
 fn find(
     problems: &Problems,
     groups: &[GroupDraft],
+    outside: &[Outside],
     title: &str,
     name: &At<String>,
-) -> Option<usize> {
-    let names = || groups.iter().map(|draft| draft.group.name.as_str());
-    let Some(index) = names().position(|group| group == name.value) else {
+) -> Option<Called> {
+    let outsiders = || outside.iter().map(|server| server.name.as_str());
+    let of_groups = || groups.iter().map(|draft| draft.group.name.as_str());
+    let names = || of_groups().chain(outsiders());
+    let group = of_groups().position(|group| group == name.value);
+    if let Some(index) = outsiders().position(|server| server == name.value) {
+        if group.is_some() {
+            let message = format!("{:?} is a group and a server outside", name.value);
+            problems.add(Problem::at(Code::Conflict, name.span.clone(), message));
+        }
+        return Some(Called::Outside(index));
+    }
+    let Some(index) = group else {
         let wrong = shortened(&name.value);
-        let message = format!("{title} calls {wrong}, which is no [group.{wrong}]");
+        let message =
+            format!("{title} calls {wrong}, which is no [group.{wrong}] nor [outside.{wrong}]");
         let problem = Problem::at(Code::NoSuchGroup, name.span.clone(), message);
         problems.add(match nearest(&name.value, names()) {
             Some(meant) => problem.help(format!("did you mean \"{meant}\"?")),
-            None => problem.help(format!("groups: {}", names().collect::<Vec<_>>().join(", "))),
+            None => problem.help(format!("known: {}", names().collect::<Vec<_>>().join(", "))),
         });
         return None;
     };
@@ -80,7 +111,7 @@ fn find(
         let problem = Problem::at(Code::CallsNeed, name.span.clone(), message);
         problems.add(problem.help(help));
     }
-    Some(index)
+    Some(Called::Group(index))
 }
 
 fn check_caller(problems: &Problems, groups: &[GroupDraft], index: usize, draft: &Draft) {
@@ -103,7 +134,13 @@ fn check_caller(problems: &Problems, groups: &[GroupDraft], index: usize, draft:
 }
 
 /// The command and `calls` should name the same groups.
-fn check_command(problems: &Problems, groups: &[GroupDraft], index: usize, draft: &Draft) {
+fn check_command(
+    problems: &Problems,
+    groups: &[GroupDraft],
+    outside: &[Outside],
+    index: usize,
+    draft: &Draft,
+) {
     let Backend::Start(server) = &groups[index].group.backend else { return };
     let templates = || server.command.iter().chain(server.env.iter().map(|(_, value)| value));
     let used = || templates().flat_map(crate::template::Template::calls);
@@ -112,6 +149,15 @@ fn check_command(problems: &Problems, groups: &[GroupDraft], index: usize, draft
             format!("{} uses {{call.{group}}}, and `calls` does not name it", draft.title);
         let problem = Problem::at(Code::BadPlaceholder, draft.span.clone(), message);
         problems.add(problem.help(format!("calls = [\"{group}\"]")));
+    }
+    let urls = || templates().flat_map(crate::template::Template::urls);
+    if let Some(name) = urls().find(|name| outside.iter().all(|server| server.name != *name)) {
+        let message =
+            format!("{} uses {{url.{name}}}, and there is no [outside.{name}]", draft.title);
+        let problem = Problem::at(Code::BadPlaceholder, draft.span.clone(), message);
+        let help =
+            format!("the object key of a group stands in the URL: corbaloc::{{call.{name}}}/KEY");
+        problems.add(problem.help(help));
     }
     for name in draft.names.iter().filter(|name| used().all(|group| group != name.value)) {
         let name_text = &name.value;

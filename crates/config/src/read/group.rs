@@ -12,7 +12,7 @@ use super::recovery;
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
 use crate::domain::{
-    Ack, Backend, Concurrency, Endpoint, Engine, Group, OnTotalLoss, QuorumRule,
+    Ack, Backend, Concurrency, Endpoint, Engine, Group, OnTotalLoss, Outside, QuorumRule,
     RETENTION_BYTES_DEFAULT, Recovery, Reply, ServerCommand, Style,
 };
 use crate::problem::Problem;
@@ -35,6 +35,7 @@ pub(super) fn read_all(
     root: &Section<'_>,
     nodes: &[NodeDraft],
     domain: (Engine, QuorumRule),
+    outside: &[Outside],
 ) -> Vec<GroupDraft> {
     let (mut drafts, mut calls) = (Vec::new(), Vec::new());
     for (name, section) in root.named("group") {
@@ -43,7 +44,7 @@ pub(super) fn read_all(
         drafts.push(draft);
         section.finish();
     }
-    calls::resolve(root.problems, &mut drafts, calls);
+    calls::resolve(root.problems, &mut drafts, outside, calls);
     drafts
 }
 
@@ -80,6 +81,7 @@ fn read_one(
         concurrency: read_concurrency(section),
         durable: section.boolean_or("durable", false),
         calls: Vec::new(),
+        outside: Vec::new(),
         readonly: readonly::read_operations(section),
         readonly_consistency: readonly::read_consistency(section),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),

@@ -16,7 +16,7 @@ use crate::pending::{Client, Pending, Safety};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::net::IpAddr;
-use quorba_base::Instant;
+use quorba_base::{Instant, canary};
 use quorba_giop::Message;
 use quorba_replica::{
     Availability, CallKey, ENVELOPE_BYTES_MAX, GroupId, NestedCall, RequestEnvelope, RequestNumber,
@@ -34,6 +34,17 @@ pub(super) struct Servers {
     unnamed: VecDeque<Call>,
     /// Calls that their server does not wait for any more.
     ended: VecDeque<CallKey>,
+    /// Calls to the outside that may be made now.
+    safe: VecDeque<Abroad>,
+    /// Such calls that nobody here waits for any more, and that were not begun.
+    given_up: VecDeque<(CallKey, u32)>,
+}
+
+/// A call that this node makes to a server outside.
+pub(crate) struct Abroad {
+    pub(crate) key: CallKey,
+    pub(crate) tries: u32,
+    pub(crate) envelope: RequestEnvelope,
 }
 
 /// A call of a local server.
@@ -51,6 +62,7 @@ impl Servers {
         if let Some(key) = pending.nested {
             self.pending -= 1;
             self.ended.push_back(key);
+            self.given_up.extend(pending.goes_abroad.map(|tries| (key, tries)));
         }
     }
 }
@@ -116,6 +128,64 @@ impl Gateway {
         self.servers.ended.pop_front()
     }
 
+    // -- to the outside ---------------------------------------------------------------------
+
+    /// This node is to make the call, as soon as its copy of it is safe.
+    pub(crate) fn will_call_outside(&mut self, target: GroupId, key: CallKey, tries: u32) {
+        let books = self.group(target);
+        let is_it = |pending: &Pending| pending.nested == Some(key);
+        let found = books.book.iter().find(|(_, pending)| is_it(pending)).map(|(n, _)| n);
+        let Some(number) = found else { return self.servers.given_up.push_back((key, tries)) };
+        if let Some(pending) = books.book.get_mut(number) {
+            pending.goes_abroad = Some(tries);
+        }
+        self.note_safe_call(target, number);
+    }
+
+    pub(super) fn note_safe_call(&mut self, target: GroupId, number: RequestNumber) {
+        let Some(pending) = self.groups[usize::from(target.0)].book.get_mut(number) else { return };
+        let is_safe = pending.safety == Safety::Reached || canary!(OutsideCallsAtOnce);
+        let (Some(key), true) = (pending.nested, is_safe) else { return };
+        let Some(tries) = pending.goes_abroad.take() else { return };
+        match RequestEnvelope::from_payload(pending.payload.clone()) {
+            Some(envelope) => self.servers.safe.push_back(Abroad { key, tries, envelope }),
+            None => self.servers.given_up.push_back((key, tries)),
+        }
+    }
+
+    /// The view is over, and perhaps what made this node the one that calls: who that is is decided
+    /// anew for calls that were not begun.
+    pub(super) fn begin_nothing_of_before(&mut self) {
+        let Servers { given_up, .. } = &mut self.servers;
+        for books in self.groups.iter_mut().skip(self.group_count) {
+            for (_, pending) in books.book.iter_mut() {
+                let (key, tries) = (pending.nested, pending.goes_abroad.take());
+                given_up.extend(key.zip(tries));
+            }
+        }
+    }
+
+    /// The next call to make outside.
+    pub(crate) fn next_call_abroad(&mut self) -> Option<Abroad> {
+        self.servers.safe.pop_front()
+    }
+
+    /// A call that this node was to make, and that was not begun.
+    pub(crate) fn next_given_up(&mut self) -> Option<(CallKey, u32)> {
+        self.servers.given_up.pop_front()
+    }
+
+    /// There is an answer to the call, before the place that its next copy gets in the order.
+    pub(crate) fn order_again(&mut self, group: GroupId, number: RequestNumber) {
+        let books = self.group(group);
+        let Some(pending) = books.book.get_mut(number) else { return };
+        pending.safety = Safety::Unsubmitted;
+        pending.logged = !pending.durable;
+        if !books.calls.contains(&number) {
+            books.calls.push_back(number);
+        }
+    }
+
     /// Its server executes no request that counts.
     pub(crate) fn refuse_call(&mut self, call: &Call) {
         self.group(call.target).counters.refused += 1;
@@ -125,14 +195,18 @@ impl Gateway {
 
     /// Takes a call in, under its name.
     pub(crate) fn take_call(&mut self, now: Instant, call: Call, name: NestedCall) {
-        let Call { target: group, client, code_sets, giop, .. } = call;
+        let Call { caller, target: group, client, code_sets, giop } = call;
         let stamp = self.wall_clock_origin.saturating_add(now.as_nanos() / 100);
+        // What comes of a call to the outside is as safe as the caller is.
+        let is_outside = usize::from(group.0) >= self.group_count;
+        let decides = if is_outside { caller } else { group };
+        let durable = self.group(decides).rules.durable;
         let Some(connection) = self.connections.get_mut(&client.connection) else {
             self.servers.ended.push_back(name.key);
             return;
         };
         let books = &mut self.groups[usize::from(group.0)];
-        let wait_until = now + books.settings.unavailable_wait;
+        let wait_until = now + books.rules.unavailable_wait;
         let number = books.book.next();
         connection.pending.insert(client.request_id, number);
         let released = books.book.released();
@@ -144,12 +218,14 @@ impl Gateway {
             payload: envelope.into_payload(),
             read: None,
             nested: Some(name.key),
+            goes_abroad: None,
+            durable,
             insists: false,
             oneway: false,
             called: false,
             order_next: false,
             safety: Safety::Unsubmitted,
-            logged: !books.settings.replica.durable,
+            logged: !durable,
             submissions: 0,
             reply: None,
             deadline: Instant::FAR_FUTURE,

@@ -32,8 +32,8 @@ pub(crate) struct Marks {
 impl Gateway {
     /// Whether a call of this group is a read. Nobody waits for a oneway's reply.
     pub(super) fn is_read(&self, group: GroupId, request: &Request<'_>) -> bool {
-        let settings = &self.groups[usize::from(group.0)].settings;
-        request.response_expected() && settings.replica.reads.has(request.operation())
+        let rules = &self.groups[usize::from(group.0)].rules;
+        request.response_expected() && rules.reads.has(request.operation())
     }
 
     /// The next read that somebody can take; if nobody can, it joins the requests.
@@ -136,7 +136,7 @@ impl Gateway {
         let (held, all) = (self.held, self.held.min(self.stable));
         let Marks { awaiting, safe, .. } = &mut self.marks;
         awaiting.retain(|(ticket, group, number)| {
-            let is_safe = match self.groups[usize::from(group.0)].settings.replica.ack {
+            let is_safe = match self.groups[usize::from(group.0)].rules.ack {
                 Ack::Majority => held >= Some(*ticket),
                 Ack::Safe => all >= Some(*ticket),
                 Ack::Agreed => true,

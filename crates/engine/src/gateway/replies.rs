@@ -38,12 +38,11 @@ impl Gateway {
     /// nowhere. It waits for a member again.
     pub(crate) fn dropped(&mut self, now: Instant, group: GroupId, number: RequestNumber) {
         let books = self.group(group);
-        let wait_until = now + books.settings.unavailable_wait.max(DROPPED_WAIT_MIN);
-        let durable = books.settings.replica.durable;
+        let wait_until = now + books.rules.unavailable_wait.max(DROPPED_WAIT_MIN);
         let Some(pending) = books.book.get_mut(number) else { return };
         pending.submissions = pending.submissions.saturating_sub(1);
         pending.safety = Safety::Unsubmitted;
-        pending.logged = !durable;
+        pending.logged = !pending.durable;
         pending.wait_until = wait_until;
         let deadline = pending.deadline.min(wait_until);
         pending.insists = false;

@@ -88,7 +88,7 @@ impl Gateway {
     /// The state of a group is moved by its nodes only: a client that could set it could undo
     /// every other client's calls.
     fn is_protected(&mut self, group: GroupId, request: &Request<'_>) -> bool {
-        let state_object = self.group(group).settings.replica.state_object.as_deref();
+        let state_object = self.group(group).rules.state_object.as_deref();
         state_object.is_some()
             && request.object_key() == state_object
             && matches!(
@@ -112,7 +112,7 @@ impl Gateway {
         let deadline = now + self.limits.request;
         let payload_bytes_max = self.payload_bytes_max;
         let books = self.group(group);
-        let wait_until = now + books.settings.unavailable_wait;
+        let wait_until = now + books.rules.unavailable_wait;
         let envelope = RequestEnvelope {
             group,
             number: books.book.next(),
@@ -134,6 +134,8 @@ impl Gateway {
         let number = books.book.add(Pending {
             oneway: client.is_none(),
             nested: None,
+            goes_abroad: None,
+            durable: books.rules.durable,
             insists: false,
             called: false,
             order_next: false,
@@ -141,7 +143,7 @@ impl Gateway {
             payload,
             read,
             safety: Safety::Unsubmitted,
-            logged: !books.settings.replica.durable,
+            logged: !books.rules.durable,
             submissions: 0,
             reply: None,
             deadline,
@@ -215,7 +217,7 @@ impl Gateway {
     /// The order took it.
     pub(crate) fn submitted(&mut self, submission: &Submission, ticket: Ticket) {
         let Submission { group, number, .. } = *submission;
-        let ack = self.group(group).settings.replica.ack;
+        let ack = self.group(group).rules.ack;
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
         pending.submissions += 1;
         if pending.oneway {
@@ -262,6 +264,7 @@ impl Gateway {
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
         if matches!(pending.safety, Safety::Awaiting(awaited) if awaited <= ticket) {
             pending.safety = Safety::Reached;
+            self.note_safe_call(group, number);
             self.release(group, number);
         }
     }
@@ -270,6 +273,7 @@ impl Gateway {
     pub(crate) fn view_changed(&mut self) {
         self.awaiting_held.clear();
         self.awaiting_stable.clear();
+        self.begin_nothing_of_before();
         self.forget_marks();
     }
 
@@ -290,7 +294,7 @@ impl Gateway {
             (books.calls, books.parked) = (numbers(calls), numbers(parked));
             for (_, pending) in books.book.iter_mut().filter(|(_, pending)| ordered(pending)) {
                 pending.safety = Safety::Unsubmitted;
-                pending.logged = !books.settings.replica.durable;
+                pending.logged = !pending.durable;
                 pending.called = false;
                 // It may come from an execution that this node has to forget; the group has
                 // logged what counts and answers the repetition.

@@ -45,7 +45,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
         },
         unavailable_wait: SECOND,
     };
-    Gateway::new(limits, 1 << 20, 0, alloc::vec![settings; groups])
+    Gateway::new(limits, 1 << 20, 0, alloc::vec![settings; groups], 0)
 }
 
 /// `count` requests over a new connection to `group`.

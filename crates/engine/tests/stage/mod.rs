@@ -329,6 +329,7 @@ impl Stage {
             | Output::Shorten { .. }
             | Output::Rebuilt
             | Output::Event(_) => {}
+            Output::Abroad { .. } => unreachable!("no group calls to the outside"),
         }
     }
 }

@@ -89,6 +89,8 @@ impl Plan {
             record: Record::default(),
             recovered: None,
             in_doubt: false,
+            outside: Vec::new(),
+            domain: Bytes::from_static(b"stage"),
             groups: vec![settings; self.groups],
             limits: self.limits,
             wall_clock_origin: 0,

@@ -147,6 +147,7 @@ impl DataPlane {
                 self.clients.close_when_sent(connection, linger, &self.poller);
             }
             Output::Server { group, command } => self.command_server(group, command),
+            Output::Abroad { connection, command } => self.command_abroad(connection, command),
             Output::PersistRing { ring_seq } => {
                 self.transport.flush();
                 self.boot.set_ring_seq(ring_seq).map_err(|e| self.reporter.disk_failed(e))?;

@@ -67,9 +67,10 @@ impl Group {
             Envelope::Command { id, command, .. } => {
                 self.deliver_command(now, by, id, command, here, out);
             }
-            Envelope::Request(_) | Envelope::Join { .. } | Envelope::Floor { .. } => {
-                unreachable!("the replica delivers them by itself")
-            }
+            Envelope::Request(_)
+            | Envelope::Join { .. }
+            | Envelope::Floor { .. }
+            | Envelope::Outside { .. } => unreachable!("the replica delivers them by itself"),
             Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => {
                 unreachable!("they have no group")
             }

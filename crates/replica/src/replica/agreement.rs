@@ -188,6 +188,7 @@ impl Replica {
         self.phase = Phase::Primary;
         self.log_component();
         self.out.extend(core::mem::take(&mut self.lost).into_iter().map(Output::Order));
+        self.say_reports_again();
         self.out.push_back(Output::Resubmit { group: None });
         self.settle_all(now);
     }

@@ -50,6 +50,8 @@ pub(super) enum Awaited {
     Request(RequestNumber),
     /// A read mark: so do the replies of reads.
     Mark(u64),
+    /// What came of a call of its server to the outside.
+    Outside(GroupId, RequestNumber),
 }
 
 /// See the module's text.
@@ -301,6 +303,9 @@ impl Replica {
     fn is_logged(&mut self, group: GroupId, awaited: Awaited) {
         match awaited {
             Awaited::Request(number) => self.out.push_back(Output::Logged { group, number }),
+            Awaited::Outside(group, number) => {
+                self.out.push_back(Output::Logged { group, number });
+            }
             Awaited::Mark(mark) => {
                 let (here, out) = (self.here, &mut self.out);
                 self.groups[usize::from(group.0)].mark_logged(mark, here, out);

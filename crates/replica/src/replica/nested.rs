@@ -8,7 +8,7 @@
 use super::{Phase, Replica, disk};
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::ids::{CallKey, GroupId};
-use crate::nested::{NestedCall, Verdict};
+use crate::nested::{CallRefusal, Callee, NestedCall, Verdict};
 use crate::output::{Event, Output};
 use crate::refusal;
 use crate::table::DownReason;
@@ -60,21 +60,26 @@ impl Replica {
     ) -> bool {
         let (CallKey { caller, during, .. }, target) = (call.key, request.group);
         let (origin, _) = by;
-        let callee = self.groups.get(usize::from(target.0)).map(|group| {
-            let table = group.table();
-            (table.history.count + 1, table.opened && group.takes_requests())
-        });
+        let outside = self.outside(target);
+        let callee = match outside {
+            Some(outside) => Some(Callee::Outside { reply_bytes_max: outside.reply_bytes_max }),
+            None => self.groups.get(usize::from(target.0)).map(|group| {
+                let table = group.table();
+                let is_served = table.opened && group.takes_requests();
+                Callee::Group { position: table.history.count + 1, is_served }
+            }),
+        };
         let source = self.groups.get(usize::from(caller.0)).filter(|group| {
             let table = group.table();
             group.may_call(target)
                 && (table.attempt(origin) == Some(call.attempt) || canary!(VoidCallsCount))
                 && during.count <= table.history.count
         });
-        let (Some((position, is_served)), Some(_)) = (callee, source) else {
+        let (Some(callee), Some(_)) = (callee, source) else {
             self.answer_call(by, request, refusal::no_call(&request.giop));
             return false;
         };
-        let verdict = self.calls.deliver(&call, target, position, is_served);
+        let verdict = self.calls.deliver(&call, target, callee);
         let in_primary = matches!(self.phase, Phase::Primary);
         let group = &mut self.groups[usize::from(caller.0)];
         match verdict {
@@ -83,7 +88,7 @@ impl Replica {
                 if floors && in_primary {
                     group.say_floor(&mut self.out);
                 }
-                true
+                outside.is_none_or(|to| self.deliver_outside(by, request, call, to))
             }
             Verdict::Known { differs } => {
                 if differs {
@@ -92,12 +97,15 @@ impl Replica {
                     let event = Event::CallDiffers { caller, node: origin, during };
                     self.out.push_back(Output::Event(event));
                 }
-                true
+                outside.is_none_or(|to| self.deliver_outside(by, request, call, to))
             }
             Verdict::Refused { why, first } => {
                 if first {
                     group.figures.made += 1;
                     group.figures.refused += 1;
+                    if why == CallRefusal::NoRoom && in_primary {
+                        group.say_floor(&mut self.out);
+                    }
                     let during = during.count;
                     let event = Event::CallRefused { caller, target, during, why };
                     self.out.push_back(Output::Event(event));

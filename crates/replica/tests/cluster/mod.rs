@@ -539,6 +539,9 @@ impl Cluster {
                 Output::Logged { number, .. } => self.nodes[index].logged.push(number.0),
                 Output::Rebuilt => {}
                 Output::Shorten { record } => self.shorten(index, record),
+                Output::CallOutside { .. } | Output::OrderAgain { .. } => {
+                    unreachable!("no group calls to the outside")
+                }
                 Output::LookUp { group } => {
                     let now = self.now;
                     let node = &mut self.nodes[index];
@@ -656,6 +659,7 @@ impl Node {
             quorum: plan.quorum,
             record: record.clone(),
             groups,
+            outside: Vec::new(),
             in_doubt: false,
             recovered: (!disk.records.is_empty())
                 .then(|| Recovered { records: disk.records.clone(), states: disk.states.clone() }),

@@ -6,6 +6,7 @@
 
 use super::Serving;
 use crate::calls::Heard;
+use crate::outside::is_once;
 use crate::servant::Reference;
 use crate::world::World;
 use std::collections::BTreeSet;
@@ -19,6 +20,10 @@ pub(super) fn check(world: &World, serving: &[Vec<Serving<'_>>]) -> Vec<(&'stati
         let heard = member.log.references().iter().filter_map(|r| world.hearsay.heard.get(r));
         for (inner, what) in heard {
             made.insert(*inner);
+            if let Some((outsider, _)) = world.hearsay.outside.get(inner) {
+                found.extend(check_outside(world, *outsider, *inner, *what));
+                continue;
+            }
             let target = world.ledger.calls[inner].group;
             let (Some(callee), Heard::Done(mark)) = (serving[target].first(), what) else {
                 continue;
@@ -48,8 +53,39 @@ pub(super) fn check(world: &World, serving: &[Vec<Serving<'_>>]) -> Vec<(&'stati
             found.push(("calls", text));
         }
     }
+    for (inner, (outsider, caller)) in &world.hearsay.outside {
+        let count = world.outsiders[*outsider].executed.get(inner).copied().unwrap_or(0);
+        if count > 1 && is_once(&world.plan.outside[*outsider]) {
+            let text = format!("outsider {outsider} has executed {:x} {count} times", inner.0);
+            found.push(("calls", text));
+        }
+        if count > 0 && !made.contains(inner) && !serving[*caller].is_empty() {
+            let text = format!(
+                "outsider {outsider} has executed {:x}, and g{caller} knows nothing of it",
+                inner.0
+            );
+            found.push(("calls", text));
+        }
+    }
     found.truncate(3);
     found
+}
+
+/// What a group was told of a call to the outside is what was said there.
+fn check_outside(
+    world: &World,
+    outsider: usize,
+    inner: Reference,
+    what: Heard,
+) -> Option<(&'static str, String)> {
+    let target = &world.outsiders[outsider];
+    let is_true = match what {
+        Heard::Done(mark) => target.told.contains(&(inner, mark.digest)),
+        Heard::Refused => !target.executed.contains_key(&inner),
+        Heard::Doubt | Heard::Void => true,
+    };
+    let text = || format!("outsider {outsider} did not answer {:x} with {what:?}", inner.0);
+    (!is_true).then(|| ("calls", text()))
 }
 
 fn heard_void(world: &World, member: &Serving<'_>) -> bool {

@@ -3,9 +3,11 @@
 //! Invariant: like every plan a function of the seed; circles are as likely as trees.
 
 use crate::fault::Fault;
-use crate::plan::{ClientPlan, GroupPlan, Plan};
+use crate::plan::{ClientPlan, GroupPlan, OutsidePlan, Plan};
 use crate::rng::Rng;
-use quorba_engine::replica::{Concurrency, Style};
+use quorba_base::Duration;
+use quorba_engine::OutsideSettings;
+use quorba_engine::replica::{Concurrency, OnDoubt, OutsideConfig, Style};
 
 impl Plan {
     /// The plan of a seed with calls between groups.
@@ -46,7 +48,46 @@ impl Plan {
         plan.faults.extend(operators.into_iter().filter(|_| rng.per_mille(300)));
         (plan.catastrophe, plan.lies, plan.disk) = (false, false, None);
         plan.faults.retain(|fault| !fault.needs_catastrophe());
-        plan
+        plan.with_outside(&mut Rng::new(seed).fork(0x0075))
+    }
+
+    /// Some domains call servers outside.
+    fn with_outside(mut self, rng: &mut Rng) -> Self {
+        if !rng.per_mille(500) {
+            return self;
+        }
+        self.outside = (0..rng.pick(&[1, 1, 2])).map(|_| OutsidePlan::draw(rng)).collect();
+        let (groups, outside) = (self.groups.len(), self.outside.len());
+        for group in &mut self.groups {
+            let targets = groups..groups + outside;
+            group.calls.extend(targets.filter(|_| rng.per_mille(500)));
+        }
+        if self.groups.iter().all(|group| group.calls.iter().all(|target| *target < groups)) {
+            self.groups[0].calls.push(groups);
+        }
+        self
+    }
+}
+
+impl OutsidePlan {
+    fn draw(rng: &mut Rng) -> Self {
+        Self {
+            on_doubt: rng.pick(&[OnDoubt::Fail, OnDoubt::Fail, OnDoubt::Repeat]),
+            recognises: rng.per_mille(300),
+            execute_us: rng.pick(&[(5, 20), (50, 2_000), (1_000, 40_000)]),
+            connect_ms: rng.pick(&[150, 1_000, 3_000]),
+            reply_ms: rng.pick(&[100, 1_000, 4_000]),
+            faults_every_ms: rng.pick(&[None, Some(300), Some(1_500)]),
+        }
+    }
+
+    /// As the engine wants it.
+    pub(crate) fn settings(&self) -> OutsideSettings {
+        OutsideSettings {
+            replica: OutsideConfig { on_doubt: self.on_doubt, reply_bytes_max: 4_096 },
+            connect: Duration::from_millis(self.connect_ms),
+            reply: Duration::from_millis(self.reply_ms),
+        }
     }
 }
 

@@ -1,0 +1,91 @@
+//! Connections to servers outside of the domain, as sockets.
+//!
+//! Invariants: a connection of the engine is one socket; when the socket is gone the engine is
+//! told once, unless the engine closed it. Names are looked up once, when the node starts.
+
+use crate::NodeError;
+use quorba_config::{Domain, Outside};
+use quorba_engine::AbroadId;
+use quorba_net::{Poller, Stream};
+use std::collections::HashMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// A socket and which connection it is.
+pub(crate) struct Trip {
+    pub(crate) stream: Stream,
+    pub(crate) id: AbroadId,
+    pub(crate) connected: bool,
+}
+
+/// See the module's text.
+pub(crate) struct Abroad {
+    addresses: Vec<Vec<SocketAddr>>,
+    trips: HashMap<u64, Trip>,
+    tokens: HashMap<AbroadId, u64>,
+}
+
+impl Abroad {
+    /// Looks up where the servers are.
+    pub(crate) fn look_up(domain: &Domain) -> Result<Self, NodeError> {
+        let addresses = domain.outside.iter().map(addresses_of).collect::<Result<_, _>>()?;
+        Ok(Self { addresses, trips: HashMap::new(), tokens: HashMap::new() })
+    }
+
+    /// Begins to connect; false if that cannot even begin. A server with several addresses is
+    /// tried at each in turn.
+    pub(crate) fn connect(
+        &mut self,
+        id: AbroadId,
+        server: usize,
+        token: u64,
+        poller: &Poller,
+    ) -> bool {
+        let addresses = &self.addresses[server];
+        let turn = usize::try_from(id.0).unwrap_or(0) % addresses.len();
+        let Ok(stream) = Stream::connect(addresses[turn], token, poller) else { return false };
+        self.trips.insert(token, Trip { stream, id, connected: false });
+        self.tokens.insert(id, token);
+        true
+    }
+
+    pub(crate) fn get(&mut self, token: u64) -> Option<&mut Trip> {
+        self.trips.get_mut(&token)
+    }
+
+    pub(crate) fn by_id(&mut self, id: AbroadId) -> Option<&mut Trip> {
+        let token = self.tokens.get(&id)?;
+        self.trips.get_mut(token)
+    }
+
+    /// Forgets a socket; says which connection it was.
+    pub(crate) fn remove(&mut self, token: u64) -> Option<AbroadId> {
+        let trip = self.trips.remove(&token)?;
+        self.tokens.remove(&trip.id);
+        Some(trip.id)
+    }
+
+    pub(crate) fn close(&mut self, id: AbroadId) {
+        if let Some(token) = self.tokens.remove(&id) {
+            self.trips.remove(&token);
+        }
+    }
+}
+
+fn addresses_of(server: &Outside) -> Result<Vec<SocketAddr>, NodeError> {
+    let mut addresses = Vec::new();
+    for endpoint in &server.endpoints {
+        let failed = |source| NodeError::ResolveOutside {
+            server: server.name.clone(),
+            host: endpoint.host.clone(),
+            source,
+        };
+        let found = (endpoint.host.as_str(), endpoint.port).to_socket_addrs().map_err(failed)?;
+        addresses.extend(found);
+    }
+    if addresses.is_empty() {
+        let host = server.endpoints.first().map_or_else(String::new, |one| one.host.clone());
+        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+        return Err(NodeError::ResolveOutside { server: server.name.clone(), host, source });
+    }
+    Ok(addresses)
+}

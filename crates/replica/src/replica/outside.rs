@@ -1,0 +1,149 @@
+//! Calls to servers outside of the domain, as far as this node has a part in them.
+//!
+//! What it is not: what a call is for all nodes, which is [`crate::outside`]. Invariants: a try
+//! of a call is begun once in a boot; what came of it is said until it was heard.
+
+use super::{Replica, disk};
+use crate::envelope::{Envelope, RequestEnvelope};
+use crate::ids::{CallKey, GroupId, RequestNumber};
+use crate::nested::NestedCall;
+use crate::output::{Event, Output};
+use crate::outside::{Copy, OutsideConfig, OutsideReport};
+use crate::refusal;
+use alloc::collections::BTreeMap;
+use quorba_base::{NodeId, canary};
+
+/// What this node has to do with calls to the outside.
+#[derive(Default)]
+pub(super) struct Part {
+    /// Calls that this node makes, or has made; nobody may have heard yet what came of them.
+    making: BTreeMap<CallKey, Making>,
+    /// Requests of this node's gateway that are delivered and wait for what comes of a call.
+    waiting: BTreeMap<CallKey, (GroupId, RequestNumber)>,
+}
+
+struct Making {
+    target: GroupId,
+    tries: u32,
+    report: Option<OutsideReport>,
+}
+
+impl Replica {
+    /// How the server outside that goes by this number is called; none if a group does.
+    pub(super) fn outside(&self, target: GroupId) -> Option<OutsideConfig> {
+        let index = usize::from(target.0).checked_sub(self.groups.len())?;
+        self.config.outside.get(index).copied()
+    }
+
+    /// Whether the number stands for a server outside.
+    #[must_use]
+    pub fn is_outside(&self, target: GroupId) -> bool {
+        self.outside(target).is_some()
+    }
+
+    /// A copy of a call is delivered, which counts. It goes on to no group.
+    pub(super) fn deliver_outside(
+        &mut self,
+        by: (NodeId, u64),
+        request: &RequestEnvelope,
+        call: NestedCall,
+        config: OutsideConfig,
+    ) -> bool {
+        let (key, target) = (call.key, request.group);
+        let lineage = &self.lineage;
+        let is_present = |maker: (NodeId, u64)| {
+            lineage.as_ref().is_some_and(|lineage| lineage.members.contains(&maker))
+        };
+        let Some(outside) = self.calls.outside(key) else { return false };
+        let me = (self.here.node, self.here.incarnation);
+        match outside.deliver(by, is_present, config.on_doubt) {
+            Copy::MadeBy(maker, tries) => {
+                if by == me {
+                    self.outside.waiting.insert(key, (target, request.number));
+                }
+                let making = self.outside.making.get(&key).map(|making| making.tries);
+                if maker == me && making != Some(tries) && self.is_primary() {
+                    let making = Making { target, tries, report: None };
+                    self.outside.making.insert(key, making);
+                    self.out.push_back(Output::CallOutside { target, key, tries });
+                }
+            }
+            Copy::Ended(what) => {
+                self.outside.waiting.remove(&key);
+                if by == me {
+                    let giop = match what {
+                        Ok(reply) => Some(reply),
+                        Err(why) => refusal::outside_failed(&request.giop, why),
+                    };
+                    let number = request.number;
+                    self.out.push_back(Output::Reply { group: target, number, giop });
+                    self.await_disk(key.caller, disk::Awaited::Outside(target, number));
+                }
+            }
+        }
+        false
+    }
+
+    /// What came of a try of a call that [`Output::CallOutside`] asked for.
+    pub fn handle_called_outside(&mut self, key: CallKey, tries: u32, report: OutsideReport) {
+        let Some(making) = self.outside.making.get_mut(&key) else { return };
+        if making.tries == tries && making.report.is_none() {
+            making.report = Some(report);
+            let payload = making.told(key);
+            self.out.extend(payload.map(Output::Order));
+        }
+    }
+
+    /// Somebody says what came of a call.
+    pub(super) fn deliver_report(
+        &mut self,
+        by: (NodeId, u64),
+        (target, key): (GroupId, CallKey),
+        tries: u32,
+        report: &OutsideReport,
+    ) {
+        let me = (self.here.node, self.here.incarnation);
+        if by == me && self.outside.making.get(&key).is_some_and(|making| making.tries == tries) {
+            self.outside.making.remove(&key);
+        }
+        let Some(config) = self.outside(target) else { return };
+        let Some(outside) = self.calls.outside(key) else { return };
+        if !outside.end(by, tries, report, config.on_doubt) {
+            return;
+        }
+        if let OutsideReport::Failed(why) = report {
+            let (caller, during) = (key.caller, key.during.count);
+            let event = Event::OutsideFailed { caller, target, during, why: *why };
+            self.out.push_back(Output::Event(event));
+        }
+        if let Some((group, number)) = self.outside.waiting.remove(&key) {
+            match report {
+                OutsideReport::Reply(reply) if canary!(OutsideAnswersEarly) => {
+                    let giop = Some(reply.clone());
+                    self.out.push_back(Output::Reply { group, number, giop });
+                }
+                _ => self.out.push_back(Output::OrderAgain { group, number }),
+            }
+        }
+    }
+
+    /// A view has become a primary component: everything that waits is ordered anew, and what
+    /// nobody may have heard is said again.
+    pub(super) fn say_reports_again(&mut self) {
+        self.outside.waiting.clear();
+        let (calls, me) = (&mut self.calls, (self.here.node, self.here.incarnation));
+        self.outside.making.retain(|key, making| {
+            calls.outside(*key).is_some_and(|call| call.is_made_by(me, making.tries))
+        });
+        let told = self.outside.making.iter().filter_map(|(key, making)| making.told(*key));
+        self.out.extend(told.map(Output::Order));
+    }
+}
+
+impl Making {
+    fn told(&self, key: CallKey) -> Option<bytes::Bytes> {
+        let (group, tries) = (self.target, self.tries);
+        let report = self.report.clone()?;
+        Some(Envelope::Outside { group, key, tries, report }.encode())
+    }
+}
