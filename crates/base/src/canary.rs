@@ -79,6 +79,10 @@ bugs! {
     CaptureAmongCalls,
     /// Calls of one object run side by side.
     IgnoresObjects,
+    /// A group that is restored from a backup does not know what clients may repeat.
+    RestoreForgetsRequests,
+    /// Members go on with what they have where their group is restored from a backup.
+    RestoreKeepsOthers,
     /// A repeated request is executed again.
     ExecutesRepetitions,
     /// Who missed requests is not given the first of them, and does not notice.

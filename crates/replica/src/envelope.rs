@@ -543,6 +543,12 @@ mod tests {
             },
             Envelope::Command { group, id: 7, command: Command::Promote(node) },
             Envelope::Command { group, id: 8, command: Command::SetStyle(Style::WarmPassive) },
+            Envelope::Command { group, id: 9, command: Command::Backup(node) },
+            Envelope::Command {
+                group,
+                id: 9,
+                command: Command::Restore { node, attempt: Attempt(4), wall: 5, digest: 6 },
+            },
             Envelope::Hello(Hello {
                 view,
                 record: Record {

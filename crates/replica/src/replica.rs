@@ -6,6 +6,7 @@
 //! component from the delivery of the group tables on, for all.
 
 mod agreement;
+mod backup;
 mod disk;
 mod late;
 mod nested;
@@ -214,6 +215,7 @@ impl Replica {
     /// A regular view: every node says what it has, and the last word decides.
     pub fn handle_view(&mut self, view: ReplicaView) {
         self.end_reads();
+        self.give_up_operations();
         let hello = Hello {
             view: view.id,
             record: self.record.clone(),
@@ -301,7 +303,13 @@ impl Replica {
                 let members = group.present();
                 self.calls.floor(id, (origin, attempt, up_to), &members);
             }
-            other => group.deliver_other(now, by, other, here, out),
+            other => {
+                let before = group.table().history;
+                group.deliver_other(now, by, other, here, out);
+                if group.table().history != before {
+                    self.heed_join(id, before);
+                }
+            }
         }
         if in_primary {
             self.with_group(now, id, |_, _, _| {});

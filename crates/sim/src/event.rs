@@ -105,6 +105,8 @@ pub(crate) enum Event {
         client: usize,
         serial: u64,
     },
+    /// An operator takes a backup, or gives one back.
+    Operator,
     /// The next fault.
     Nemesis,
     /// Look at all nodes.

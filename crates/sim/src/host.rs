@@ -9,7 +9,7 @@ use crate::stream::StreamId;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 use quorba_engine::Node;
-use quorba_engine::replica::{ChannelId, Command, DownReason, GroupId, Record, Recovered};
+use quorba_engine::replica::{Backup, ChannelId, Command, DownReason, GroupId, Record, Recovered};
 use std::collections::VecDeque;
 
 /// Something that happens to a node process.
@@ -34,6 +34,8 @@ pub(crate) enum Input {
     ServerClosed(GroupId, ChannelId),
     ServerBytes(GroupId, ChannelId, Bytes),
     Command(GroupId, Command),
+    Backup(GroupId, u64),
+    Restore(GroupId, u64, Backup),
     Logged(u64),
     Saved(GroupId, u64),
     LookedUp(GroupId, Option<Recovered>),
@@ -61,6 +63,8 @@ impl Input {
             Self::ServerClosed(..) => "server closed",
             Self::ServerBytes(..) => "server bytes",
             Self::Command(..) => "command",
+            Self::Backup(..) => "backup",
+            Self::Restore(..) => "restore",
             Self::Logged(_) => "logged",
             Self::Saved(..) => "saved",
             Self::LookedUp(..) => "looked up",

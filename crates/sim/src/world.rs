@@ -4,6 +4,7 @@
 //! clock, iterates over a hash map or draws from anything but the seed.
 
 use crate::ambush::Ambush;
+use crate::backups::Backups;
 use crate::calls::Hearsay;
 use crate::check::Checks;
 use crate::client::Client;
@@ -62,6 +63,7 @@ pub(crate) struct World {
     pub(crate) hearsay: Hearsay,
     pub(crate) checks: Checks,
     pub(crate) roster: Roster,
+    pub(crate) backups: Backups,
     pub(crate) transcript: Transcript,
     /// No more faults, and no more calls than are open.
     pub(crate) peace: bool,
@@ -101,6 +103,7 @@ impl World {
             hearsay: Hearsay::default(),
             checks: Checks::new(&plan),
             roster: Roster::default(),
+            backups: Backups::new(rng.fork(0xbac0)),
             transcript,
             peace: false,
             events: 0,
@@ -125,6 +128,9 @@ impl World {
         self.queue.push(self.now + INSPECT_EVERY, Event::Inspect);
         let first = us(self.plan.fault_every_us);
         self.queue.push(self.now + first, Event::Nemesis);
+        if self.plan.backups {
+            self.plan_operator();
+        }
     }
 
     /// Lets time pass until `until`, or until something is found to be wrong.
@@ -164,6 +170,7 @@ impl World {
             Event::LookedUp { node, boot, group } => self.looked_up(node, boot, group),
             Event::Trusted { node, boot } => self.trusted(node, boot),
             Event::Client { client, serial } => self.client_woken(client, serial),
+            Event::Operator => self.operator_comes(),
             Event::Nemesis => self.nemesis(),
             Event::Inspect => {
                 self.inspect();
