@@ -5,6 +5,7 @@
 //! time is taken in together, and the outputs are carried out in their order before anything else
 //! is; nothing here blocks but the wait itself and the rare write of the boot file.
 
+mod backups;
 mod effects;
 mod late;
 mod operators;
@@ -80,6 +81,7 @@ pub(crate) struct DataPlane {
     times: Vec<Option<Arc<Times>>>,
     mailbox: Mailbox<Letter>,
     commands: Commands,
+    backups: backups::Backups,
     /// Only if a group is durable.
     log: Option<Log>,
     pilots: Pilots,
@@ -153,6 +155,7 @@ impl DataPlane {
             times,
             mailbox,
             commands: Commands::default(),
+            backups: backups::Backups::default(),
             log,
             signals,
             reloads,
@@ -448,6 +451,8 @@ impl DataPlane {
                 });
                 let _ = asker.send(released);
             }
+            admin::Question::Backup(name, asker) => self.back_up(&name, asker),
+            admin::Question::Restore(name, given, asker) => self.restore(&name, *given, asker),
             admin::Question::Requests(name, wanted, asker) => {
                 let _ = asker.send(self.requests(&name, wanted));
             }

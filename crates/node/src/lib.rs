@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admin;
+pub mod backup;
 pub mod boot;
 mod clients;
 mod commands;

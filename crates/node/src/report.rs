@@ -182,6 +182,16 @@ impl Reporter {
         group.is_some_and(|group| group.members.contains(self.me))
     }
 
+    /// The group as the domain file has it.
+    pub(crate) fn group_config(&self, group: GroupId) -> &quorba_config::Group {
+        &self.domain.groups[usize::from(group.0)]
+    }
+
+    /// What a backup of the group is called by.
+    pub(crate) fn backup_names(&self, group: GroupId) -> (&str, &quorba_config::Group, &str) {
+        (&self.domain.id, self.group_config(group), self.node_name())
+    }
+
     pub(crate) fn requests(&self, now: quorba_base::Instant, page: RecentPage) -> Requests {
         recent::answer(&self.domain, self.me, now, page)
     }
@@ -258,6 +268,11 @@ impl Reporter {
             CommandRefused::LastMember(node) => format!(
                 "no member but the one on node {} is in the group now: without it, what the \
                  group knows would be lost",
+                self.name_of(node)
+            ),
+            CommandRefused::NotLeading(node) => format!(
+                "the member on node {} does not lead, and has executed a part of it only: ask the \
+                 leader's node",
                 self.name_of(node)
             ),
             CommandRefused::NotIn(node) => {

@@ -1,18 +1,18 @@
 //! What an operator takes out of a group to keep it, and puts back.
 //!
 //! A backup is what a member that joins would be given, at a place of its own in the order: the
-//! server's state after the last request before it, and the replies to named requests that clients
-//! may still repeat. So whatever was acknowledged before it was asked for is in it: it counts only
+//! server's state after the last request before it, and the replies to requests that may still be
+//! repeated. So whatever was acknowledged before it was asked for is in it: it counts only
 //! when a majority holds its place, as a reply does. A restore makes such a thing the state of the
 //! group from a place in the order on, at one member; the others get it from that one.
 //!
 //! What it is not: a file; drivers make one. Invariants: at most one of either is under way per
-//! group and node; what the gateways of one life of the domain have named themselves means nothing
-//! in another, and is left out.
+//! group and node; names of requests mean the same in every life of the domain, so that none is
+//! taken for another one.
 
 use crate::command::CommandRefused;
 use crate::history::History;
-use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey};
+use crate::ids::{Attempt, GroupId};
 use crate::output::Output;
 use crate::retention::{Frozen, Retention};
 use crate::style::Style;
@@ -33,9 +33,9 @@ pub struct Backup {
     pub wall: u64,
     /// How the members shared the work.
     pub style: Style,
-    /// Named requests whose replies are in it.
+    /// Requests that may be repeated, in it with their replies.
     pub requests: u64,
-    /// These; see [`Backup::read_requests`].
+    /// These.
     pub replies: Bytes,
     /// As the server gave it.
     pub state: Bytes,
@@ -97,17 +97,6 @@ impl fmt::Display for BackupRefused {
 impl core::error::Error for BackupRefused {}
 
 impl Backup {
-    /// The named requests in it: until when they are kept, on the group's clock, and how long their
-    /// replies are (`None`: not known any more, or a oneway).
-    ///
-    /// # Errors
-    /// [`BackupRefused::Damaged`] if they cannot be read.
-    pub fn read_requests(
-        &self,
-    ) -> Result<impl Iterator<Item = (u64, Option<usize>)>, BackupRefused> {
-        Ok(self.retention()?.named().into_iter())
-    }
-
     fn retention(&self) -> Result<Retention, BackupRefused> {
         if self.bytes() > TRANSFER_BYTES_MAX {
             return Err(BackupRefused::TooLarge);
@@ -116,7 +105,7 @@ impl Backup {
         let retention = Retention::decode(&mut reader);
         let retention = retention.and_then(|retention| reader.end().map(|()| retention));
         let retention = retention.map_err(|_| BackupRefused::Damaged)?;
-        let is_right = retention.len() as u64 == self.requests && retention.is_named_only();
+        let is_right = retention.len() as u64 == self.requests;
         if is_right { Ok(retention) } else { Err(BackupRefused::Damaged) }
     }
 
@@ -277,13 +266,5 @@ impl Operation {
                 Output::Restored { group, id, result: Err(BackupRefused::Unknown) }
             }
         }
-    }
-}
-
-/// Whether anybody beside the gateways of this life of the domain can name it.
-pub(crate) fn is_named(key: &RequestKey) -> bool {
-    match key {
-        RequestKey::Client { .. } => true,
-        RequestKey::Gateway(GatewayKey { .. }) | RequestKey::Nested(_) => false,
     }
 }

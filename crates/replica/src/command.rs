@@ -5,7 +5,7 @@
 //! group's table alone, so all nodes refuse alike.
 
 use crate::config::GroupConfig;
-use crate::ids::Attempt;
+use crate::ids::{Attempt, ViewId};
 use crate::style::Style;
 use crate::table::GroupTable;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
@@ -31,6 +31,9 @@ pub enum Command {
         node: NodeId,
         /// The try that brings the member in.
         attempt: Attempt,
+        /// The primary component in which it counts, and in no later one: whoever asked for it is
+        /// not told any more what becomes of it then.
+        component: ViewId,
         /// What servers have been told the time is, TimeT.
         wall: u64,
         /// Which state.
@@ -232,9 +235,11 @@ impl Command {
                 w.u8(4);
                 w.node(node);
             }
-            Self::Restore { node, attempt, wall, digest } => {
+            Self::Restore { node, attempt, component, wall, digest } => {
                 w.u8(5);
                 w.node(node);
+                w.u64(component.seq);
+                w.node(component.representative);
                 [attempt.0, wall, digest].into_iter().for_each(|number| w.u64(number));
             }
         }
@@ -250,6 +255,7 @@ impl Command {
             4 => Ok(Self::Backup(r.node("member")?)),
             5 => Ok(Self::Restore {
                 node: r.node("member")?,
+                component: crate::hello::take_view(r)?,
                 attempt: Attempt(r.u64("attempt")?),
                 wall: r.u64("wall clock")?,
                 digest: r.u64("state digest")?,

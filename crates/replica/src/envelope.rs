@@ -547,7 +547,13 @@ mod tests {
             Envelope::Command {
                 group,
                 id: 9,
-                command: Command::Restore { node, attempt: Attempt(4), wall: 5, digest: 6 },
+                command: Command::Restore {
+                    node,
+                    attempt: Attempt(4),
+                    component: ViewId { seq: 3, representative: node },
+                    wall: 5,
+                    digest: 6,
+                },
             },
             Envelope::Hello(Hello {
                 view,

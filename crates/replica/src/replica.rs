@@ -270,7 +270,7 @@ impl Replica {
             return;
         };
         let (here, by) = (self.here, (origin, incarnation));
-        let Some(id) = target(&envelope) else { return };
+        let Some(id) = target(&envelope).filter(|_| !self.is_void(&envelope)) else { return };
         let Some(calls_below) = self.admit(by, &envelope) else { return };
         let mut taken = None;
         let in_primary = matches!(self.phase, Phase::Primary);

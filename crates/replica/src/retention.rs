@@ -7,7 +7,6 @@
 //! So the table is bounded by what it takes in: so many entries, and no new ones of clients as long
 //! as the group knows, by ordered messages, that a member has too many bytes of replies.
 
-use crate::backup::is_named;
 use crate::history::History;
 use crate::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::nested::{put_call, take_call};
@@ -55,12 +54,6 @@ pub(crate) struct Retention {
 pub(crate) struct Frozen(Vec<(RequestKey, u64, Option<Bytes>)>);
 
 impl Frozen {
-    /// Without what only this life of the domain can name.
-    pub(crate) fn named_only(mut self) -> Self {
-        self.0.retain(|(key, _, _)| is_named(key));
-        self
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -184,20 +177,6 @@ impl Retention {
             self.reply_bytes += by.len();
             *reply = Some(by);
         }
-    }
-
-    /// Whether all that is known was named by clients.
-    pub(crate) fn is_named_only(&self) -> bool {
-        self.entries.keys().all(is_named)
-    }
-
-    /// What clients have named: until when it is kept, and bytes of its reply.
-    pub(crate) fn named(&self) -> Vec<(u64, Option<usize>)> {
-        let reply = |key| match self.entries.get(key) {
-            Some(Entry::Done { reply: Some(reply) }) => Some(reply.len()),
-            _ => None,
-        };
-        self.expiries.iter().map(|(expiry, key)| (*expiry, reply(key))).collect()
     }
 
     /// What was kept until some time after `from` is kept as long after `to`.

@@ -8,7 +8,7 @@ use super::{Group, Here};
 use crate::backup::{Backup, BackupRefused, Captured, Operation, Staged};
 use crate::command::{Command, CommandRefused};
 use crate::envelope::Envelope;
-use crate::ids::Attempt;
+use crate::ids::{Attempt, ViewId};
 use crate::output::{Outbox, Output};
 use crate::table::DownReason;
 
@@ -28,14 +28,21 @@ impl Group {
     }
 
     /// An operator wants the group to have the state of a backup.
-    pub(crate) fn begin_restore(&mut self, id: u64, backup: Backup, here: Here, out: &mut Outbox) {
+    pub(crate) fn begin_restore(
+        &mut self,
+        id: u64,
+        backup: Backup,
+        (component, here): (ViewId, Here),
+        out: &mut Outbox,
+    ) {
         let wall = backup.wall;
         let digest = backup.history.digest;
         match self.stage(backup) {
             Ok(attempt) => {
                 self.operation = Some(Operation::restore(id));
                 let node = here.node;
-                self.order_held(id, Command::Restore { node, attempt, wall, digest }, out);
+                let command = Command::Restore { node, attempt, component, wall, digest };
+                self.order_held(id, command, out);
             }
             Err(refused) => {
                 out.push_back(Output::Restored { group: self.id, id, result: Err(refused) });
@@ -68,8 +75,12 @@ impl Group {
         self.finish_operation(out);
     }
 
-    /// The view is over: whether a majority holds what was ordered in it will not be known.
+    /// The view is over: whether a majority holds what was ordered in it will not be known, and a
+    /// restore that has not come will not count.
     pub(crate) fn give_up_operation(&mut self, out: &mut Outbox) {
+        if let (Some(staged), Some(member)) = (self.staged.take(), &mut self.member) {
+            member.end_restore(staged.attempt);
+        }
         out.extend(self.operation.take().map(|operation| operation.give_up(self.id)));
     }
 
@@ -123,7 +134,7 @@ impl Group {
     /// A restore at its place: one member comes in with what it was given, and the others will have
     /// it from that one.
     pub(super) fn restore(&mut self, command: Command, here: Here, out: &mut Outbox) {
-        let Command::Restore { node, attempt, wall, digest } = command else { return };
+        let Command::Restore { node, attempt, wall, digest, .. } = command else { return };
         self.table.restore(node, attempt, wall, digest);
         self.log_is_whole = self.needs_state_on_disk().then_some(false);
         let (history, now) = (self.table.history, self.table.clock.time());

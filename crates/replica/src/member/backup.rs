@@ -16,7 +16,7 @@ impl Member {
         if !matches!(self.stage, Stage::Serving { .. }) || !self.executes_now() {
             return Err(BackupRefused::NotExecuting);
         }
-        self.backup = Some(self.retention.freeze().named_only());
+        self.backup = Some(self.retention.freeze());
         self.executor.push(Job::Capture(Capture::Backup));
         Ok(())
     }

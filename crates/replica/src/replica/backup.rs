@@ -4,7 +4,8 @@
 
 use super::{Phase, Replica};
 use crate::backup::{Backup, BackupRefused};
-use crate::command::CommandRefused;
+use crate::command::{Command, CommandRefused};
+use crate::envelope::Envelope;
 use crate::ids::GroupId;
 use crate::output::Output;
 use quorba_base::Instant;
@@ -28,12 +29,16 @@ impl Replica {
     /// local member on; [`Output::Restored`] with the same `id` says what became of it. A node that
     /// ends before that may have done it.
     pub fn handle_restore(&mut self, group: GroupId, id: u64, backup: Backup) {
+        let component = self.lineage.as_ref().map(|lineage| lineage.view);
         let (refused, here) = (self.refusal(group), self.here);
         let out = &mut self.out;
-        match (refused, self.groups.get_mut(usize::from(group.0))) {
-            (None, Some(group)) => group.begin_restore(id, backup, here, out),
-            (refused, _) => {
-                let result = Err(refused.unwrap_or(BackupRefused::Group(CommandRefused::NoGroup)));
+        match (refused, component, self.groups.get_mut(usize::from(group.0))) {
+            (None, Some(component), Some(group)) => {
+                group.begin_restore(id, backup, (component, here), out);
+            }
+            (refused, _, _) => {
+                let result =
+                    Err(refused.unwrap_or(BackupRefused::Group(CommandRefused::NoPrimary)));
                 out.push_back(Output::Restored { group, id, result });
             }
         }
@@ -50,6 +55,15 @@ impl Replica {
         }
         let in_primary = matches!(self.phase, Phase::Primary);
         (!in_primary).then_some(BackupRefused::Group(CommandRefused::NoPrimary))
+    }
+
+    /// Whether the message is a restore of an earlier component: its operator has been told that
+    /// nobody knows what comes of it, and what it was to bring may be gone.
+    pub(super) fn is_void(&self, envelope: &Envelope) -> bool {
+        let Envelope::Command { command: Command::Restore { component, .. }, .. } = envelope else {
+            return false;
+        };
+        self.lineage.as_ref().is_none_or(|lineage| lineage.view != *component)
     }
 
     /// The view is over: nobody will say what a majority holds of it.
