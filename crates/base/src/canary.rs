@@ -79,6 +79,9 @@ bugs! {
     CaptureAmongCalls,
     /// Calls of one object run side by side.
     IgnoresObjects,
+    /// The update of a server that has given its state for a backup is taken for one that goes on
+    /// from the last checkpoint.
+    BackupSplitsUpdates,
     /// A group that is restored from a backup does not know what clients may repeat.
     RestoreForgetsRequests,
     /// Members go on with what they have where their group is restored from a backup.

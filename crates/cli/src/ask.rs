@@ -124,9 +124,7 @@ impl From<AdminError> for Silence {
             AdminError::Timeout { .. } => Self::Hung,
             AdminError::Answer { detail, .. }
             | AdminError::Conflict { refusal: detail, .. }
-            | AdminError::NotNow { refusal: detail, .. } => {
-                Self::Confused { reason: detail }
-            }
+            | AdminError::NotNow { refusal: detail, .. } => Self::Confused { reason: detail },
         }
     }
 }

@@ -4,7 +4,9 @@ mod cluster;
 
 use cluster::{Cluster, Plan};
 use quorba_base::NodeId;
-use quorba_replica::{Backup, BackupRefused, Command, CommandRefused, DownReason, Style};
+use quorba_replica::{
+    Backup, BackupRefused, CheckpointRule, Command, CommandRefused, DownReason, Style,
+};
 
 const STYLES: [Style; 5] = [
     Style::Active,
@@ -273,4 +275,24 @@ fn members_are_told_why_they_begin_anew() {
     let mut c = whole(Plan::plain(true));
     assert_eq!(c.restore(2, backup), Ok(()));
     assert_eq!(c.nodes[0].downs(), [DownReason::Restored; 2]);
+}
+
+#[test]
+fn a_backup_between_two_checkpoints_is_no_gap_in_the_updates() {
+    let plan = Plan::style(Style::WarmPassive);
+    let checkpoint = CheckpointRule { updates: true, ..plan.checkpoint };
+    let mut c = whole(Plan { checkpoint, ..plan });
+    for number in 1..=4 {
+        call(&mut c, number, &format!("{number}"));
+    }
+    let leader = donor(&c);
+    c.back_up(leader).expect("it leads");
+    for number in 5..=9 {
+        call(&mut c, number, &format!("{number}"));
+    }
+    c.crash_server(leader);
+    c.settle();
+    let next = c.leader(2).expect("another one leads");
+    assert_eq!(call(&mut c, 10, "10"), "10 is number 10");
+    assert_eq!(c.executed(next).len(), 10);
 }

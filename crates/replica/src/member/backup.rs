@@ -9,6 +9,7 @@ use crate::executor::{Capture, Job};
 use crate::ids::Attempt;
 use crate::passive::Base;
 use bytes::Bytes;
+use quorba_base::canary;
 
 impl Member {
     /// The state after what was delivered so far is wanted.
@@ -18,6 +19,11 @@ impl Member {
         }
         self.backup = Some(self.retention.freeze());
         self.executor.push(Job::Capture(Capture::Backup));
+        if !canary!(BackupSplitsUpdates) {
+            // Its next update goes on from the state that it gives now, which no other member has.
+            self.checkpoints.base = None;
+            self.checkpoints.joined_at = self.delivered;
+        }
         Ok(())
     }
 
