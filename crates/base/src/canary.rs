@@ -79,13 +79,6 @@ bugs! {
     CaptureAmongCalls,
     /// Calls of one object run side by side.
     IgnoresObjects,
-    /// The update of a server that has given its state for a backup is taken for one that goes on
-    /// from the last checkpoint.
-    BackupSplitsUpdates,
-    /// A group that is restored from a backup does not know what clients may repeat.
-    RestoreForgetsRequests,
-    /// Members go on with what they have where their group is restored from a backup.
-    RestoreKeepsOthers,
     /// A repeated request is executed again.
     ExecutesRepetitions,
     /// Who missed requests is not given the first of them, and does not notice.
@@ -163,6 +156,16 @@ bugs! {
     VoidCallsCount,
     /// What calls were answered is forgotten while a member may make them again.
     ForgetsCallsEarly,
+    // -- replica: backups --
+    /// The update of a server that has given its state for a backup is taken for one that goes on
+    /// from the last checkpoint.
+    BackupSplitsUpdates,
+    /// A group that is restored from a backup does not know what clients may repeat.
+    RestoreForgetsRequests,
+    /// Members go on with what they have where their group is restored from a backup.
+    RestoreKeepsOthers,
+    /// A backup counts before a majority holds its place.
+    BackupBeforeHeld,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

@@ -244,7 +244,9 @@ impl Operation {
     pub(crate) fn finish(self, group: GroupId) -> Result<Output, Self> {
         let Self { id, is_held, what } = self;
         match what {
-            What::Backup { asked: Asked::Done(result) } if is_held || result.is_err() => {
+            What::Backup { asked: Asked::Done(result) }
+                if is_held || result.is_err() || canary!(BackupBeforeHeld) =>
+            {
                 Ok(Output::BackedUp { group, id, result })
             }
             What::Restore { result: Some(result) } if is_held || result.is_err() => {
