@@ -107,21 +107,22 @@ impl Restore {
     }
 }
 
-/// What a restore costs, in words.
+/// What a restore costs, in words. How much the group has executed in all its node does not know, if
+/// it was started later.
 fn loss(asked: &Asked, name: &str, description: &Description) -> String {
     let group = group_of(&asked.status, name);
-    let members = group.map_or(0, |group| {
-        group.members.iter().filter(|member| member.state == MemberState::In).count()
-    });
-    let executed = group.map_or(0, |group| group.executed);
-    let has = match (members, executed) {
-        (0, _) => format!("no member of group {name} is in: nothing but the backup is left"),
-        (_, 0) => format!("group {name} has executed nothing yet: nothing is thrown away"),
-        _ => format!(
-            "THROWN AWAY is the state of group {name} after {} requests, with all that was \
-             acknowledged since the backup",
+    let is_in =
+        |group: &GroupStatus| group.members.iter().any(|member| member.state == MemberState::In);
+    let has = if group.is_some_and(is_in) {
+        let executed = group.map_or(0, |group| group.executed);
+        format!(
+            "THROWN AWAY is what group {name} has now, with all that was acknowledged since the \
+             backup ({} has executed {} requests since it was started)",
+            asked.name,
             grouped(executed)
-        ),
+        )
+    } else {
+        format!("no member of group {name} is in: nothing but the backup is left")
     };
     format!(
         "{has}; the backup has {} requests and was taken {}",
