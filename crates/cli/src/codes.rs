@@ -104,7 +104,10 @@ const CLI: &[CodeText] = &[
         text: "The message says why. Groups without a state_object, stateless ones, and those that \
                call others or are called have no backup of their own. Of a passive group only the \
                leader's node gives one. A node outside of a primary component orders nothing. \
-               Nothing has changed, and no file was left.",
+               Nothing has changed, and no file \
+               was left; but when it is not known whether a majority has a restore, it may have \
+               come to pass: the nodes say in their logs that the group has the state of a \
+               backup now.",
     },
     CodeText {
         code: "QB-CLI-016",

@@ -110,7 +110,8 @@ impl Description {
         }
         match (&self.type_id, &group.type_id) {
             (Some(had), Some(has)) if had != has => Err(format!(
-                "this is a backup of objects of type {had}, and those of group {} are of type {has}",
+                "this is a backup of objects of type {had}, and those of group {} are of type \
+                 {has}",
                 group.name
             )),
             _ => Ok(()),

@@ -1,8 +1,9 @@
 //! Operators who take backups of groups and put them back, while everything else goes on.
 //!
-//! What it is not: the groups' own opinion of what is in a backup. Invariants: a backup has what was
-//! acknowledged before it was asked for; from a restore on the group has what the backup had, at
-//! every member. What was acknowledged between the two is thrown away, as the operator wants it.
+//! What it is not: the groups' own opinion of what is in a backup. Invariants: a backup has what
+//! was acknowledged before it was asked for; from a restore on the group has what the backup had,
+//! at every member. What was acknowledged between the two is thrown away, as the operator wants
+//! it.
 
 use crate::event::Event;
 use crate::host::Input;

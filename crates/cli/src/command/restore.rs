@@ -107,8 +107,8 @@ impl Restore {
     }
 }
 
-/// What a restore costs, in words. How much the group has executed in all its node does not know, if
-/// it was started later.
+/// What a restore costs, in words. A node that was started later does not know how much the group
+/// has executed in all.
 fn loss(asked: &Asked, name: &str, description: &Description) -> String {
     let group = group_of(&asked.status, name);
     let is_in =
@@ -116,8 +116,8 @@ fn loss(asked: &Asked, name: &str, description: &Description) -> String {
     let has = if group.is_some_and(is_in) {
         let executed = group.map_or(0, |group| group.executed);
         format!(
-            "THROWN AWAY is what group {name} has now, with all that was acknowledged since the \
-             backup ({} has executed {} requests since it was started)",
+            "THROWN AWAY is what group {name} has now, with all that was acknowledged since \
+             the backup ({} has executed {} requests since it was started)",
             asked.name,
             grouped(executed)
         )

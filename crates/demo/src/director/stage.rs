@@ -119,7 +119,8 @@ impl Stage {
             .map(quoted)
             .collect::<Vec<_>>();
         text.push_str(&format!(
-            "[group.{BANK_KEY}]\nstyle = \"{style}\"\ndurable = {durable}\nlisten = {listen}\nmembers = [{members}]\n\
+            "[group.{BANK_KEY}]\nstyle = \"{style}\"\ndurable = {durable}\n\
+             listen = {listen}\nmembers = [{members}]\n\
              server = [{server}]\nstate_object = \"{BANK_KEY}\"\nobject_key = \"{BANK_KEY}\"\n\
              type_id = \"{BANK_TYPE_ID}\"\n",
             members = members.join(", "),

@@ -94,7 +94,12 @@ impl DataPlane {
     /// The engine has carried out a restore, or not.
     pub(super) fn restored(&mut self, id: u64, result: Result<(), BackupRefused>) {
         let Some(asker) = self.backups.given.remove(&id) else { return };
-        let _ = asker.send(result.map_err(|refused| self.refusal(refused)));
+        let _ = asker.send(result.map_err(|refused| {
+            // Done twice, it would throw away what was acknowledged in between.
+            let is_unknown = refused == BackupRefused::Unknown;
+            let refusal = self.refusal(refused);
+            Refusal { is_passing: refusal.is_passing && !is_unknown, ..refusal }
+        }));
     }
 
     fn refusal(&self, refused: BackupRefused) -> Refusal {

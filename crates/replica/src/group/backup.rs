@@ -1,8 +1,8 @@
 //! Backups of the group, and the way back from one.
 //!
-//! What it is not: the file. Invariants: what the operator waits for is told once; a restore changes
-//! the table at its place in the order, alike at all nodes, and only the node that has the backup
-//! knows more than that.
+//! What it is not: the file. Invariants: what the operator waits for is told once; a restore
+//! changes the table at its place in the order, alike at all nodes, and only the node that has the
+//! backup knows more than that.
 
 use super::{Group, Here};
 use crate::backup::{Backup, BackupRefused, Captured, Operation, Staged};
