@@ -240,20 +240,25 @@ impl Operation {
         }
     }
 
-    /// What the operator is told when all is known; what was refused waits for nobody.
-    pub(crate) fn finish(self, group: GroupId) -> Result<Output, Self> {
-        let Self { id, is_held, what } = self;
-        match what {
-            What::Backup { asked: Asked::Done(result) }
-                if is_held || result.is_err() || canary!(BackupBeforeHeld) =>
-            {
-                Ok(Output::BackedUp { group, id, result })
+    /// What the operator is told when all is known, once; what was refused waits for nobody.
+    pub(crate) fn finish(&mut self, group: GroupId) -> Option<Output> {
+        let (id, is_held) = (self.id, self.is_held);
+        match &mut self.what {
+            What::Backup { asked } => {
+                let is_over = match asked {
+                    Asked::Done(Ok(_)) => is_held || canary!(BackupBeforeHeld),
+                    Asked::Done(Err(_)) => true,
+                    Asked::Ordered | Asked::Server(_) => false,
+                };
+                let done = is_over.then(|| core::mem::replace(asked, Asked::Ordered));
+                let Some(Asked::Done(result)) = done else { return None };
+                Some(Output::BackedUp { group, id, result })
             }
-            What::Restore { result: Some(result) } if is_held || result.is_err() => {
+            What::Restore { result } => {
+                let result = result.take_if(|result| is_held || result.is_err())?;
                 let result = result.map_err(BackupRefused::Group);
-                Ok(Output::Restored { group, id, result })
+                Some(Output::Restored { group, id, result })
             }
-            what => Err(Self { id, is_held, what }),
         }
     }
 

@@ -171,10 +171,10 @@ impl Group {
     }
 
     fn finish_operation(&mut self, out: &mut Outbox) {
-        let Some(operation) = self.operation.take() else { return };
-        match operation.finish(self.id) {
-            Ok(told) => out.push_back(told),
-            Err(goes_on) => self.operation = Some(goes_on),
+        let id = self.id;
+        if let Some(told) = self.operation.as_mut().and_then(|operation| operation.finish(id)) {
+            self.operation = None;
+            out.push_back(told);
         }
     }
 }
