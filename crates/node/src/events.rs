@@ -118,7 +118,6 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
                     let member = reporter.name_of(*node);
                     tracing::warn!(group, member, "the group has the state of a backup now");
                 }
-                // Nothing changes, so nobody hears of it.
                 Command::Backup(_) => {}
             }
         }
