@@ -172,6 +172,16 @@ bugs! {
     OutsideAnswersEarly,
     /// Who was away is not told what came of calls to the outside.
     OutsideRepliesStayHome,
+    // -- replica: backups --
+    /// The update of a server that has given its state for a backup is taken for one that goes on
+    /// from the last checkpoint.
+    BackupSplitsUpdates,
+    /// A group that is restored from a backup does not know what clients may repeat.
+    RestoreForgetsRequests,
+    /// Members go on with what they have where their group is restored from a backup.
+    RestoreKeepsOthers,
+    /// A backup counts before a majority holds its place.
+    BackupBeforeHeld,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

@@ -55,6 +55,8 @@ pub enum Command {
     Up(command::up::Up),
     Status(command::status::Status),
     Group(command::group::Group),
+    Backup(command::backup::Backup),
+    Restore(command::restore::Restore),
     Ior(command::ior::Ior),
     Ping(command::ping::Ping),
     Key(command::key::Key),

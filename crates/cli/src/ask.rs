@@ -122,9 +122,9 @@ impl From<AdminError> for Silence {
             AdminError::Refused { path, .. } => Self::Denied { file: path },
             AdminError::Unreachable { .. } => Self::NotHere,
             AdminError::Timeout { .. } => Self::Hung,
-            AdminError::Answer { detail, .. } | AdminError::Conflict { refusal: detail, .. } => {
-                Self::Confused { reason: detail }
-            }
+            AdminError::Answer { detail, .. }
+            | AdminError::Conflict { refusal: detail, .. }
+            | AdminError::NotNow { refusal: detail, .. } => Self::Confused { reason: detail },
         }
     }
 }

@@ -98,6 +98,30 @@ const CLI: &[CodeText] = &[
                the member is not in the group now, a passive style is wanted for a group \
                without a state_object, or the last member was to be removed. Nothing has changed.",
     },
+    CodeText {
+        code: "QB-CLI-015",
+        title: "no backup was taken, or no group restored",
+        text: "The message says why. Groups without a state_object, stateless ones, and those that \
+               call others or are called have no backup of their own. Of a passive group only the \
+               leader's node gives one. A node outside of a primary component orders nothing. \
+               Nothing has changed, and no file \
+               was left; but when it is not known whether a majority has a restore, it may have \
+               come to pass: the nodes say in their logs that the group has the state of a \
+               backup now.",
+    },
+    CodeText {
+        code: "QB-CLI-016",
+        title: "a backup cannot be used",
+        text: "The file is no backup, is of another version of the format, is damaged (the message \
+               names the place), was not written or copied whole, or is of another group or of \
+               objects of another type than the group that was to have it. Nothing was restored.",
+    },
+    CodeText {
+        code: "QB-CLI-017",
+        title: "a restore wants --yes",
+        text: "A restore throws away what the group has: all that it executed since the backup, \
+               acknowledged or not. The message says how much that is. Nothing was done.",
+    },
 ];
 
 /// Why a node cannot run; `command/node.rs` says which code is whose.

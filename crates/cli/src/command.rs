@@ -1,6 +1,7 @@
 //! One module per command: its arguments, and what it does with them.
 
 mod advise;
+pub mod backup;
 pub mod completions;
 pub mod config;
 pub mod demo;
@@ -14,6 +15,7 @@ mod log;
 pub mod man;
 pub mod node;
 pub mod ping;
+pub mod restore;
 pub mod sim;
 pub mod status;
 pub mod up;

@@ -22,6 +22,9 @@ pub mod codes {
     pub const OUTPUT: &str = "QB-CLI-012";
     pub const LAB: &str = "QB-CLI-013";
     pub const CHANGE_REFUSED: &str = "QB-CLI-014";
+    pub const BACKUP: &str = "QB-CLI-015";
+    pub const BACKUP_FILE: &str = "QB-CLI-016";
+    pub const RESTORE_UNSAID: &str = "QB-CLI-017";
     pub const NODE_STATE_DIR: &str = "QB-NODE-001";
     pub const NODE_STATE_FILE: &str = "QB-NODE-002";
     pub const NODE_LISTEN: &str = "QB-NODE-003";

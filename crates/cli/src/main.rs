@@ -61,6 +61,8 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Up(up) => up.run(context),
         Command::Status(status) => status.run(context),
         Command::Group(group) => group.run(context),
+        Command::Backup(backup) => backup.run(context),
+        Command::Restore(restore) => restore.run(context),
         Command::Ior(ior) => ior.run(context),
         Command::Ping(ping) => ping.run(context),
         Command::Key(key) => key.run(context),

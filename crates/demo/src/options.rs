@@ -41,6 +41,8 @@ pub struct DemoOptions {
     pub ft_request: bool,
     /// How the replicas share the work: a style of the domain file.
     pub style: String,
+    /// Whether the group is durable: then the whole domain is killed, too.
+    pub durable: bool,
     /// Seed of the load's and the kills' choices.
     pub seed: u64,
     /// How the run shows itself.
@@ -50,8 +52,10 @@ pub struct DemoOptions {
 }
 
 /// The styles that the demo can show.
-pub const STYLES: [&str; 5] =
-    ["active", "active-with-voting", "semi-active", "warm-passive", "cold-passive"];
+pub const STYLES: [&str; 6] =
+    ["active", "active-with-voting", "semi-active", "warm-passive", "cold-passive", STATELESS];
+/// The style without a history to compare.
+pub(crate) const STATELESS: &str = "stateless";
 
 /// The most nodes of a demo.
 pub const NODES_MAX: usize = 9;
@@ -73,6 +77,7 @@ impl Default for DemoOptions {
             kill_every: None,
             ft_request: false,
             style: "active".into(),
+            durable: false,
             seed: 1,
             show: Show::Picture,
             program: None,
@@ -81,6 +86,11 @@ impl Default for DemoOptions {
 }
 
 impl DemoOptions {
+    /// Members share no state, so that there is none to compare.
+    pub(crate) fn is_stateless(&self) -> bool {
+        self.style == STATELESS
+    }
+
     /// Whether every option is in its range.
     pub(crate) fn check(&self) -> Result<(), DemoError> {
         let fault = if !(3..=NODES_MAX).contains(&self.nodes) {
@@ -89,6 +99,8 @@ impl DemoOptions {
             format!("the demo runs 1 to {CLIENTS_MAX} clients")
         } else if !STYLES.contains(&self.style.as_str()) {
             format!("there is no style \"{}\"; possible: {}", self.style, STYLES.join(", "))
+        } else if self.durable && self.style == STATELESS {
+            "a stateless group keeps nothing, so it cannot be durable".to_owned()
         } else if self.kill_every.is_some_and(|every| every < KILL_EVERY_MIN) {
             format!("kills need at least {} ms between them", KILL_EVERY_MIN.as_millis())
         } else {
@@ -119,7 +131,8 @@ pub struct DemoOutcome {
     pub p50_us: u64,
     /// 99th percentile of it, in microseconds.
     pub p99_us: u64,
-    /// Whether all replicas ended with the same history, balances, counter and octets of state.
+    /// Whether all replicas ended with the same history, balances, counter and octets of state;
+    /// false for a stateless group, whose members are not compared (`account.replicas_compared`).
     pub replicas_equal: bool,
     /// Calls that were refused with COMPLETED_NO.
     pub refused: u64,
@@ -149,8 +162,17 @@ impl fmt::Display for DemoOutcome {
             "longest gap {:.1} ms   p50 {} µs   p99 {} µs",
             self.longest_gap_ms, self.p50_us, self.p99_us
         )?;
-        let equal = if self.replicas_equal { "equal" } else { "NOT EQUAL" };
-        write!(f, "replicas {equal}")?;
+        if self.account.replicas_compared {
+            let equal = if self.replicas_equal { "equal" } else { "NOT EQUAL" };
+            write!(f, "replicas {equal}")?;
+        } else {
+            let Account { held, executed_elsewhere, executed_again, .. } = &self.account;
+            write!(
+                f,
+                "{held} calls after the last kill, each executed by one member; before it, \
+                 {executed_elsewhere} by servers that have ended, {executed_again} more than once"
+            )?;
+        }
         if self.unexpected_exits > 0 {
             write!(f, "\n{} nodes ended without being told to", self.unexpected_exits)?;
         }

@@ -429,11 +429,17 @@ impl Node {
                 };
                 self.replica.handle_delivery(now, delivered);
             }
-            RingOutput::Held(ticket) => self.gateway.held(ticket),
+            RingOutput::Held(ticket) => {
+                self.gateway.held(ticket);
+                while let Some(group) = self.control.held(ticket) {
+                    self.replica.handle_held(now, group);
+                }
+            }
             RingOutput::Stable(ticket) => self.gateway.stable(ticket),
             RingOutput::View(view) => {
                 if view.kind == ViewKind::Regular {
                     self.gateway.view_changed();
+                    self.control.view_changed();
                     let id =
                         ViewId { seq: view.ring.seq, representative: view.ring.representative };
                     let members = view.incarnations.clone();
@@ -490,6 +496,15 @@ impl Node {
             ReplicaOutput::Record(record) => self.out.push_back(Output::PersistPrimary(record)),
             ReplicaOutput::Commanded { id, result } => {
                 self.out.push_back(Output::Commanded { id, result });
+            }
+            ReplicaOutput::OrderHeld { group, payload } => {
+                self.control.push_to_hold(group, payload);
+            }
+            ReplicaOutput::BackedUp { group, id, result } => {
+                self.out.push_back(Output::BackedUp { group, id, result });
+            }
+            ReplicaOutput::Restored { group, id, result } => {
+                self.out.push_back(Output::Restored { group, id, result });
             }
             ReplicaOutput::Log(record) => self.out.push_back(Output::Log(record)),
             ReplicaOutput::Save { group, place, parts } => {

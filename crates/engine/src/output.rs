@@ -4,7 +4,9 @@ use crate::abroad::{AbroadCommand, AbroadId};
 use bytes::{Bytes, BytesMut};
 use quorba_base::NodeId;
 use quorba_order::{Destination, Ticket, View};
-use quorba_replica::{CommandRefused, GroupId, Lane, LogRecord, Place, Record, ServerCommand};
+use quorba_replica::{
+    Backup, BackupRefused, CommandRefused, GroupId, Lane, LogRecord, Place, Record, ServerCommand,
+};
 
 /// The longest message from node to node; drivers carry such.
 pub const PEER_MESSAGE_BYTES_MAX: usize = quorba_replica::PEER_MESSAGE_BYTES_MAX;
@@ -130,6 +132,24 @@ pub enum Output {
         id: u64,
         /// Whether it was carried out, at all nodes.
         result: Result<(), CommandRefused>,
+    },
+    /// What became of [`crate::Node::handle_backup`].
+    BackedUp {
+        /// Which group.
+        group: GroupId,
+        /// Its name, as it was given.
+        id: u64,
+        /// The backup.
+        result: Result<Backup, BackupRefused>,
+    },
+    /// What became of [`crate::Node::handle_restore`].
+    Restored {
+        /// Which group.
+        group: GroupId,
+        /// Its name, as it was given.
+        id: u64,
+        /// Whether the group has the state of the backup now, at one member at least.
+        result: Result<(), BackupRefused>,
     },
     /// Append this to the log; [`crate::Node::handle_logged`] wants to be told when it is on disk.
     /// What follows need not wait.

@@ -161,7 +161,7 @@ mod tests {
             safety: Safety::Unsubmitted,
             logged: true,
             durable: false,
-            goes_abroad: false,
+            goes_abroad: None,
             submissions: 0,
             reply: None,
             deadline: Instant::ZERO,

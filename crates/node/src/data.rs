@@ -6,6 +6,7 @@
 //! is; nothing here blocks but the wait itself and the rare write of the boot file.
 
 mod abroad;
+mod backups;
 mod effects;
 mod late;
 mod operators;
@@ -83,6 +84,7 @@ pub(crate) struct DataPlane {
     times: Vec<Option<Arc<Times>>>,
     mailbox: Mailbox<Letter>,
     commands: Commands,
+    backups: backups::Backups,
     /// Only if a group is durable.
     log: Option<Log>,
     pilots: Pilots,
@@ -158,6 +160,7 @@ impl DataPlane {
             times,
             mailbox,
             commands: Commands::default(),
+            backups: backups::Backups::default(),
             log,
             signals,
             reloads,
@@ -454,6 +457,8 @@ impl DataPlane {
                 });
                 let _ = asker.send(released);
             }
+            admin::Question::Backup(name, asker) => self.back_up(&name, asker),
+            admin::Question::Restore(name, given, asker) => self.restore(&name, *given, asker),
             admin::Question::Requests(name, wanted, asker) => {
                 let _ = asker.send(self.requests(&name, wanted));
             }

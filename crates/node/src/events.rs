@@ -115,6 +115,11 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
                     let member = reporter.name_of(*node);
                     tracing::info!(group, member, "the operator removed a member");
                 }
+                Command::Restore { node, .. } => {
+                    let member = reporter.name_of(*node);
+                    tracing::warn!(group, member, "the group has the state of a backup now");
+                }
+                Command::Backup(_) => {}
             }
         }
         ReplicaEvent::Leader { group, leader } => {

@@ -186,6 +186,16 @@ impl Reporter {
         group.is_some_and(|group| group.members.contains(self.me))
     }
 
+    /// The group as the domain file has it.
+    pub(crate) fn group_config(&self, group: GroupId) -> &quorba_config::Group {
+        &self.domain.groups[usize::from(group.0)]
+    }
+
+    /// What a backup of the group is called by.
+    pub(crate) fn backup_names(&self, group: GroupId) -> (&str, &quorba_config::Group, &str) {
+        (&self.domain.id, self.group_config(group), self.node_name())
+    }
+
     pub(crate) fn requests(&self, now: quorba_base::Instant, page: RecentPage) -> Requests {
         recent::answer(&self.domain, self.me, now, page)
     }
@@ -266,6 +276,11 @@ impl Reporter {
             ),
             CommandRefused::TooFewDisks(node) => format!(
                 "without the member on node {} too few disks are left for a durable group",
+                self.name_of(node)
+            ),
+            CommandRefused::NotLeading(node) => format!(
+                "the member on node {} does not lead, and has executed a part of it only: ask the \
+                 leader's node",
                 self.name_of(node)
             ),
             CommandRefused::NotIn(node) => {

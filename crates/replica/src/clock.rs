@@ -63,6 +63,11 @@ impl OrderedClock {
         self.gateways.insert(origin, Follow { incarnation, stamp, time });
     }
 
+    /// Servers were told this time in the life from which the group's state is.
+    pub(crate) fn was_told(&mut self, wall: u64) {
+        self.wall = self.wall.max(wall);
+    }
+
     pub(crate) fn encode(&self, writer: &mut Writer) {
         writer.u64(self.time);
         writer.u64(self.wall);

@@ -5,6 +5,7 @@
 //! group's table alone, so all nodes refuse alike.
 
 use crate::config::GroupConfig;
+use crate::ids::{Attempt, ViewId};
 use crate::remains::{holders_min, speakers_min};
 use crate::style::Style;
 use crate::table::GroupTable;
@@ -23,6 +24,22 @@ pub enum Command {
     Add(NodeId),
     /// The member on this node takes no part until it is added again.
     Remove(NodeId),
+    /// The member on this node gives what it has to its operator.
+    Backup(NodeId),
+    /// The group has the state that the member on this node has been given by its operator.
+    Restore {
+        /// The node, which says so itself.
+        node: NodeId,
+        /// The try that brings the member in.
+        attempt: Attempt,
+        /// The primary component in which it counts, and in no later one: whoever asked for it is
+        /// not told any more what becomes of it then.
+        component: ViewId,
+        /// What servers have been told the time is, TimeT.
+        wall: u64,
+        /// Which state.
+        digest: u64,
+    },
 }
 
 /// Why a command changes nothing.
@@ -52,6 +69,14 @@ pub enum CommandRefused {
     MembersDiffer,
     /// Groups that call, or are called, remember what was executed.
     Calls,
+    /// The group names no object to get the state from, or to give it to.
+    NoState,
+    /// A stateless group has no state that its members agree on.
+    Stateless,
+    /// Groups that call, or are called, would not fit together any more.
+    CallsApart,
+    /// Only the member that leads has executed everything.
+    NotLeading(NodeId),
     /// This node is in no primary component, so nothing can be ordered.
     NoPrimary,
     /// The node has no such group.
@@ -93,6 +118,15 @@ impl fmt::Display for CommandRefused {
             ),
             Self::Calls => f.write_str(
                 "a group that calls others, or is called by one, cannot become stateless",
+            ),
+            Self::NoState => f.write_str("the group names no state_object"),
+            Self::Stateless => f.write_str("a stateless group has no state of its own"),
+            Self::CallsApart => f.write_str(
+                "a group that calls others, or is called by one, would not fit to them any more",
+            ),
+            Self::NotLeading(node) => write!(
+                f,
+                "the member on node {node} does not lead, and has executed a part of it only"
             ),
             Self::NoPrimary => f.write_str("this node is in no primary component"),
             Self::NoGroup => f.write_str("there is no such group"),
@@ -167,6 +201,30 @@ impl Command {
                 Err(CommandRefused::NoWayBack(node))
             }
             Self::Add(_) | Self::Remove(_) => Ok(()),
+            Self::Backup(node) | Self::Restore { node, .. } if table.state(node).is_none() => {
+                Err(CommandRefused::NoMember(node))
+            }
+            Self::Backup(_) | Self::Restore { .. } if table.style == Style::Stateless => {
+                Err(CommandRefused::Stateless)
+            }
+            Self::Backup(_) | Self::Restore { .. } if config.state_object.is_none() => {
+                Err(CommandRefused::NoState)
+            }
+            Self::Backup(_) | Self::Restore { .. }
+                if config.is_called || !config.calls.is_empty() =>
+            {
+                Err(CommandRefused::CallsApart)
+            }
+            Self::Backup(node) if !table.in_set().contains(node) => {
+                Err(CommandRefused::NotIn(node))
+            }
+            Self::Backup(node) if table.style.is_passive() && table.leading() != Some(node) => {
+                Err(CommandRefused::NotLeading(node))
+            }
+            Self::Restore { node, .. } if table.removed().contains(node) => {
+                Err(CommandRefused::Removed(node))
+            }
+            Self::Backup(_) | Self::Restore { .. } => Ok(()),
         }
     }
 
@@ -188,6 +246,17 @@ impl Command {
                 w.u8(3);
                 w.node(node);
             }
+            Self::Backup(node) => {
+                w.u8(4);
+                w.node(node);
+            }
+            Self::Restore { node, attempt, component, wall, digest } => {
+                w.u8(5);
+                w.node(node);
+                w.u64(component.seq);
+                w.node(component.representative);
+                [attempt.0, wall, digest].into_iter().for_each(|number| w.u64(number));
+            }
         }
     }
 
@@ -198,6 +267,14 @@ impl Command {
             1 => Ok(Self::Promote(r.node("member")?)),
             2 => Ok(Self::Add(r.node("member")?)),
             3 => Ok(Self::Remove(r.node("member")?)),
+            4 => Ok(Self::Backup(r.node("member")?)),
+            5 => Ok(Self::Restore {
+                node: r.node("member")?,
+                component: crate::hello::take_view(r)?,
+                attempt: Attempt(r.u64("attempt")?),
+                wall: r.u64("wall clock")?,
+                digest: r.u64("state digest")?,
+            }),
             _ => Err(invalid),
         }
     }

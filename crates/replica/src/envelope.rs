@@ -567,6 +567,18 @@ mod tests {
             },
             Envelope::Command { group, id: 7, command: Command::Promote(node) },
             Envelope::Command { group, id: 8, command: Command::SetStyle(Style::WarmPassive) },
+            Envelope::Command { group, id: 9, command: Command::Backup(node) },
+            Envelope::Command {
+                group,
+                id: 9,
+                command: Command::Restore {
+                    node,
+                    attempt: Attempt(4),
+                    component: ViewId { seq: 3, representative: node },
+                    wall: 5,
+                    digest: 6,
+                },
+            },
             Envelope::Hello(Hello {
                 view,
                 record: Record {

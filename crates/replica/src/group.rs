@@ -5,6 +5,7 @@
 //! Invariant: the table changes in `deliver_*` and `decided` only; what the local server does can
 //! only lead to messages, never to a change of the table.
 
+mod backup;
 mod calls;
 mod changes;
 mod duplicates;
@@ -20,6 +21,7 @@ mod voting;
 
 pub(crate) use self::image::Depictable;
 use crate::Served;
+use crate::backup::{Operation, Staged};
 use crate::config::GroupConfig;
 use crate::duplicates::{Duplicates, OrderedReplies};
 use crate::envelope::{Envelope, RequestEnvelope};
@@ -122,6 +124,10 @@ pub(crate) struct Group {
     trail: Trail,
     /// What was said last of the local member's replies, and not delivered yet.
     told_full: Option<(Attempt, bool)>,
+    /// What this node's operator waits for.
+    operation: Option<Operation>,
+    /// A backup on its way to become the group's state.
+    staged: Option<Staged>,
     duplicates: u64,
     duplicates_of_replies: Duplicates,
     executed: u64,
@@ -153,6 +159,8 @@ impl Group {
             joined_at: (here.place, History::EMPTY),
             trail: Trail::default(),
             told_full: None,
+            operation: None,
+            staged: None,
             duplicates: 0,
             duplicates_of_replies: Duplicates::default(),
             executed: 0,
@@ -567,6 +575,7 @@ impl Group {
         }
         self.settle_member(now, in_primary, here, out);
         self.settle_reads(now, in_primary, here, out);
+        self.mind_backup(out);
     }
 
     fn settle_member(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
@@ -628,6 +637,7 @@ impl Group {
                 out.push_back(Output::Order(joined.encode()));
             }
             Some(Consequence::Held) => self.executed += 1,
+            Some(Consequence::BackedUp(captured)) => self.backed_up(captured, out),
             Some(Consequence::Send) => self.send_checkpoint(None, out),
             Some(Consequence::Lost(attempt, reason)) => self.lost(attempt, reason, out),
         }

@@ -19,6 +19,7 @@
 extern crate alloc;
 
 mod archive;
+mod backup;
 mod checkpoint;
 mod clock;
 mod command;
@@ -57,6 +58,7 @@ mod transfer;
 mod votes;
 mod wire;
 
+pub use backup::{Backup, BackupRefused};
 pub use command::{Command, CommandRefused};
 pub use config::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReplicaConfig, ReplyPath,

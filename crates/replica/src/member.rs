@@ -5,6 +5,7 @@
 //! once; a member that is not sure of its server's state executes nothing.
 
 mod archive;
+mod backup;
 mod calls;
 mod image;
 mod late;
@@ -17,6 +18,7 @@ mod voting;
 pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
 use crate::archive::Archive;
+use crate::backup::Captured;
 use crate::config::{CheckpointRule, GroupConfig};
 use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore, Served};
 use crate::history::History;
@@ -110,6 +112,8 @@ pub(crate) enum Consequence {
     Caught { attempt: Attempt },
     /// A request was executed, and its reply is not known to be right.
     Held,
+    /// What an operator waits for.
+    BackedUp(Captured),
     /// A checkpoint is there: send its pieces.
     Send,
     /// The server is lost.
@@ -123,6 +127,10 @@ pub(crate) struct Member {
     executor: Executor,
     /// What was known when a join was delivered, until the state is there.
     frozen: Vec<(NodeId, Attempt, Frozen)>,
+    /// What was known when a backup was asked for, until the state is there.
+    backup: Option<Frozen>,
+    /// A restore by this try is on its way through the order.
+    restoring: Option<Attempt>,
     /// States for members that join.
     outgoing: Vec<(NodeId, Attempt, Outgoing)>,
     /// This node.
@@ -180,6 +188,8 @@ impl Member {
             retention: Retention::default(),
             executor: Executor::new(config),
             frozen: Vec::new(),
+            backup: None,
+            restoring: None,
             outgoing: Vec::new(),
             me,
             transfer: config.transfer,
@@ -234,7 +244,7 @@ impl Member {
         let ask = match self.stage {
             // What its server still finishes, its own deadline watches over.
             Stage::Ready { claim: Some(_), .. } if !self.executor.is_idle() => None,
-            Stage::Ready { .. } if self.needs_its_server() => None,
+            Stage::Ready { .. } if self.needs_its_server() || self.restoring.is_some() => None,
             Stage::Ready { not_before, .. } if in_primary => Some(not_before),
             _ => None,
         };
@@ -291,6 +301,7 @@ impl Member {
     fn forget(&mut self) {
         self.outgoing.retain(|(_, _, outgoing)| outgoing.needs_no_server());
         self.frozen.clear();
+        self.backup = None;
         self.log = RequestLog::default();
         (self.base, self.recovered, self.taken) = (None, false, None);
         self.sitting = None;
@@ -319,7 +330,7 @@ impl Member {
     pub(crate) fn ask(&mut self, now: Instant) -> Option<(Attempt, Option<History>, Remains)> {
         match self.stage {
             Stage::Ready { claim, not_before } if not_before <= now => {
-                if self.needs_its_server() {
+                if self.needs_its_server() || self.restoring.is_some() {
                     return None;
                 }
                 // A call of an earlier try may still run: then nobody can say what was executed.
@@ -403,7 +414,9 @@ impl Member {
             return;
         }
         let wait = match reason {
-            DownReason::DonorLost | DownReason::RequestsTooLong => Duration::ZERO,
+            DownReason::DonorLost | DownReason::RequestsTooLong | DownReason::Restored => {
+                Duration::ZERO
+            }
             _ => ASK_AGAIN,
         };
         let behind = match &self.stage {
@@ -638,6 +651,7 @@ impl Member {
                 self.image_taken(record, state);
                 None
             }
+            Outcome::Captured { purpose: Capture::Backup, state } => self.backup_taken(state),
             Outcome::Captured { purpose: Capture::Checkpoint { number, up_to, update }, state } => {
                 self.checkpoint_taken(number, up_to, update, state)
             }

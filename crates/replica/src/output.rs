@@ -1,5 +1,6 @@
 //! What a replica asks of its surroundings: a closed set of effects.
 
+use crate::backup::{Backup, BackupRefused};
 use crate::command::{Command, CommandRefused};
 use crate::hello::Record;
 use crate::ids::{CallKey, ChannelId, GatewayKey, GroupId, RequestNumber, ViewId};
@@ -120,6 +121,32 @@ pub enum Output {
         id: u64,
         /// Whether it was carried out, at all nodes.
         result: Result<(), CommandRefused>,
+    },
+    /// Submit this to the order; when a majority holds it, [`crate::Replica::handle_held`] wants to
+    /// be told. After the next view change nobody waits for that.
+    OrderHeld {
+        /// Whose operation it is.
+        group: GroupId,
+        /// The message.
+        payload: Bytes,
+    },
+    /// What became of [`crate::Replica::handle_backup`].
+    BackedUp {
+        /// Which group.
+        group: GroupId,
+        /// Its name, as it was given.
+        id: u64,
+        /// The backup.
+        result: Result<Backup, BackupRefused>,
+    },
+    /// What became of [`crate::Replica::handle_restore`].
+    Restored {
+        /// Which group.
+        group: GroupId,
+        /// Its name, as it was given.
+        id: u64,
+        /// Whether the group has the state of the backup now, at one member at least.
+        result: Result<(), BackupRefused>,
     },
     /// Write to disk which primary components this node takes part in, before what follows.
     Record(Record),

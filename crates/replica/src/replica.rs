@@ -6,6 +6,7 @@
 //! component from the delivery of the group tables on, for all.
 
 mod agreement;
+mod backup;
 mod disk;
 mod late;
 mod nested;
@@ -219,6 +220,7 @@ impl Replica {
     /// A regular view: every node says what it has, and the last word decides.
     pub fn handle_view(&mut self, view: ReplicaView) {
         self.end_reads();
+        self.give_up_operations();
         let hello = Hello {
             view: view.id,
             record: self.record.clone(),
@@ -273,7 +275,7 @@ impl Replica {
             return;
         };
         let (here, by) = (self.here, (origin, incarnation));
-        let Some(id) = target(&envelope) else { return };
+        let Some(id) = target(&envelope).filter(|_| !self.is_void(&envelope)) else { return };
         let Some(calls_below) = self.admit(by, &envelope) else { return };
         if let Envelope::Outside { group, key, tries, report } = &envelope {
             return self.deliver_report(by, (*group, *key), *tries, report);
@@ -309,7 +311,13 @@ impl Replica {
                 let members = group.present();
                 self.calls.floor(id, (origin, attempt, up_to), &members);
             }
-            other => group.deliver_other(now, by, other, here, out),
+            other => {
+                let before = group.table().history;
+                group.deliver_other(now, by, other, here, out);
+                if group.table().history != before {
+                    self.heed_join(id, before);
+                }
+            }
         }
         if in_primary {
             self.with_group(now, id, |_, _, _| {});

@@ -63,6 +63,10 @@ impl Frozen {
             }
         }
     }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 /// What to do with a delivered request.
@@ -193,6 +197,13 @@ impl Retention {
         {
             self.reply_bytes -= reply.map_or(0, |reply| reply.len());
         }
+    }
+
+    /// What was kept until some time after `from` is kept as long after `to`.
+    pub(crate) fn shift(&mut self, from: u64, to: u64) {
+        let expiries = core::mem::take(&mut self.expiries).into_iter();
+        let shifted = |expiry: u64| to.saturating_add(expiry.saturating_sub(from));
+        self.expiries = expiries.map(|(expiry, key)| (shifted(expiry), key)).collect();
     }
 
     /// Puts another reply in the place of one.

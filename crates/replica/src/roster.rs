@@ -12,7 +12,7 @@
 use crate::config::GroupConfig;
 use crate::ids::Attempt;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::{NodeId, NodeSet, canary};
 
 impl GroupTable {
     /// Members that operators took out.
@@ -55,6 +55,26 @@ impl GroupTable {
         let state = self.members.get_mut(&node)?;
         *state = MemberState::Out { attempt, reason: OutReason::Removed };
         Some(*state)
+    }
+
+    /// The group has another state from here on: that of the member on `node`, which comes in with
+    /// it, whatever was before. Nobody else has any of it, and nothing of what was is known behind
+    /// it; `digest`, with the try, tells this history from all others.
+    pub(crate) fn restore(&mut self, node: NodeId, attempt: Attempt, wall: u64, digest: u64) {
+        self.history = self.history.extended(node, attempt.0, digest);
+        self.clock.was_told(wall);
+        for (other, state) in &mut self.members {
+            *state = match *state {
+                kept if *other != node && canary!(RestoreKeepsOthers) => kept,
+                _ if *other == node => MemberState::In { attempt },
+                out @ MemberState::Out { reason: OutReason::Removed, .. } => out,
+                MemberState::Down(reason) => MemberState::Down(reason),
+                MemberState::In { .. } | MemberState::Joining { .. } | MemberState::Out { .. } => {
+                    MemberState::Down(DownReason::Restored)
+                }
+            };
+        }
+        self.begin_behind(node);
     }
 
     /// The domain file names other members than before.

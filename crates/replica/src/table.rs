@@ -65,10 +65,12 @@ pub enum DownReason {
     MayDiffer,
     /// It executed a request anew in which it called, and what became of the call is forgotten.
     CallsForgotten,
+    /// The group was given the state of a backup, and it has another one.
+    Restored,
 }
 
 impl DownReason {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -89,6 +91,7 @@ impl DownReason {
         Self::RequestsUnknown,
         Self::RequestsTooLong,
         Self::CallsForgotten,
+        Self::Restored,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -123,6 +126,7 @@ impl DownReason {
             Self::RequestsTooLong => "the requests that it lacks are many: it gets a state",
             Self::MayDiffer => "its state may differ: the group was stateless",
             Self::CallsForgotten => "what became of a call that it makes anew is forgotten",
+            Self::Restored => "the group was restored from a backup at another member",
         }
     }
 }
@@ -630,6 +634,18 @@ impl GroupTable {
                 *state = MemberState::Down(DownReason::DonorLost);
             }
         }
+    }
+
+    /// What was known of members, requests and votes is of the past; `node` leads.
+    pub(crate) fn begin_behind(&mut self, node: NodeId) {
+        let count = self.history.count;
+        self.known_from.values_mut().for_each(|from| *from = count);
+        self.full = NodeSet::EMPTY;
+        (self.votes, self.verdicts) = (Votes::default(), Vec::new());
+        self.votes.join(node, count);
+        self.census.clear();
+        self.leader = Some(node);
+        self.opened = true;
     }
 
     pub(crate) fn open_if_whole(&mut self, config: &GroupConfig) {

@@ -131,6 +131,8 @@ pub(crate) enum Event {
         outsider: usize,
         asked: Asked,
     },
+    /// An operator takes a backup, or gives one back.
+    Operator,
     /// The next fault.
     Nemesis,
     /// Look at all nodes.

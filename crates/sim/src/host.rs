@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::stream::StreamId;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
-use quorba_engine::replica::{ChannelId, Command, DownReason, GroupId, Record, Recovered};
+use quorba_engine::replica::{Backup, ChannelId, Command, DownReason, GroupId, Record, Recovered};
 use quorba_engine::{AbroadId, Node};
 use std::collections::VecDeque;
 
@@ -37,6 +37,8 @@ pub(crate) enum Input {
     AbroadBytes(AbroadId, Bytes),
     AbroadClosed(AbroadId),
     Command(GroupId, Command),
+    Backup(GroupId, u64),
+    Restore(GroupId, u64, Backup),
     Logged(u64),
     Saved(GroupId, u64),
     LookedUp(GroupId, Option<Recovered>),
@@ -68,6 +70,8 @@ impl Input {
             Self::AbroadBytes(..) => "abroad bytes",
             Self::AbroadClosed(_) => "abroad closed",
             Self::Command(..) => "command",
+            Self::Backup(..) => "backup",
+            Self::Restore(..) => "restore",
             Self::Logged(_) => "logged",
             Self::Saved(..) => "saved",
             Self::LookedUp(..) => "looked up",

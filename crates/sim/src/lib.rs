@@ -10,6 +10,7 @@
 //! Invariants: no real clock, thread, socket or hash order decides anything in a run.
 
 mod ambush;
+mod backups;
 mod calls;
 #[cfg(feature = "canaries")]
 pub mod canaries;

@@ -214,6 +214,8 @@ impl World {
             }
             Input::Trusted => engine.handle_trusted(now),
             Input::Command(group, command) => engine.handle_command(now, group, 0, command),
+            Input::Backup(group, id) => engine.handle_backup(now, group, id),
+            Input::Restore(group, id, backup) => engine.handle_restore(now, group, id, backup),
             Input::Stop => engine.handle_stop(now),
         }
         self.drain(node);
@@ -339,6 +341,12 @@ impl World {
             Output::Rebuilt => self.trust(node),
             Output::Commanded { result, .. } => {
                 self.say(|| format!("n{node} answers its operator {result:?}"));
+            }
+            Output::BackedUp { group, id, result } => {
+                self.backed_up((node, usize::from(group.0)), id, result);
+            }
+            Output::Restored { group, id, result } => {
+                self.say(|| format!("n{node} restored g{} ({id}): {result:?}", group.0));
             }
             Output::Event(event) => {
                 self.note_event(node, &event);

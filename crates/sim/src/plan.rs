@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     pub(crate) disk: Option<DiskPlan>,
     /// Servers give wrong replies.
     pub(crate) lies: bool,
+    /// Operators take backups and put them back.
+    pub(crate) backups: bool,
 }
 
 /// What the network does to datagrams all the time, in chances per thousand.
@@ -209,6 +211,13 @@ impl Plan {
         let plan = plan.with_little_memory(&mut Rng::new(seed).fork(0xf011));
         let plan = plan.with_replay(&mut Rng::new(seed).fork(0x4e91));
         plan.with_disks(&mut Rng::new(seed).fork(0xd15c))
+    }
+
+    /// The plan of a seed with styles, and with operators who take backups and put them back.
+    pub(crate) fn draw_backups(seed: u64) -> Self {
+        let mut plan = Self::draw_styles(seed);
+        plan.backups = true;
+        plan
     }
 
     /// Some groups whose replies go through the order let one be enough.
@@ -415,6 +424,7 @@ impl Plan {
             outside: Vec::new(),
             disk: None,
             lies: false,
+            backups: false,
         }
     }
 }

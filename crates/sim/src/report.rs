@@ -18,11 +18,13 @@ pub enum Scope {
     Styles,
     /// Whole nodes whose groups call each other, in every style.
     Calls,
+    /// As with styles, and operators take backups of groups and put them back.
+    Backups,
 }
 
 impl Scope {
     /// All of them.
-    pub const ALL: &[Self] = &[Self::Domain, Self::Ring, Self::Styles, Self::Calls];
+    pub const ALL: &[Self] = &[Self::Domain, Self::Ring, Self::Styles, Self::Calls, Self::Backups];
 
     /// How the command line calls it.
     #[must_use]
@@ -32,6 +34,7 @@ impl Scope {
             Self::Ring => "ring",
             Self::Styles => "styles",
             Self::Calls => "calls",
+            Self::Backups => "backups",
         }
     }
 }

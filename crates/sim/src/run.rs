@@ -58,6 +58,7 @@ pub fn run(seed: u64, options: Options) -> Report {
         Scope::Domain => run_plan(seed, Plan::draw(seed), options),
         Scope::Styles => run_plan(seed, Plan::draw_styles(seed), options),
         Scope::Calls => run_plan(seed, Plan::draw_calls(seed), options),
+        Scope::Backups => run_plan(seed, Plan::draw_backups(seed), options),
         Scope::Ring => ring::run(seed, options),
     }
 }
@@ -100,6 +101,8 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
             ("server ends", world.checks.server_ends),
             ("excused losses", world.checks.losses),
             ("dead groups", dead as u64),
+            ("backups", world.backups.taken),
+            ("nodes that saw a restore", world.backups.restores),
         ],
         plan: line,
         violations: world.checks.violations,
@@ -117,7 +120,8 @@ fn play(world: &mut World, options: Options) -> Duration {
     if world.checks.violations.is_empty() {
         world.conclude();
     }
-    if matches!(options.scope, Scope::Styles | Scope::Calls) && world.checks.violations.is_empty() {
+    let has_styles = matches!(options.scope, Scope::Styles | Scope::Calls | Scope::Backups);
+    if has_styles && world.checks.violations.is_empty() {
         // What members keep without executing it is seen when they have to.
         world.end_leaders();
         settle(world);

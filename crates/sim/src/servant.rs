@@ -111,7 +111,7 @@ impl Log {
         self.references[from..].iter().flat_map(|reference| reference.0.to_be_bytes()).collect()
     }
 
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if !bytes.len().is_multiple_of(8) {
             return None;
         }

@@ -4,6 +4,7 @@
 //! clock, iterates over a hash map or draws from anything but the seed.
 
 use crate::ambush::Ambush;
+use crate::backups::Backups;
 use crate::calls::Hearsay;
 use crate::check::Checks;
 use crate::client::Client;
@@ -64,6 +65,7 @@ pub(crate) struct World {
     pub(crate) hearsay: Hearsay,
     pub(crate) checks: Checks,
     pub(crate) roster: Roster,
+    pub(crate) backups: Backups,
     pub(crate) transcript: Transcript,
     /// No more faults, and no more calls than are open.
     pub(crate) peace: bool,
@@ -104,6 +106,7 @@ impl World {
             hearsay: Hearsay::default(),
             checks: Checks::new(&plan),
             roster: Roster::default(),
+            backups: Backups::new(rng.fork(0xbac0)),
             transcript,
             peace: false,
             events: 0,
@@ -129,6 +132,9 @@ impl World {
         self.begin_outside();
         let first = us(self.plan.fault_every_us);
         self.queue.push(self.now + first, Event::Nemesis);
+        if self.plan.backups {
+            self.plan_operator();
+        }
     }
 
     /// Lets time pass until `until`, or until something is found to be wrong.
@@ -175,6 +181,7 @@ impl World {
             Event::OutsideFault { outsider } => self.hurt_outside(outsider),
             Event::OutsideStart { outsider } => self.start_outside(outsider),
             Event::OutsideDone { outsider, asked } => self.outside_done(outsider, asked),
+            Event::Operator => self.operator_comes(),
             Event::Nemesis => self.nemesis(),
             Event::Inspect => {
                 self.inspect();

@@ -63,6 +63,17 @@ fn groups_that_call_each_other_keep_their_promises_in_seeds_1_to_200() {
 }
 
 #[test]
+fn backups_have_what_was_acknowledged_and_restores_bring_it_back_in_seeds_1_to_100() {
+    budget(Scope::Backups, 1..=100);
+    let figure = |seed, wanted| {
+        let figures = seed_of(Scope::Backups, seed).figures;
+        figures.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, n)| *n)
+    };
+    assert!((1..=20).map(|seed| figure(seed, "backups")).sum::<u64>() > 50);
+    assert!((1..=20).map(|seed| figure(seed, "nodes that saw a restore")).sum::<u64>() > 20);
+}
+
+#[test]
 fn named_seeds_stay_good() {
     let file = include_str!("regressions.txt");
     run_all(file.lines().filter(|line| !line.starts_with('#')).map(|line| {

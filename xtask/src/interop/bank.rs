@@ -4,16 +4,17 @@
 //! own that show that it finds what is wrong.
 
 use std::fs;
+use std::thread;
 use std::time::Duration;
 
-use quorba_demo::accounting::{Account, Replica, account, read};
+use quorba_demo::accounting::{Account, Replica, account, account_stateless, read};
 
 use super::cluster::{self, Cluster, Ground};
 use super::domain::{self, DomainFile, GroupText};
 use super::fault::{self, Fault};
 use super::fleet::Fleet;
 use super::load::{self, Figures, Load};
-use super::{Context, Network, Orb, Verdict, milliseconds};
+use super::{Context, Network, Orb, STATELESS, Verdict, milliseconds};
 use crate::namespaces::Namespaces;
 use crate::place::Place;
 use crate::wait;
@@ -22,6 +23,11 @@ use crate::wait;
 const QUIET_TIME_MAX: Duration = Duration::from_secs(20);
 /// Changing calls after which a server crashes that is told to.
 const CRASH_AFTER_CALLS: u32 = 150;
+/// How long the load of a stateless group goes on after the last fault at least, if all goes well:
+/// the calls of that time are held against what the servers have.
+const HELD_TIME: Duration = Duration::from_secs(3);
+/// How long calls may take that waited for the group.
+const ANSWERED_TIME: Duration = Duration::from_secs(1);
 /// How many differences a failure shows.
 const DIFFERENCES_SHOWN: usize = 5;
 
@@ -72,7 +78,7 @@ pub(super) fn run(context: &Context, setting: &Setting) -> Verdict {
         }
         Ok(Report { faults, account, figures }) => {
             let mut reason = told(faults, &account, &figures);
-            if !account.replicas_equal {
+            if account.replicas_compared && !account.replicas_equal {
                 reason.push_str(", replicas differ");
             }
             for difference in account.differences.iter().take(DIFFERENCES_SHOWN) {
@@ -107,7 +113,11 @@ fn run_in(context: &Context, setting: &Setting, ground: &mut Ground<'_>) -> Resu
     fleet.wait_whole()?;
     let clients_place = namespaces.map_or(Place::Here, Namespaces::clients);
     let load = Load::start(context, clients, &fleet.reference()?, &clients_place)?;
-    let faults = fault::disturb(fault, context.kill_every, &mut fleet, &load, ground)?;
+    let is_stateless = style == STATELESS;
+    let spare = if is_stateless { HELD_TIME } else { Duration::ZERO };
+    let pauses = (context.kill_every, spare);
+    let faults = fault::disturb(fault, pauses, &mut fleet, &load, ground)?;
+    let since = if is_stateless { Some(whole_since(&fleet, &load)?) } else { None };
     let (recordings, figures) = load.finish()?;
     fleet.wait_whole()?;
     if style.ends_with("passive") {
@@ -115,10 +125,25 @@ fn run_in(context: &Context, setting: &Setting, ground: &mut Ground<'_>) -> Resu
         fleet.change_style("active")?;
         fleet.wait_whole()?;
     }
-    let replicas = quiet(&fleet)?;
+    let replicas = quiet(&fleet, is_stateless)?;
     save(context, &replicas)?;
     fleet.end()?;
-    Ok(Report { faults, account: account(&recordings, &replicas), figures })
+    let account = match since {
+        Some(since) => account_stateless(&recordings, &replicas, &since),
+        None => account(&recordings, &replicas),
+    };
+    if is_stateless && account.held == 0 {
+        return Err("no call was begun after the last fault: more --seconds are needed".into());
+    }
+    Ok(Report { faults, account, figures })
+}
+
+/// When, by each client's clock, the servers were there that are read in the end.
+fn whole_since(fleet: &Fleet, load: &Load) -> Result<Vec<u64>, String> {
+    fleet.wait_whole()?;
+    // Calls that had to wait for that are answered, and tell how late it is.
+    thread::sleep(ANSWERED_TIME);
+    load.last_ends()
 }
 
 fn server_command(context: &Context, server: Orb, fault: Fault) -> Result<Vec<String>, String> {
@@ -148,7 +173,9 @@ fn server_command(context: &Context, server: Orb, fault: Fault) -> Result<Vec<St
 
 /// The replicas, once all have executed equally much and nothing changes any more; or as they are
 /// if that does not come about, because then the accounting says what the difference is.
-fn quiet(fleet: &Fleet) -> Result<Vec<Replica>, String> {
+///
+/// Members of a stateless group have nothing to be even in.
+fn quiet(fleet: &Fleet, is_stateless: bool) -> Result<Vec<Replica>, String> {
     let read_all = || -> Result<Vec<Replica>, String> {
         (0..fleet.nodes().len()).map(|index| replica(fleet, index)).collect()
     };
@@ -156,7 +183,7 @@ fn quiet(fleet: &Fleet) -> Result<Vec<Replica>, String> {
     let even = wait::until("the replicas are even", QUIET_TIME_MAX, || {
         let replicas = read_all()?;
         let first = replicas[0].books.history.len();
-        let are_even = replicas.iter().all(|one| one.books.history.len() == first);
+        let are_even = is_stateless || replicas.iter().all(|one| one.books.history.len() == first);
         // A replica is read by several calls, between which it may still catch up.
         if are_even && replicas == last {
             return Ok(replicas);
@@ -186,10 +213,15 @@ fn replica(fleet: &Fleet, index: usize) -> Result<Replica, String> {
 
 fn told(faults: usize, account: &Account, figures: &Figures) -> String {
     let Account { requests, acknowledged, lost, doubled, refused, maybe_executed, .. } = account;
+    let held = if account.replicas_compared {
+        String::new()
+    } else {
+        format!(", {} held, {} executed again", account.held, account.executed_again)
+    };
     format!(
         "{faults} faults, {requests} calls, {acknowledged} acknowledged, {lost} lost, \
          {doubled} doubled, {maybe} unknown ({maybe_executed} executed), {refused} refused, \
-         gap {gap}, p50 {p50:.1} ms, p99 {p99}",
+         gap {gap}, p50 {p50:.1} ms, p99 {p99}{held}",
         maybe = account.maybe(),
         gap = milliseconds(figures.longest_gap),
         p50 = figures.p50.as_secs_f64() * 1e3,

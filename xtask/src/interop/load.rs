@@ -102,6 +102,15 @@ impl Load {
         })
     }
 
+    /// The last end of a call that each client has written down, in microseconds of its own clock.
+    pub(super) fn last_ends(&self) -> Result<Vec<u64>, String> {
+        let last_end = |client: &Client| {
+            let recording = record::read(&client.record).map_err(|error| error.to_string())?;
+            Ok(recording.records.iter().map(|call| call.end_us).max().unwrap_or_default())
+        };
+        self.clients.iter().map(last_end).collect()
+    }
+
     /// How long the clients will go on making calls.
     pub(super) fn time_left(&self) -> Duration {
         self.ends.saturating_duration_since(Instant::now())

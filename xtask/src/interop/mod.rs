@@ -98,6 +98,8 @@ enum Case {
 /// The styles in which members have a state.
 const STYLES: [&str; 5] =
     ["active", "active-with-voting", "semi-active", "warm-passive", "cold-passive"];
+/// The style in which they have none that they share.
+const STATELESS: &str = "stateless";
 /// Those of them that are tried with servers of a second ORB as well: what differs from style to
 /// style is what a server is asked for.
 const STYLES_OF_BOTH: [&str; 2] = ["warm-passive", "cold-passive"];
@@ -155,11 +157,10 @@ impl Case {
                 })
             })
         };
-        of(Orb::Omniorb, &STYLES, false).chain(of(Orb::Jacorb, &STYLES_OF_BOTH, false)).chain(of(
-            Orb::Omniorb,
-            &STYLES,
-            true,
-        ))
+        of(Orb::Omniorb, &STYLES, false)
+            .chain(of(Orb::Omniorb, &[STATELESS], false))
+            .chain(of(Orb::Jacorb, &STYLES_OF_BOTH, false))
+            .chain(of(Orb::Omniorb, &STYLES, true))
     }
 
     fn name(self) -> String {

@@ -18,7 +18,8 @@ use crate::failure::{Failure, codes};
 ///
 /// Needs nothing installed, and leaves nothing behind. At the end every replica's history is
 /// compared with what the clients were told: lost and doubled calls are counted, not assumed.
-/// Exits with 0 only if none is, and all replicas are equal.
+/// Exits with 0 only if none is, and all replicas are equal. Those of a stateless group are not
+/// compared: every call after the last kill must have been executed by exactly one of them.
 #[derive(Debug, Args)]
 pub struct Demo {
     /// How long it runs; without it, until q is pressed
@@ -55,6 +56,10 @@ pub struct Demo {
     #[arg(long, value_name = "STYLE", default_value = "active")]
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(STYLES))]
     style: String,
+
+    /// Keep everything on disk, and kill the whole domain, too (key d)
+    #[arg(long)]
+    durable: bool,
 
     /// What the choices of calls and victims are drawn from
     #[arg(long, value_name = "NUMBER", default_value_t = DemoOptions::default().seed)]
@@ -93,6 +98,7 @@ impl Demo {
             kill_every: self.kill_every.or(self.chaos.then_some(KILL_EVERY_DEFAULT)),
             ft_request: self.ft_request,
             style: self.style.clone(),
+            durable: self.durable,
             seed: self.seed,
             show,
             program: None,
@@ -115,7 +121,11 @@ fn broken(outcome: &DemoOutcome) -> Failure {
         "a promise was broken: lost {}, doubled {}, replicas {}",
         outcome.lost,
         outcome.doubled,
-        if outcome.replicas_equal { "equal" } else { "not equal" }
+        match (outcome.account.replicas_compared, outcome.replicas_equal) {
+            (false, _) => "not compared",
+            (true, true) => "equal",
+            (true, false) => "not equal",
+        }
     );
     let next = "this is a fault of Quorba: please report the outcome above, with the options";
     Failure::new(codes::DEMO, Exit::Failed, what, next)

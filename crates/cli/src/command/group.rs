@@ -230,12 +230,17 @@ impl Group {
 fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {
     let answers = ask::everyone(domain, context.deadline(DEADLINE).left());
     let best = health::best(&answers).ok_or_else(|| nobody_here(domain))?;
+    let mut groups = best.groups.clone();
+    for group in &mut groups {
+        // Of a passive group only the leader's member has executed all.
+        group.executed = executed(&answers, &group.name);
+    }
     if context.is_json() {
-        for group in &best.groups {
+        for group in &groups {
             context.print_json(&group_json(group))?;
         }
     } else {
-        let rows = best.groups.iter().map(|group| {
+        let rows = groups.iter().map(|group| {
             vec![
                 group.name.clone(),
                 group.style.clone(),
@@ -248,6 +253,13 @@ fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {
         context.print(&table(&headings, rows.collect()))?;
     }
     Ok(Exit::Ok)
+}
+
+/// The most that any member has executed since its node was started.
+fn executed(answers: &[Answer], name: &str) -> u64 {
+    let said = answers.iter().filter_map(|answer| answer.status.as_ref().ok());
+    let groups = said.flat_map(|status| &status.groups).filter(|group| group.name == name);
+    groups.map(|group| group.executed).max().unwrap_or(0)
 }
 
 fn group_json(group: &GroupStatus) -> Value {

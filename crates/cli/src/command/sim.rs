@@ -68,6 +68,7 @@ enum What {
     Ring,
     Styles,
     Calls,
+    Backups,
 }
 
 impl Sim {
@@ -91,6 +92,7 @@ impl Sim {
             Some(What::Ring) => vec![Scope::Ring],
             Some(What::Styles) => vec![Scope::Styles],
             Some(What::Calls) => vec![Scope::Calls],
+            Some(What::Backups) => vec![Scope::Backups],
         }
     }
 

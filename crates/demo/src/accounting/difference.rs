@@ -35,6 +35,13 @@ pub enum Difference {
         /// The replicas that lack it.
         replicas: Vec<String>,
     },
+    /// Two members of a stateless group executed a call.
+    ExecutedByTwo {
+        /// The call.
+        reference: String,
+        /// The members.
+        members: Vec<String>,
+    },
     /// The caller was told COMPLETED_NO, and the call was executed.
     RefusedButExecuted {
         /// The call.
@@ -111,6 +118,9 @@ impl fmt::Display for Difference {
             }
             Self::Missing { reference, replicas } => {
                 write!(f, "{reference} is missing at {}", replicas.join(", "))
+            }
+            Self::ExecutedByTwo { reference, members } => {
+                write!(f, "{reference} was executed by {}", members.join(" and "))
             }
             Self::RefusedButExecuted { reference } => {
                 write!(f, "{reference} was executed although its caller was told COMPLETED_NO")

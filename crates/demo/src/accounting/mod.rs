@@ -12,6 +12,7 @@
 mod difference;
 pub mod read;
 mod replicas;
+mod stateless;
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use crate::record::{CallRecord, Recording, Verdict};
 
 use difference::Differences;
 pub use difference::{DIFFERENCES_MAX, Difference};
+pub use stateless::account_stateless;
 
 /// One replica's final state.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +68,15 @@ pub struct Account {
     pub reordered: u64,
     /// References in a history that no recording names.
     pub unrecorded: u64,
+    /// Of a stateless group: acknowledged calls that are held against the histories, because they
+    /// were begun after the last server was started.
+    pub held: u64,
+    /// Of a stateless group: earlier ones that no server has which is left.
+    pub executed_elsewhere: u64,
+    /// Of a stateless group: earlier ones that were executed more than once.
+    pub executed_again: u64,
+    /// Whether the replicas are to be equal: not so in a stateless group.
+    pub replicas_compared: bool,
     /// Whether all replicas have one history, one set of balances, one counter, and the same
     /// octets of state.
     pub replicas_equal: bool,
@@ -83,7 +94,8 @@ impl Account {
             + self.raised_executed
             + self.reordered
             + self.unrecorded;
-        broken == 0 && self.replicas_equal && self.differences.is_empty()
+        let equal = self.replicas_equal || !self.replicas_compared;
+        broken == 0 && equal && self.differences.is_empty()
     }
 
     /// Calls of unknown outcome, executed or not.
@@ -96,7 +108,7 @@ impl Account {
 /// Holds the clients' recordings against the replicas' final states.
 #[must_use]
 pub fn account(recordings: &[Recording], replicas: &[Replica]) -> Account {
-    let mut account = Account::default();
+    let mut account = Account { replicas_compared: true, ..Account::default() };
     let mut differences = Differences::default();
     let standings = standings(replicas);
     let mut recorded = BTreeSet::new();
@@ -143,6 +155,18 @@ impl Standing<'_> {
             reference: reference.to_owned(),
             replica: replicas[replica].name.clone(),
             entries: [first, second],
+        }
+    }
+
+    /// By one member twice, or by two.
+    fn executed_again(&self, reference: &str, members: &[Replica]) -> Difference {
+        if self.twice_at.is_some() {
+            return self.doubled(reference, members);
+        }
+        let with = members.iter().zip(&self.seen).filter(|(_, seen)| **seen);
+        Difference::ExecutedByTwo {
+            reference: reference.to_owned(),
+            members: with.map(|(member, _)| member.name.clone()).collect(),
         }
     }
 

@@ -5,7 +5,8 @@
 //!
 //! Invariants: nothing is killed unless the group is whole (with a member missing, one more
 //! failure could take the majority, which no promise covers); server processes and nodes
-//! alternate; two kills in a row never meet the same host.
+//! alternate, and where it is asked for, the end of all nodes comes third; two kills in a row never
+//! meet the same host.
 
 use std::time::Duration;
 
@@ -16,13 +17,16 @@ pub(super) enum Victim {
     Server(usize),
     /// The node with this index.
     Node(usize),
+    /// All nodes at once.
+    Domain,
 }
 
 impl Victim {
-    /// Index of the node whose host it is on.
-    pub(super) const fn host(self) -> usize {
+    /// Index of the node whose host it is on, if it is on one.
+    const fn host(self) -> Option<usize> {
         match self {
-            Self::Server(index) | Self::Node(index) => index,
+            Self::Server(index) | Self::Node(index) => Some(index),
+            Self::Domain => None,
         }
     }
 }
@@ -31,6 +35,8 @@ impl Victim {
 pub(super) struct Chaos {
     every: Duration,
     nodes: usize,
+    /// All nodes at once are victims, too.
+    domain: bool,
     due: Duration,
     last: Option<Victim>,
     choices: fastrand::Rng,
@@ -38,10 +44,15 @@ pub(super) struct Chaos {
 
 impl Chaos {
     /// A plan that kills every `every` among `nodes` nodes, first half of that after `start`.
-    pub(super) fn new(every: Duration, nodes: usize, seed: u64, start: Duration) -> Self {
+    pub(super) fn new(
+        every: Duration,
+        (nodes, domain): (usize, bool),
+        seed: u64,
+        start: Duration,
+    ) -> Self {
         assert!(nodes >= 2, "two kills in a row need two hosts");
         let choices = fastrand::Rng::with_seed(seed);
-        Self { every, nodes, due: start + every / 2, last: None, choices }
+        Self { every, nodes, domain, due: start + every / 2, last: None, choices }
     }
 
     /// The victim that is due `since_start`, if one is.
@@ -52,12 +63,13 @@ impl Chaos {
         // A group that took long to become whole gets at least half of the interval in peace.
         self.due = (self.due + self.every).max(since_start + self.every / 2);
         let mut host = self.choices.usize(..self.nodes);
-        if self.last.is_some_and(|last| last.host() == host) {
+        if self.last.is_some_and(|last| last.host() == Some(host)) {
             host = (host + 1 + self.choices.usize(..self.nodes - 1)) % self.nodes;
         }
         let victim = match self.last {
             Some(Victim::Server(_)) => Victim::Node(host),
-            Some(Victim::Node(_)) | None => Victim::Server(host),
+            Some(Victim::Node(_)) if self.domain => Victim::Domain,
+            Some(Victim::Node(_) | Victim::Domain) | None => Victim::Server(host),
         };
         self.last = Some(victim);
         Some(victim)
@@ -71,7 +83,10 @@ mod tests {
     const EVERY: Duration = Duration::from_secs(2);
 
     fn run(seed: u64, whole: impl Fn(Duration) -> bool) -> Vec<(Duration, Victim)> {
-        let mut chaos = Chaos::new(EVERY, 3, seed, Duration::ZERO);
+        run_of(Chaos::new(EVERY, (3, false), seed, Duration::ZERO), whole)
+    }
+
+    fn run_of(mut chaos: Chaos, whole: impl Fn(Duration) -> bool) -> Vec<(Duration, Victim)> {
         (0..1000)
             .map(|step| Duration::from_millis(step * 10))
             .filter_map(|now| chaos.poll(now, whole(now)).map(|victim| (now, victim)))
@@ -94,13 +109,21 @@ mod tests {
     #[test]
     fn every_host_gets_its_turn_and_the_seed_decides() {
         let hosts = |seed| -> Vec<usize> {
-            run(seed, |_| true).iter().map(|(_, victim)| victim.host()).collect()
+            run(seed, |_| true).iter().filter_map(|(_, victim)| victim.host()).collect()
         };
         let mut seen: Vec<usize> = (0..20).flat_map(hosts).collect();
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen, [0, 1, 2]);
         assert_eq!(hosts(7), hosts(7));
+    }
+
+    #[test]
+    fn the_whole_domain_has_its_turn_where_it_is_asked_for() {
+        let kills = run_of(Chaos::new(EVERY, (3, true), 1, Duration::ZERO), |_| true);
+        let all = |(_, victim): &&(Duration, Victim)| *victim == Victim::Domain;
+        assert_eq!(kills.iter().filter(all).count(), kills.len() / 3);
+        assert_eq!(kills[2].1, Victim::Domain);
     }
 
     #[test]

@@ -20,6 +20,9 @@ const WHOLE_WITHIN: Duration = Duration::from_secs(20);
 const QUIET_WITHIN: Duration = Duration::from_secs(5);
 /// Replicas that have executed the same number of calls for so long have finished.
 const QUIET_FOR: Duration = Duration::from_millis(200);
+/// How long the load of a stateless group goes on after the last fault: calls of that time are
+/// held against what the servers have.
+const HELD_FOR: Duration = Duration::from_secs(1);
 /// Pause between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -27,6 +30,7 @@ impl Play<'_> {
     /// Ends the run and accounts for it.
     pub(super) fn finish(mut self) -> Result<DemoOutcome, DemoError> {
         self.end_picture();
+        let since = if self.options.is_stateless() { self.go_on_whole()? } else { 0 };
         self.tell(EventKind::Note, "the load ends; every replica is read when all members are in");
         let result = self.load.stop();
         self.restore()?;
@@ -34,7 +38,12 @@ impl Play<'_> {
         self.bring_all_up();
         self.await_quiet();
         let (replicas, unread) = self.read_replicas();
-        let mut account = accounting::account(std::slice::from_ref(&result.recording), &replicas);
+        let recordings = std::slice::from_ref(&result.recording);
+        let mut account = if self.options.is_stateless() {
+            accounting::account_stateless(recordings, &replicas, &[since])
+        } else {
+            accounting::account(recordings, &replicas)
+        };
         if !unread.is_empty() {
             account.replicas_equal = false;
             account.differences.splice(0..0, unread);
@@ -59,6 +68,20 @@ impl Play<'_> {
         Ok(outcome)
     }
 
+    /// The load goes on for a while with all servers that are read in the end; since when, in
+    /// microseconds of its clock.
+    fn go_on_whole(&mut self) -> Result<u64, DemoError> {
+        self.restore()?;
+        self.await_whole()?;
+        let since = u64::try_from(self.load.now().as_micros()).unwrap_or(u64::MAX);
+        let until = Instant::now() + HELD_FOR;
+        while Instant::now() < until {
+            thread::sleep(LOOK);
+            self.look()?;
+        }
+        Ok(since)
+    }
+
     fn await_whole(&mut self) -> Result<(), DemoError> {
         let deadline = Instant::now() + WHOLE_WITHIN;
         self.look()?;
@@ -78,7 +101,7 @@ impl Play<'_> {
     /// Replicas that have executed only a part are to catch up, and those without a server to start
     /// one, before they are read. A change of the style does that.
     fn bring_all_up(&mut self) {
-        if self.options.style == "active" {
+        if self.options.style == "active" || self.options.is_stateless() {
             return;
         }
         self.tell(EventKind::Note, "all replicas catch up: the style becomes active");
@@ -104,7 +127,8 @@ impl Play<'_> {
                 last = executed;
                 since = Instant::now();
             }
-            let same = last.windows(2).all(|pair| pair[0] == pair[1]);
+            let alike = last.windows(2).all(|pair| pair[0] == pair[1]);
+            let same = alike || self.options.is_stateless();
             if same && since.elapsed() >= QUIET_FOR {
                 return;
             }

@@ -55,8 +55,8 @@ pub(crate) fn run(options: &DemoOptions) -> Result<DemoOutcome, DemoError> {
         None => env::current_exe().map_err(DemoError::system("find the program's own file"))?,
     };
     let doing = "prepare a temporary folder and free ports";
-    let stage =
-        Stage::make(options.nodes, &program, &options.style).map_err(DemoError::system(doing))?;
+    let stage = Stage::make(options.nodes, &program, &options.style, options.durable)
+        .map_err(DemoError::system(doing))?;
     let doing = format!("start nodes with {}", program.display());
     let mut fleet = Fleet::start(&stage, &program).map_err(DemoError::system(doing))?;
     let watch = Watch::start(&stage);
@@ -193,7 +193,8 @@ fn load_options(options: &DemoOptions, stage: &Stage) -> LoadOptions {
         reference: stage.corbaloc(),
         clients: options.clients,
         calls_per_s: options.calls_per_s,
-        accounts: ACCOUNTS,
+        // Members that share no state share no accounts.
+        accounts: if options.is_stateless() { 0 } else { ACCOUNTS },
         oneway_percent: 0,
         seed: options.seed,
         name: "c".to_owned(),

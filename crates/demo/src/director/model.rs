@@ -41,6 +41,8 @@ pub(super) struct Model {
     pub(super) selected: Option<usize>,
     /// Whether kills happen by themselves.
     pub(super) chaos: bool,
+    /// Whether all nodes may be killed at once.
+    pub(super) durable: bool,
 }
 
 /// One node, with its replica.

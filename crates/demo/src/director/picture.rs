@@ -195,9 +195,10 @@ fn event_line(event: &Event) -> Line<'_> {
 
 fn keys_line(model: &Model) -> Line<'_> {
     let chaos = if model.chaos { "c chaos off" } else { "c chaos" };
+    let all = if model.durable { "d kill all   " } else { "" };
     let keys = format!(
-        "1-{} choose   k kill a server   n kill a node   p pause a node   r restart   s status   \
-         {chaos}   q quit",
+        "1-{} choose   k kill a server   n kill a node   {all}p pause a node   r restart   \
+         s status   {chaos}   q quit",
         model.nodes.len()
     );
     Line::from(keys).dim()

@@ -86,7 +86,12 @@ impl<'a> Play<'a> {
             gateway: node.gateway.to_string(),
             ..NodeModel::default()
         });
-        let model = Model { nodes: nodes.collect(), run_for: options.run_for, ..Model::default() };
+        let model = Model {
+            nodes: nodes.collect(),
+            run_for: options.run_for,
+            durable: options.durable,
+            ..Model::default()
+        };
         let mut play = Self {
             options,
             stage,
@@ -218,6 +223,11 @@ impl<'a> Play<'a> {
                 let host = self.next_host();
                 self.strike(Victim::Node(host));
             }
+            Key::KillDomain if self.options.durable => self.strike(Victim::Domain),
+            Key::KillDomain => {
+                let text = "only a durable group survives the end of all nodes: see --durable";
+                self.tell(EventKind::Note, text);
+            }
             Key::Pause => {
                 let host = self.next_host();
                 if self.fleet.pause(host, PAUSE_FOR) {
@@ -235,7 +245,8 @@ impl<'a> Play<'a> {
     }
 
     fn start_chaos(&mut self, every: Duration) {
-        let plan = Chaos::new(every, self.options.nodes, self.options.seed, self.model.elapsed);
+        let victims = (self.options.nodes, self.options.durable);
+        let plan = Chaos::new(every, victims, self.options.seed, self.model.elapsed);
         self.chaos = Some(plan);
         self.model.chaos = true;
     }
@@ -249,33 +260,41 @@ impl<'a> Play<'a> {
     }
 
     fn strike(&mut self, victim: Victim) {
-        let victim = match victim {
-            Victim::Server(host) => Victim::Server(self.with_server(host)),
-            node @ Victim::Node(_) => node,
-        };
-        let host = victim.host();
-        let name = self.name(host);
         let (struck, what) = match victim {
-            Victim::Server(_) => {
+            Victim::Server(host) => {
+                let host = self.with_server(host);
                 let pid = self.watch.seen(host).server().map(|(pid, _)| pid);
                 let struck = pid.is_some_and(|pid| {
                     self.killed_servers.insert(pid);
                     processes::kill_of_run(pid, self.stage.path())
                 });
-                (struck, format!("{name}'s bank server was killed (SIGKILL)"))
+                (
+                    u64::from(struck),
+                    format!("{}'s bank server was killed (SIGKILL)", self.name(host)),
+                )
             }
-            Victim::Node(_) => {
-                let struck = self.fleet.kill(host, Some(DOWN_FOR));
-                self.watch.forget(host);
-                (struck, format!("node {name} was killed (SIGKILL)"))
+            Victim::Node(host) => {
+                let struck = self.kill_node(host);
+                (u64::from(struck), format!("node {} was killed (SIGKILL)", self.name(host)))
+            }
+            Victim::Domain => {
+                let hosts = 0..self.options.nodes;
+                let struck = hosts.filter(|host| self.kill_node(*host)).count() as u64;
+                (struck, "all nodes were killed at once (SIGKILL)".to_owned())
             }
         };
-        if struck {
-            self.model.kills += 1;
+        if struck > 0 {
+            self.model.kills += struck;
             self.begin_fault(what);
         } else {
-            self.tell(EventKind::Note, format!("at {name} there is nothing to kill just now"));
+            self.tell(EventKind::Note, "there is nothing to kill there just now");
         }
+    }
+
+    fn kill_node(&mut self, host: usize) -> bool {
+        let struck = self.fleet.kill(host, Some(DOWN_FOR));
+        self.watch.forget(host);
+        struck
     }
 
     /// The host, or, if none of its own is wanted there, one on which a server runs.

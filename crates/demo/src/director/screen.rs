@@ -30,6 +30,8 @@ pub(super) enum Key {
     KillServer,
     /// Kill a node.
     KillNode,
+    /// Kill all nodes at once.
+    KillDomain,
     /// Pause a node.
     Pause,
     /// Start everything that is down.
@@ -92,6 +94,7 @@ impl Screen {
             KeyCode::Char(digit @ '1'..='9') => Some(Key::Choose(digit as usize - '1' as usize)),
             KeyCode::Char('k') => Some(Key::KillServer),
             KeyCode::Char('n') => Some(Key::KillNode),
+            KeyCode::Char('d') => Some(Key::KillDomain),
             KeyCode::Char('p') => Some(Key::Pause),
             KeyCode::Char('r') => Some(Key::Restart),
             KeyCode::Char('c') => Some(Key::Chaos),

@@ -53,8 +53,13 @@ impl Ports {
 
 impl Stage {
     /// Makes a folder for a domain of `nodes` nodes, whose servers are `program servant bank` and
-    /// share the work as `style` says.
-    pub(super) fn make(nodes: usize, program: &Path, style: &str) -> io::Result<Self> {
+    /// share the work as `style` says; `durable`: its nodes keep everything on disk.
+    pub(super) fn make(
+        nodes: usize,
+        program: &Path,
+        style: &str,
+        durable: bool,
+    ) -> io::Result<Self> {
         // In names of 14 digits and letters no two runs meet.
         let folder = tempfile::Builder::new().prefix("quorba-demo-").rand_bytes(14).tempdir()?;
         let ports = Ports::find(nodes)?;
@@ -62,7 +67,7 @@ impl Stage {
         getrandom::fill(&mut secret).map_err(io::Error::other)?;
         write_private(&folder.path().join("domain.key"), &DomainKey::from_bytes(secret).to_text())?;
         let stage = Self { nodes: stage_nodes(folder.path(), &ports), folder };
-        fs::write(stage.domain_file(), stage.domain_text(&ports, program, style))?;
+        fs::write(stage.domain_file(), stage.domain_text(&ports, program, (style, durable)))?;
         Ok(stage)
     }
 
@@ -85,7 +90,7 @@ impl Stage {
         format!("corbaloc:{}/{BANK_KEY}", addresses.join(","))
     }
 
-    fn domain_text(&self, ports: &Ports, program: &Path, style: &str) -> String {
+    fn domain_text(&self, ports: &Ports, program: &Path, (style, durable): (&str, bool)) -> String {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let path = |path: &Path| quoted(&path.to_string_lossy());
         let listen = ports.gateway.iter().min().expect("a domain has nodes");
@@ -114,7 +119,8 @@ impl Stage {
             .map(quoted)
             .collect::<Vec<_>>();
         text.push_str(&format!(
-            "[group.{BANK_KEY}]\nstyle = \"{style}\"\nlisten = {listen}\nmembers = [{members}]\n\
+            "[group.{BANK_KEY}]\nstyle = \"{style}\"\ndurable = {durable}\n\
+             listen = {listen}\nmembers = [{members}]\n\
              server = [{server}]\nstate_object = \"{BANK_KEY}\"\nobject_key = \"{BANK_KEY}\"\n\
              type_id = \"{BANK_TYPE_ID}\"\n",
             members = members.join(", "),
@@ -150,7 +156,7 @@ mod tests {
     #[test]
     fn the_domain_file_is_accepted_and_the_folder_goes() {
         let program = Path::new("/opt/a \"quoted\" path/quorba");
-        let stage = Stage::make(3, program, "warm-passive").expect("a stage");
+        let stage = Stage::make(3, program, "warm-passive", true).expect("a stage");
         let folder = stage.path().to_owned();
         let domain = quorba_config::Domain::load(&stage.domain_file())
             .unwrap_or_else(|report| panic!("{}", report.render(false)));

@@ -41,7 +41,7 @@ impl Mix {
         let seed = seed ^ (client as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Self {
             choices: fastrand::Rng::with_seed(seed),
-            accounts: accounts.max(1),
+            accounts,
             oneway_percent,
             name: format!("{prefix}{client}"),
             number: 0,
@@ -59,6 +59,9 @@ impl Mix {
     pub(super) fn call(&mut self) -> Call {
         if self.choices.u8(..100) < self.oneway_percent {
             return Call::Note;
+        }
+        if self.accounts == 0 {
+            return Call::Increment;
         }
         let account = self.choices.u32(..self.accounts);
         match self.choices.u8(..100) {

@@ -36,7 +36,7 @@ pub struct LoadOptions {
     pub clients: usize,
     /// Calls per second of all clients together; 0: as fast as answers come.
     pub calls_per_s: u32,
-    /// Accounts `acct-0` and on.
+    /// Accounts `acct-0` and on; 0: none, and every call is an increment.
     pub accounts: u32,
     /// Share of calls that are oneways, in percent.
     pub oneway_percent: u8,
@@ -206,6 +206,12 @@ impl Load {
     #[must_use]
     pub fn record_fault(&self) -> Option<String> {
         self.shared.recorder.as_ref().and_then(Recorder::fault)
+    }
+
+    /// What time it is in the records.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        self.shared.now()
     }
 
     /// How many calls ended in which way so far.

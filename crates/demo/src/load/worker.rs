@@ -46,7 +46,7 @@ impl Worker {
             shared,
             records: Vec::new(),
             opens: client == 0,
-            accounts: accounts.max(1),
+            accounts,
             // What is in a file need not be in memory, too.
             keep: options.record.is_none(),
         }

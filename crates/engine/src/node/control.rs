@@ -28,11 +28,36 @@ pub(super) struct Control {
     waiting: VecDeque<(Option<Name>, Bytes)>,
     /// Replies that the order has, ascending.
     submitted: VecDeque<(Ticket, Name)>,
+    /// Messages of which the replica wants to know when a majority holds them, by their places
+    /// among all that were ever given.
+    to_hold: VecDeque<(u64, GroupId)>,
+    /// The same, when the order has them.
+    unheld: VecDeque<(Ticket, GroupId)>,
+    given: u64,
+    taken: u64,
 }
 
 impl Control {
     pub(super) fn push(&mut self, name: Option<Name>, payload: Bytes) {
+        self.given += 1;
         self.waiting.push_back((name, payload));
+    }
+
+    /// The same, and [`Self::held`] tells when a majority holds it.
+    pub(super) fn push_to_hold(&mut self, group: GroupId, payload: Bytes) {
+        self.to_hold.push_back((self.given, group));
+        self.push(None, payload);
+    }
+
+    /// A majority holds this node's messages up to this one: the next group that waited for that.
+    pub(super) fn held(&mut self, ticket: Ticket) -> Option<GroupId> {
+        self.unheld.pop_front_if(|(one, _)| *one <= ticket).map(|(_, group)| group)
+    }
+
+    /// The view is over: nobody waits any more.
+    pub(super) fn view_changed(&mut self) {
+        self.to_hold.clear();
+        self.unheld.clear();
     }
 
     pub(super) fn front(&self) -> Option<&Bytes> {
@@ -41,7 +66,12 @@ impl Control {
 
     /// The order has taken the first one.
     pub(super) fn taken(&mut self, ticket: Ticket) {
-        if let Some((Some(name), _)) = self.waiting.pop_front() {
+        let waiting = self.waiting.pop_front();
+        if let Some((_, group)) = self.to_hold.pop_front_if(|(place, _)| *place == self.taken) {
+            self.unheld.push_back((ticket, group));
+        }
+        self.taken += 1;
+        if let Some((Some(name), _)) = waiting {
             self.submitted.push_back((ticket, name));
         }
     }
@@ -60,6 +90,10 @@ impl Control {
     pub(super) fn withdraw(&mut self, name: Name) -> Found {
         if let Some(at) = self.waiting.iter().rposition(|(one, _)| *one == Some(name)) {
             self.waiting.remove(at);
+            self.given -= 1;
+            for (place, _) in &mut self.to_hold {
+                *place -= u64::from(*place > self.taken + at as u64);
+            }
             return Found::Here;
         }
         match self.submitted.iter().rposition(|(_, one)| *one == name) {
@@ -98,5 +132,26 @@ mod tests {
         assert_eq!(control.front().map(|bytes| &bytes[..]), Some(&b"of the group"[..]));
         control.delivered(Ticket(7));
         assert!(matches!(control.withdraw(name(1)), Found::Nowhere) && !control.has_replies());
+    }
+
+    #[test]
+    fn who_waits_for_a_majority_is_told_of_its_own_message_whatever_is_taken_back_before_it() {
+        let mut control = Control::default();
+        control.push(Some(name(1)), Bytes::new());
+        control.taken(Ticket(1));
+        control.push(Some(name(2)), Bytes::new());
+        control.push(None, Bytes::new());
+        control.push_to_hold(GroupId(4), Bytes::new());
+        control.push_to_hold(GroupId(5), Bytes::new());
+        assert!(matches!(control.withdraw(name(2)), Found::Here));
+        (2..=4).for_each(|ticket| control.taken(Ticket(ticket)));
+        assert_eq!(control.held(Ticket(2)), None);
+        assert_eq!(control.held(Ticket(4)), Some(GroupId(4)));
+        assert_eq!(control.held(Ticket(4)), Some(GroupId(5)));
+        assert_eq!(control.held(Ticket(9)), None);
+        control.push_to_hold(GroupId(6), Bytes::new());
+        control.view_changed();
+        control.taken(Ticket(5));
+        assert_eq!(control.held(Ticket(9)), None);
     }
 }

@@ -323,6 +323,8 @@ impl Stage {
             Output::PersistRing { .. }
             | Output::PersistPrimary(_)
             | Output::Commanded { .. }
+            | Output::BackedUp { .. }
+            | Output::Restored { .. }
             | Output::Log(_)
             | Output::Save { .. }
             | Output::LookUp { .. }

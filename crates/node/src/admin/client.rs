@@ -4,6 +4,7 @@ use super::change::{Change, Wanted};
 use crate::recent::Requests;
 use crate::status::Status;
 use std::fs;
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +19,7 @@ pub struct Client {
     token_file: PathBuf,
 }
 
-/// Why a node did not answer. A retry may help for all but the second and the last.
+/// Why a node did not answer. A retry may help for all but the second, a conflict and the last.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// The token cannot be read: the node has not run yet, or belongs to another user.
@@ -56,6 +57,14 @@ pub enum AdminError {
     /// The node was asked for something that cannot be done.
     #[error("{refusal}")]
     Conflict {
+        /// Who.
+        address: SocketAddr,
+        /// What it says.
+        refusal: String,
+    },
+    /// The node cannot do it now, and perhaps can in a moment.
+    #[error("{refusal}")]
+    NotNow {
         /// Who.
         address: SocketAddr,
         /// What it says.
@@ -149,6 +158,61 @@ impl Client {
         }
         let refusal = response.body_mut().read_to_string();
         Err(AdminError::Conflict { address, refusal: refusal.unwrap_or_default() })
+    }
+
+    /// A backup of a group, in the format of [`crate::backup`], to be read while it comes.
+    ///
+    /// # Errors
+    /// [`AdminError::Conflict`] if there can be none, [`AdminError::NotNow`] if there is none now;
+    /// others if the node does not answer. What is read ends early if the node does.
+    pub fn backup(&self, group: &str, timeout: Duration) -> Result<impl Read, AdminError> {
+        let (agent, token) = self.agent(timeout)?;
+        let address = self.address;
+        let answer = agent
+            .post(format!("http://{address}/v1/groups/{group}/backup"))
+            .header("Authorization", format!("Bearer {}", token.trim()))
+            .send_empty();
+        Ok(self.done(answer, timeout)?.into_body().into_reader())
+    }
+
+    /// Gives a group the state of a backup; when this returns, one member has it.
+    ///
+    /// # Errors
+    /// As [`Self::backup`].
+    pub fn restore(
+        &self,
+        group: &str,
+        backup: &mut dyn Read,
+        timeout: Duration,
+    ) -> Result<(), AdminError> {
+        let (agent, token) = self.agent(timeout)?;
+        let address = self.address;
+        let answer = agent
+            .post(format!("http://{address}/v1/groups/{group}/restore"))
+            .header("Authorization", format!("Bearer {}", token.trim()))
+            .send(ureq::SendBody::from_reader(backup));
+        self.done(answer, timeout).map(drop)
+    }
+
+    /// An answer to something that can be refused.
+    fn done(
+        &self,
+        answer: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+        timeout: Duration,
+    ) -> Result<ureq::http::Response<ureq::Body>, AdminError> {
+        let address = self.address;
+        let is_passing = matches!(&answer, Ok(response) if response.status().as_u16() == 429);
+        let mut response =
+            if is_passing { answer.expect("just matched") } else { self.checked(answer, timeout)? };
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let refusal = response.body_mut().read_to_string().unwrap_or_default();
+        Err(if is_passing {
+            AdminError::NotNow { address, refusal }
+        } else {
+            AdminError::Conflict { address, refusal }
+        })
     }
 
     fn agent(&self, timeout: Duration) -> Result<(ureq::Agent, String), AdminError> {

@@ -3,14 +3,17 @@
 //! `GET /v1/status` says how the node is; `POST /v1/groups/NAME` with a [`Change`] changes a group,
 //! and is answered when the change has its place in the order; `GET /v1/groups/NAME/requests` says
 //! what the group was delivered lately.
+//! `POST /v1/groups/NAME/backup` gives a backup of it, `POST /v1/groups/NAME/restore` takes one.
 //!
 //! Invariants: never offered beyond loopback; the token is made anew at every start and readable by
 //! the node's user only; a question that the data plane does not answer in time fails.
 
+mod backup;
 mod change;
 mod client;
 mod server;
 
+pub(crate) use backup::{BackupAsker, Refusal, RestoreAsker};
 pub use change::{Change, Wanted};
 pub use client::{AdminError, Client};
 pub(crate) use server::{AdminServer, Question};

@@ -1,7 +1,9 @@
 //! The serving side: an async thread of its own that asks the data plane and waits.
 
+use super::backup::{self, BackupAsker, RestoreAsker};
 use super::change::{Change, Wanted};
 use crate::NodeError;
+use crate::backup::Description;
 use crate::commands::Asker;
 use crate::recent::Requests;
 use crate::status::Status;
@@ -12,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use quorba_config::Node;
+use quorba_engine::replica::Backup;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -34,6 +37,10 @@ pub(crate) enum Question {
     Change(String, Change, Asker),
     /// What a group was delivered lately.
     Requests(String, Wanted, oneshot::Sender<Result<Requests, String>>),
+    /// A backup of the group of this name.
+    Backup(String, BackupAsker),
+    /// The group of this name is to have the state of a backup.
+    Restore(String, Box<(Description, Backup)>, RestoreAsker),
 }
 
 /// The running server; it ends when this is dropped.
@@ -41,9 +48,9 @@ pub(crate) struct AdminServer {
     _stop: oneshot::Sender<()>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     token: String,
-    ask: Box<dyn Fn(Question) -> bool + Send + Sync>,
+    pub(super) ask: Box<dyn Fn(Question) -> bool + Send + Sync>,
 }
 
 impl AdminServer {
@@ -92,6 +99,8 @@ fn routes(shared: Arc<Shared>) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/groups/{name}", post(change))
         .route("/v1/groups/{name}/requests", get(requests))
+        .route("/v1/groups/{name}/backup", post(backup::back_up))
+        .route("/v1/groups/{name}/restore", post(backup::restore))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), authorize))
         .with_state(shared)
 }

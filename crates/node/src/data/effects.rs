@@ -167,6 +167,8 @@ impl DataPlane {
                 let reporter = &self.reporter;
                 self.commands.close(id, result.map_err(|refused| reporter.refusal(refused)));
             }
+            Output::BackedUp { group, id, result } => self.backed_up(group, id, result),
+            Output::Restored { id, result, .. } => self.restored(id, result),
             Output::Event(event) => {
                 self.tell_supervisor(&event);
                 events::log(&event, &mut self.reporter);

@@ -88,6 +88,13 @@ impl Group {
         out: &mut Outbox,
     ) {
         let result = command.check(&self.config, &self.table);
+        let is_mine = (origin, incarnation) == (here.node, here.incarnation);
+        if let Command::Backup(_) = command {
+            if is_mine && self.replay.is_none() {
+                self.back_up(id, result, out);
+            }
+            return;
+        }
         if result.is_ok() {
             let before = self.table.clone();
             let may_differ = self.is_stateless();
@@ -96,6 +103,8 @@ impl Group {
                 Command::Promote(node) => self.table.promote(node),
                 Command::Add(node) => self.table.add(node),
                 Command::Remove(node) => self.table.remove(&self.config, node),
+                Command::Backup(_) => unreachable!("it changes nothing"),
+                Command::Restore { .. } => self.restore(command, here, out),
             }
             if may_differ
                 && !self.is_stateless()
@@ -105,29 +114,38 @@ impl Group {
             }
             out.push_back(Output::Event(Event::Changed { group: self.id, command }));
             self.changed(now, &before, here, out);
-            match command {
-                Command::Add(node) if node == here.node => self.come_back(),
-                Command::Remove(node) if node == here.node => self.go_out(&before, out),
-                _ => {}
-            }
-            if before.style == Style::ActiveWithVoting && before.style != self.table.style {
-                self.let_all_go(here, out);
-            }
-            if self.is_stateless()
-                && let Some(member) = &mut self.member
-            {
-                // It needs no state.
-                member.reconsider();
-            }
-            if command == Command::SetStyle(Style::ColdPassive)
-                && let Some(member) = &mut self.member
-            {
-                // Servers run on until a state is kept elsewhere.
-                member.want_checkpoint();
-            }
+            self.heed_change(command, &before, here, out);
         }
-        if (origin, incarnation) == (here.node, here.incarnation) {
+        if let Command::Restore { attempt, .. } = command {
+            if is_mine {
+                self.restore_is_over((id, attempt), result, out);
+            }
+        } else if is_mine {
             out.push_back(Output::Commanded { id, result });
+        }
+    }
+
+    /// What a command that was carried out means for the local member.
+    fn heed_change(&mut self, command: Command, before: &GroupTable, here: Here, out: &mut Outbox) {
+        match command {
+            Command::Add(node) if node == here.node => self.come_back(),
+            Command::Remove(node) if node == here.node => self.go_out(before, out),
+            _ => {}
+        }
+        if before.style == Style::ActiveWithVoting && before.style != self.table.style {
+            self.let_all_go(here, out);
+        }
+        if self.is_stateless()
+            && let Some(member) = &mut self.member
+        {
+            // It needs no state.
+            member.reconsider();
+        }
+        if command == Command::SetStyle(Style::ColdPassive)
+            && let Some(member) = &mut self.member
+        {
+            // Servers run on until a state is kept elsewhere.
+            member.want_checkpoint();
         }
     }
 

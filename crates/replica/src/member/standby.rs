@@ -116,7 +116,9 @@ impl Member {
             Stage::NoServer => false,
             // Somebody may wait for the state as it was before the duty changed.
             Stage::Serving { .. } if canary!(StopsTooEarly) => false,
-            Stage::Serving { .. } => self.base.is_none() || !self.frozen.is_empty(),
+            Stage::Serving { .. } => {
+                self.base.is_none() || !self.frozen.is_empty() || self.backup.is_some()
+            }
             Stage::Ready { .. }
             | Stage::Asked { .. }
             | Stage::Receiving { .. }

@@ -10,11 +10,11 @@ use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 use quorba_replica::{
-    Ack, ChannelId, CheckpointRule, Command, CommandRefused, ComparisonRule, Concurrency,
-    Delivered, DownReason, Event, FtRequest, GatewayKey, GroupConfig, GroupId, GroupSnapshot,
-    LogRecord, MemberState, Output, Quorum, ReadConsistency, ReadRule, Record, Recovered, Replica,
-    ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber, ServerCommand, Style,
-    TotalLoss, ViewId,
+    Ack, Backup, BackupRefused, ChannelId, CheckpointRule, Command, CommandRefused, ComparisonRule,
+    Concurrency, Delivered, DownReason, Event, FtRequest, GatewayKey, GroupConfig, GroupId,
+    GroupSnapshot, LogRecord, MemberState, Output, Quorum, ReadConsistency, ReadRule, Record,
+    Recovered, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber,
+    ServerCommand, Style, TotalLoss, ViewId,
 };
 use quorba_replica::{Released, TransferProgress, TransferRule};
 use std::collections::VecDeque;
@@ -53,6 +53,9 @@ pub struct Node {
     pub restarts: Vec<DownReason>,
     /// Commands of its operator and what became of them.
     pub commanded: Vec<Result<(), CommandRefused>>,
+    pub backups: Vec<Result<Backup, BackupRefused>>,
+    pub restored: Vec<Result<(), BackupRefused>>,
+    awaits_held: bool,
     pub alive: bool,
     pub disk: Disk,
     /// Requests that a majority has on disk.
@@ -86,6 +89,8 @@ pub struct Cluster {
     pub peers: VecDeque<(usize, usize, Bytes)>,
     /// What nodes send each other is lost.
     pub cut: bool,
+    /// Nobody says that a majority holds anything.
+    pub nobody_holds: bool,
     pub now: Instant,
     view: u64,
     plan: Plan,
@@ -190,6 +195,7 @@ impl Cluster {
             order: VecDeque::new(),
             peers: VecDeque::new(),
             cut: false,
+            nobody_holds: false,
             now: Instant::ZERO,
             view: 0,
             plan,
@@ -245,7 +251,7 @@ impl Cluster {
             while let Some(delivered) = self.order.pop_front() {
                 self.deliver_one(&delivered);
             }
-            let mut quiet = true;
+            let mut quiet = !self.hold();
             while let Some((from, to, bytes)) = self.peers.pop_front() {
                 quiet = false;
                 self.deliver_peer(from, to, bytes);
@@ -470,6 +476,45 @@ impl Cluster {
         }
     }
 
+    fn enqueue_held(&mut self, index: usize, payload: Bytes) {
+        self.enqueue(index, payload);
+        self.nodes[index].awaits_held = true;
+    }
+
+    /// A majority holds what was ordered, unless the scenario says otherwise.
+    fn hold(&mut self) -> bool {
+        let mut any = false;
+        for index in 0..self.nodes.len() {
+            if !self.nobody_holds && core::mem::take(&mut self.nodes[index].awaits_held) {
+                any = true;
+                self.nodes[index].replica.handle_held(self.now, GROUP);
+                self.drain(index);
+            }
+        }
+        any
+    }
+
+    /// Carries out what the nodes ask for.
+    pub fn drain_all(&mut self) {
+        (0..self.nodes.len()).for_each(|index| self.drain(index));
+    }
+
+    /// The operator at `index` takes a backup.
+    pub fn back_up(&mut self, index: usize) -> Result<Backup, BackupRefused> {
+        self.nodes[index].replica.handle_backup(GROUP, 1);
+        self.drain(index);
+        self.settle();
+        self.nodes[index].backups.pop().expect("the operator is told")
+    }
+
+    /// The operator at `index` gives it back.
+    pub fn restore(&mut self, index: usize, backup: Backup) -> Result<(), BackupRefused> {
+        self.nodes[index].replica.handle_restore(GROUP, 1, backup);
+        self.drain(index);
+        self.settle();
+        self.nodes[index].restored.pop().expect("the operator is told")
+    }
+
     fn enqueue(&mut self, index: usize, payload: Bytes) {
         let node = &mut self.nodes[index];
         node.ticket += 1;
@@ -498,6 +543,9 @@ impl Cluster {
         while let Some(output) = self.nodes[index].replica.poll() {
             match output {
                 Output::Order(payload) => self.enqueue(index, payload),
+                Output::OrderHeld { payload, .. } => self.enqueue_held(index, payload),
+                Output::BackedUp { result, .. } => self.nodes[index].backups.push(result),
+                Output::Restored { result, .. } => self.nodes[index].restored.push(result),
                 Output::OrderReply { to, payload, .. } => {
                     self.enqueue(index, payload);
                     let ticket = self.nodes[index].ticket;
@@ -677,6 +725,9 @@ impl Node {
             events: Vec::new(),
             restarts: Vec::new(),
             commanded: Vec::new(),
+            backups: Vec::new(),
+            restored: Vec::new(),
+            awaits_held: false,
             alive: true,
             disk,
             logged: Vec::new(),

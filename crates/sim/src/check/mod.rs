@@ -230,6 +230,7 @@ impl World {
             }
             ReplicaEvent::Changed { group, command } => {
                 self.roster.changed(node, *group, *command);
+                self.note_restore(usize::from(group.0), *command);
             }
             ReplicaEvent::Member { group, state: MemberState::In { .. }, .. } => {
                 let group = usize::from(group.0);
@@ -376,6 +377,7 @@ impl World {
             // Between two objects, whose calls run side by side, there is no order to compare.
             let in_parts = self.plan.groups[group].concurrency == Concurrency::PerObject;
             found.extend(equality::check(&serving, in_parts));
+            found.extend(self.restored_wrongly(group).map(|text| ("restore", text)));
             for member in &serving {
                 found.extend(exactly_once::check(self, group, member));
                 found.extend(at_most_once::check(self, group, member));

@@ -17,7 +17,10 @@ pub(super) fn check(
         let in_parts = world.plan.groups[group].concurrency == Concurrency::PerObject;
         for (index, one) in serving.iter().enumerate() {
             for other in &serving[index + 1..] {
-                if same_view(snapshots, one.node, other.node) {
+                let nodes = (one.node, other.node);
+                if same_view(snapshots, one.node, other.node)
+                    && same_life(world, snapshots, nodes, group)
+                {
                     if in_parts {
                         found.extend((0..OBJECTS).find_map(|o| compare_parts(one, other, o)));
                     } else {
@@ -29,7 +32,7 @@ pub(super) fn check(
         for one in 0..snapshots.len() {
             for other in one + 1..snapshots.len() {
                 let plan = &world.plan.groups[group];
-                let may_turn = plan.fresh_after_loss || plan.durable;
+                let may_turn = plan.fresh_after_loss || plan.durable || world.plan.backups;
                 found.extend(compare_tables(snapshots, (one, other), group, may_turn));
             }
         }
@@ -46,6 +49,17 @@ fn same_view(snapshots: &[Option<NodeSnapshot>], one: usize, other: usize) -> bo
         (Some(one), Some(other)) => one.order.ring.is_some() && one.order.ring == other.order.ring,
         _ => false,
     }
+}
+
+/// One of them may not have heard yet that the group has been restored.
+fn same_life(
+    world: &World,
+    snapshots: &[Option<NodeSnapshot>],
+    (one, other): (usize, usize),
+    group: usize,
+) -> bool {
+    let members = |node| primary(snapshots, node).map(|node| &node.groups[group].members);
+    !world.plan.backups || members(one) == members(other)
 }
 
 fn compare_logs(one: &Serving<'_>, other: &Serving<'_>) -> Option<(&'static str, String)> {

@@ -1,0 +1,73 @@
+//! What an operator is given of the member, and gives it.
+//!
+//! What it is not: ordered; the group has said at which place. Invariant: a backup is of exactly
+//! what was delivered before its place, or there is none.
+
+use super::{Consequence, Member, Stage};
+use crate::backup::{self, BackupRefused, Staged};
+use crate::executor::{Capture, Job};
+use crate::ids::Attempt;
+use crate::passive::Base;
+use bytes::Bytes;
+use quorba_base::canary;
+
+impl Member {
+    /// The state after what was delivered so far is wanted.
+    pub(crate) fn back_up(&mut self) -> Result<(), BackupRefused> {
+        if !matches!(self.stage, Stage::Serving { .. }) || !self.executes_now() {
+            return Err(BackupRefused::NotExecuting);
+        }
+        self.backup = Some(self.retention.freeze());
+        self.executor.push(Job::Capture(Capture::Backup));
+        if !canary!(BackupSplitsUpdates) {
+            // Its next update goes on from the state that it gives now, which no other member has.
+            self.checkpoints.base = None;
+            self.checkpoints.joined_at = self.delivered;
+        }
+        Ok(())
+    }
+
+    /// The server is still to give the state that [`Self::back_up`] asked for.
+    pub(crate) fn is_backing_up(&self) -> bool {
+        self.backup.is_some()
+    }
+
+    /// The server has given it, or cannot.
+    pub(super) fn backup_taken(&mut self, state: Option<Bytes>) -> Option<Consequence> {
+        let frozen = self.backup.take()?;
+        let state = state.ok_or(BackupRefused::NoState);
+        let captured = state.and_then(|state| backup::pack(&self.retention, &frozen, state));
+        Some(Consequence::BackedUp(captured))
+    }
+
+    /// A try of its own for a restore. Until that is over the member does not ask to join: what it
+    /// asks before the restore must not be answered behind it.
+    pub(crate) fn begin_restore(&mut self) -> Result<Attempt, BackupRefused> {
+        if matches!(self.stage, Stage::Asked { .. }) {
+            return Err(BackupRefused::Joining);
+        }
+        self.next_attempt = Attempt(self.next_attempt.0 + 1);
+        self.restoring = Some(self.next_attempt);
+        Ok(self.next_attempt)
+    }
+
+    /// It may ask again.
+    pub(crate) fn end_restore(&mut self, attempt: Attempt) {
+        self.restoring.take_if(|restoring| *restoring == attempt);
+    }
+
+    /// The group has the state of a backup from here on, and this member brings it; `index`
+    /// requests are in it. What the server has executed, it has executed for nothing.
+    pub(crate) fn restore(&mut self, staged: Staged, (index, now): (u64, u64)) {
+        self.executor.abandon();
+        self.forget();
+        let attempt = staged.attempt;
+        let (retention, state, whole) = staged.take_effect(now, self.durable);
+        (self.retention, self.taken) = (retention, whole);
+        (self.delivered, self.seen) = (index, index);
+        self.voting.begin_anew(index);
+        self.base = Some(Base { index, state: Some(state), updates: alloc::vec::Vec::new() });
+        self.stage = Stage::Serving { attempt };
+        self.go_on();
+    }
+}

@@ -1,0 +1,75 @@
+//! Backups and restores, as far as a node's operator and its driver are concerned.
+//!
+//! What it is not: it changes no group; ordered commands do.
+
+use super::{Phase, Replica};
+use crate::backup::{Backup, BackupRefused};
+use crate::command::{Command, CommandRefused};
+use crate::envelope::Envelope;
+use crate::ids::GroupId;
+use crate::output::Output;
+use quorba_base::Instant;
+
+impl Replica {
+    /// An operator wants the group's state, as the local member has it at a place of its own in the
+    /// order; [`Output::BackedUp`] with the same `id` gives it, or says why not.
+    pub fn handle_backup(&mut self, group: GroupId, id: u64) {
+        let (refused, here) = (self.refusal(group), self.here);
+        let out = &mut self.out;
+        match (refused, self.groups.get_mut(usize::from(group.0))) {
+            (None, Some(group)) => group.begin_backup(id, here, out),
+            (refused, _) => {
+                let result = Err(refused.unwrap_or(BackupRefused::Group(CommandRefused::NoGroup)));
+                out.push_back(Output::BackedUp { group, id, result });
+            }
+        }
+    }
+
+    /// An operator wants the group to have the state of a backup, whatever it has now, from the
+    /// local member on; [`Output::Restored`] with the same `id` says what became of it. A node that
+    /// ends before that may have done it.
+    pub fn handle_restore(&mut self, group: GroupId, id: u64, backup: Backup) {
+        let component = self.lineage.as_ref().map(|lineage| lineage.view);
+        let (refused, here) = (self.refusal(group), self.here);
+        let out = &mut self.out;
+        match (refused, component, self.groups.get_mut(usize::from(group.0))) {
+            (None, Some(component), Some(group)) => {
+                group.begin_restore(id, backup, (component, here), out);
+            }
+            (refused, _, _) => {
+                let result =
+                    Err(refused.unwrap_or(BackupRefused::Group(CommandRefused::NoPrimary)));
+                out.push_back(Output::Restored { group, id, result });
+            }
+        }
+    }
+
+    /// A majority holds the last [`Output::OrderHeld`] of the group.
+    pub fn handle_held(&mut self, now: Instant, group: GroupId) {
+        self.with_group(now, group, |group, _, out| group.held(out));
+    }
+
+    fn refusal(&self, group: GroupId) -> Option<BackupRefused> {
+        if self.groups.get(usize::from(group.0)).is_none() {
+            return Some(BackupRefused::Group(CommandRefused::NoGroup));
+        }
+        let in_primary = matches!(self.phase, Phase::Primary);
+        (!in_primary).then_some(BackupRefused::Group(CommandRefused::NoPrimary))
+    }
+
+    /// Whether the message is a restore of an earlier component: its operator has been told that
+    /// nobody knows what comes of it, and what it was to bring may be gone.
+    pub(super) fn is_void(&self, envelope: &Envelope) -> bool {
+        let Envelope::Command { command: Command::Restore { component, .. }, .. } = envelope else {
+            return false;
+        };
+        self.lineage.as_ref().is_none_or(|lineage| lineage.view != *component)
+    }
+
+    /// The view is over: nobody will say what a majority holds of it.
+    pub(super) fn give_up_operations(&mut self) {
+        for group in &mut self.groups {
+            group.give_up_operation(&mut self.out);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Operators who take backups of groups and put them back, while everything else goes on.
+//!
+//! What it is not: the groups' own opinion of what is in a backup. Invariants: a backup has what
+//! was acknowledged before it was asked for; from a restore on the group has what the backup had,
+//! at every member. What was acknowledged between the two is thrown away, as the operator wants
+//! it.
+
+use crate::event::Event;
+use crate::host::Input;
+use crate::ledger::{Call, Outcome};
+use crate::rng::Rng;
+use crate::servant::{Log, Reference, Wish};
+use crate::world::{World, ms};
+use quorba_base::Instant;
+use quorba_engine::replica::{Backup, BackupRefused, Command, GroupId};
+use std::collections::BTreeMap;
+
+/// Backups that are kept of each group.
+const KEPT_MAX: usize = 4;
+
+/// See the module's text.
+pub(crate) struct Backups {
+    rng: Rng,
+    asked: u64,
+    /// When each was asked for.
+    times: BTreeMap<u64, Instant>,
+    kept: BTreeMap<usize, Vec<Backup>>,
+    pub(crate) taken: u64,
+    pub(crate) restores: u64,
+    /// By group: when it was restored last, and what it had then.
+    restored: BTreeMap<usize, (Instant, Vec<Reference>)>,
+}
+
+impl Backups {
+    pub(crate) fn new(rng: Rng) -> Self {
+        Self {
+            rng,
+            asked: 0,
+            times: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            taken: 0,
+            restores: 0,
+            restored: BTreeMap::new(),
+        }
+    }
+}
+
+impl World {
+    /// The operator comes back in a while.
+    pub(crate) fn plan_operator(&mut self) {
+        let wait = ms(self.backups.rng.between(5, 600));
+        self.queue.push(self.now + wait, Event::Operator);
+    }
+
+    /// The operator takes a backup somewhere, or gives one back.
+    pub(crate) fn operator_comes(&mut self) {
+        if self.peace {
+            return;
+        }
+        let group = self.backups.rng.index(self.plan.groups.len());
+        let node = self.backups.rng.index(self.plan.nodes);
+        let gives = self.backups.rng.per_mille(200);
+        let which = self.backups.rng.index(KEPT_MAX);
+        let kept = self.backups.kept.get(&group);
+        let backup = kept.and_then(|kept| kept.get(which)).filter(|_| gives).cloned();
+        self.backups.asked += 1;
+        let id = self.backups.asked;
+        let id_of = GroupId(group as u16);
+        match backup {
+            Some(backup) => {
+                self.say(|| format!("OPERATOR at n{node}: restore g{group} ({id})"));
+                self.deliver(node, Input::Restore(id_of, id, backup));
+            }
+            None => {
+                self.say(|| format!("OPERATOR at n{node}: backup of g{group} ({id})"));
+                self.backups.times.insert(id, self.now);
+                self.deliver(node, Input::Backup(id_of, id));
+            }
+        }
+        self.plan_operator();
+    }
+
+    /// A node has a backup for its operator, or none.
+    pub(crate) fn backed_up(
+        &mut self,
+        (node, group): (usize, usize),
+        id: u64,
+        result: Result<Backup, BackupRefused>,
+    ) {
+        let backup = match result {
+            Ok(backup) => backup,
+            Err(refused) => return self.say(|| format!("n{node} has no backup {id}: {refused}")),
+        };
+        self.say(|| {
+            let (count, bytes) = (backup.history.count, backup.state.len());
+            format!("n{node} has backup {id} of g{group}: {count} requests, {bytes} bytes")
+        });
+        self.backups.taken += 1;
+        let asked = self.backups.times.remove(&id).unwrap_or(self.now);
+        let Some(log) = Log::from_bytes(&backup.state) else {
+            return self.checks.violate("backup", self.now, format!("{id} is no state"));
+        };
+        // What was lost for a reason that counts is not missed.
+        let loss = self.checks.groups[group].lost_at;
+        if loss.is_none_or(|at| at < asked) {
+            let is_before = |call: &Call| match call.outcome {
+                Outcome::Acknowledged { at, .. } => at < asked,
+                _ => false,
+            };
+            let missing = self.ledger.calls.iter().find(|(reference, call)| {
+                let counts = call.group == group && call.wish == Wish::Append && is_before(call);
+                let counts = counts && self.checks.groups[group].counts(call);
+                counts && !log.references().contains(reference)
+            });
+            if let Some((reference, _)) = missing {
+                let text = format!("{id} of g{group} lacks {:x}", reference.0);
+                self.checks.violate("backup", self.now, text);
+            }
+        }
+        let kept = self.backups.kept.entry(group).or_default();
+        kept.insert(0, backup);
+        kept.truncate(KEPT_MAX);
+    }
+
+    /// A node has carried out an operator's command: with a restore the group's past is another.
+    pub(crate) fn note_restore(&mut self, group: usize, command: Command) {
+        let Command::Restore { digest, .. } = command else { return };
+        self.checks.lost(self.now, group);
+        self.checks.groups[group].dead = false;
+        let kept = self.backups.kept.get(&group);
+        let backup = kept.and_then(|kept| kept.iter().find(|b| b.history.digest == digest));
+        let log = backup.and_then(|backup| Log::from_bytes(&backup.state));
+        self.backups.restores += 1;
+        match log {
+            Some(log) => {
+                let had = (self.now, log.references().to_vec());
+                self.backups.restored.insert(group, had);
+            }
+            // It is not kept any more: a later one is there to be looked at.
+            None => {
+                self.backups.restored.remove(&group);
+            }
+        }
+    }
+
+    /// What does not fit to the last restore, if its group has acknowledged anything since, and has
+    /// not lost anything.
+    pub(crate) fn restored_wrongly(&self, group: usize) -> Option<String> {
+        let (at, had) = self.backups.restored.get(&group)?;
+        let facts = &self.checks.groups[group];
+        if facts.lost_at != Some(*at) || facts.dead || facts.stuck {
+            return None;
+        }
+        let counts = |call: &Call| {
+            call.group == group
+                && facts.counts(call)
+                && matches!(call.outcome, Outcome::Acknowledged { .. })
+        };
+        if !self.ledger.calls.values().any(counts) {
+            return None;
+        }
+        let snapshots = self.snapshots();
+        let serving = self.serving(&snapshots, group);
+        let wrong = serving.iter().find(|member| !member.log.references().starts_with(had))?;
+        let (node, has, had) = (wrong.node, wrong.log.len(), had.len());
+        Some(format!("g{group} at n{node} has {has}, and not the {had} of its backup in front"))
+    }
+}
