@@ -4,6 +4,7 @@
 //! what [`Book::released`] names besides; members are told so that they can forget the replies.
 
 use crate::output::ConnectionId;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -79,7 +80,8 @@ impl Pending {
 /// See the module's text.
 #[derive(Default)]
 pub(crate) struct Book {
-    pending: BTreeMap<RequestNumber, Pending>,
+    /// In boxes: the oldest goes first, and what stands behind it in the tree moves up each time.
+    pending: BTreeMap<RequestNumber, Box<Pending>>,
     last: u64,
     /// Answered far behind the oldest open one, and members were not told.
     answered: BTreeSet<RequestNumber>,
@@ -114,15 +116,15 @@ impl Book {
     pub(crate) fn add(&mut self, pending: Pending) -> RequestNumber {
         let number = self.next();
         self.last = number.0;
-        self.pending.insert(number, pending);
+        self.pending.insert(number, Box::new(pending));
         number
     }
 
     pub(crate) fn get_mut(&mut self, number: RequestNumber) -> Option<&mut Pending> {
-        self.pending.get_mut(&number)
+        self.pending.get_mut(&number).map(Box::as_mut)
     }
 
-    pub(crate) fn remove(&mut self, number: RequestNumber) -> Option<Pending> {
+    pub(crate) fn remove(&mut self, number: RequestNumber) -> Option<Box<Pending>> {
         let pending = self.pending.remove(&number)?;
         if number.0 > self.lowest().0.saturating_add(LAG_MAX) {
             self.answered.insert(number);
@@ -135,11 +137,11 @@ impl Book {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestNumber, &Pending)> {
-        self.pending.iter().map(|(number, pending)| (*number, pending))
+        self.pending.iter().map(|(number, pending)| (*number, &**pending))
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (RequestNumber, &mut Pending)> {
-        self.pending.iter_mut().map(|(number, pending)| (*number, pending))
+        self.pending.iter_mut().map(|(number, pending)| (*number, &mut **pending))
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
 use crate::checkpoint;
 use crate::config::GroupConfig;
+use crate::gist::Gist;
 use crate::history::History;
 use crate::ids::{ChannelId, RequestKey};
 use crate::moment::Moment;
@@ -26,7 +27,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId, canary};
-use quorba_giop::{Body, FrameError, Message};
+use quorba_giop::{Body, FrameError, Message, Reply};
 
 use crate::ids::Attempt;
 
@@ -94,12 +95,20 @@ pub(crate) enum Restore {
 
 /// What came of it.
 pub(crate) enum Outcome {
-    /// The reply, `None` for a oneway.
-    Executed { call: Call, reply: Option<Bytes> },
+    /// The reply and what it says in short, `None` for a oneway.
+    Executed { call: Call, reply: Option<Bytes>, gist: Option<Gist> },
     /// The state, or `None` if the server raised an exception.
     Captured { purpose: Capture, state: Option<Bytes> },
     /// Whether the server took the state.
     Restored { purpose: Restore, accepted: bool },
+}
+
+impl Outcome {
+    /// A call has ended with a reply that nobody has read yet.
+    fn executed(call: Call, reply: Option<Bytes>) -> Self {
+        let gist = reply.as_ref().and_then(Gist::of);
+        Self::Executed { call, reply, gist }
+    }
 }
 
 impl Job {
@@ -376,7 +385,7 @@ impl Executor {
             };
             match message.parse().map_err(|_| DownReason::ServerProtocol)? {
                 Body::Reply(reply) => {
-                    let outcome = self.finish(channel, reply.request_id(), &message)?;
+                    let outcome = self.finish(channel, &reply, &message)?;
                     self.ended.extend(outcome);
                 }
                 Body::CloseConnection => self.closed_gracefully(index, out),
@@ -397,9 +406,10 @@ impl Executor {
     fn finish(
         &mut self,
         channel: ChannelId,
-        request_id: u32,
+        reply: &Reply<'_>,
         message: &Message,
     ) -> Result<Option<Outcome>, DownReason> {
+        let request_id = reply.request_id();
         let call = self.schedule.end(|c| c.request_id == request_id && c.channel == channel);
         let Some(call) = call else { return Err(DownReason::ServerProtocol) };
         self.calls.begin_anew();
@@ -409,11 +419,12 @@ impl Executor {
         self.note(&call);
         let (bytes, oneway) = (message.bytes().clone(), call.oneway);
         Ok(Some(match call.job {
-            Job::Execute { call, .. } if oneway => Outcome::Executed { call, reply: None },
+            Job::Execute { call, .. } if oneway => Outcome::executed(call, None),
+            Job::Execute { call, .. } if bytes.len() <= self.reply_bytes_max => {
+                Outcome::Executed { call, reply: Some(bytes), gist: Some(Gist::read(reply)) }
+            }
             Job::Execute { call, giop, .. } => {
-                let fits = bytes.len() <= self.reply_bytes_max;
-                let reply = if fits { Some(bytes) } else { refusal::reply_too_large(&giop) };
-                Outcome::Executed { call, reply }
+                Outcome::executed(call, refusal::reply_too_large(&giop))
             }
             Job::Capture(purpose) => {
                 Outcome::Captured { purpose, state: checkpoint::state_of(message) }
@@ -463,8 +474,7 @@ impl Executor {
                 Job::Execute { call, giop, .. } => {
                     let exception =
                         if is_meant { refusal(&giop) } else { refusal::rejected(&giop) };
-                    let reply = if ended.oneway { None } else { exception };
-                    Outcome::Executed { call, reply }
+                    Outcome::executed(call, if ended.oneway { None } else { exception })
                 }
                 Job::Capture(purpose) => Outcome::Captured { purpose, state: None },
                 Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },

@@ -27,6 +27,7 @@ mod config;
 mod duplicates;
 mod envelope;
 mod executor;
+mod gist;
 mod group;
 mod hello;
 mod history;

@@ -607,8 +607,9 @@ impl Member {
                 Err(reason) => return self.server_lost(reason),
                 Ok(outcome) => {
                     let outcome = outcome?;
-                    if let Outcome::Executed { call: Call::Request(key, _), reply } = &outcome {
-                        recent.executed(key, reply.as_ref());
+                    if let Outcome::Executed { call: Call::Request(key, _), reply, gist } = &outcome
+                    {
+                        recent.executed(key, reply.as_ref(), *gist);
                     }
                     if let Some(consequence) = self.completed(outcome) {
                         return Some(consequence);
@@ -620,16 +621,17 @@ impl Member {
 
     fn completed(&mut self, outcome: Outcome) -> Option<Consequence> {
         match outcome {
-            Outcome::Executed { call: Call::Read(id), reply } => {
+            Outcome::Executed { call: Call::Read(id), reply, .. } => {
                 matches!(self.stage, Stage::Serving { .. }).then_some(Consequence::Read(id, reply))
             }
-            Outcome::Executed { call: Call::Again(key), reply } => {
+            Outcome::Executed { call: Call::Again(key), reply, .. } => {
                 self.replayed(&key, reply);
                 self.all_replayed()
             }
-            Outcome::Executed { call: Call::Request(key, _), reply } => {
+            Outcome::Executed { call: Call::Request(key, _), reply, gist } => {
                 let waiters = self.retention.complete(&key, reply.clone());
-                let is_held = self.voting.executed(&key, reply.as_ref(), &waiters);
+                let said = (reply.as_ref(), gist);
+                let is_held = self.voting.executed(&key, said, &waiters);
                 if self.duty == Duty::Lead && self.checkpoints.audience {
                     self.checkpoints.completed.push(key);
                 }

@@ -6,6 +6,7 @@
 //! from the beginning, so that noting a request allocates nothing; whole messages are kept only
 //! while somebody asks for them again and again, and never more than a number of octets.
 
+use crate::gist::Gist;
 use crate::group::Here;
 use crate::ids::{CallKey, RequestKey};
 use crate::member::Arrived;
@@ -40,9 +41,8 @@ impl Short {
     pub fn new(octets: &[u8]) -> Self {
         let mut short = Self::EMPTY;
         short.total = u32::try_from(octets.len()).unwrap_or(u32::MAX);
-        for (to, from) in short.octets.iter_mut().zip(octets) {
-            *to = *from;
-        }
+        let kept = octets.len().min(SHORT_BYTES_MAX);
+        short.octets[..kept].copy_from_slice(&octets[..kept]);
         short
     }
 
@@ -241,7 +241,7 @@ impl Recent {
     }
 
     /// The local server has executed a request.
-    pub(crate) fn executed(&mut self, key: &RequestKey, reply: Option<&Bytes>) {
+    pub(crate) fn executed(&mut self, key: &RequestKey, reply: Option<&Bytes>, gist: Option<Gist>) {
         let digest = digest(key);
         let expected = self.open.get(self.next_end) == Some(&digest);
         let found = if expected {
@@ -253,7 +253,7 @@ impl Recent {
         self.open[place] = 0;
         self.next_end = (place + 1) % self.ring.len();
         let entry = &mut self.ring[place];
-        let status = reply.and_then(status_of);
+        let status = gist.map(|gist| gist.status);
         let reply_bytes = reply.map_or(0, |reply| u32::try_from(reply.len()).unwrap_or(u32::MAX));
         let after = self.now.since(entry.at);
         entry.outcome = Outcome::Executed { after, status, reply_bytes };
@@ -339,13 +339,6 @@ pub fn names(giop: &Bytes) -> (Short, Short) {
         }
         // The gateway lets nothing else in.
         _ => (Short::EMPTY, Short::EMPTY),
-    }
-}
-
-fn status_of(reply: &Bytes) -> Option<ReplyStatus> {
-    match Message::from_bytes(reply.clone()).ok()?.parse() {
-        Ok(Body::Reply(reply)) => Some(reply.status()),
-        _ => None,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::answers;
 use crate::connection::Connection;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, Pending, Safety};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, canary};
@@ -83,7 +84,7 @@ impl Gateway {
         }
     }
 
-    pub(super) fn forget(&mut self, group: GroupId, number: RequestNumber) -> Option<Pending> {
+    pub(super) fn forget(&mut self, group: GroupId, number: RequestNumber) -> Option<Box<Pending>> {
         let pending = self.group(group).book.remove(number)?;
         self.pending -= 1;
         self.servers.forget(&pending);

@@ -84,20 +84,24 @@ impl DataPlane {
         }
     }
 
-    /// Lets go what was gathered.
+    /// Lets go what was gathered: what servers get first, so that they work while clients are
+    /// answered. A client that is woken may well run in this thread's place.
     fn send_gathered(&mut self) {
-        let now = self.now();
         let mut to_send = std::mem::take(&mut self.to_send);
+        to_send.retain(|token| {
+            let Some(channel) = self.servers.get(*token) else { return true };
+            if channel.stream.flush(&self.poller).is_err() {
+                self.server_gone(*token);
+            }
+            false
+        });
+        let now = self.now();
         for token in to_send.drain(..) {
-            if let Some(stream) = self.clients.get(token) {
-                if stream.flush(&self.poller).is_err() {
-                    self.clients.remove(token);
-                    self.engine.handle_client_closed(now, ConnectionId(token));
-                }
-            } else if let Some(channel) = self.servers.get(token)
-                && channel.stream.flush(&self.poller).is_err()
+            if let Some(stream) = self.clients.get(token)
+                && stream.flush(&self.poller).is_err()
             {
-                self.server_gone(token);
+                self.clients.remove(token);
+                self.engine.handle_client_closed(now, ConnectionId(token));
             }
         }
         self.to_send = to_send;

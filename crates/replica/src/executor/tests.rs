@@ -147,7 +147,11 @@ impl Bench {
         let mut out = Vec::new();
         while let Some(outcome) = self.executor.next_outcome(channel, &mut out)? {
             ended.push(match outcome {
-                Outcome::Executed { call: Call::Request(RequestKey::Gateway(key), _), reply } => {
+                Outcome::Executed {
+                    call: Call::Request(RequestKey::Gateway(key), _),
+                    reply,
+                    ..
+                } => {
                     alloc::format!("{}{}", key.number.0, exception_of(&reply))
                 }
                 Outcome::Executed { .. } => panic!("no client has named its request"),

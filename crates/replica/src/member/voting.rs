@@ -6,6 +6,7 @@
 //! if this member has executed all of it.
 
 use super::Member;
+use crate::gist::Gist;
 use crate::ids::{Attempt, GatewayKey, RequestKey};
 use crate::refusal;
 use crate::votes::Subject;
@@ -13,7 +14,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::canary;
-use quorba_giop::{Body, Message, ReplyStatus};
+use quorba_giop::ReplyStatus;
 use twox_hash::XxHash3_64;
 
 /// How replies are compared.
@@ -116,7 +117,7 @@ impl Voting {
     pub(crate) fn executed(
         &mut self,
         key: &RequestKey,
-        reply: Option<&Bytes>,
+        reply: (Option<&Bytes>, Option<Gist>),
         waiters: &[GatewayKey],
     ) -> bool {
         let Some(admitted) = self.admitted.remove(key) else { return false };
@@ -240,17 +241,15 @@ impl Member {
 
 /// Of what a client gets to see: the status and the body. Contexts, and the request's id, are our
 /// own or the ORB's.
-fn digest_of(index: u64, reply: Option<&Bytes>) -> u64 {
-    let message = reply.and_then(|reply| Message::from_bytes(reply.clone()).ok());
-    let Some(message) = message else { return mix(index, 0, 0) };
-    let Ok(Body::Reply(view)) = message.parse() else { return mix(index, 1, 0) };
-    let status = match view.status() {
+fn digest_of(index: u64, reply: (Option<&Bytes>, Option<Gist>)) -> u64 {
+    let (Some(reply), Some(gist)) = reply else { return mix(index, 0, 0) };
+    let status = match gist.status {
         ReplyStatus::NoException => 2,
         ReplyStatus::UserException => 3,
         ReplyStatus::SystemException => 4,
         _ => 5,
     };
-    mix(index, status, XxHash3_64::oneshot(view.body()))
+    mix(index, status, XxHash3_64::oneshot(gist.body(reply)))
 }
 
 fn mix(index: u64, status: u64, body: u64) -> u64 {

@@ -1,6 +1,7 @@
 //! What is remembered, for how long, and what it costs.
 
 use super::*;
+use crate::gist::Gist;
 use crate::history::History;
 use crate::ids::{GatewayKey, RequestNumber};
 use crate::log::Place;
@@ -67,7 +68,7 @@ fn a_request_is_told_with_what_became_of_it() {
     recent.delivered(&arrived(2), 78);
     recent.repeats();
     recent.at(millis(9));
-    recent.executed(&arrived(1).key, Some(&reply()));
+    recent.executed(&arrived(1).key, Some(&reply()), Gist::of(&reply()));
     let page = recent.page(millis(9), &ALL);
     let [first, second] = &page.requests[..] else { panic!("{page:?}") };
     assert_eq!(
@@ -101,7 +102,7 @@ fn only_the_last_ones_are_remembered_and_those_that_end_late_are_found() {
     assert_eq!(page.requests.len(), RECENT_REQUESTS_MAX);
     assert_eq!(page.requests[0].index, 101);
     for index in 1..=last {
-        recent.executed(&arrived(index).key, None);
+        recent.executed(&arrived(index).key, None, None);
     }
     let page = recent.page(Instant::ZERO, &RecentQuery { after: last - 2, ..ALL });
     let oneway =
@@ -117,7 +118,7 @@ fn messages_are_kept_while_somebody_asks_and_no_longer() {
     assert!(recent.page(millis(0), &ask(0, millis(10))).recorded.is_empty(), "from now on");
     recent.delivered(&arrived(2), 0);
     recent.delivered(&arrived(3), 0);
-    recent.executed(&arrived(2).key, Some(&reply()));
+    recent.executed(&arrived(2).key, Some(&reply()), Gist::of(&reply()));
     let page = recent.page(millis(5), &ask(1, millis(15)));
     let [second, third] = &page.recorded[..] else { panic!("{page:?}") };
     assert_eq!((second.index, second.reply.as_ref()), (2, Some(&reply())));

@@ -1,0 +1,34 @@
+//! What a server's reply says, in short: read once, for all who want to know.
+//!
+//! What it is not: the reply. Invariant: it is of the very bytes that it travels with.
+
+use bytes::Bytes;
+use quorba_giop::{Body, Message, Reply, ReplyStatus};
+
+/// See the module's text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Gist {
+    /// How the call ended.
+    pub(crate) status: ReplyStatus,
+    body_offset: usize,
+}
+
+impl Gist {
+    /// Of a reply that was read already.
+    pub(crate) fn read(reply: &Reply<'_>) -> Self {
+        Self { status: reply.status(), body_offset: reply.body_offset() }
+    }
+
+    /// Of a whole message; none if it is no reply.
+    pub(crate) fn of(reply: &Bytes) -> Option<Self> {
+        match Message::from_bytes(reply.clone()).ok()?.parse() {
+            Ok(Body::Reply(reply)) => Some(Self::read(&reply)),
+            _ => None,
+        }
+    }
+
+    /// The results in the reply that it is of.
+    pub(crate) fn body(self, reply: &Bytes) -> &[u8] {
+        reply.get(self.body_offset..).unwrap_or_default()
+    }
+}
