@@ -243,8 +243,9 @@ fn minor_number(code: &str) -> Option<u32> {
     }
 }
 
-fn minor(code: &MinorCode) -> Entry {
-    let text = match code {
+/// Codes of requests that wait, or are refused, before they are ordered.
+fn of_waiting(code: &MinorCode) -> Option<&'static str> {
+    Some(match code {
         MinorCode::NoPrimary => {
             "TRANSIENT COMPLETED_NO. The node that was asked cannot reach a majority of the \
              domain's nodes, so it must not execute anything: the others may be going on without \
@@ -287,6 +288,13 @@ fn minor(code: &MinorCode) -> Entry {
              members get the same bytes, so another gateway gives the same answer. Look into the \
              server's log, and for a client that speaks a newer GIOP than the server."
         }
+        _ => return None,
+    })
+}
+
+/// Codes that say what the order, the servers or those outside do not take.
+fn of_limits(code: &MinorCode) -> Option<&'static str> {
+    Some(match code {
         MinorCode::RequestTooLarge => {
             "IMP_LIMIT COMPLETED_NO. Every request goes through the order of the domain, which \
              carries messages of up to 16 MiB, with what a request is wrapped in (Corosync: about \
@@ -318,9 +326,13 @@ fn minor(code: &MinorCode) -> Entry {
              LOCATION_FORWARD. The nodes call the address of the reference only: give it the \
              address to which the server refers."
         }
-        #[allow(unreachable_patterns, reason = "a new minor code is explained by its title")]
-        _ => code.text(),
-    };
+        _ => return None,
+    })
+}
+
+fn minor(code: &MinorCode) -> Entry {
+    // A new code is explained by its title.
+    let text = of_waiting(code).or_else(|| of_limits(code)).unwrap_or(code.text());
     let number = QUORBA_VMCID | code.number();
     Entry {
         code: format!("{number:#010x}"),

@@ -131,7 +131,11 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
             group.comparison.expel,
         ),
     );
-    // Younger than the digest: where they are not used, older versions agree.
+    younger_parts(text, domain, group);
+}
+
+/// Younger than the digest: where they are not used, older versions agree.
+fn younger_parts(text: &mut String, domain: &Domain, group: &Group) {
     if group.durable {
         line(text, format_args!(" durable"));
     }

@@ -98,29 +98,7 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
 fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
     match event {
         ReplicaEvent::Changed { group, command } => {
-            let group = reporter.group_name(*group);
-            match command {
-                Command::SetStyle(style) => {
-                    tracing::info!(group, style = style.text(), "the operator changed the style");
-                }
-                Command::Promote(node) => {
-                    let leader = reporter.name_of(*node);
-                    tracing::info!(group, leader, "the operator chose the leader");
-                }
-                Command::Add(node) => {
-                    let member = reporter.name_of(*node);
-                    tracing::info!(group, member, "the operator added a member");
-                }
-                Command::Remove(node) => {
-                    let member = reporter.name_of(*node);
-                    tracing::info!(group, member, "the operator removed a member");
-                }
-                Command::Restore { node, .. } => {
-                    let member = reporter.name_of(*node);
-                    tracing::warn!(group, member, "the group has the state of a backup now");
-                }
-                Command::Backup(_) => {}
-            }
+            log_command(reporter.group_name(*group), *command, reporter);
         }
         ReplicaEvent::Leader { group, leader } => {
             let leader = leader.map_or("nobody", |node| reporter.name_of(node));
@@ -168,6 +146,31 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
             );
         }
         _ => unreachable!("the caller looked"),
+    }
+}
+
+fn log_command(group: &str, command: Command, reporter: &Reporter) {
+    match command {
+        Command::SetStyle(style) => {
+            tracing::info!(group, style = style.text(), "the operator changed the style");
+        }
+        Command::Promote(node) => {
+            let leader = reporter.name_of(node);
+            tracing::info!(group, leader, "the operator chose the leader");
+        }
+        Command::Add(node) => {
+            let member = reporter.name_of(node);
+            tracing::info!(group, member, "the operator added a member");
+        }
+        Command::Remove(node) => {
+            let member = reporter.name_of(node);
+            tracing::info!(group, member, "the operator removed a member");
+        }
+        Command::Restore { node, .. } => {
+            let member = reporter.name_of(node);
+            tracing::warn!(group, member, "the group has the state of a backup now");
+        }
+        Command::Backup(_) => {}
     }
 }
 

@@ -201,6 +201,13 @@ impl Command {
                 Err(CommandRefused::NoWayBack(node))
             }
             Self::Add(_) | Self::Remove(_) => Ok(()),
+            Self::Backup(_) | Self::Restore { .. } => self.check_backup(config, table),
+        }
+    }
+
+    /// The same, of what moves the state out of the group, or into it.
+    fn check_backup(self, config: &GroupConfig, table: &GroupTable) -> Result<(), CommandRefused> {
+        match self {
             Self::Backup(node) | Self::Restore { node, .. } if table.state(node).is_none() => {
                 Err(CommandRefused::NoMember(node))
             }
@@ -224,7 +231,7 @@ impl Command {
             Self::Restore { node, .. } if table.removed().contains(node) => {
                 Err(CommandRefused::Removed(node))
             }
-            Self::Backup(_) | Self::Restore { .. } => Ok(()),
+            _ => Ok(()),
         }
     }
 

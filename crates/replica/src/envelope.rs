@@ -249,13 +249,7 @@ impl Envelope {
         let mut w = Writer::with_capacity(96 + self.bulk_bytes());
         match self {
             Self::Request(request) => put_request(&mut w, request),
-            Self::Reply { group, to, giop } => {
-                head(&mut w, REPLY, *group);
-                w.node(to.node);
-                w.u64(to.incarnation);
-                w.u64(to.number.0);
-                w.rest(giop);
-            }
+            Self::Reply { group, to, giop } => put_reply(&mut w, *group, *to, giop),
             Self::Join { group, attempt, offer } => {
                 head(&mut w, JOIN, *group);
                 w.u64(attempt.0);
@@ -446,6 +440,14 @@ fn put_votes(w: &mut Writer, group: GroupId, attempt: Attempt, votes: &[(Subject
     }
 }
 
+fn put_reply(w: &mut Writer, group: GroupId, to: GatewayKey, giop: &Bytes) {
+    head(w, REPLY, group);
+    w.node(to.node);
+    w.u64(to.incarnation);
+    w.u64(to.number.0);
+    w.rest(giop);
+}
+
 fn put_request(w: &mut Writer, request: &RequestEnvelope) {
     head(w, REQUEST, request.group);
     w.u64(request.number.0);
@@ -565,20 +567,6 @@ mod tests {
                 attempt,
                 votes: vec![(Subject::decode(1), 2), (Subject::decode(4), 4)],
             },
-            Envelope::Command { group, id: 7, command: Command::Promote(node) },
-            Envelope::Command { group, id: 8, command: Command::SetStyle(Style::WarmPassive) },
-            Envelope::Command { group, id: 9, command: Command::Backup(node) },
-            Envelope::Command {
-                group,
-                id: 9,
-                command: Command::Restore {
-                    node,
-                    attempt: Attempt(4),
-                    component: ViewId { seq: 3, representative: node },
-                    wall: 5,
-                    digest: 6,
-                },
-            },
             Envelope::Hello(Hello {
                 view,
                 record: Record {
@@ -595,9 +583,21 @@ mod tests {
         ]
     }
 
+    fn commands() -> impl Iterator<Item = Envelope> {
+        let (node, group, attempt) = (NodeId::new(2).unwrap(), GroupId(7), Attempt(4));
+        let component = ViewId { seq: 3, representative: node };
+        let commands = [
+            Command::Promote(node),
+            Command::SetStyle(Style::WarmPassive),
+            Command::Backup(node),
+            Command::Restore { node, attempt, component, wall: 5, digest: 6 },
+        ];
+        commands.into_iter().map(move |command| Envelope::Command { group, id: 7, command })
+    }
+
     #[test]
     fn decodes_what_it_encoded() {
-        for envelope in samples() {
+        for envelope in samples().into_iter().chain(commands()) {
             assert_eq!(Envelope::decode(envelope.encode()), Ok(envelope));
         }
     }
@@ -632,7 +632,7 @@ mod tests {
 
     #[test]
     fn every_truncation_of_a_control_message_is_an_error_and_no_panic() {
-        for envelope in samples() {
+        for envelope in samples().into_iter().chain(commands()) {
             let whole = envelope.encode();
             for length in 0..whole.len() {
                 // A shorter body is legal where the body stands last; the rest must fail cleanly.

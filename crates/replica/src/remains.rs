@@ -7,13 +7,13 @@
 //! group goes on from the furthest.
 //!
 //! Why nothing acknowledged is lost. A reply of the group leaves only when [`holders_min`] members'
-//! nodes have its request in a whole stretch on disk; a member that operators took out is none. Of [`speakers_min`] members with intact disks
-//! one is among those. Its newest whole stretch ends at that request or behind it: a later one goes
-//! on in a component behind that, or with a state given there, and what was acknowledged is part of
-//! every later component ([`crate::primary`]). Ends are ordered by component and place in it, and
-//! components have rising numbers; so the furthest of those that spoke has the request, too. What
-//! was ordered behind that end was not acknowledged, so nobody was told of it, and whoever waits
-//! for it asks again.
+//! nodes have its request in a whole stretch on disk; a member that operators took out is none. Of
+//! [`speakers_min`] members with intact disks one is among those. Its newest whole stretch ends at
+//! that request or behind it: a later one goes on in a component behind that, or with a state given
+//! there, and what was acknowledged is part of every later component ([`crate::primary`]). Ends are
+//! ordered by component and place in it, and components have rising numbers; so the furthest of
+//! those that spoke has the request, too. What was ordered behind that end was not acknowledged, so
+//! nobody was told of it, and whoever waits for it asks again.
 //!
 //! A disk that was damaged has nothing to say: it had held something, perhaps, and does not count
 //! as intact until a state is on it again. If all members have spoken, no better word can come.

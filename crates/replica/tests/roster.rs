@@ -155,7 +155,7 @@ fn a_durable_group_remembers_who_was_removed_when_all_nodes_have_ended() {
 }
 
 /// After the end of all nodes whoever was removed has nothing to say of the group, so its disk
-/// must not have been one of those that a reply relied on (seed 101303 of the simulator's `styles`).
+/// must not have been one of those that a reply relied on (seed 101303 of `styles`).
 #[test]
 fn the_disk_of_a_removed_member_counts_for_no_reply() {
     let mut c = Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) });

@@ -7,6 +7,7 @@
 use super::DataPlane;
 use crate::log::{LogNews, Progress};
 use crate::{NodeError, events};
+use bytes::Bytes;
 use quorba_engine::replica::{Event as ReplicaEvent, GroupId, MemberState, ServerCommand};
 use quorba_engine::{ConnectionId, Event, Output};
 use quorba_net::{LinkEvent, Sent};
@@ -121,21 +122,7 @@ impl DataPlane {
                     self.engine.handle_peer_full(now, to);
                 }
             }
-            Output::ClientSend { connection, bytes } => {
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.client_answered(connection);
-                }
-                let Some(stream) = self.clients.get(connection.0) else { return Ok(()) };
-                match stream.gather(bytes, &self.poller) {
-                    Ok(true) => self.to_send.push(connection.0),
-                    Ok(false) => {}
-                    Err(_) => {
-                        self.clients.remove(connection.0);
-                        let now = self.now();
-                        self.engine.handle_client_closed(now, connection);
-                    }
-                }
-            }
+            Output::ClientSend { connection, bytes } => self.send_to_client(connection, bytes),
             Output::ClientPause { connection } => {
                 self.clients.set_reading(connection, false, &self.poller);
             }
@@ -179,6 +166,22 @@ impl DataPlane {
             }
         }
         Ok(())
+    }
+
+    fn send_to_client(&mut self, connection: ConnectionId, bytes: Bytes) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.client_answered(connection);
+        }
+        let Some(stream) = self.clients.get(connection.0) else { return };
+        match stream.gather(bytes, &self.poller) {
+            Ok(true) => self.to_send.push(connection.0),
+            Ok(false) => {}
+            Err(_) => {
+                self.clients.remove(connection.0);
+                let now = self.now();
+                self.engine.handle_client_closed(now, connection);
+            }
+        }
     }
 
     /// Whether a server is of use is seen in whether its member is in.

@@ -7,6 +7,7 @@
 
 use super::{Phase, Replica, disk};
 use crate::envelope::{Envelope, RequestEnvelope};
+use crate::group::Group;
 use crate::ids::{CallKey, GroupId};
 use crate::nested::{CallRefusal, Callee, NestedCall, Verdict};
 use crate::output::{Event, Output};
@@ -16,6 +17,13 @@ use bytes::Bytes;
 use quorba_base::{Instant, NodeId, canary};
 use quorba_giop::{Body, Message};
 use twox_hash::XxHash3_64;
+
+/// A group that is called.
+fn callee(group: &Group) -> Callee {
+    let table = group.table();
+    let is_served = table.opened && group.takes_requests();
+    Callee::Group { position: table.history.count + 1, is_served }
+}
 
 impl Replica {
     /// The local server of `caller` calls another group; `giop` is the whole message. `None`: it
@@ -63,11 +71,7 @@ impl Replica {
         let outside = self.outside(target);
         let callee = match outside {
             Some(outside) => Some(Callee::Outside { reply_bytes_max: outside.reply_bytes_max }),
-            None => self.groups.get(usize::from(target.0)).map(|group| {
-                let table = group.table();
-                let is_served = table.opened && group.takes_requests();
-                Callee::Group { position: table.history.count + 1, is_served }
-            }),
+            None => self.groups.get(usize::from(target.0)).map(callee),
         };
         let source = self.groups.get(usize::from(caller.0)).filter(|group| {
             let table = group.table();

@@ -5,12 +5,14 @@
 
 #![allow(unreachable_pub, dead_code, reason = "shared by the test files of this folder")]
 
+mod server;
+
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 use quorba_giop::build::{self, RequestHead};
-use quorba_giop::{Body, Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
+use quorba_giop::{Body, Endian, Framer, FramerLimits, ResponseFlags, Version};
 use quorba_replica::{
-    Ack, Backup, BackupRefused, ChannelId, CheckpointRule, Command, CommandRefused, ComparisonRule,
+    Ack, Backup, BackupRefused, CheckpointRule, Command, CommandRefused, ComparisonRule,
     Concurrency, Delivered, DownReason, Event, FtRequest, GatewayKey, GroupConfig, GroupId,
     GroupSnapshot, LogRecord, MemberState, Output, Quorum, ReadConsistency, ReadRule, Record,
     Recovered, Replica, ReplicaConfig, ReplicaView, ReplyPath, RequestEnvelope, RequestNumber,
@@ -19,23 +21,9 @@ use quorba_replica::{
 use quorba_replica::{Released, TransferProgress, TransferRule};
 use std::collections::VecDeque;
 
-pub const GROUP: GroupId = GroupId(0);
+pub use server::Server;
 
-/// A server whose state is the list of the calls that it executed.
-#[derive(Default)]
-pub struct Server {
-    pub executed: Vec<String>,
-    /// Of which the last state or update spoke.
-    told: usize,
-    /// It answers something else than what it does.
-    pub lies: bool,
-    /// Updates that it was given.
-    pub updates: usize,
-    channels: Vec<(ChannelId, Framer)>,
-    /// Calls that it has received and not answered, because the scenario holds it back.
-    waiting: VecDeque<(ChannelId, Bytes)>,
-    pub held: bool,
-}
+pub const GROUP: GroupId = GroupId(0);
 
 pub struct Node {
     pub replica: Replica,
@@ -735,58 +723,6 @@ impl Node {
             ticket: 0,
             released_below: 1,
         }
-    }
-}
-
-impl Server {
-    fn execute(&mut self, request: &quorba_giop::Request<'_>) -> Bytes {
-        let (version, endian) = (Version::V1_2, Endian::Little);
-        let id = request.request_id();
-        let mut reader = quorba_giop::cdr::Reader::at(
-            request.message_bytes(),
-            request.body_offset(),
-            Endian::Little,
-        );
-        let ok = ReplyStatus::NoException;
-        let reply = match request.operation() {
-            b"append" => {
-                let text = reader.read_string(1 << 20, "text").unwrap();
-                self.executed.push(String::from_utf8(text.to_vec()).unwrap());
-                let answer =
-                    format!("{} is number {}", self.executed.last().unwrap(), self.executed.len());
-                let answer = if self.lies { "nonsense".into() } else { answer };
-                build::reply(version, endian, id, ok, |cdr| cdr.write_string(answer.as_bytes()))
-            }
-            b"tell" => {
-                let answer = self.executed.join(",");
-                build::reply(version, endian, id, ok, |cdr| cdr.write_string(answer.as_bytes()))
-            }
-            b"get_update" => {
-                let update = self.executed[self.told..].join("\n");
-                self.told = self.executed.len();
-                build::reply(version, endian, id, ok, |cdr| cdr.write_octets(update.as_bytes()))
-            }
-            b"set_update" => {
-                let update = reader.read_octets(1 << 20, "update").unwrap();
-                let update = String::from_utf8(update.to_vec()).unwrap();
-                self.executed.extend(update.lines().map(str::to_string));
-                self.updates += 1;
-                build::reply(version, endian, id, ok, |_| {})
-            }
-            b"get_state" => {
-                self.told = self.executed.len();
-                let state = self.executed.join("\n");
-                build::reply(version, endian, id, ok, |cdr| cdr.write_octets(state.as_bytes()))
-            }
-            b"set_state" => {
-                let state = reader.read_octets(4 << 20, "state").unwrap();
-                let state = String::from_utf8(state.to_vec()).unwrap();
-                self.executed = state.lines().map(str::to_string).collect();
-                build::reply(version, endian, id, ok, |_| {})
-            }
-            other => panic!("unexpected operation {other:?}"),
-        };
-        reply.bytes().clone()
     }
 }
 
