@@ -103,8 +103,8 @@ bugs! {
     FormsUnrecorded,
     /// A member that lacks the last requests is let in.
     AdmitsStaleMember,
-    /// A member whose server has executed more than the others says that it has all of theirs.
-    AheadOfAnything,
+    /// A member that had executed more when it was cut off takes the group with it, whoever is in.
+    AheadOfOthers,
     /// A member that came back says that it has executed everything while it still executes.
     ClaimsWhileBusy,
     /// A member that fell behind answers with what its server still executed.

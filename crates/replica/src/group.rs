@@ -593,10 +593,7 @@ impl Group {
         }
         if in_primary && let Some((attempt, claim, remains)) = member.ask(now) {
             let known = self.table.history;
-            let is_ahead = |claim: History| {
-                let is_later = canary!(AheadOfAnything) && claim.count > known.count;
-                self.trail.leads_from(known, claim) || is_later
-            };
+            let is_ahead = |claim: History| self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
             let offer = Offer { claim, ahead_of, remains };
             let join = Envelope::Join { group: self.id, attempt, offer };

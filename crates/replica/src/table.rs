@@ -469,7 +469,8 @@ impl GroupTable {
         };
         // What a log has decides for durable groups; what a server has called outside its group
         // cannot be taken back, and would not be known.
-        let is_fit = self.in_set().is_empty() && !config.durable && config.calls.is_empty();
+        let nobody_is_in = self.in_set().is_empty() || canary!(AheadOfOthers);
+        let is_fit = nobody_is_in && !config.durable && config.calls.is_empty();
         if is_fit {
             // Others lack those requests.
             self.known_from = [(node, self.history.count)].into();
