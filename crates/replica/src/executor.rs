@@ -75,7 +75,10 @@ pub(crate) enum Capture {
     /// A member that joins.
     Join { joiner: NodeId, attempt: Attempt },
     /// An operator, who keeps it.
-    Backup,
+    Backup {
+        /// Which one of this member.
+        number: u64,
+    },
     /// The checkpoint of this number, with so many requests; `update`: only what has changed.
     Checkpoint { number: u64, up_to: u64, update: bool },
     /// What the node's log can go on from behind this record.

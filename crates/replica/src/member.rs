@@ -128,7 +128,9 @@ pub(crate) struct Member {
     /// What was known when a join was delivered, until the state is there.
     frozen: Vec<(NodeId, Attempt, Frozen)>,
     /// What was known when a backup was asked for, until the state is there.
-    backup: Option<Frozen>,
+    backup: Option<(u64, Frozen)>,
+    /// Backups that were asked for.
+    backups: u64,
     /// A restore by this try is on its way through the order.
     restoring: Option<Attempt>,
     /// States for members that join.
@@ -189,6 +191,7 @@ impl Member {
             executor: Executor::new(config),
             frozen: Vec::new(),
             backup: None,
+            backups: 0,
             restoring: None,
             outgoing: Vec::new(),
             me,
@@ -653,7 +656,9 @@ impl Member {
                 self.image_taken(record, state);
                 None
             }
-            Outcome::Captured { purpose: Capture::Backup, state } => self.backup_taken(state),
+            Outcome::Captured { purpose: Capture::Backup { number }, state } => {
+                self.backup_taken(number, state)
+            }
             Outcome::Captured { purpose: Capture::Checkpoint { number, up_to, update }, state } => {
                 self.checkpoint_taken(number, up_to, update, state)
             }

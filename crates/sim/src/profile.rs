@@ -131,7 +131,7 @@ mod tests {
             let drawn = match scope {
                 Some("ring") => Profile::of_ring(seed),
                 // Younger than the profiles: these seeds were found with the ones they have.
-                Some("styles" | "calls") => None,
+                Some("styles" | "calls" | "backups") => None,
                 _ => Profile::of_domain(seed),
             };
             let profile = drawn.map(|(profile, _)| profile);

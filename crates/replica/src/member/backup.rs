@@ -17,8 +17,12 @@ impl Member {
         if !matches!(self.stage, Stage::Serving { .. }) || !self.executes_now() {
             return Err(BackupRefused::NotExecuting);
         }
-        self.backup = Some(self.retention.freeze());
-        self.executor.push(Job::Capture(Capture::Backup));
+        // One that nobody wants any more may still be asked for in front of it (seed 53 of the
+        // simulator's `backups`).
+        self.backups += 1;
+        let number = self.backups;
+        self.backup = Some((number, self.retention.freeze()));
+        self.executor.push(Job::Capture(Capture::Backup { number }));
         if !canary!(BackupSplitsUpdates) {
             // Its next update goes on from the state that it gives now, which no other member has.
             self.checkpoints.base = None;
@@ -33,8 +37,12 @@ impl Member {
     }
 
     /// The server has given it, or cannot.
-    pub(super) fn backup_taken(&mut self, state: Option<Bytes>) -> Option<Consequence> {
-        let frozen = self.backup.take()?;
+    pub(super) fn backup_taken(
+        &mut self,
+        number: u64,
+        state: Option<Bytes>,
+    ) -> Option<Consequence> {
+        let (_, frozen) = self.backup.take_if(|(wanted, _)| *wanted == number)?;
         let state = state.ok_or(BackupRefused::NoState);
         let captured = state.and_then(|state| backup::pack(&self.retention, &frozen, state));
         Some(Consequence::BackedUp(captured))
