@@ -143,6 +143,14 @@ impl World {
         }
     }
 
+    /// A group has lost all its members. If it is durable it goes on from disks, and none of them
+    /// may have what it was given back a moment ago.
+    pub(crate) fn note_total_loss(&mut self, group: usize) {
+        if self.plan.groups[group].durable {
+            self.backups.restored.remove(&group);
+        }
+    }
+
     /// What does not fit to the last restore, if its group has acknowledged anything since, and has
     /// not lost anything.
     pub(crate) fn restored_wrongly(&self, group: usize) -> Option<String> {

@@ -226,6 +226,7 @@ impl World {
                 // The state of a durable group is on disks, whoever says that it is lost.
                 let group = usize::from(group.0);
                 self.checks.groups[group].dead = !self.plan.groups[group].durable;
+                self.note_total_loss(group);
                 self.strand_callers(group);
             }
             ReplicaEvent::Changed { group, command } => {
