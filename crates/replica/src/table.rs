@@ -559,6 +559,8 @@ impl GroupTable {
         reason: DownReason,
     ) -> bool {
         let current = match self.members.get(&node) {
+            // Of an earlier try, perhaps; operators have the last word (seed 500460 of `backups`).
+            Some(MemberState::Out { reason: OutReason::Removed, .. }) => return false,
             Some(
                 MemberState::Joining { attempt, .. }
                 | MemberState::In { attempt }
