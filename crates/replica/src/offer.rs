@@ -4,6 +4,7 @@
 //! it is sure of.
 
 use crate::history::History;
+use crate::log::{put_history, take_history};
 use crate::remains::Remains;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 
@@ -23,9 +24,7 @@ impl Offer {
     pub(crate) fn encode(&self, w: &mut Writer) {
         for history in [self.claim, self.ahead_of] {
             w.u8(u8::from(history.is_some()));
-            let history = history.unwrap_or(History::EMPTY);
-            w.u64(history.count);
-            w.u64(history.digest);
+            put_history(w, history.unwrap_or(History::EMPTY));
         }
         self.remains.encode(w);
     }
@@ -33,7 +32,7 @@ impl Offer {
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let mut history = || {
             let known = r.bool("claim flag")?;
-            let history = History { count: r.u64("claim")?, digest: r.u64("claim digest")? };
+            let history = take_history(r)?;
             Ok(known.then_some(history))
         };
         let (claim, ahead_of) = (history()?, history()?);

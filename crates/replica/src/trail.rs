@@ -5,6 +5,7 @@
 
 use crate::history::History;
 use crate::ids::{GatewayKey, GroupId, RequestKey, RequestNumber};
+use crate::log::{put_history, take_history};
 use crate::member::Arrived;
 use crate::moment::Moment;
 use crate::released::Released;
@@ -106,8 +107,7 @@ fn put(w: &mut Writer, arrived: &Arrived) {
     w.u64(arrived.gateway.incarnation);
     w.u64(arrived.gateway.number.0);
     put_key(w, &arrived.key, 0);
-    w.u64(arrived.history.count);
-    w.u64(arrived.history.digest);
+    put_history(w, arrived.history);
     w.u8(u8::from(arrived.calls_below.is_some()));
     let (caller, below) = arrived.calls_below.unwrap_or((GroupId(0), 0));
     w.u16(caller.0);
@@ -129,7 +129,7 @@ fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
         number: RequestNumber(r.u64("number")?),
     };
     let (key, _): (RequestKey, _) = take_key(r)?;
-    let history = History { count: r.u64("history")?, digest: r.u64("history digest")? };
+    let history = take_history(r)?;
     let some = r.bool("calls flag")?;
     let calls_below = Some((GroupId(r.u16("caller")?), r.u64("calls below")?)).filter(|_| some);
     let expiry = r.u64("expiry")?;
