@@ -20,12 +20,14 @@ pub(crate) enum Moment {
     Installs,
     /// A client is about to be heard.
     Called,
+    /// A server outside is about to be heard.
+    Answered,
 }
 
 impl Moment {
     /// It comes seldom.
     const fn is_rare(self) -> bool {
-        matches!(self, Self::HalfInstalled | Self::Installs)
+        matches!(self, Self::HalfInstalled | Self::Installs | Self::Answered)
     }
 }
 
@@ -38,6 +40,8 @@ pub(crate) enum Occasion {
     Installs,
     /// It will hear a client next.
     Called,
+    /// It will hear a server outside next.
+    Answered,
 }
 
 /// See the module's text.
@@ -72,9 +76,9 @@ impl Ambush {
             (Moment::HalfInstalled, Occasion::Installs) => {
                 half_installed(&look(node)?, nodes, look)?
             }
-            (Moment::Installs, Occasion::Installs) | (Moment::Called, Occasion::Called) => {
-                1 << node
-            }
+            (Moment::Installs, Occasion::Installs)
+            | (Moment::Called, Occasion::Called)
+            | (Moment::Answered, Occasion::Answered) => 1 << node,
             _ => return None,
         };
         ambush.springs(rng).then_some((ambush.fault, prey))

@@ -72,6 +72,9 @@ faults! {
         /// What a node sends, to one other or to all, is held back from when it agrees on a ring,
         /// and then comes all at once.
         HeldAtCommit,
+        /// What one node sends to all is lost from when a server outside answers it, then the node
+        /// is cut off: it alone has heard the answer.
+        SecretAnswer,
         /// The network is whole again.
         Heal,
         /// For a moment most datagrams are lost.
@@ -205,6 +208,7 @@ impl Fault {
             Self::CutAtInstall => Some(Moment::HalfInstalled),
             Self::Defection => Some(Moment::Installs),
             Self::OrphanedCall => Some(Moment::Called),
+            Self::SecretAnswer => Some(Moment::Answered),
             _ => None,
         }
     }
@@ -219,6 +223,7 @@ impl Fault {
                 | Self::HeldAtCommit
                 | Self::ServersSlow
                 | Self::OrphanedCall
+                | Self::SecretAnswer
                 | Self::Promotion
                 | Self::StyleChange
                 | Self::MemberChange

@@ -19,6 +19,8 @@ const RESENT_AFTER_US: u64 = 200_000;
 const FLAP: Duration = Duration::from_millis(30);
 /// How long a node is gone that changes sides: the others have to find each other meanwhile.
 const GONE_OVER_MS: (u64, u64) = (300, 1_500);
+/// And how long a node is gone that has heard an answer alone.
+const GONE_WITH_ANSWER_MS: (u64, u64) = (50, 1_500);
 
 /// How a datagram leaves its sender.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -325,6 +327,9 @@ impl Network {
                 format!("{text}, and the others hear each other")
             }
             Fault::HeldAtCommit => self.hold_back(now, whom),
+            Fault::SecretAnswer => {
+                self.leave_gaps(now, whom.trailing_zeros() as usize, GONE_WITH_ANSWER_MS)
+            }
             _ => return self.disturb(now, fault),
         };
         Disturbance { text, arrivals: Vec::new() }

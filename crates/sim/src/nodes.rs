@@ -157,8 +157,10 @@ impl World {
 
     fn handle(&mut self, node: usize, input: Input) {
         self.transcript.whisper(self.now, || format!("n{node} <- {}", input.name()));
-        if matches!(input, Input::ClientBytes(..)) {
-            self.spring(node, Occasion::Called);
+        match input {
+            Input::ClientBytes(..) => self.spring(node, Occasion::Called),
+            Input::AbroadBytes(..) => self.spring(node, Occasion::Answered),
+            _ => {}
         }
         let host = &mut self.hosts[node];
         let Some(engine) = &mut host.node else { return };

@@ -65,6 +65,10 @@ impl Plan {
         if self.groups.iter().all(|group| group.calls.iter().all(|target| *target < groups)) {
             self.groups[0].calls.push(groups);
         }
+        if rng.per_mille(400) {
+            let often = 1 + self.faults.len() / 2;
+            self.faults.extend(std::iter::repeat_n(Fault::SecretAnswer, often));
+        }
         self
     }
 }
