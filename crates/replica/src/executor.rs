@@ -180,6 +180,8 @@ pub(crate) struct Executor {
     /// When bytes came last, if that is known.
     heard_at: Option<Instant>,
     served: Served,
+    /// The latest time, TimeT, that requests for this and earlier servers of the member had.
+    told: u64,
     calls: calls::Calls,
 }
 
@@ -198,6 +200,7 @@ impl Executor {
             epoch: 0,
             heard_at: None,
             served: Served::default(),
+            told: 0,
             calls: calls::Calls::default(),
         }
     }
@@ -223,6 +226,11 @@ impl Executor {
         }
     }
 
+    /// The latest time that a server of the member can have been told, TimeT.
+    pub(crate) fn told(&self) -> u64 {
+        self.told
+    }
+
     pub(crate) fn queued(&self) -> usize {
         self.schedule.queued()
     }
@@ -236,6 +244,9 @@ impl Executor {
     }
 
     pub(crate) fn push(&mut self, job: Job) {
+        if let Job::Execute { moment: Some(moment), .. } = &job {
+            self.told = self.told.max(moment.time);
+        }
         self.schedule.push(job);
     }
 

@@ -595,7 +595,7 @@ impl Group {
             let known = self.table.history;
             let is_ahead = |claim: History| self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
-            let offer = Offer { claim, ahead_of, remains };
+            let offer = Offer { claim, ahead_of, told: member.told(), remains };
             let join = Envelope::Join { group: self.id, attempt, offer };
             out.push_back(Output::Order(join.encode()));
         }

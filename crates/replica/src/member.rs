@@ -352,6 +352,11 @@ impl Member {
         }
     }
 
+    /// The latest time that its server can have been told, TimeT.
+    pub(crate) fn told(&self) -> u64 {
+        self.executor.told()
+    }
+
     /// The node fell behind, or the order was lost: whatever the group believed of it is void.
     /// `history` is what had been delivered to the member when that happened.
     pub(crate) fn detach(&mut self, history: History) {

@@ -475,6 +475,8 @@ impl GroupTable {
             // Others lack those requests.
             self.known_from = [(node, self.history.count)].into();
             self.history = claim;
+            // Its server was told of times of which the others heard nothing.
+            self.clock.was_told(offer.told);
             self.votes = Votes::default();
         }
         is_fit

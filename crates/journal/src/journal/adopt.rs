@@ -94,13 +94,17 @@ impl Journal {
             .take_while(|pair| pair[1].1 <= needed)
             .map(|pair| pair[0].0)
             .collect();
-        if !gone.is_empty() {
+        if let Some(last_gone) = gone.last().copied() {
             self.metadata.segments.retain(|number, _| !gone.contains(number));
             self.metadata.watermark = self.durable;
             self.meta.store(&self.metadata)?;
-        }
-        for number in gone {
-            self.disk.delete(&segment::file_name(number))?;
+            // With those that failed when they were begun, of which the metadata never heard: they
+            // would be taken for the beginning of the log by who reads it now.
+            for name in self.disk.list()? {
+                if segment::number_of(&name).is_some_and(|number| number <= last_gone) {
+                    self.disk.delete(&name)?;
+                }
+            }
         }
         let first = self.metadata.segments.values().next();
         Ok(first.map_or(self.durable.next(), |(first, _)| *first))
