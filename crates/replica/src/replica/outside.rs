@@ -1,7 +1,7 @@
 //! Calls to servers outside of the domain, as far as this node has a part in them.
 //!
 //! What it is not: what a call is for all nodes, which is [`crate::outside`]. Invariants: a try
-//! of a call is begun once in a boot; what came of it is said until it was heard.
+//! of a call is begun once in a boot; what came of it is said until a majority has heard it.
 
 use super::{Replica, disk};
 use crate::envelope::{Envelope, RequestEnvelope};
@@ -16,7 +16,7 @@ use quorba_base::{NodeId, canary};
 /// What this node has to do with calls to the outside.
 #[derive(Default)]
 pub(super) struct Part {
-    /// Calls that this node makes, or has made; nobody may have heard yet what came of them.
+    /// Calls that this node makes, or has made: this node alone may have heard what came of them.
     making: BTreeMap<CallKey, Making>,
     /// Requests of this node's gateway that are delivered and wait for what comes of a call.
     waiting: BTreeMap<CallKey, (GroupId, RequestNumber)>,
@@ -26,6 +26,17 @@ struct Making {
     target: GroupId,
     tries: u32,
     report: Option<OutsideReport>,
+}
+
+impl Part {
+    /// A copy of a call is delivered. A caller has one call open at a time, and makes the next one
+    /// when some replica of it was answered: by then a majority has heard what came of the last.
+    fn is_past(&mut self, call: CallKey) {
+        let place = |key: &CallKey| (key.during.count, key.number);
+        self.making.retain(|key, making| {
+            key.caller != call.caller || place(key) >= place(&call) || making.report.is_none()
+        });
+    }
 }
 
 impl Replica {
@@ -54,6 +65,7 @@ impl Replica {
         let is_present = |maker: (NodeId, u64)| {
             lineage.as_ref().is_some_and(|lineage| lineage.members.contains(&maker))
         };
+        self.outside.is_past(key);
         let Some(outside) = self.calls.outside(key) else { return false };
         let me = (self.here.node, self.here.incarnation);
         match outside.deliver(by, is_present, config.on_doubt) {
@@ -102,10 +114,6 @@ impl Replica {
         tries: u32,
         report: &OutsideReport,
     ) {
-        let me = (self.here.node, self.here.incarnation);
-        if by == me && self.outside.making.get(&key).is_some_and(|making| making.tries == tries) {
-            self.outside.making.remove(&key);
-        }
         let Some(config) = self.outside(target) else { return };
         let Some(outside) = self.calls.outside(key) else { return };
         if !outside.end(by, tries, report, config.on_doubt) {
