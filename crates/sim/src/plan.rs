@@ -300,6 +300,15 @@ impl Plan {
             group.state_object = rng.per_mille(500);
             group.fresh_after_loss = false;
         }
+        for client in &mut self.clients {
+            // Nothing keeps a server from executing again what is repeated elsewhere: who repeats
+            // sooner than one server gets through all of it is never answered.
+            let group = &self.groups[client.group];
+            let all_ms = client.window as u64 * group.execute_us.1 / 1_000;
+            if group.style == Style::Stateless {
+                client.patience_ms = client.patience_ms.max(3 * all_ms);
+            }
+        }
         self
     }
 
