@@ -101,6 +101,7 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
             ("server ends", world.checks.server_ends),
             ("excused losses", world.checks.losses),
             ("dead groups", dead as u64),
+            ("of these with a server that has all", world.dead_in_vain() as u64),
             ("backups", world.backups.taken),
             ("nodes that saw a restore", world.backups.restores),
         ],

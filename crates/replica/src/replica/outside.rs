@@ -114,6 +114,13 @@ impl Replica {
         tries: u32,
         report: &OutsideReport,
     ) {
+        let me = (self.here.node, self.here.incarnation);
+        let is_this = |making: &Making| by == me && making.tries == tries;
+        if *report == OutsideReport::NotBegun && self.outside.making.get(&key).is_some_and(is_this)
+        {
+            // Whoever is to make it now, this node has not.
+            self.outside.making.remove(&key);
+        }
         let Some(config) = self.outside(target) else { return };
         let Some(outside) = self.calls.outside(key) else { return };
         if !outside.end(by, tries, report, config.on_doubt) {
