@@ -294,9 +294,11 @@ impl Executor {
         }
     }
 
-    /// Whether what the server does is of no account any more, and yet not over.
+    /// Whether what the server does is of no account any more, and yet not over, and may change
+    /// its state: what is for others does not.
     pub(crate) fn has_abandoned(&mut self) -> bool {
-        self.schedule.outstanding_mut().any(|call| call.abandoned)
+        let may_change = |call: &Outstanding| call.abandoned && !call.job.is_for_others();
+        self.schedule.outstanding_mut().any(|call| may_change(call))
     }
 
     /// Starts the jobs that the server may have now.

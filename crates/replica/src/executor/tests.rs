@@ -414,4 +414,17 @@ fn abandoned_calls_count_for_nothing_and_nothing_starts_beside_them() {
     }
 }
 
+#[test]
+fn a_state_that_nobody_wants_any_more_leaves_no_doubt_of_what_was_executed() {
+    // A member that was cut off while it gave its state had everything, and said that it did not.
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.executor.push(Job::Capture(Capture::Backup { number: 1 }));
+    bench.step();
+    bench.executor.finish_requests();
+    assert!(!bench.executor.has_abandoned() && !bench.executor.is_idle());
+    bench.call(1, b"a");
+    bench.executor.abandon();
+    assert!(!bench.executor.has_abandoned(), "it has not begun");
+}
+
 mod late;
