@@ -292,11 +292,16 @@ fn local(port: u16) -> SocketAddr {
 
 /// What keeps a shape from being a domain, if anything; without any file or port.
 pub(crate) fn refusal(shape: &DomainShape) -> Option<String> {
+    checked(shape).err()
+}
+
+/// The domain of this shape, on made-up ports.
+pub(crate) fn checked(shape: &DomainShape) -> Result<quorba_config::Domain, String> {
     let ports = Ports::of((10_000..).take(shape.nodes * 3).collect());
     let text = domain_text(shape, Servers::Echo(Path::new("server")), &ports);
     let key = |_: &Path| Ok(vec![DomainKey::from_bytes([0; 32])]);
     let checked = quorba_config::check_text(Path::new("its domain file"), &text, key);
-    checked.domain.is_none().then(|| checked.report.render(false))
+    checked.domain.ok_or_else(|| checked.report.render(false))
 }
 
 /// Ports of a domain, one of each kind per node.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorba_base::NodeId;
 use quorba_config::{Domain, Group};
-use quorba_node::placement::{Counters, Load, Part, Prediction};
+use quorba_node::placement::{Load, Part, Prediction};
 use quorba_node::status::Status;
 use serde_json::json;
 
@@ -62,27 +62,11 @@ impl<'a> Advice<'a> {
     fn of(
         domain: &'a Domain,
         group: &'a Group,
-        (before, after): (&[Status], &[Status]),
+        looks: (&[Status], &[Status]),
         over: Duration,
     ) -> Option<Self> {
-        let of = |status: &Status| status.groups.iter().find(|one| one.name == group.name).cloned();
-        // The leader's node knows what its server takes; any other, what it sees of the callers.
-        let leads =
-            |status: &&Status| of(status).is_some_and(|g| g.leader.as_ref() == Some(&status.node));
-        let works = |status: &&Status| of(status).is_some_and(|group| group.served > 0);
-        let primary = |status: &&Status| status.ring.primary;
-        let now = (after.iter().find(leads))
-            .or_else(|| after.iter().find(works))
-            .or_else(|| after.iter().find(primary))
-            .or(after.first())?;
-        let then = before.iter().find(|one| one.node == now.node && one.pid == now.pid)?;
-        let ring: Vec<NodeId> =
-            now.ring.members.iter().filter_map(|name| domain.node_id(name)).collect();
-        let rotation = Duration::from_secs_f64(now.ring.rotation_us.unwrap_or(0.0).max(0.0) / 1e6);
-        let counters = |status| Counters::of_status(domain, status, &group.name);
-        let load = counters(now)?.since(&counters(then)?, over, rotation, ring);
+        let (load, leader) = Load::between(domain, &group.name, looks, over)?;
         let predictions = load.predict(domain, group);
-        let leader = of(now)?.leader.and_then(|name| domain.node_id(&name));
         Some(Self { domain, group, leader, load, predictions })
     }
 
@@ -138,8 +122,20 @@ impl<'a> Advice<'a> {
             self.group.name,
             count(calls) / seconds,
             span_us(micros(self.load.service)),
-            span_us(micros(self.load.rotation)),
+            self.ring(),
         )
+    }
+
+    /// What was measured of the ring.
+    fn ring(&self) -> String {
+        match &self.load.pace {
+            Some(pace) => format!(
+                "rotation {}, {} more for each message",
+                span_us(micros(pace.rotation)),
+                span_us(micros(pace.message))
+            ),
+            None => format!("rotation {}", span_us(micros(self.load.rotation))),
+        }
     }
 
     fn word(&self) -> String {
@@ -161,6 +157,7 @@ impl<'a> Advice<'a> {
 
     fn json(&self) -> serde_json::Value {
         let better = self.better();
+        let pace = self.load.pace.as_ref();
         let callers: serde_json::Map<String, serde_json::Value> = (self.load.callers.iter())
             .map(|(node, count)| (self.name(*node).to_owned(), json!(count)))
             .collect();
@@ -183,7 +180,8 @@ impl<'a> Advice<'a> {
             "seconds": self.load.over.as_secs_f64(),
             "calls": callers,
             "service_us": micros(self.load.service),
-            "rotation_us": micros(self.load.rotation),
+            "rotation_us": micros(pace.map_or(self.load.rotation, |pace| pace.rotation)),
+            "message_us": pace.map(|pace| micros(pace.message)),
             "candidates": candidates,
             "better": better.map(|(one, _)| self.name(one.leader)),
             "gain_percent": better.map_or(0, |(_, gain)| gain),
