@@ -227,7 +227,8 @@ mod tests {
         let last = pace.seen.expect("the last visit");
         let skipped = Progress { token_visits: last.token_visits + 2, ..last };
         pace.visited(1_000_000_000, skipped);
-        let new_ring = Progress { token_visits: skipped.token_visits + 1, visit_packets: 0, ..last };
+        let new_ring =
+            Progress { token_visits: skipped.token_visits + 1, visit_packets: 0, ..last };
         pace.visited(2_000_000_000, new_ring);
         assert_eq!(pace.idle.kept.len(), 29);
         assert!(pace.missed.kept.is_empty());

@@ -269,9 +269,7 @@ mod tests {
     #[test]
     fn more_work_of_the_server_is_for_nothing_until_the_token_is_missed() {
         let ring = ring(Token::Circulates, ReplyPath::Ordered);
-        let latency = |server| {
-            predict(&ring, &at(0, us(0)), &only(server), &[node(2)])[0].latency
-        };
+        let latency = |server| predict(&ring, &at(0, us(0)), &only(server), &[node(2)])[0].latency;
         assert_eq!(latency(10), latency(50));
         assert_eq!(latency(60) - latency(50), us(204));
     }
@@ -326,7 +324,8 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].latency, Duration::ZERO, "nobody on the ring calls");
         assert!(
-            predict(&Ring { order: vec![], ..ring }, &at(0, us(0)), &paper(), &[node(1)]).is_empty()
+            predict(&Ring { order: vec![], ..ring }, &at(0, us(0)), &paper(), &[node(1)])
+                .is_empty()
         );
     }
 }

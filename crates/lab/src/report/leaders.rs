@@ -11,8 +11,7 @@ use super::table::{plain, right};
 use super::with_range;
 use crate::leaders::{Candidate, Leaders, RingSetting, Trial};
 
-const HEADS: [&str; 5] =
-    ["predicted", "measured", "error %", "predicted more", "measured more"];
+const HEADS: [&str; 5] = ["predicted", "measured", "error %", "predicted more", "measured more"];
 
 /// The summary of a placement run.
 #[must_use]
@@ -95,8 +94,10 @@ pub(crate) fn leaders_page(run: &Leaders) -> String {
             }
             page.push_str("</tr>\n");
         }
-        page.push_str("</table></div>\n<p>By what was measured while another led, the cheapest \
-                       first, with the error:</p>\n<ul>\n");
+        page.push_str(
+            "</table></div>\n<p>By what was measured while another led, the cheapest \
+                       first, with the error:</p>\n<ul>\n",
+        );
         for line in by_asker(run, ring) {
             let _ = writeln!(page, "<li>{line}</li>");
         }
