@@ -4,9 +4,9 @@
 //! What it is not: the model, which is `quorba-placement`. It is given to the same predictions as
 //! `quorba group advise`, from what the nodes' status says.
 //!
-//! Invariants: every prediction is made from what was measured while one leader led, as an operator's
-//! would be; those that are compared with all leaders, while the first one did. What is measured is
-//! the client's own figure. The looks are kept, so that predictions can be made from them again.
+//! Invariants: every prediction is made from what was measured while one leader led, as an
+//! operator's would be; those that are compared with all leaders, while the first one did. What is
+//! measured is the client's own figure. Looks are kept: predictions can be made from them again.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -23,7 +23,8 @@ pub enum Place {
 }
 
 impl Place {
-    /// A command that runs there with the id of its process, and that dies with this program whatever happens to it.
+    /// A command that runs there, under the id of the process that is started, and that dies with
+    /// this program whatever happens to it.
     #[must_use]
     pub fn command(&self, program: &Path) -> Command {
         let mut words: Vec<&str> = Vec::new();

@@ -30,7 +30,7 @@ use crate::wake::{Mailbox, Mailer, mailbox};
 use crate::{NodeError, RunOptions, settings};
 use bytes::BytesMut;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Domain, Engine, Group};
+use quorba_config::{Domain, Group};
 use quorba_engine::replica::{Command, GroupId};
 use quorba_engine::{ConnectionId, Node};
 use quorba_net::{Interest, Poller, ReadOutcome, Ready};
@@ -119,8 +119,7 @@ impl DataPlane {
         let node = domain.node(me).ok_or(NodeError::NoSuchNode)?.clone();
         let boot = BootFile::begin(&node.state_dir)?;
         let recorder = options.record.as_ref().map(|_| Recorder::new(domain.groups.len()));
-        let goes_round = domain.ring.engine == Engine::Totem && !domain.ring.token_rests;
-        let pace = goes_round.then(|| Pace::new(domain.groups.len()));
+        let pace = Pace::of_domain(&domain);
         let poller = Poller::new().map_err(NodeError::Resources)?;
         let tokens = Tokens { order: ORDER, links: LINKS };
         let transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;

@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 
+use quorba_config::{Domain, Engine};
 use quorba_engine::ConnectionId;
 use quorba_engine::order::Progress;
 use quorba_engine::replica::GroupId;
@@ -51,7 +52,13 @@ struct Server {
 }
 
 impl Pace {
-    pub(crate) fn new(groups: usize) -> Self {
+    /// Of a node of this domain, if its token goes round always.
+    pub(crate) fn of_domain(domain: &Domain) -> Option<Self> {
+        let goes_round = domain.ring.engine == Engine::Totem && !domain.ring.token_rests;
+        goes_round.then(|| Self::new(domain.groups.len()))
+    }
+
+    fn new(groups: usize) -> Self {
         Self {
             missed: Samples::default(),
             idle: Samples::default(),

@@ -3,12 +3,12 @@
 //! *Circulating* (the paper): a request is broadcast when the token is at its gateway, and executed
 //! at once. The token goes right behind it: at the next node it is there with the message, at the
 //! one after that a hop later, and so on; and there it is late by what the nodes do about the
-//! message before they look at the token ([`BEHIND_REQUEST_PERCENT`]). Who is not ready when it comes waits
-//! for another rotation. The same holds from the leader back to the gateway: for the client's next
-//! request, if it calls again at once. After a long pause the token is anywhere: half a rotation.
-//! The paper counts from the gateway's own visit instead, which is a hop more, and leaves out what
-//! the message itself takes (Zhao02 §2.5); by its figures one cannot tell the two apart. Server and
-//! client are not always equally quick, so a wait is the mean over all their times.
+//! message before they look at the token ([`BEHIND_REQUEST_PERCENT`]). Who is not ready when it
+//! comes waits for another rotation. The same holds from the leader back to the gateway: for the
+//! client's next request, if it calls again at once. After a long pause the token is anywhere: half
+//! a rotation. The paper counts from the gateway's own visit instead, which is a hop more, and
+//! leaves out what the message itself takes (Zhao02 §2.5); by its figures one cannot tell the two
+//! apart. Server and client are not always equally quick, so a wait is the mean over their times.
 //!
 //! *Resting* (ours): whoever needs the token and does not have it asks for it and is handed it: two
 //! datagrams. The last to use it in any call is the leader, if it replies through the order or is
@@ -29,7 +29,7 @@ const FETCH_HOPS: u64 = 2;
 
 /// Of what a request holds the token up for, so much is behind its delivery, in percent: the next
 /// nodes give it to their servers before they handle the token (Zhao02 §2.4, case 3). As measured
-/// (docs/performance.md): on a ring of four it made its first hop longer by 170 µs, the next by 120.
+/// (docs/performance.md): on a ring of four it made its first hop 170 µs longer, the next 120.
 const BEHIND_REQUEST_PERCENT: u64 = 40;
 /// The same for a reply, which the next nodes have no work with (there, case 1).
 const BEHIND_REPLY_PERCENT: u64 = 20;

@@ -92,19 +92,30 @@ impl<'a> Advice<'a> {
 
     fn text(&self) -> String {
         let rows = self.predictions.iter().map(|one| {
-            let is_leader = self.leader == Some(one.leader);
-            vec![
-                format!("{}{}", self.name(one.leader), if is_leader { " (leads)" } else { "" }),
-                span_us(micros(one.latency)),
-                parts(one),
-            ]
+            let leads = if self.leader == Some(one.leader) { " (leads)" } else { "" };
+            let words = [format!("{}{leads}", self.name(one.leader)), span(one.latency)];
+            words.into_iter().chain(one.parts.map(span)).collect()
         });
+        let heads = ["LEADER", ">PREDICTED"].into_iter().chain(Part::ALL.map(head));
+        let legend = Part::ALL.map(Part::text).join(", ");
         format!(
-            "{}\n\n{}\n{}\n",
+            "{}\n\n{}\nIn the order of a call: {legend}.\n{}{}\n",
             self.measured(),
-            table(&["LEADER", ">PREDICTED", "OF WHICH"], rows.collect()),
+            table(&heads.collect::<Vec<_>>(), rows.collect()),
+            self.caution(),
             self.word()
         )
+    }
+
+    /// What is to be known of the figures.
+    const fn caution(&self) -> &'static str {
+        match self.load.pace {
+            Some(_) => "",
+            None => {
+                "The rotation is the ring's own estimate, for its timers, and busy hosts make it \
+                 long: compare the rows with each other, not with a client's figures.\n"
+            }
+        }
     }
 
     fn measured(&self) -> String {
@@ -118,12 +129,18 @@ impl<'a> Advice<'a> {
             false => format!("gateways: {}", shares.join(", ")),
         };
         format!(
-            "group {}: {:.0} calls/s over {seconds:.0} s; {callers}; server {}; rotation {}",
+            "group {}: {:.0} calls/s over {seconds:.0} s; {callers}; server {}; {}",
             self.group.name,
             count(calls) / seconds,
-            span_us(micros(self.load.service)),
+            span(self.server()),
             self.ring(),
         )
+    }
+
+    /// What the leader's server takes: the middle of what is known of it.
+    fn server(&self) -> Duration {
+        let times = self.load.pace.as_ref().map(|pace| &pace.server[..]).unwrap_or_default();
+        times.get(times.len() / 2).copied().unwrap_or(self.load.service)
     }
 
     /// What was measured of the ring.
@@ -131,10 +148,10 @@ impl<'a> Advice<'a> {
         match &self.load.pace {
             Some(pace) => format!(
                 "rotation {}, {} more for each message",
-                span_us(micros(pace.rotation)),
-                span_us(micros(pace.message))
+                span(pace.rotation),
+                span(pace.message)
             ),
-            None => format!("rotation {}", span_us(micros(self.load.rotation))),
+            None => format!("rotation {}", span(self.load.rotation)),
         }
     }
 
@@ -179,7 +196,7 @@ impl<'a> Advice<'a> {
             "leader": self.leader.map(|node| self.name(node)),
             "seconds": self.load.over.as_secs_f64(),
             "calls": callers,
-            "service_us": micros(self.load.service),
+            "service_us": micros(self.server()),
             "rotation_us": micros(pace.map_or(self.load.rotation, |pace| pace.rotation)),
             "message_us": pace.map(|pace| micros(pace.message)),
             "candidates": candidates,
@@ -190,18 +207,24 @@ impl<'a> Advice<'a> {
     }
 }
 
-/// The parts that take time, the longest first.
-fn parts(one: &Prediction) -> String {
-    let mut parts: Vec<(Part, Duration)> =
-        Part::ALL.into_iter().zip(one.parts).filter(|(_, time)| !time.is_zero()).collect();
-    parts.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    let words =
-        parts.iter().map(|(part, time)| format!("{} {}", part.text(), span_us(micros(*time))));
-    words.collect::<Vec<_>>().join(", ")
+/// A column's head.
+const fn head(part: Part) -> &'static str {
+    match part {
+        Part::TokenForRequest | Part::TokenForReply => ">TOKEN",
+        Part::Request => ">REQUEST",
+        Part::Server => ">SERVER",
+        Part::Majority => ">MAJORITY",
+        Part::Reply => ">REPLY",
+    }
 }
 
+fn span(time: Duration) -> String {
+    if time.is_zero() { "-".to_owned() } else { span_us(micros(time)) }
+}
+
+/// In microseconds, to a tenth.
 fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
+    (time.as_secs_f64() * 1e7).round() / 10.0
 }
 
 #[expect(clippy::cast_precision_loss, reason = "calls of a while have far fewer than 52 bits")]

@@ -4,7 +4,7 @@
 //! at the third node's gateway and knows the others; it repeats calls of unknown outcome under
 //! one FT_REQUEST identity. Styles with a leader are led by the first node.
 //!
-//! What it is not: a test. Whether the medians meet the targets is said; a busy machine misses them.
+//! What it is not: a test. Whether medians meet the targets is said; a busy machine misses them.
 //!
 //! Invariants: every repetition has a domain of its own, so that none meets what another left;
 //! what is compared (the gap, the latency, the longest wait before) is of one repetition.

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// One line of what was measured on 2026-11-22: two rounds on a ring that circulates, each leader in
-/// turn, 3,000 calls each; debug build, its processes before all others on two cores.
+/// One line of what was measured on 2026-11-22: two rounds on a ring that circulates, each leader
+/// in turn, 3,000 calls each; debug build, its processes before all others on two cores.
 #[derive(Deserialize)]
 struct Measured {
     round: u32,
