@@ -13,7 +13,7 @@ use quorba_base::NodeId;
 use quorba_config::{Domain, Engine, Group, Reply};
 use quorba_engine::replica::GroupSnapshot;
 use quorba_placement::{Clients, ReplyPath, Ring, Times, Token, predict};
-pub use quorba_placement::{Part, Prediction};
+pub use quorba_placement::{GAIN_PERCENT_MIN, Part, Prediction};
 
 use crate::status::{PaceStatus, Status};
 

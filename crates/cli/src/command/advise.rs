@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorba_base::NodeId;
 use quorba_config::{Domain, Group};
-use quorba_node::placement::{Load, Part, Prediction};
+use quorba_node::placement::{GAIN_PERCENT_MIN, Load, Part, Prediction};
 use quorba_node::status::Status;
 use serde_json::json;
 
@@ -164,6 +164,12 @@ impl<'a> Advice<'a> {
         }
         match self.better() {
             None => "The leader is where a call costs least.".to_owned(),
+            Some((best, gain)) if gain <= GAIN_PERCENT_MIN => format!(
+                "With {} a call would cost {gain} % less of what the ring and the server take; \
+                 predictions are not exact enough for {GAIN_PERCENT_MIN} % or less to be a reason \
+                 to move.",
+                self.name(best.leader)
+            ),
             Some((best, gain)) => format!(
                 "With {} a call would cost {gain} % less of what the ring and the server take: {}",
                 self.name(best.leader),
