@@ -126,9 +126,9 @@ fn in_short(page: &mut String, run: &Run, setting: Setting) {
         let [jacorb_ms, orbacus_ms] = TABLE_1[0].1;
         let _ = writeln!(
             page,
-            "<p>A ratio hangs on what the direct call takes: {jacorb_ms} and {orbacus_ms} ms in the \
-             paper, {:.3} ms here (1 client, 1 K). What a group adds to a call in milliseconds is \
-             that times L* − 1.</p>",
+            "<p>A ratio hangs on what the direct call takes: {jacorb_ms} and {orbacus_ms} ms in \
+             the paper, {:.3} ms here (1 client, 1 K). What a group adds to a call in \
+             milliseconds is that times L* − 1.</p>",
             1e3 / direct.calls_per_s.median
         );
     }
