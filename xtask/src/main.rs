@@ -12,8 +12,6 @@ mod corosync;
 mod deps;
 mod examples;
 mod interop;
-mod namespaces;
-mod place;
 mod project;
 mod say;
 mod sim;
@@ -25,6 +23,7 @@ mod workspace;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use quorba_lab::{namespaces, place};
 
 /// What a person or CI runs on a clone of Quorba.
 #[derive(Parser)]

@@ -21,7 +21,9 @@ use quorba_node::status::{MemberState, Status};
 use rustix::process::Signal;
 
 use crate::error::LabError;
+use crate::namespaces::{self, Namespaces};
 use crate::peer::Peer;
+use crate::place::Place;
 use crate::plan::DomainShape;
 use crate::wire::{self, Wire};
 
@@ -38,7 +40,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) struct Domain {
     nodes: Vec<DomainNode>,
     /// Of each node.
-    gateways: Vec<u16>,
+    gateways: Vec<SocketAddr>,
     client: usize,
     wire: Option<Peer>,
 }
@@ -57,6 +59,21 @@ pub(crate) enum Servers<'a> {
 struct DomainNode {
     peer: Peer,
     admin: Client,
+    place: Place,
+}
+
+impl DomainNode {
+    /// Asks it something from where it is.
+    fn ask<T: Send>(
+        &self,
+        question: impl FnOnce(&Client) -> Result<T, String> + Send,
+    ) -> Result<T, String> {
+        self.place.run(|| question(&self.admin))
+    }
+
+    fn status(&self) -> Result<Status, String> {
+        self.ask(|admin| admin.status(ANSWER_WITHIN).map_err(|error| error.to_string()))
+    }
 }
 
 /// A server behind a node.
@@ -74,16 +91,33 @@ impl Domain {
         folder: &Path,
         records: bool,
     ) -> Result<Self, String> {
+        Self::start_within(None, (shape, program, servers), folder, records)
+    }
+
+    /// The same, with each node in a namespace of its own, if there are `namespaces`; the caller is
+    /// where their clients are.
+    pub(crate) fn start_within(
+        namespaces: Option<&Namespaces>,
+        (shape, program, servers): (&DomainShape, &Path, Servers<'_>),
+        folder: &Path,
+        records: bool,
+    ) -> Result<Self, String> {
         let doing = "prepare the domain's files and ports";
-        let stage = Stage::make(shape, servers, folder)
+        let hosts = hosts(shape, namespaces.is_some());
+        let stage = Stage::make((shape, &hosts), servers, folder)
             .map_err(|error| LabError::system(doing)(error).to_string())?;
-        let gateways = stage.ports.gateways.clone();
+        let bound = |(index, port): (usize, &u16)| SocketAddr::from((hosts[index].bind, *port));
+        let gateways = stage.ports.gateways.iter().enumerate().map(bound).collect();
         let wire = shape.wire.map(|wire| stage.start_wire(wire, program)).transpose();
         let wire = wire.map_err(|error| error.to_string())?;
         let mut domain = Self { nodes: Vec::new(), gateways, client: shape.client - 1, wire };
         for (index, admin) in stage.ports.admins.iter().enumerate() {
             let name = node_name(index);
-            let mut command = Command::new(program);
+            let place = namespaces.map_or(Place::Here, |all| all.node(index));
+            let mut command = match place {
+                Place::Here => Command::new(program),
+                Place::Namespace(_) => place.command(program),
+            };
             command.args(["node", &name, "--log", "warn", "--config"]).arg(&stage.file);
             // The node ends when this process does.
             command.arg("--parent").arg(std::process::id().to_string());
@@ -95,7 +129,7 @@ impl Domain {
                 Peer::start_logged(&name, &mut command, log).map_err(|error| error.to_string())?;
             let token = stage.state_dir(index).join("admin.token");
             let admin = Client::new(local(*admin), token);
-            domain.nodes.push(DomainNode { peer, admin });
+            domain.nodes.push(DomainNode { peer, admin, place });
         }
         domain.await_whole(shape)?;
         // Who is in first leads; of two blocks the same member is to.
@@ -115,14 +149,21 @@ impl Domain {
     pub(crate) fn promote(&self, index: usize) -> Result<(), String> {
         let name = node_name(index);
         let change = Change::Promote(name.clone());
-        let promoted = self.nodes[index].admin.change(GROUP, &change, ANSWER_WITHIN);
-        promoted.map_err(|error| error.to_string())?;
+        let promote = |admin: &Client| {
+            let promoted = admin.change(GROUP, &change, ANSWER_WITHIN);
+            promoted.map(drop).map_err(|error| error.to_string())
+        };
+        self.nodes[index].ask(promote)?;
         let deadline = Instant::now() + WHOLE_WITHIN;
         let leads = |status: &Status| {
             let group = status.groups.first();
             let server = group.and_then(|group| group.server.as_ref());
-            let serves =
-                status.node != name || server.is_some_and(|server| server.state == "running");
+            let runs_alone = group.is_some_and(|group| group.style == "cold-passive");
+            let serves = match status.node == name {
+                true => server.is_some_and(|server| server.state == "running"),
+                // The one of who led before is being stopped; it would be missed in the middle.
+                false => !runs_alone || server.is_none_or(|server| server.pid.is_none()),
+            };
             serves && group.is_some_and(|group| group.leader.as_ref() == Some(&name))
         };
         while !self.statuses()?.iter().all(leads) {
@@ -161,11 +202,11 @@ impl Domain {
 
     /// The gateway's port at the client's node.
     pub(crate) fn gateway(&self) -> u16 {
-        self.gateways[self.client]
+        self.gateways[self.client].port()
     }
 
-    /// The gateways' ports at all nodes, the client's first.
-    pub(crate) fn gateways(&self) -> impl Iterator<Item = u16> {
+    /// The gateways at all nodes, the client's first.
+    pub(crate) fn gateways(&self) -> impl Iterator<Item = SocketAddr> {
         let count = self.gateways.len();
         (0..count).map(move |step| self.gateways[(self.client + step) % count])
     }
@@ -188,13 +229,12 @@ impl Domain {
 
     /// What the node of this index says of itself.
     pub(crate) fn status(&self, index: usize) -> Result<Status, String> {
-        self.nodes[index].admin.status(ANSWER_WITHIN).map_err(|error| error.to_string())
+        self.nodes[index].status()
     }
 
     /// What each node says of itself.
     pub(crate) fn statuses(&self) -> Result<Vec<Status>, String> {
-        let ask = |node: &DomainNode| node.admin.status(ANSWER_WITHIN);
-        self.nodes.iter().map(|node| ask(node).map_err(|error| error.to_string())).collect()
+        self.nodes.iter().map(DomainNode::status).collect()
     }
 
     /// Why it is of no use any more, with the end of the log; `None` while all nodes run.
@@ -292,11 +332,40 @@ fn local(port: u16) -> SocketAddr {
 
 /// What keeps a shape from being a domain, if anything; without any file or port.
 pub(crate) fn refusal(shape: &DomainShape) -> Option<String> {
+    checked(shape).err()
+}
+
+/// The domain of this shape, on made-up ports.
+pub(crate) fn checked(shape: &DomainShape) -> Result<quorba_config::Domain, String> {
     let ports = Ports::of((10_000..).take(shape.nodes * 3).collect());
-    let text = domain_text(shape, Servers::Echo(Path::new("server")), &ports);
+    let hosts = hosts(shape, false);
+    let text = domain_text((shape, &hosts), Servers::Echo(Path::new("server")), &ports);
     let key = |_: &Path| Ok(vec![DomainKey::from_bytes([0; 32])]);
     let checked = quorba_config::check_text(Path::new("its domain file"), &text, key);
-    checked.domain.is_none().then(|| checked.report.render(false))
+    checked.domain.ok_or_else(|| checked.report.render(false))
+}
+
+/// Where a node is.
+struct Host {
+    /// What the others call it.
+    name: String,
+    /// Where it listens.
+    bind: Ipv4Addr,
+}
+
+fn hosts(shape: &DomainShape, in_namespaces: bool) -> Vec<Host> {
+    let host = |index| match in_namespaces {
+        true => {
+            let name = namespaces::host(index);
+            let bind = name.parse().expect("it is an address");
+            Host { name, bind }
+        }
+        false => {
+            let name = shape.wire.map_or(Ipv4Addr::LOCALHOST, |_| wire::outside(index)).to_string();
+            Host { name, bind: Ipv4Addr::LOCALHOST }
+        }
+    };
+    (0..shape.nodes).map(host).collect()
 }
 
 /// Ports of a domain, one of each kind per node.
@@ -324,13 +393,17 @@ struct Stage {
 }
 
 impl Stage {
-    fn make(shape: &DomainShape, servers: Servers<'_>, folder: &Path) -> io::Result<Self> {
+    fn make(
+        (shape, hosts): (&DomainShape, &[Host]),
+        servers: Servers<'_>,
+        folder: &Path,
+    ) -> io::Result<Self> {
         let ports = Ports::of(free_ports(shape.nodes * 3)?);
         let file = folder.join("quorba.toml");
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(io::Error::other)?;
         write_private(&folder.join("domain.key"), &DomainKey::from_bytes(secret).to_text())?;
-        fs::write(&file, domain_text(shape, servers, &ports))?;
+        fs::write(&file, domain_text((shape, hosts), servers, &ports))?;
         Ok(Self { folder: folder.to_owned(), file, ports })
     }
 
@@ -350,7 +423,11 @@ impl Stage {
     }
 }
 
-fn domain_text(shape: &DomainShape, servers: Servers<'_>, ports: &Ports) -> String {
+fn domain_text(
+    (shape, hosts): (&DomainShape, &[Host]),
+    servers: Servers<'_>,
+    ports: &Ports,
+) -> String {
     let listen = ports.gateways.iter().min().expect("a domain has nodes");
     let mut text =
         format!("[domain]\nid = \"lab\"\nkey_file = \"domain.key\"\n\n[ring]\n{}\n", shape.ring);
@@ -359,10 +436,11 @@ fn domain_text(shape: &DomainShape, servers: Servers<'_>, ports: &Ports) -> Stri
     }
     for (index, ring) in ports.rings.iter().enumerate() {
         text.push_str(&format!(
-            "[node.{name}]\nhost = \"{host}\"\nbind = \"127.0.0.1\"\nring_port = {ring}\n\
+            "[node.{name}]\nhost = \"{host}\"\nbind = \"{bind}\"\nring_port = {ring}\n\
              admin = \"127.0.0.1:{admin}\"\nstate_dir = \"{name}\"\n\
              gateway_port_offset = {offset}\n\n",
-            host = shape.wire.map_or(Ipv4Addr::LOCALHOST, |_| wire::outside(index)),
+            host = hosts[index].name,
+            bind = hosts[index].bind,
             name = node_name(index),
             admin = ports.admins[index],
             offset = ports.gateways[index] - listen,
@@ -441,7 +519,9 @@ mod tests {
             assert_eq!(refusal(&shape), None);
             let folder = tempfile::tempdir().expect("a folder");
             let server = Path::new("/opt/a \"quoted\" {path}/echo_server");
-            let stage = Stage::make(&shape, Servers::Echo(server), folder.path()).expect("a stage");
+            let stage =
+                Stage::make((&shape, &hosts(&shape, false)), Servers::Echo(server), folder.path())
+                    .expect("a stage");
             let domain = quorba_config::Domain::load(&stage.file)
                 .unwrap_or_else(|report| panic!("{}", report.render(false)));
             assert_eq!((domain.nodes.len(), domain.groups[0].members.len()), (nodes, members));

@@ -17,6 +17,7 @@ use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
 use crate::log::{Log, LogNews};
+use crate::pace::Pace;
 use crate::pilots::Pilots;
 use crate::priority::Priority;
 use crate::recorder::Recorder;
@@ -104,6 +105,8 @@ pub(crate) struct DataPlane {
     raise_priority: bool,
     /// Only if somebody wants it.
     recorder: Option<Recorder>,
+    /// Only where the token goes round always.
+    pace: Option<Pace>,
 }
 
 impl DataPlane {
@@ -116,6 +119,7 @@ impl DataPlane {
         let node = domain.node(me).ok_or(NodeError::NoSuchNode)?.clone();
         let boot = BootFile::begin(&node.state_dir)?;
         let recorder = options.record.as_ref().map(|_| Recorder::new(domain.groups.len()));
+        let pace = Pace::of_domain(&domain);
         let poller = Poller::new().map_err(NodeError::Resources)?;
         let tokens = Tokens { order: ORDER, links: LINKS };
         let transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
@@ -174,6 +178,7 @@ impl DataPlane {
             datagrams: Vec::new(),
             raise_priority: options.raise_priority,
             recorder,
+            pace,
         })
     }
 
@@ -262,7 +267,8 @@ impl DataPlane {
     }
 
     fn look_for_better_leaders(&mut self, now: Instant) {
-        for (group, node) in self.pilots.look(now, &self.engine.snapshot()) {
+        let pace = self.pace.as_ref().map(Pace::status);
+        for (group, node) in self.pilots.look(now, &self.engine.snapshot(), pace.as_ref()) {
             let (group_name, name) = (self.reporter.group_name(group), self.reporter.name_of(node));
             tracing::info!(group = group_name, node = name, "a better leader is promoted");
             // Nobody waits for the answer; if it is refused, the next look is taken all the same.
@@ -339,6 +345,9 @@ impl DataPlane {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.client_spoke(id);
                     }
+                    if let Some(pace) = &mut self.pace {
+                        pace.client_spoke(id);
+                    }
                     let now = self.now();
                     self.engine.handle_client_bytes(now, id, &self.buffer[..count]);
                     return;
@@ -383,6 +392,9 @@ impl DataPlane {
                 ReadOutcome::Bytes(count) => {
                     if let Some(recorder) = &mut self.recorder {
                         recorder.server_spoke(group);
+                    }
+                    if let Some(pace) = &mut self.pace {
+                        pace.server_spoke(group);
                     }
                     let bytes = &self.buffer[..count];
                     self.engine.handle_server_bytes(now, group, id, bytes);
@@ -447,6 +459,7 @@ impl DataPlane {
                 let ways = (&fanout, &self.transport.linked().collect());
                 let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
                 status.warnings.extend(self.log.as_ref().and_then(Log::warning));
+                status.pace = self.pace.as_ref().map(Pace::status);
                 // Whoever asked may have given up.
                 let _ = asker.send(status);
             }

@@ -25,6 +25,7 @@ mod door;
 mod events;
 mod log;
 pub mod logged;
+mod pace;
 mod pauses;
 mod pilots;
 pub mod placement;

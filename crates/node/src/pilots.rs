@@ -11,7 +11,8 @@ use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::GroupId;
 use quorba_placement::{Pilot, Seen};
 
-use crate::placement::Counters;
+use crate::placement::{Counters, Pace};
+use crate::status::PaceStatus;
 
 /// Looks in the time for which another leader must be better.
 const LOOKS_PER_WATCH: u32 = 6;
@@ -54,7 +55,12 @@ impl Pilots {
     }
 
     /// Takes a look; which groups want which leader.
-    pub(crate) fn look(&mut self, now: Instant, node: &NodeSnapshot) -> Vec<(GroupId, NodeId)> {
+    pub(crate) fn look(
+        &mut self,
+        now: Instant,
+        node: &NodeSnapshot,
+        pace: Option<&PaceStatus>,
+    ) -> Vec<(GroupId, NodeId)> {
         let ring: Vec<NodeId> = node.order.members.iter().collect();
         let mut wanted = Vec::new();
         for Own { id, pilot, before, looked, look_every } in &mut self.all {
@@ -65,8 +71,10 @@ impl Pilots {
             *looked = Clock::now();
             let Some(snapshot) = node.groups.get(usize::from(id.0)) else { continue };
             let counters = Counters::of_snapshot(snapshot, node.order.counters.token_visits);
-            let load = counters.since(before, over, node.order.rotation, ring.clone());
+            let mut load = counters.since(before, over, node.order.rotation, ring.clone());
             *before = counters;
+            // What clients at other gateways take, this node does not know.
+            load.pace = pace.and_then(|pace| Pace::new(pace, usize::from(id.0)));
             let predictions = load.predict(&self.domain, &self.domain.groups[usize::from(id.0)]);
             let leader = snapshot.leader;
             let seen = Seen { leader, calls: load.calls(), predictions: &predictions };

@@ -13,9 +13,9 @@ use quorba_base::NodeId;
 use quorba_config::{Domain, Engine, Group, Reply};
 use quorba_engine::replica::GroupSnapshot;
 use quorba_placement::{Clients, ReplyPath, Ring, Times, Token, predict};
-pub use quorba_placement::{Part, Prediction};
+pub use quorba_placement::{GAIN_PERCENT_MIN, Part, Prediction};
 
-use crate::status::Status;
+use crate::status::{PaceStatus, Status};
 
 /// Pauses longer than so many rotations, and the server's time, are the clients' own.
 const ROTATIONS_OF_A_CALL: u32 = 4;
@@ -36,6 +36,63 @@ pub struct Load {
     pub circulation: Duration,
     /// Nodes on the ring, in its order.
     pub ring: Vec<NodeId>,
+    /// What was measured of a token that goes round; `None` if nothing was.
+    pub pace: Option<Pace>,
+}
+
+/// What decides on a ring whose token goes round always. Of the tenths that nodes show the slowest
+/// is left out: it is the host's that had something else to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pace {
+    /// A rotation without a message, under load if there was any.
+    pub rotation: Duration,
+    /// What a message makes a rotation longer.
+    pub message: Duration,
+    /// What the leader's server takes: equally likely times.
+    pub server: Vec<Duration>,
+    /// What clients take between a reply and the next request, by the node of their gateway.
+    pub clients: BTreeMap<NodeId, Vec<Duration>>,
+}
+
+impl Pace {
+    /// Of what the node says of itself that leads `group`; `None` if it has measured nothing.
+    #[must_use]
+    pub fn of_status(domain: &Domain, leader: &Status, group: &str) -> Option<Self> {
+        let index = domain.groups.iter().position(|one| one.name == group)?;
+        let mut pace = Self::new(leader.pace.as_ref()?, index)?;
+        pace.hear(domain, leader);
+        Some(pace)
+    }
+
+    pub(crate) fn new(status: &PaceStatus, group: usize) -> Option<Self> {
+        Some(Self {
+            rotation: of_us(status.rotation_us?),
+            message: of_us(status.message_us.unwrap_or(0.0)),
+            server: of_all_us(status.servers_us.get(group)?),
+            clients: BTreeMap::new(),
+        })
+    }
+
+    /// Takes in what another node says of its clients.
+    pub fn hear(&mut self, domain: &Domain, status: &Status) {
+        let times = status.pace.as_ref().map(|pace| of_all_us(&pace.client_us));
+        if let (Some(node), Some(times)) = (domain.node_id(&status.node), times)
+            && !times.is_empty()
+        {
+            self.clients.insert(node, times);
+        }
+    }
+}
+
+/// Times of which the last, the longest, is left out.
+fn of_all_us(all_us: &[f64]) -> Vec<Duration> {
+    let without_slowest = all_us.len().saturating_sub(1);
+    all_us[..without_slowest].iter().copied().map(of_us).collect()
+}
+
+/// What is no time counts as none: it comes from elsewhere.
+fn of_us(us: f64) -> Duration {
+    Duration::try_from_secs_f64(us / 1e6).unwrap_or_default()
 }
 
 /// A group's counters at a look.
@@ -89,11 +146,43 @@ impl Counters {
         let visits = self.token_visits.saturating_sub(before.token_visits);
         let visits = u32::try_from(visits).unwrap_or(u32::MAX);
         let circulation = over.checked_div(visits).unwrap_or_default();
-        Load { over, callers, service, rotation, circulation, ring }
+        Load { over, callers, service, rotation, circulation, ring, pace: None }
     }
 }
 
 impl Load {
+    /// Of what the nodes said of themselves at two looks `over` apart, and who leads. `None` if no
+    /// node that knows the group has answered both times.
+    #[must_use]
+    pub fn between(
+        domain: &Domain,
+        group: &str,
+        (before, after): (&[Status], &[Status]),
+        over: Duration,
+    ) -> Option<(Self, Option<NodeId>)> {
+        let of = |status: &Status| status.groups.iter().find(|one| one.name == group).cloned();
+        // The leader's node knows what its server takes; any other, what it sees of the callers.
+        let leads =
+            |status: &&Status| of(status).is_some_and(|g| g.leader.as_ref() == Some(&status.node));
+        let works = |status: &&Status| of(status).is_some_and(|group| group.served > 0);
+        let primary = |status: &&Status| status.ring.primary;
+        let now = (after.iter().find(leads))
+            .or_else(|| after.iter().find(works))
+            .or_else(|| after.iter().find(primary))
+            .or(after.first())?;
+        let then = before.iter().find(|one| one.node == now.node && one.pid == now.pid)?;
+        let ring = now.ring.members.iter().filter_map(|name| domain.node_id(name)).collect();
+        let rotation = of_us(now.ring.rotation_us.unwrap_or(0.0));
+        let counters = |status| Counters::of_status(domain, status, group);
+        let mut load = counters(now)?.since(&counters(then)?, over, rotation, ring);
+        load.pace = Pace::of_status(domain, now, group);
+        if let Some(pace) = &mut load.pace {
+            after.iter().for_each(|status| pace.hear(domain, status));
+        }
+        let leader = of(now)?.leader.and_then(|name| domain.node_id(&name));
+        Some((load, leader))
+    }
+
     /// Calls of all gateways.
     #[must_use]
     pub fn calls(&self) -> u64 {
@@ -106,21 +195,28 @@ impl Load {
     pub fn predict(&self, domain: &Domain, group: &Group) -> Vec<Prediction> {
         let nodes = u32::try_from(self.ring.len()).unwrap_or(u32::MAX).max(1);
         let rests = domain.ring.token_rests && domain.ring.engine == Engine::Totem;
+        let pace = self.pace.as_ref().filter(|_| !rests);
+        let circulation = pace.map_or(self.circulation, |pace| pace.rotation);
         let ring = Ring {
             order: self.ring.clone(),
-            hop: if rests { self.rotation } else { self.circulation } / nodes,
+            hop: if rests { self.rotation } else { circulation } / nodes,
             token: if rests { Token::Rests } else { Token::Circulates },
             reply: match group.reply {
                 Reply::Direct => ReplyPath::Direct,
                 Reply::Ordered => ReplyPath::Ordered,
             },
         };
-        // What a message takes more than the token alone is not measured, and the same for all.
-        let times = Times { server: self.service, request: Duration::ZERO, reply: Duration::ZERO };
+        // Of a token that rests it is not measured, and the same for all.
+        let message = pace.map_or(Duration::ZERO, |pace| pace.message);
+        let server = pace.map(|pace| &pace.server).filter(|times| !times.is_empty());
+        let server = server.cloned().unwrap_or_else(|| vec![self.service]);
+        let times = Times { server, request: message, reply: message };
         let clients: Vec<Clients> = (self.ring.iter())
             .map(|gateway| {
                 let calls = self.callers.get(gateway).copied().unwrap_or(0);
-                Clients { gateway: *gateway, calls, think: self.think(calls) }
+                let think = pace.and_then(|pace| pace.clients.get(gateway)).cloned();
+                let think = think.unwrap_or_else(|| vec![self.think(calls)]);
+                Clients { gateway: *gateway, calls, think }
             })
             .collect();
         let candidates: Vec<NodeId> =

@@ -128,6 +128,7 @@ impl Reporter {
             groups,
             cpu_ms,
             rss_bytes,
+            pace: None,
             warnings: self.warnings(&snapshot.order),
         }
     }

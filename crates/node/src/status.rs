@@ -32,8 +32,28 @@ pub struct Status {
     pub cpu_ms: u64,
     /// Resident memory of the process, in bytes.
     pub rss_bytes: u64,
+    /// What decides a call's time on a ring whose token goes round always; none where it rests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<PaceStatus>,
     /// What an operator should know: warnings of the domain file, and conditions seen since.
     pub warnings: Vec<String>,
+}
+
+/// Times of a ring whose token goes round always: medians of the last thousand of a kind, nothing
+/// of fewer than twenty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PaceStatus {
+    /// A rotation without a message, in microseconds: behind one with a message if there were
+    /// such, as they are longer while nodes and servers work.
+    pub rotation_us: Option<f64>,
+    /// What a message makes a rotation longer, in microseconds.
+    pub message_us: Option<f64>,
+    /// From a reply to a client of this node's gateways until it says something again, in
+    /// microseconds: the middles of all tenths.
+    pub client_us: Vec<f64>,
+    /// Of every group of the domain file, in its order: from a request's delivery to the server on
+    /// this node until its reply comes, likewise.
+    pub servers_us: Vec<Vec<f64>>,
 }
 
 /// The ring as one node sees it.

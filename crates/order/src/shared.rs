@@ -64,6 +64,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// How long the last rotation took that was timed here.
     pub(crate) rotation_last: Duration,
+    /// Packets that the ring had numbered when the token last came.
+    pub(crate) visit_packets: u64,
     /// The highest ring number of a commit token that I accepted.
     pub(crate) ring_seq: u64,
     /// The highest ring number that anyone told me of.
@@ -96,6 +98,7 @@ impl Core {
             queue: Queue::default(),
             counters: Counters::default(),
             rotation_last: Duration::ZERO,
+            visit_packets: 0,
             ring_seq: boot.ring_seq_min,
             ring_seq_seen: boot.ring_seq_min,
             persisted: boot.ring_seq_min,

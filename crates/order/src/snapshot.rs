@@ -71,6 +71,8 @@ pub enum Protection {
 pub struct Progress {
     /// Visits of the token since the boot.
     pub token_visits: u64,
+    /// Packets that the ring had numbered when the token last came here.
+    pub visit_packets: u64,
     /// Rotations that began here and were timed, since the boot.
     pub rotations: u64,
     /// How long the last of them took.

@@ -48,7 +48,8 @@ pub enum ReplyPath {
 pub struct Ring {
     /// The nodes in the order in which the token visits them.
     pub order: Vec<NodeId>,
-    /// Mean time from one node to the next, which is also that of any datagram.
+    /// Time from one node to the next of a token that no message holds up; where it rests, that of
+    /// any datagram.
     pub hop: Duration,
     /// What the token does.
     pub token: Token,
@@ -57,22 +58,23 @@ pub struct Ring {
 }
 
 /// The clients of one gateway.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clients {
     /// The gateway's node.
     pub gateway: NodeId,
     /// Calls in some time, the same for all gateways.
     pub calls: u64,
-    /// From a reply to the client's next request: its own work, and what it waits.
-    pub think: Duration,
+    /// From a reply to the client's next request, its own work and what it waits: times that are
+    /// equally likely.
+    pub think: Vec<Duration>,
 }
 
 /// What a call costs beside the ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// From the delivery of a request to its server's reply.
-    pub server: Duration,
-    /// What the ring takes longer for a request than for nothing.
+    /// From the delivery of a request to its server's reply: times that are equally likely.
+    pub server: Vec<Duration>,
+    /// For how long a request holds up the token on its way round.
     pub request: Duration,
     /// The same for a reply that is ordered.
     pub reply: Duration,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use quorba_base::NodeId;
 use quorba_config::{Domain, Group};
-use quorba_node::placement::{Counters, Load, Part, Prediction};
+use quorba_node::placement::{GAIN_PERCENT_MIN, Load, Part, Prediction};
 use quorba_node::status::Status;
 use serde_json::json;
 
@@ -62,27 +62,11 @@ impl<'a> Advice<'a> {
     fn of(
         domain: &'a Domain,
         group: &'a Group,
-        (before, after): (&[Status], &[Status]),
+        looks: (&[Status], &[Status]),
         over: Duration,
     ) -> Option<Self> {
-        let of = |status: &Status| status.groups.iter().find(|one| one.name == group.name).cloned();
-        // The leader's node knows what its server takes; any other, what it sees of the callers.
-        let leads =
-            |status: &&Status| of(status).is_some_and(|g| g.leader.as_ref() == Some(&status.node));
-        let works = |status: &&Status| of(status).is_some_and(|group| group.served > 0);
-        let primary = |status: &&Status| status.ring.primary;
-        let now = (after.iter().find(leads))
-            .or_else(|| after.iter().find(works))
-            .or_else(|| after.iter().find(primary))
-            .or(after.first())?;
-        let then = before.iter().find(|one| one.node == now.node && one.pid == now.pid)?;
-        let ring: Vec<NodeId> =
-            now.ring.members.iter().filter_map(|name| domain.node_id(name)).collect();
-        let rotation = Duration::from_secs_f64(now.ring.rotation_us.unwrap_or(0.0).max(0.0) / 1e6);
-        let counters = |status| Counters::of_status(domain, status, &group.name);
-        let load = counters(now)?.since(&counters(then)?, over, rotation, ring);
+        let (load, leader) = Load::between(domain, &group.name, looks, over)?;
         let predictions = load.predict(domain, group);
-        let leader = of(now)?.leader.and_then(|name| domain.node_id(&name));
         Some(Self { domain, group, leader, load, predictions })
     }
 
@@ -108,19 +92,30 @@ impl<'a> Advice<'a> {
 
     fn text(&self) -> String {
         let rows = self.predictions.iter().map(|one| {
-            let is_leader = self.leader == Some(one.leader);
-            vec![
-                format!("{}{}", self.name(one.leader), if is_leader { " (leads)" } else { "" }),
-                span_us(micros(one.latency)),
-                parts(one),
-            ]
+            let leads = if self.leader == Some(one.leader) { " (leads)" } else { "" };
+            let words = [format!("{}{leads}", self.name(one.leader)), span(one.latency)];
+            words.into_iter().chain(one.parts.map(span)).collect()
         });
+        let heads = ["LEADER", ">PREDICTED"].into_iter().chain(Part::ALL.map(head));
+        let legend = Part::ALL.map(Part::text).join(", ");
         format!(
-            "{}\n\n{}\n{}\n",
+            "{}\n\n{}\nIn the order of a call: {legend}.\n{}{}\n",
             self.measured(),
-            table(&["LEADER", ">PREDICTED", "OF WHICH"], rows.collect()),
+            table(&heads.collect::<Vec<_>>(), rows.collect()),
+            self.caution(),
             self.word()
         )
+    }
+
+    /// What is to be known of the figures.
+    const fn caution(&self) -> &'static str {
+        match self.load.pace {
+            Some(_) => "",
+            None => {
+                "The rotation is the ring's own estimate, for its timers, and busy hosts make it \
+                 long: compare the rows with each other, not with a client's figures.\n"
+            }
+        }
     }
 
     fn measured(&self) -> String {
@@ -134,12 +129,30 @@ impl<'a> Advice<'a> {
             false => format!("gateways: {}", shares.join(", ")),
         };
         format!(
-            "group {}: {:.0} calls/s over {seconds:.0} s; {callers}; server {}; rotation {}",
+            "group {}: {:.0} calls/s over {seconds:.0} s; {callers}; server {}; {}",
             self.group.name,
             count(calls) / seconds,
-            span_us(micros(self.load.service)),
-            span_us(micros(self.load.rotation)),
+            span(self.server()),
+            self.ring(),
         )
+    }
+
+    /// What the leader's server takes: the middle of what is known of it.
+    fn server(&self) -> Duration {
+        let times = self.load.pace.as_ref().map(|pace| &pace.server[..]).unwrap_or_default();
+        times.get(times.len() / 2).copied().unwrap_or(self.load.service)
+    }
+
+    /// What was measured of the ring.
+    fn ring(&self) -> String {
+        match &self.load.pace {
+            Some(pace) => format!(
+                "rotation {}, {} more for each message",
+                span(pace.rotation),
+                span(pace.message)
+            ),
+            None => format!("rotation {}", span(self.load.rotation)),
+        }
     }
 
     fn word(&self) -> String {
@@ -151,6 +164,12 @@ impl<'a> Advice<'a> {
         }
         match self.better() {
             None => "The leader is where a call costs least.".to_owned(),
+            Some((best, gain)) if gain <= GAIN_PERCENT_MIN => format!(
+                "With {} a call would cost {gain} % less of what the ring and the server take; \
+                 predictions are not exact enough for {GAIN_PERCENT_MIN} % or less to be a reason \
+                 to move.",
+                self.name(best.leader)
+            ),
             Some((best, gain)) => format!(
                 "With {} a call would cost {gain} % less of what the ring and the server take: {}",
                 self.name(best.leader),
@@ -161,6 +180,7 @@ impl<'a> Advice<'a> {
 
     fn json(&self) -> serde_json::Value {
         let better = self.better();
+        let pace = self.load.pace.as_ref();
         let callers: serde_json::Map<String, serde_json::Value> = (self.load.callers.iter())
             .map(|(node, count)| (self.name(*node).to_owned(), json!(count)))
             .collect();
@@ -182,8 +202,9 @@ impl<'a> Advice<'a> {
             "leader": self.leader.map(|node| self.name(node)),
             "seconds": self.load.over.as_secs_f64(),
             "calls": callers,
-            "service_us": micros(self.load.service),
-            "rotation_us": micros(self.load.rotation),
+            "service_us": micros(self.server()),
+            "rotation_us": micros(pace.map_or(self.load.rotation, |pace| pace.rotation)),
+            "message_us": pace.map(|pace| micros(pace.message)),
             "candidates": candidates,
             "better": better.map(|(one, _)| self.name(one.leader)),
             "gain_percent": better.map_or(0, |(_, gain)| gain),
@@ -192,18 +213,24 @@ impl<'a> Advice<'a> {
     }
 }
 
-/// The parts that take time, the longest first.
-fn parts(one: &Prediction) -> String {
-    let mut parts: Vec<(Part, Duration)> =
-        Part::ALL.into_iter().zip(one.parts).filter(|(_, time)| !time.is_zero()).collect();
-    parts.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    let words =
-        parts.iter().map(|(part, time)| format!("{} {}", part.text(), span_us(micros(*time))));
-    words.collect::<Vec<_>>().join(", ")
+/// A column's head.
+const fn head(part: Part) -> &'static str {
+    match part {
+        Part::TokenForRequest | Part::TokenForReply => ">TOKEN",
+        Part::Request => ">REQUEST",
+        Part::Server => ">SERVER",
+        Part::Majority => ">MAJORITY",
+        Part::Reply => ">REPLY",
+    }
 }
 
+fn span(time: Duration) -> String {
+    if time.is_zero() { "-".to_owned() } else { span_us(micros(time)) }
+}
+
+/// In microseconds, to a tenth.
 fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
+    (time.as_secs_f64() * 1e7).round() / 10.0
 }
 
 #[expect(clippy::cast_precision_loss, reason = "calls of a while have far fewer than 52 bits")]

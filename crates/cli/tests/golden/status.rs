@@ -59,6 +59,7 @@ fn status(node: &str, up: &[&str]) -> Status {
         groups: vec![group(index, up)],
         cpu_ms: 12_340,
         rss_bytes: 18_400_000,
+        pace: None,
         warnings: Vec::new(),
     }
 }

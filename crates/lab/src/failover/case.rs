@@ -64,8 +64,14 @@ pub enum Fault {
     ReplierNode,
     /// SIGKILL to a node that is neither the client's nor the replier's.
     OtherNode,
-    /// SIGSTOP to the first node, for the cut of its cable.
-    Cable,
+    /// SIGSTOP to the first node.
+    StoppedNode,
+    /// The cable of the node whose member replies is cut, where the client is at another.
+    ReplierCable,
+    /// The cable of a node is cut that is neither the client's nor the replier's.
+    OtherCable,
+    /// Nothing: what the machine does by itself.
+    Nothing,
 }
 
 /// What a fault meets.
@@ -75,6 +81,8 @@ pub(super) enum Victim {
     StoppedServer(usize),
     KilledNode(usize),
     StoppedNode(usize),
+    CutNode(usize),
+    Nobody,
 }
 
 /// The most that the gap should be, as the project wants it.
@@ -83,19 +91,23 @@ pub(super) enum Victim {
 pub enum Target {
     /// In milliseconds.
     Ms(f64),
-    /// In normal latencies of the same repetition.
-    Latencies(f64),
+    /// In longest waits of as long a while without a fault, see
+    /// [`super::record::Sample::control_us`].
+    Control(f64),
 }
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::ReplierServer,
         Self::OtherServer,
         Self::StoppedServer,
         Self::ReplierNode,
         Self::OtherNode,
-        Self::Cable,
+        Self::StoppedNode,
+        Self::ReplierCable,
+        Self::OtherCable,
+        Self::Nothing,
     ];
 
     /// The word on the command line and in records.
@@ -107,7 +119,10 @@ impl Fault {
             Self::StoppedServer => "stopped-server",
             Self::ReplierNode => "replier-node",
             Self::OtherNode => "other-node",
-            Self::Cable => "cable",
+            Self::StoppedNode => "stopped-node",
+            Self::ReplierCable => "replier-cable",
+            Self::OtherCable => "other-cable",
+            Self::Nothing => "nothing",
         }
     }
 
@@ -120,7 +135,14 @@ impl Fault {
             Self::StoppedServer => "the replying server's process is stopped",
             Self::ReplierNode => "the replier's node is killed, and its server with it",
             Self::OtherNode => "a node that neither replies nor has the client is killed",
-            Self::Cable => "the first node hears and says nothing any more (it is stopped)",
+            Self::StoppedNode => "the first node hears and says nothing any more (it is stopped)",
+            Self::ReplierCable => {
+                "the cable of the replier's node is cut; the client is at another"
+            }
+            Self::OtherCable => {
+                "the cable of a node is cut that neither replies nor has the client"
+            }
+            Self::Nothing => "no fault, to compare with",
         }
     }
 
@@ -134,14 +156,24 @@ impl Fault {
             Self::StoppedServer => Victim::StoppedServer(replier),
             Self::ReplierNode => Victim::KilledNode(replier),
             Self::OtherNode => Victim::KilledNode(OTHER),
-            Self::Cable => Victim::StoppedNode(LEADER),
+            Self::StoppedNode => Victim::StoppedNode(LEADER),
+            // Its own node would be cut off from the client, too.
+            Self::ReplierCable if matches!(style, Style::Active) => return None,
+            Self::ReplierCable => Victim::CutNode(replier),
+            Self::OtherCable => Victim::CutNode(OTHER),
+            Self::Nothing => Victim::Nobody,
         })
+    }
+
+    /// Whether it takes nodes with cables.
+    pub(super) const fn is_cut(self) -> bool {
+        matches!(self, Self::ReplierCable | Self::OtherCable)
     }
 
     /// What the gap should not exceed, where the project has said so.
     pub(super) const fn target(self, style: Style) -> Option<Target> {
         match (style, self) {
-            (Style::Active, Self::OtherServer | Self::OtherNode) => Some(Target::Latencies(1.5)),
+            (Style::Active, Self::OtherServer | Self::OtherNode) => Some(Target::Control(1.5)),
             (Style::Active, Self::ReplierServer) => Some(Target::Ms(20.0)),
             (Style::SemiActive | Style::WarmPassive, Self::ReplierServer) => Some(Target::Ms(30.0)),
             (Style::SemiActive | Style::WarmPassive, Self::ReplierNode) => Some(Target::Ms(150.0)),

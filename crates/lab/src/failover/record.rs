@@ -23,6 +23,11 @@ pub struct Sample {
     pub gap_us: f64,
     /// The wait in which the fault came, in microseconds: that of the call under way.
     pub around_us: f64,
+    /// The longest time without an answer that the first [`super::EFFECT`] behind the fault touch,
+    /// in microseconds.
+    pub window_us: f64,
+    /// The same of as long a while without a fault: the median of those in the second before.
+    pub control_us: f64,
     /// Median time between two answers in the second before, which is the latency of a call.
     pub normal_us: f64,
     /// The longest such time: what the machine does without any fault.
@@ -53,6 +58,12 @@ pub struct Case {
     pub gap_us: Spread,
     /// [`Sample::around_us`] of all repetitions.
     pub around_us: Spread,
+    /// [`Sample::window_us`] of all repetitions.
+    pub window_us: Spread,
+    /// [`Sample::control_us`] of all repetitions.
+    pub control_us: Spread,
+    /// The first in the second, of the same repetition.
+    pub controls: Spread,
     /// [`Sample::normal_us`] of all repetitions.
     pub normal_us: Spread,
     /// [`Sample::longest_before_us`] of all repetitions.
@@ -78,6 +89,8 @@ pub struct Failover {
     pub environment: Environment,
     /// Why the figures mislead; empty if nothing is known against them.
     pub faults: Vec<String>,
+    /// What was left out, and why.
+    pub skipped: Vec<String>,
     /// Every style with every fault.
     pub cases: Vec<Case>,
     /// Every repetition.
@@ -88,12 +101,14 @@ impl Sample {
     pub(super) fn line(&self, repetitions: u32) -> String {
         format!(
             "repetition {}/{repetitions}  {:<12}  {:<14}  gap {:8.1} ms  around {:8.1} ms  \
-             latency {:6.3} ms  longest before {:6.1} ms",
+             window {:8.1} ms  control {:6.1} ms  latency {:6.3} ms  longest before {:6.1} ms",
             self.repetition,
             self.style.as_str(),
             self.fault.as_str(),
             self.gap_us / 1e3,
             self.around_us / 1e3,
+            self.window_us / 1e3,
+            self.control_us / 1e3,
             self.normal_us / 1e3,
             self.longest_before_us / 1e3,
         )
@@ -105,12 +120,12 @@ impl Failover {
         began: String,
         repetitions: u32,
         environment: Environment,
-        samples: Vec<Sample>,
+        (samples, skipped): (Vec<Sample>, Vec<String>),
     ) -> Self {
         let all = Style::ALL.into_iter().flat_map(|style| Fault::ALL.map(|fault| (style, fault)));
         let cases = all.filter_map(|(style, fault)| Case::of(style, fault, &samples)).collect();
         let faults = environment.faults();
-        Self { plan: super::PLAN, began, repetitions, environment, faults, cases, samples }
+        Self { plan: super::PLAN, began, repetitions, environment, faults, skipped, cases, samples }
     }
 }
 
@@ -122,6 +137,9 @@ impl Case {
             fault,
             gap_us: Spread::of(mine().map(|one| one.gap_us))?,
             around_us: Spread::of(mine().map(|one| one.around_us))?,
+            window_us: Spread::of(mine().map(|one| one.window_us))?,
+            control_us: Spread::of(mine().map(|one| one.control_us))?,
+            controls: Spread::of(mine().map(|one| one.window_us / one.control_us))?,
             normal_us: Spread::of(mine().map(|one| one.normal_us))?,
             longest_before_us: Spread::of(mine().map(|one| one.longest_before_us))?,
             latencies: Spread::of(mine().map(|one| one.gap_us / one.normal_us))?,
@@ -130,20 +148,23 @@ impl Case {
         })
     }
 
-    /// The target in words.
+    /// The target in words, and whether the median met it.
     pub(crate) fn target_text(&self) -> String {
-        match self.target {
-            Some(Target::Ms(ms)) => format!("{ms} ms"),
-            Some(Target::Latencies(times)) => format!("{times} latencies"),
-            None => "–".to_owned(),
-        }
+        let (target, met) = match self.target {
+            Some(Target::Ms(ms)) => (format!("{ms} ms"), self.gap_us.median <= ms * 1e3),
+            Some(Target::Control(times)) => {
+                (format!("{times} controls"), self.controls.median <= times)
+            }
+            None => return "–".to_owned(),
+        };
+        format!("{target}: {}", if met { "met" } else { "missed" })
     }
 
     /// The target in microseconds, for plots.
     pub(crate) fn target_us(&self) -> Option<f64> {
         match self.target? {
             Target::Ms(ms) => Some(ms * 1e3),
-            Target::Latencies(times) => Some(times * self.normal_us.median),
+            Target::Control(times) => Some(times * self.control_us.median),
         }
     }
 }

@@ -10,10 +10,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::EFFECT;
 use super::caller::{Caller, Calls};
 use super::case::{CLIENT, Fault, Style, Victim};
 use super::record::Sample;
 use crate::domain::{self, Domain, Servers};
+use crate::namespaces::Namespaces;
 use crate::plan::DomainShape;
 
 /// Calls before anything is looked at.
@@ -44,11 +46,36 @@ pub(super) enum Failed {
     Fault(String),
 }
 
+/// The nodes' cables.
+pub(super) struct Network(Namespaces);
+
+impl Network {
+    /// Makes it, or says why this machine does not let us.
+    pub(super) fn make() -> Result<Self, String> {
+        Namespaces::make(NODES).map(Self)
+    }
+}
+
 impl Bench<'_> {
     /// Runs one repetition: its figures, and when each answer came, in microseconds since the
     /// fault.
     pub(super) fn run(
         &self,
+        case: (Style, Fault),
+        repetition: u32,
+    ) -> Result<(Sample, Vec<i64>), Failed> {
+        if !case.1.is_cut() {
+            return self.run_within(None, case, repetition);
+        }
+        let network = Network::make().map_err(Failed::Start)?;
+        // What it starts, the client included, stays where the clients are.
+        let inside = || Ok(self.run_within(Some(&network), case, repetition));
+        network.0.clients().run(inside).map_err(Failed::Start)?
+    }
+
+    fn run_within(
+        &self,
+        network: Option<&Network>,
         (style, fault): (Style, Fault),
         repetition: u32,
     ) -> Result<(Sample, Vec<i64>), Failed> {
@@ -57,7 +84,9 @@ impl Bench<'_> {
         let folder = folder.map_err(|error| start(format!("no temporary folder: {error}")))?;
         let servers = Servers::Bank(&self.program);
         let shape = shape(style);
-        let domain = Domain::start(&shape, &self.program, servers, folder.path(), false);
+        let what = (&shape, &*self.program, servers);
+        let namespaces = network.map(|network| &network.0);
+        let domain = Domain::start_within(namespaces, what, folder.path(), false);
         let domain = domain.map_err(start)?;
         let caller = Caller::start(&reference(&domain)).map_err(start)?;
         let ready = self.await_answers(&caller, WARM_UP_CALLS);
@@ -70,8 +99,10 @@ impl Bench<'_> {
             }
         };
         thread::sleep(WINDOW);
-        let at = Instant::now();
-        let struck = strike(&domain, &victim);
+        let began = Instant::now();
+        let struck = strike(&domain, network, &victim);
+        // A cable is cut by a program, which takes its time before it does.
+        let at = if matches!(victim, Aim::Cable(_)) { Instant::now() } else { began };
         thread::sleep(WINDOW);
         let answered = struck.and_then(|()| {
             let before = caller.answered();
@@ -123,7 +154,7 @@ pub(super) fn shape(style: Style) -> DomainShape {
 /// The bank at every gateway, the client's first.
 fn reference(domain: &Domain) -> String {
     let gateways: Vec<String> =
-        domain.gateways().map(|port| format!("iiop:1.2@127.0.0.1:{port}")).collect();
+        domain.gateways().map(|gateway| format!("iiop:1.2@{gateway}")).collect();
     format!("corbaloc:{}/bank", gateways.join(","))
 }
 
@@ -131,6 +162,8 @@ fn reference(domain: &Domain) -> String {
 enum Aim {
     Server(u32, Signal),
     Node(usize, Signal),
+    Cable(usize),
+    Nobody,
 }
 
 /// Finds out who is to be met, while nothing has happened yet.
@@ -147,22 +180,31 @@ fn aim(domain: &Domain, style: Style, fault: Fault) -> Result<Aim, String> {
         Victim::StoppedServer(index) => Aim::Server(server(index)?, Signal::STOP),
         Victim::KilledNode(index) => Aim::Node(index, Signal::KILL),
         Victim::StoppedNode(index) => Aim::Node(index, Signal::STOP),
+        Victim::CutNode(index) => Aim::Cable(index),
+        Victim::Nobody => Aim::Nobody,
     })
 }
 
-fn strike(domain: &Domain, aim: &Aim) -> Result<(), String> {
+fn strike(domain: &Domain, network: Option<&Network>, aim: &Aim) -> Result<(), String> {
     match aim {
         Aim::Server(pid, signal) => send(*pid, *signal),
         Aim::Node(index, signal) => {
             domain.signal(*index, *signal).map_err(|error| error.to_string())
         }
+        Aim::Cable(index) => {
+            let network = network.ok_or_else(|| "the nodes have no cables".to_owned())?;
+            network.0.set_plugged(*index, false)
+        }
+        Aim::Nobody => Ok(()),
     }
 }
 
 fn release(domain: &Domain, aim: &Aim) -> Result<(), String> {
     match aim {
         // Its node has given it up and killed it, or will when it ends.
-        Aim::Server(..) | Aim::Node(_, Signal::KILL) => Ok(()),
+        Aim::Server(..) | Aim::Node(_, Signal::KILL) | Aim::Nobody => Ok(()),
+        // It ends with its namespace's network, cut or not.
+        Aim::Cable(_) => Ok(()),
         Aim::Node(index, _) => {
             domain.signal(*index, Signal::KILL).map_err(|error| error.to_string())
         }
@@ -188,9 +230,23 @@ pub(super) fn sample(
     normal.sort_unstable();
     let behind = pairs().filter(|(from, to)| *to > at && *from < at + WINDOW);
     let gap = behind.map(|(from, to)| to - from).max()?;
+    // The longest wait that touches a while as long as a fault is felt.
+    let longest = |begins: Instant, until: Option<Instant>| {
+        let touches = pairs().filter(|(from, to)| {
+            *to > begins && *from < begins + EFFECT && until.is_none_or(|until| *to <= until)
+        });
+        touches.map(|(from, to)| to - from).max()
+    };
+    let whiles = u32::try_from(WINDOW.as_millis() / EFFECT.as_millis()).expect("a few");
+    let earlier = (1..=whiles).filter_map(|number| at.checked_sub(EFFECT * number));
+    let mut controls: Vec<Duration> =
+        earlier.filter_map(|begins| longest(begins, Some(at))).collect();
+    controls.sort_unstable();
     let (from, to) = pairs().find(|(from, to)| *from <= at && *to > at)?;
     Some(Sample {
         around_us: micros(to - from),
+        window_us: micros(longest(at, None)?),
+        control_us: micros(*controls.get(controls.len() / 2)?),
         style,
         fault,
         repetition,
@@ -230,7 +286,7 @@ mod tests {
         let mut replies: Vec<Instant> = (0..47).map(|n| ms(n * 10)).collect();
         replies.extend([ms(490), ms(570), ms(590), ms(600)]);
         let calls = Calls { replies, exceptions: 2 };
-        let case = (Style::Active, Fault::Cable);
+        let case = (Style::Active, Fault::StoppedNode);
         let found = sample(case, 1, ms(500), &calls).expect("a sample");
         assert_eq!((found.gap_us, found.normal_us), (80_000.0, 10_000.0));
         assert_eq!((found.around_us, found.answered), (80_000.0, 51));

@@ -12,12 +12,21 @@ use super::html::{environment, open_page, open_table, ranged};
 use super::strips::{Strip, strips};
 use super::svg::escape;
 use super::table::{plain, right};
-use super::{figure, with_range};
-use crate::failover::{Case, Failover, SERVER_REPLY, Style};
+use super::with_range;
+use crate::failover::{Case, EFFECT, Failover, SERVER_REPLY, Style};
 use crate::stats::Spread;
 
-const HEADS: [&str; 7] =
-    ["gap ms", "target", "around ms", "latency ms", "latencies", "before ms", "exceptions"];
+const HEADS: [&str; 9] = [
+    "gap ms",
+    "target",
+    "around ms",
+    "window ms",
+    "control ms",
+    "controls",
+    "latency ms",
+    "before ms",
+    "exceptions",
+];
 
 /// The summary of a failover run.
 #[must_use]
@@ -38,16 +47,21 @@ pub fn failover_table(run: &Failover) -> String {
         table.add_row(names.into_iter().chain(cells(case).map(right)));
     }
     let _ = writeln!(text, "{table}");
+    for line in &run.skipped {
+        let _ = writeln!(text, "{line}");
+    }
     text
 }
 
-fn cells(case: &Case) -> [String; 7] {
+fn cells(case: &Case) -> [String; 9] {
     [
         ms(case.gap_us),
         case.target_text(),
         ms(case.around_us),
+        ms(case.window_us),
+        ms(case.control_us),
+        with_range(case.controls),
         format!("{:.3}", case.normal_us.median / 1e3),
-        figure(case.latencies.median),
         ms(case.longest_before_us),
         case.exceptions.to_string(),
     ]
@@ -68,14 +82,24 @@ pub(crate) fn failover_page(run: &Failover) -> String {
          client's gateway replies. Nodes wait {} ms for a server that owes a reply. \
          {} repetitions, each with a domain of its own.</p>\n\
          <p>The gap is the longest time without an answer from the fault until a second after it; \
-         beside it, around: the wait in which the fault came; latency; the gap in latencies; \
-         before: the longest time without an answer in the second before the fault, which is what \
-         the machine does by itself. Medians of the repetitions \
-         <span class=\"range\">(lowest–highest)</span>. A target is what the project wants on a \
-         machine that is not busy.</p>",
+         beside it, around: the wait in which the fault came; window: the longest wait that the \
+         {effect} ms behind the fault touch; control: the same of {effect} ms without a fault, the \
+         median of those in the second before; controls: window by control; latency: the median \
+         of a call in that second; before: the longest time without an answer in it, which is \
+         what the machine does by itself. Medians of the repetitions \
+         <span class=\"range\">(lowest–highest)</span>.</p>\n\
+         <p>A target is what the project wants on a machine that is not busy. One in ms is for the \
+         median gap. Who does not lose its replier should feel nothing, 1.5 latencies at most: as \
+         the machine alone makes one call in a while wait for many latencies, that is judged by \
+         the median of <i>controls</i>, which is 1 where a fault is not felt at all (see \
+         <i>nothing</i>).</p>",
         SERVER_REPLY.as_millis(),
-        run.repetitions
+        run.repetitions,
+        effect = EFFECT.as_millis()
     );
+    for line in &run.skipped {
+        let _ = writeln!(page, "<p>{}</p>", escape(line));
+    }
     for style in Style::ALL {
         let cases: Vec<&Case> = run.cases.iter().filter(|case| case.style == style).collect();
         if !cases.is_empty() {

@@ -108,6 +108,51 @@ fn ratio_rows(
     rows
 }
 
+/// The ends of each experiment: what is said of a point, the experiment, and its value.
+const ENDS: [(&str, Experiment, u32); 4] = [
+    ("2 members, 1 client, 1 K", Experiment::Members, 2),
+    ("4 members", Experiment::Members, 4),
+    ("16 clients", Experiment::Clients, 16),
+    ("20 K", Experiment::Size, 20),
+];
+
+/// Every style in one table: L* and throughput at the ends of the experiments.
+fn in_short(page: &mut String, run: &Run, setting: Setting) {
+    page.push_str(
+        "<h3>In short</h3>\n<p>L* / throughput, each in that of the direct call of as many clients \
+         and K; 2 members, 1 client and 1 K if not said otherwise.</p>\n",
+    );
+    if let Some(direct) = row(run, setting, &direct(1, 1)) {
+        let [jacorb_ms, orbacus_ms] = TABLE_1[0].1;
+        let _ = writeln!(
+            page,
+            "<p>A ratio hangs on what the direct call takes: {jacorb_ms} and {orbacus_ms} ms in \
+             the paper, {:.3} ms here (1 client, 1 K). What a group adds to a call in \
+             milliseconds is that times L* − 1.</p>",
+            1e3 / direct.calls_per_s.median
+        );
+    }
+    open_table(page, &["style"], &ENDS.map(|(words, ..)| words.to_owned()));
+    let pair = |cells: [Option<String>; 2]| {
+        let [latency, throughput] = cells.map(|cell| cell.unwrap_or_else(|| "–".to_owned()));
+        format!("<td>{latency} / {throughput}</td>")
+    };
+    for style in STYLES {
+        let _ = write!(page, "<tr><td>{style}</td>");
+        for (_, experiment, value) in ENDS {
+            let row = row(run, setting, &experiment.configuration(style, value));
+            let of = |ratio: Ratio| Some(format!("{:.2}", ratio.of(row?.calls_against.median)));
+            page.push_str(&pair(Ratio::ALL.map(of)));
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("<tr><td>the paper</td>");
+    for (_, experiment, value) in ENDS {
+        page.push_str(&pair(Ratio::ALL.map(|ratio| Some(ratio.paper(experiment, value)?.1))));
+    }
+    page.push_str("</tr>\n</table></div>\n");
+}
+
 /// The page.
 pub(crate) fn irl_page(run: &Run) -> String {
     let mut page = open_page(&run.title, &run.faults);
@@ -126,6 +171,7 @@ pub(crate) fn irl_page(run: &Run) -> String {
     );
     for setting in settings(run) {
         let _ = writeln!(page, "<h2>{}: {}</h2>", setting.as_str(), escape(setting.text()));
+        in_short(&mut page, run, setting);
         for experiment in Experiment::ALL {
             section(&mut page, run, setting, experiment);
         }
@@ -213,7 +259,17 @@ mod tests {
         }
         let run = Run::of(&plan, String::new(), crate::Environment::read(), blocks);
         let page = irl_page(&run);
-        for part in ["2.50", "0.40", "2.5–3.3", "5.0", "the paper", "<svg", "ORBacus", "1926"] {
+        for part in [
+            "2.50",
+            "0.40",
+            "2.5–3.3",
+            "5.0",
+            "the paper",
+            "<svg",
+            "ORBacus",
+            "1926",
+            "2.50 / 0.40",
+        ] {
             assert!(page.contains(part), "{part}");
         }
         assert!(!page.contains("NaN") && !page.contains("inf"));

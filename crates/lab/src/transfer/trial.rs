@@ -58,7 +58,7 @@ impl Bench<'_> {
         let folder = folder.map_err(|error| format!("no temporary folder: {error}"))?;
         let servers = Servers::Ballast(&self.program);
         let domain = Domain::start(&shape(pace), &self.program, servers, folder.path(), false)?;
-        let gateways: Vec<u16> = domain.gateways().collect();
+        let gateways: Vec<u16> = domain.gateways().map(|gateway| gateway.port()).collect();
         let mut filler = client(gateways[OTHER])?;
         let filled = filler.call("fill", |out| out.write_u64(case.bytes));
         filled.map_err(|error| format!("the servers take no state: {error}"))?;

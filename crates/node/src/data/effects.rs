@@ -19,6 +19,9 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.progress(self.engine.progress());
         }
+        if let Some(pace) = &mut self.pace {
+            pace.progress(self.engine.progress());
+        }
         loop {
             while let Some(output) = first.take().or_else(|| self.engine.poll()) {
                 self.carry_out(output)?;
@@ -172,6 +175,9 @@ impl DataPlane {
         if let Some(recorder) = &mut self.recorder {
             recorder.client_answered(connection);
         }
+        if let Some(pace) = &mut self.pace {
+            pace.client_answered(connection);
+        }
         let Some(stream) = self.clients.get(connection.0) else { return };
         match stream.gather(bytes, &self.poller) {
             Ok(true) => self.to_send.push(connection.0),
@@ -209,6 +215,9 @@ impl DataPlane {
                 let Some(found) = self.servers.by_id(group, channel) else { return };
                 if let Some(recorder) = &mut self.recorder {
                     recorder.server_asked(group);
+                }
+                if let Some(pace) = &mut self.pace {
+                    pace.server_asked(group);
                 }
                 match found.stream.gather(bytes, &self.poller) {
                     Ok(true) => self.to_send.push(found.token),

@@ -100,6 +100,9 @@ impl DataPlane {
                 if let Some(recorder) = &mut self.recorder {
                     recorder.server_spoke(group);
                 }
+                if let Some(pace) = &mut self.pace {
+                    pace.server_spoke(group);
+                }
                 let now = self.now();
                 let bytes = &self.buffer[..count];
                 self.engine.handle_old_server_bytes(now, group, id, bytes);

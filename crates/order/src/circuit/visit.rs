@@ -55,6 +55,7 @@ impl Circuit {
         }
         self.see_token(core);
         core.counters.token_visits += 1;
+        core.visit_packets = token.seq;
         true
     }
 

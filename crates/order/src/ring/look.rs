@@ -13,6 +13,7 @@ impl Ring {
     pub fn progress(&self) -> Progress {
         Progress {
             token_visits: self.core.counters.token_visits,
+            visit_packets: self.core.visit_packets,
             rotations: self.core.counters.rotations,
             rotation_last: self.core.rotation_last,
             submitted: self.core.queue.submitted(),

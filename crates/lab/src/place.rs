@@ -4,6 +4,7 @@
 //!
 //! Invariant: entering a namespace changes one short-lived thread, never the whole program.
 
+use std::env;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -12,10 +13,9 @@ use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::workspace;
-
+/// See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// On this host.
     Here,
     /// In the namespace of this name.
@@ -23,14 +23,16 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// A command that runs there, and that dies with this program whatever happens to it.
-    pub(crate) fn command(&self, program: &Path) -> Command {
+    /// A command that runs there, under the id of the process that is started, and that dies with
+    /// this program whatever happens to it.
+    #[must_use]
+    pub fn command(&self, program: &Path) -> Command {
         let mut words: Vec<&str> = Vec::new();
         if let Self::Namespace(name) = self {
             words.extend(["ip", "netns", "exec", name]);
         }
         // Each of these replaces itself by the next: the process keeps its id.
-        if workspace::program("setpriv").is_some() {
+        if is_program("setpriv") {
             words.extend(["setpriv", "--pdeathsig", "KILL"]);
         }
         let Some((first, rest)) = words.split_first() else { return Command::new(program) };
@@ -39,8 +41,11 @@ impl Place {
         command
     }
 
-    /// Runs `work` there. Sockets that it opens stay there.
-    pub(crate) fn run<T: Send>(
+    /// Runs `work` there. Sockets that it opens and programs that it starts stay there.
+    ///
+    /// # Errors
+    /// Of `work`, or why the place cannot be entered.
+    pub fn run<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, String> + Send,
     ) -> Result<T, String> {
@@ -57,4 +62,10 @@ impl Place {
             scope.spawn(in_there).join().unwrap_or_else(|_| Err("a panic in a namespace".into()))
         })
     }
+}
+
+/// Whether there is a program of this name on the search path.
+fn is_program(name: &str) -> bool {
+    let paths = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&paths).any(|folder| folder.join(name).is_file())
 }

@@ -12,14 +12,19 @@ use crate::place::Place;
 /// The addresses are `10.99.0.1` and so on for the nodes, this one for the clients.
 const CLIENTS_ADDRESS: &str = "10.99.0.254/24";
 
-pub(crate) struct Namespaces {
+/// See the module's text.
+#[derive(Debug)]
+pub struct Namespaces {
     switch: String,
     nodes: Vec<String>,
 }
 
 impl Namespaces {
-    /// Makes the network for `nodes` nodes, or says why this machine does not let us.
-    pub(crate) fn make(nodes: usize) -> Result<Self, String> {
+    /// Makes the network for `nodes` nodes.
+    ///
+    /// # Errors
+    /// Why this machine does not let us: it takes root, and the program `ip`.
+    pub fn make(nodes: usize) -> Result<Self, String> {
         let id = std::process::id();
         let names = Self {
             switch: format!("quorba-{id}-switch"),
@@ -48,16 +53,26 @@ impl Namespaces {
         Ok(names)
     }
 
-    pub(crate) fn node(&self, index: usize) -> Place {
+    /// Where the node of this index is.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn node(&self, index: usize) -> Place {
         Place::Namespace(self.nodes[index].clone())
     }
 
-    pub(crate) fn clients(&self) -> Place {
+    /// Where the clients are.
+    #[must_use]
+    pub fn clients(&self) -> Place {
         Place::Namespace(self.switch.clone())
     }
 
     /// Pulls a node's plug, or puts it back.
-    pub(crate) fn set_plugged(&self, index: usize, plugged: bool) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// What `ip` says.
+    pub fn set_plugged(&self, index: usize, plugged: bool) -> Result<(), String> {
         let state = if plugged { "up" } else { "down" };
         ip(&["-n", &self.switch, "link", "set", &port(index), state])
     }
@@ -73,7 +88,8 @@ impl Drop for Namespaces {
 }
 
 /// The address of a node.
-pub(crate) fn host(index: usize) -> String {
+#[must_use]
+pub fn host(index: usize) -> String {
     format!("10.99.0.{}", index + 1)
 }
 
