@@ -530,7 +530,7 @@ impl Node {
         }
         while let Some(call) = self.gateway.next_call() {
             any = true;
-            match self.replica.begin_call(call.caller, &call.giop) {
+            match self.replica.begin_call(now, call.caller, &call.giop) {
                 Some(name) => self.gateway.take_call(now, call, name),
                 None => self.gateway.refuse_call(&call),
             }

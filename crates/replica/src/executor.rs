@@ -5,11 +5,13 @@
 //! outstanding together is the [`schedule`]'s word, and all of them share one channel; oneways are
 //! sent as calls with a reply, so that what must wait for them can.
 
+mod beside;
 mod calls;
 mod channel;
 mod late;
 mod schedule;
 
+pub(crate) use self::beside::Position;
 use self::channel::{Channel, Pieces};
 pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
@@ -104,6 +106,8 @@ pub(crate) enum Outcome {
     Captured { purpose: Capture, state: Option<Bytes> },
     /// Whether the server took the state.
     Restored { purpose: Restore, accepted: bool },
+    /// What came of a read beside the request in which the server waits.
+    Beside(crate::beside::Served),
 }
 
 impl Outcome {
@@ -181,6 +185,7 @@ pub(crate) struct Executor {
     heard_at: Option<Instant>,
     served: Served,
     calls: calls::Calls,
+    beside: beside::Beside,
 }
 
 impl Executor {
@@ -199,6 +204,7 @@ impl Executor {
             heard_at: None,
             served: Served::default(),
             calls: calls::Calls::default(),
+            beside: beside::Beside::default(),
         }
     }
 
@@ -262,6 +268,7 @@ impl Executor {
         self.ended.clear();
         self.channels.clear();
         self.calls.begin_anew();
+        self.beside.reset();
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -269,6 +276,7 @@ impl Executor {
         self.epoch += 1;
         self.schedule.clear_queue();
         self.ended.clear();
+        self.beside.abandon();
         for call in self.schedule.outstanding_mut() {
             call.abandoned = true;
         }
@@ -277,6 +285,7 @@ impl Executor {
     /// Forgets what is for others, states and reads; what the group was delivered goes on.
     pub(crate) fn finish_requests(&mut self) {
         self.epoch += 1;
+        self.beside.abandon();
         self.schedule.retain_queue(|job| !job.is_for_others());
         for call in self.schedule.outstanding_mut() {
             call.abandoned |= call.job.is_for_others();
@@ -290,6 +299,7 @@ impl Executor {
 
     /// Starts the jobs that the server may have now.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
+        self.beside.close_stale(out);
         let deadline = now + self.reply_within;
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline.get_or_insert(deadline);
@@ -343,7 +353,8 @@ impl Executor {
 
     /// A connection that was asked for is there.
     pub(crate) fn connected(&mut self, channel: ChannelId, out: &mut Vec<ServerCommand>) {
-        if let Some(channel) = self.channels.iter_mut().find(|c| c.id == channel) {
+        let asked = self.beside.channel(channel);
+        if let Some(channel) = asked.or(self.channels.iter_mut().find(|c| c.id == channel)) {
             channel.opened(out);
         }
     }
@@ -357,7 +368,8 @@ impl Executor {
     /// what they end.
     pub(crate) fn received(&mut self, came: Option<Instant>, channel: ChannelId, bytes: &[u8]) {
         self.heard_at = came;
-        if let Some(channel) = self.channels.iter_mut().find(|c| c.id == channel) {
+        let asked = self.beside.channel(channel);
+        if let Some(channel) = asked.or(self.channels.iter_mut().find(|c| c.id == channel)) {
             channel.framer.push(bytes);
         }
     }
@@ -371,6 +383,9 @@ impl Executor {
         loop {
             if let Some(outcome) = self.ended.pop_front() {
                 return Ok(Some(outcome));
+            }
+            if let Some(served) = self.answered_beside(channel, out) {
+                return Ok(Some(Outcome::Beside(served)));
             }
             let Some(index) = self.channels.iter().position(|c| c.id == channel) else {
                 return Ok(None);

@@ -23,6 +23,8 @@ use quorba_base::{NodeId, canary};
 /// Bytes of replies from outside that are known of all groups together, and of those that may
 /// come: the tables of a domain have to fit into one message.
 pub const OUTSIDE_BYTES_MAX: usize = 4 << 20;
+/// The largest reply that a server outside may be allowed to give.
+pub(crate) const OUTSIDE_REPLY_BYTES_MAX: usize = 1 << 20;
 /// So often a call of unknown outcome is made, if it is repeated.
 const TRIES_MAX: u32 = 8;
 
@@ -143,6 +145,34 @@ impl Outside {
         match self {
             Self::Ended(what) => Copy::Ended(what.clone()),
             Self::Open { maker, doubts } => Copy::MadeBy(*maker.get_or_insert(by), *doubts),
+        }
+    }
+
+    /// A copy of a read is delivered that a member serves beside what waits. `able`: the members
+    /// that may, each with its try, the best one first. What the last one did is no matter.
+    pub(crate) fn assign(&mut self, able: &[(NodeId, u64)]) -> Copy {
+        if let Self::Open { maker: Some(maker), .. } = *self
+            && !able.contains(&maker)
+            && !canary!(BesideStaysWithTheLost)
+        {
+            self.doubt(OnDoubt::Repeat);
+        }
+        if let Self::Open { maker: None, .. } = self
+            && able.is_empty()
+        {
+            *self = Self::Ended(Err(OutsideFailure::NotReached));
+        }
+        match self {
+            Self::Ended(what) => Copy::Ended(what.clone()),
+            Self::Open { maker, doubts } => Copy::MadeBy(*maker.get_or_insert(able[0]), *doubts),
+        }
+    }
+
+    /// Who is to make it now.
+    pub(crate) fn maker(&self) -> Option<(NodeId, u64)> {
+        match self {
+            Self::Open { maker, .. } => *maker,
+            Self::Ended(_) => None,
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod agreement;
 mod backup;
+mod beside;
 mod disk;
 mod late;
 mod nested;
@@ -324,6 +325,9 @@ impl Replica {
         }
         if let Some(awaited) = taken {
             self.await_disk(id, awaited);
+        }
+        if in_primary {
+            self.mind_reads_beside();
         }
     }
 

@@ -16,7 +16,7 @@ fn call(caller: GroupId, count: u64, number: u32) -> NestedCall {
 }
 
 fn group(position: u64, is_served: bool) -> Callee {
-    Callee::Group { position, is_served }
+    Callee::Group { position, is_served, is_read: false }
 }
 
 fn node(index: u8) -> NodeId {

@@ -10,6 +10,7 @@ use crate::envelope::{Envelope, RequestEnvelope};
 use crate::group::Group;
 use crate::ids::{CallKey, GroupId};
 use crate::nested::{CallRefusal, Callee, NestedCall, Verdict};
+use crate::outside::OutsideConfig;
 use crate::output::{Event, Output};
 use crate::refusal;
 use crate::table::DownReason;
@@ -19,22 +20,29 @@ use quorba_giop::{Body, Message};
 use twox_hash::XxHash3_64;
 
 /// A group that is called.
-fn callee(group: &Group) -> Callee {
+fn callee(group: &Group, giop: &Bytes) -> Callee {
     let table = group.table();
     let is_served = table.opened && group.takes_requests();
-    Callee::Group { position: table.history.count + 1, is_served }
+    Callee::Group { position: table.history.count + 1, is_served, is_read: group.is_read(giop) }
 }
 
 impl Replica {
     /// The local server of `caller` calls another group; `giop` is the whole message. `None`: it
     /// executes no request that counts.
-    pub fn begin_call(&mut self, caller: GroupId, giop: &Bytes) -> Option<NestedCall> {
+    pub fn begin_call(
+        &mut self,
+        now: Instant,
+        caller: GroupId,
+        giop: &Bytes,
+    ) -> Option<NestedCall> {
         let group = self.groups.get_mut(usize::from(caller.0))?;
         let Some((during, number, attempt)) = group.begin_call() else {
             group.figures.void += 1;
             return None;
         };
         let key = CallKey { caller, during, number };
+        // Somebody may have waited for that.
+        self.with_group(now, caller, |_, _, _| {});
         Some(NestedCall { key, attempt, digest: digest_of(giop) })
     }
 
@@ -71,7 +79,10 @@ impl Replica {
         let outside = self.outside(target);
         let callee = match outside {
             Some(outside) => Some(Callee::Outside { reply_bytes_max: outside.reply_bytes_max }),
-            None => self.groups.get(usize::from(target.0)).map(callee),
+            None => {
+                let group = self.groups.get(usize::from(target.0));
+                group.map(|group| callee(group, &request.giop))
+            }
         };
         let source = self.groups.get(usize::from(caller.0)).filter(|group| {
             let table = group.table();
@@ -92,7 +103,7 @@ impl Replica {
                 if floors && in_primary {
                     group.say_floor(&mut self.out);
                 }
-                outside.is_none_or(|to| self.deliver_outside(by, request, call, to))
+                self.goes_on(by, request, call, outside)
             }
             Verdict::Known { differs } => {
                 if differs {
@@ -101,7 +112,7 @@ impl Replica {
                     let event = Event::CallDiffers { caller, node: origin, during };
                     self.out.push_back(Output::Event(event));
                 }
-                outside.is_none_or(|to| self.deliver_outside(by, request, call, to))
+                self.goes_on(by, request, call, outside)
             }
             Verdict::Refused { why, first } => {
                 if first {
@@ -125,6 +136,24 @@ impl Replica {
                 self.answer_call(by, request, refusal::no_call(&request.giop));
                 false
             }
+        }
+    }
+
+    /// Whether a call goes on to the group that is called, now that it counts.
+    fn goes_on(
+        &mut self,
+        by: (NodeId, u64),
+        request: &RequestEnvelope,
+        call: NestedCall,
+        outside: Option<OutsideConfig>,
+    ) -> bool {
+        match (outside, self.calls.spot(call.key)) {
+            (Some(outside), _) => self.deliver_outside(by, request, call, outside),
+            (None, Some(spot)) => {
+                self.deliver_beside(by, request, call.key, spot);
+                false
+            }
+            (None, None) => true,
         }
     }
 
