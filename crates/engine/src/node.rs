@@ -92,6 +92,7 @@ impl Node {
             record: config.record,
             recovered: config.recovered,
             in_doubt: config.in_doubt,
+            serves_circles: matches!(order, Order::Totem(_)),
             groups: config.groups.iter().map(group_config).collect(),
             outside: config.outside.iter().map(|server| server.replica).collect(),
         };

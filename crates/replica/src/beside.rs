@@ -23,9 +23,9 @@
 //! executed at its spot, or not at all.
 
 use crate::history::History;
+use crate::ids::{CallKey, GroupId};
 use crate::outside::OutsideReport;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
-use crate::ids::CallKey;
 use bytes::Bytes;
 
 /// The largest reply, in bytes of its GIOP message: it is remembered for some time.
@@ -34,6 +34,8 @@ pub const BESIDE_REPLY_BYTES_MAX: usize = 64 << 10;
 /// Where a server is that waits for a call of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Spot {
+    /// It is of this group.
+    pub(crate) group: GroupId,
     /// In this request.
     pub(crate) during: History,
     /// In this one of its calls.
@@ -42,15 +44,17 @@ pub(crate) struct Spot {
 
 impl Spot {
     pub(crate) fn encode(self, w: &mut Writer) {
+        w.u16(self.group.0);
         w.u64(self.during.count);
         w.u64(self.during.digest);
         w.u32(self.number);
     }
 
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let group = GroupId(r.u16("waiting group")?);
         let count = r.u64("waiting request")?;
         let during = History { count, digest: r.u64("waiting history")? };
-        Ok(Self { during, number: r.u32("waiting call")? })
+        Ok(Self { group, during, number: r.u32("waiting call")? })
     }
 }
 

@@ -218,9 +218,10 @@ impl Executor {
     }
 
     /// The moment of the request that the server executes, if that is known: with several calls
-    /// at a time only the server knows which of them it is at.
+    /// at a time only the server knows which of them it is at. One that it executes beside the
+    /// request in which it waits has none.
     pub(crate) fn moment(&self) -> Option<Moment> {
-        if !self.schedule.is_sequential() {
+        if !self.schedule.is_sequential() || self.beside.is_running() {
             return None;
         }
         match &self.schedule.oldest()?.job {
@@ -431,6 +432,7 @@ impl Executor {
         let call = self.schedule.end(|c| c.request_id == request_id && c.channel == channel);
         let Some(call) = call else { return Err(DownReason::ServerProtocol) };
         self.calls.begin_anew();
+        self.beside.abandon();
         if call.abandoned && !canary!(AbandonedCallCounts) {
             return Ok(None);
         }

@@ -257,15 +257,16 @@ impl Calls {
     /// Where a group stands that waits: its last call, which closed no circle before this one did.
     fn spot_of(&self, target: GroupId, closing: &CallKey) -> Option<Spot> {
         if target == closing.caller {
-            return Some(Spot { during: closing.during, number: closing.number });
+            let (during, number) = (closing.during, closing.number);
+            return Some(Spot { group: target, during, number });
         }
         let (during, number) = *self.callers.get(&target)?.known.keys().next_back()?;
-        Some(Spot { during, number })
+        Some(Spot { group: target, during, number })
     }
 
-    /// Whether the last that is known of a group is that it stands there.
-    pub(crate) fn is_at(&self, group: GroupId, spot: Spot) -> bool {
-        let last = self.callers.get(&group).and_then(|caller| caller.known.keys().next_back());
+    /// Whether the last that is known of its group is that it stands there.
+    pub(crate) fn is_at(&self, spot: Spot) -> bool {
+        let last = self.callers.get(&spot.group).and_then(|caller| caller.known.keys().next_back());
         last == Some(&(spot.during, spot.number))
     }
 

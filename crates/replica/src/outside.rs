@@ -361,6 +361,30 @@ mod tests {
     }
 
     #[test]
+    fn a_read_is_served_by_the_first_who_can_and_by_another_when_that_one_is_gone() {
+        let mut read = Outside::NEW;
+        assert_eq!(read.assign(&[node(1), node(2)]), Copy::MadeBy(node(1), 0));
+        assert_eq!(read.assign(&[node(2), node(1)]), Copy::MadeBy(node(1), 0), "it still can");
+        assert_eq!(read.assign(&[node(2)]), Copy::MadeBy(node(2), 1));
+        assert!(!read.end(node(1), 0, &reply(), OnDoubt::Fail), "nobody waits for that one");
+        assert!(read.end(node(2), 1, &reply(), OnDoubt::Fail));
+        let ended = Copy::Ended(Ok(Bytes::from_static(b"reply")));
+        assert_eq!(read.assign(&[]), ended, "whoever asks later hears the same");
+    }
+
+    #[test]
+    fn a_read_that_nobody_can_serve_or_that_kills_whoever_does_ends() {
+        let mut read = Outside::NEW;
+        assert_eq!(read.assign(&[]), Copy::Ended(Err(OutsideFailure::NotReached)));
+        let mut read = Outside::NEW;
+        for tries in 0..TRIES_MAX {
+            let able = node(tries as u8);
+            assert_eq!(read.assign(&[able]), Copy::MadeBy(able, tries));
+        }
+        assert_eq!(read.assign(&[node(9)]), Copy::Ended(Err(OutsideFailure::Doubt)));
+    }
+
+    #[test]
     fn what_is_known_is_passed_on() {
         let known = [
             Outside::NEW,

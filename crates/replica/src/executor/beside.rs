@@ -8,8 +8,8 @@ use super::channel::Channel;
 use super::{Executor, calls};
 use crate::beside::{BESIDE_REPLY_BYTES_MAX, Errand, Question, Served, Spot};
 use crate::ids::ChannelId;
-use crate::outside::{OutsideFailure, OutsideReport};
 use crate::output::ServerCommand;
+use crate::outside::{OutsideFailure, OutsideReport};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
@@ -75,9 +75,7 @@ impl Executor {
         let made = self.calls.made();
         if during == spot.during && made == spot.number && self.calls.is_any_open() {
             Position::There
-        } else if during.count < spot.during.count
-            || during == spot.during && made < spot.number
-        {
+        } else if during.count < spot.during.count || during == spot.during && made < spot.number {
             Position::Before
         } else {
             Position::Behind
@@ -87,6 +85,13 @@ impl Executor {
     /// Whether the server is asked that.
     pub(crate) fn is_asked_beside(&self, errand: Errand) -> bool {
         self.beside.running.as_ref().is_some_and(|running| running.errand == errand)
+    }
+
+    /// Nobody waits for what the server is asked beside, unless it is that.
+    pub(crate) fn keep_beside(&mut self, errand: Option<Errand>) {
+        if errand.is_none_or(|errand| !self.is_asked_beside(errand)) {
+            self.beside.abandon();
+        }
     }
 
     /// Asks the server beside the request in which it waits.

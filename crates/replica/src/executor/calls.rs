@@ -42,7 +42,7 @@ impl Executor {
     /// The server calls: in which request, and which of its calls this is. `None`: in none that
     /// counts.
     pub(crate) fn begin_call(&mut self) -> Option<(History, u32)> {
-        if self.beside.is_running() {
+        if self.beside.is_running() && self.calls.is_any_open() {
             // The request waits, so it is the read that calls.
             return None;
         }
@@ -61,6 +61,8 @@ impl Executor {
             return;
         }
         self.calls.open = self.calls.open.saturating_sub(1);
+        // Nobody can wait for a read any more.
+        self.beside.abandon();
         let deadline = now + self.reply_within;
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline = Some(deadline);

@@ -157,6 +157,10 @@ impl Bench {
                 Outcome::Executed { .. } => panic!("no client has named its request"),
                 Outcome::Captured { state, .. } => alloc::format!("state {}", state.is_some()),
                 Outcome::Restored { .. } => panic!("nothing was restored"),
+                Outcome::Beside(served) => match served.report {
+                    crate::outside::OutsideReport::Reply(_) => String::from("beside reply"),
+                    report => alloc::format!("beside {report:?}"),
+                },
             });
         }
         self.carry_out(out);
@@ -414,4 +418,5 @@ fn abandoned_calls_count_for_nothing_and_nothing_starts_beside_them() {
     }
 }
 
+mod beside;
 mod late;

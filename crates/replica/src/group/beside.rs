@@ -5,10 +5,10 @@
 use super::Group;
 use crate::beside::{Errand, Question, Served};
 use crate::envelope::Envelope;
-use crate::ids::Attempt;
+use crate::ids::{Attempt, CallKey, GroupId};
 use crate::member::forward;
-use crate::outside::OutsideReport;
 use crate::output::{Outbox, Output};
+use crate::outside::OutsideReport;
 use crate::table::MemberState;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -23,7 +23,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    fn told(&self, group: crate::ids::GroupId) -> Option<Bytes> {
+    fn told(&self, group: GroupId) -> Option<Bytes> {
         let Errand { key, tries } = self.question.errand;
         let report = self.report.clone()?;
         Some(Envelope::Outside { group, key, tries, report }.encode())
@@ -66,9 +66,9 @@ impl Group {
         }
     }
 
-    /// What came of a read is known to all.
-    pub(crate) fn heard_beside(&mut self, errand: Errand) {
-        self.task.take_if(|task| task.question.errand == errand);
+    /// It is known what came of a read, or somebody else serves it.
+    pub(crate) fn need_not_serve(&mut self, key: CallKey) {
+        self.task.take_if(|task| task.question.errand.key == key);
     }
 
     /// The read that the local member serves, and under which try.
@@ -91,8 +91,10 @@ impl Group {
     pub(super) fn settle_task(&mut self, now: Instant, out: &mut Outbox) {
         let Some(member) = &mut self.member else { return };
         let mut commands = Vec::new();
+        let open = self.task.as_ref().filter(|task| task.report.is_none());
+        member.keep_beside(open.map(|task| task.question.errand));
         let overdue = member.beside_overdue(now, &mut commands);
-        let missed = match self.task.as_ref().filter(|task| task.report.is_none()) {
+        let missed = match open {
             Some(task) if overdue.is_none() => {
                 member.serve_beside(now, task.attempt, &task.question, &mut commands)
             }

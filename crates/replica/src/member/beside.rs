@@ -3,11 +3,11 @@
 //! Invariant: it is asked at the spot that the read names, under the try that the group knows.
 
 use super::{Member, Stage};
-use crate::beside::{Question, Served};
+use crate::beside::{Errand, Question, Served};
 use crate::executor::Position;
 use crate::ids::Attempt;
-use crate::outside::{OutsideFailure, OutsideReport};
 use crate::output::ServerCommand;
+use crate::outside::{OutsideFailure, OutsideReport};
 use alloc::vec::Vec;
 use quorba_base::{Instant, canary};
 
@@ -20,7 +20,8 @@ impl Member {
         question: &Question,
         out: &mut Vec<ServerCommand>,
     ) -> Option<Served> {
-        let serves = matches!(self.stage, Stage::Serving { attempt: serving } if serving == attempt);
+        let serves =
+            matches!(self.stage, Stage::Serving { attempt: serving } if serving == attempt);
         let errand = question.errand;
         if !serves || !self.has_server() || self.executor.is_asked_beside(errand) {
             return None;
@@ -43,6 +44,11 @@ impl Member {
                 Some(Served { errand, report })
             }
         }
+    }
+
+    /// Nobody waits for what the server is asked beside, unless it is that.
+    pub(crate) fn keep_beside(&mut self, errand: Option<Errand>) {
+        self.executor.keep_beside(errand);
     }
 
     /// The server had its time.

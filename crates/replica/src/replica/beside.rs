@@ -8,8 +8,8 @@ use crate::beside::{Errand, Question, Spot};
 use crate::envelope::RequestEnvelope;
 use crate::group::Group;
 use crate::ids::{Attempt, CallKey, GroupId, RequestNumber};
-use crate::outside::Copy;
 use crate::output::Output;
+use crate::outside::Copy;
 use crate::refusal;
 use alloc::vec::Vec;
 use quorba_base::NodeId;
@@ -23,8 +23,9 @@ impl Replica {
         key: CallKey,
         spot: Spot,
     ) {
+        // A member that asks for something else under this name may ask another group.
         let (target, number) = (request.group, request.number);
-        let able = self.able(target, spot, by.0);
+        let able = self.able(spot, by.0);
         let Some(read) = self.calls.outside(key) else { return };
         let mine = by == (self.here.node, self.here.incarnation);
         match read.assign(&able) {
@@ -32,16 +33,22 @@ impl Replica {
                 if mine {
                     self.outside.wait(key, (target, number));
                 }
-                if node == self.here.node && self.is_primary() {
+                let is_primary = self.is_primary();
+                let Some(group) = self.groups.get_mut(usize::from(spot.group.0)) else { return };
+                if node != self.here.node {
+                    group.need_not_serve(key);
+                } else if is_primary {
                     let errand = Errand { key, tries };
                     let (giop, code_sets) = (request.giop.clone(), request.code_sets.clone());
                     let question = Question { errand, spot, giop, code_sets };
-                    let group = &mut self.groups[usize::from(target.0)];
                     group.take_question(Attempt(attempt), question);
                 }
             }
             Copy::Ended(what) => {
                 self.outside.wait_no_more(key);
+                if let Some(group) = self.groups.get_mut(usize::from(spot.group.0)) {
+                    group.need_not_serve(key);
+                }
                 if mine {
                     let giop = match what {
                         Ok(reply) => Some(reply),
@@ -55,21 +62,19 @@ impl Replica {
     }
 
     /// Members that can serve a read there: none if their group is not there any more.
-    fn able(&self, target: GroupId, spot: Spot, origin: NodeId) -> Vec<(NodeId, u64)> {
-        let group = self.groups.get(usize::from(target.0));
-        let group = group.filter(|_| self.calls.is_at(target, spot));
+    fn able(&self, spot: Spot, origin: NodeId) -> Vec<(NodeId, u64)> {
+        let group = self.groups.get(usize::from(spot.group.0));
+        let group = group.filter(|_| self.calls.is_at(spot));
         group.map_or_else(Vec::new, |group| group.can_serve(origin))
     }
 
     /// The table has changed: reads whose member is gone are ordered again, for another one.
     pub(super) fn mind_reads_beside(&mut self) {
-        let groups = self.groups.len();
-        let is_read = |target: GroupId| usize::from(target.0) < groups;
-        let waiting = self.outside.waiting().filter(|(_, (target, _))| is_read(*target));
+        let waiting = self.outside.waiting().filter(|(key, _)| self.calls.spot(*key).is_some());
         let waiting: Vec<(CallKey, (GroupId, RequestNumber))> = waiting.collect();
         for (key, (group, number)) in waiting {
             let Some(spot) = self.calls.spot(key) else { continue };
-            let able = self.able(group, spot, self.here.node);
+            let able = self.able(spot, self.here.node);
             let maker = self.calls.outside(key).and_then(|read| read.maker());
             if maker.is_some_and(|maker| !able.contains(&maker)) {
                 self.outside.wait_no_more(key);

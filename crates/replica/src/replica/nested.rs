@@ -10,8 +10,8 @@ use crate::envelope::{Envelope, RequestEnvelope};
 use crate::group::Group;
 use crate::ids::{CallKey, GroupId};
 use crate::nested::{CallRefusal, Callee, NestedCall, Verdict};
-use crate::outside::OutsideConfig;
 use crate::output::{Event, Output};
+use crate::outside::OutsideConfig;
 use crate::refusal;
 use crate::table::DownReason;
 use bytes::Bytes;
@@ -20,10 +20,10 @@ use quorba_giop::{Body, Message};
 use twox_hash::XxHash3_64;
 
 /// A group that is called.
-fn callee(group: &Group, giop: &Bytes) -> Callee {
+fn callee(group: &Group, is_read: bool) -> Callee {
     let table = group.table();
     let is_served = table.opened && group.takes_requests();
-    Callee::Group { position: table.history.count + 1, is_served, is_read: group.is_read(giop) }
+    Callee::Group { position: table.history.count + 1, is_served, is_read }
 }
 
 impl Replica {
@@ -81,7 +81,8 @@ impl Replica {
             Some(outside) => Some(Callee::Outside { reply_bytes_max: outside.reply_bytes_max }),
             None => {
                 let group = self.groups.get(usize::from(target.0));
-                group.map(|group| callee(group, &request.giop))
+                let serves = self.config.serves_circles;
+                group.map(|group| callee(group, serves && group.is_read(&request.giop)))
             }
         };
         let source = self.groups.get(usize::from(caller.0)).filter(|group| {
@@ -147,12 +148,12 @@ impl Replica {
         call: NestedCall,
         outside: Option<OutsideConfig>,
     ) -> bool {
-        match (outside, self.calls.spot(call.key)) {
-            (Some(outside), _) => self.deliver_outside(by, request, call, outside),
-            (None, Some(spot)) => {
+        match (self.calls.spot(call.key), outside) {
+            (Some(spot), _) => {
                 self.deliver_beside(by, request, call.key, spot);
                 false
             }
+            (None, Some(outside)) => self.deliver_outside(by, request, call, outside),
             (None, None) => true,
         }
     }

@@ -4,7 +4,6 @@
 //! of a call is begun once in a boot; what came of it is said until it was heard.
 
 use super::{Replica, disk};
-use crate::beside::Errand;
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::ids::{CallKey, GroupId, RequestNumber};
 use crate::nested::{CallRefusal, NestedCall};
@@ -33,9 +32,7 @@ impl Part {
         self.waiting.remove(&key);
     }
 
-    pub(super) fn waiting(
-        &self,
-    ) -> impl Iterator<Item = (CallKey, (GroupId, RequestNumber))> + '_ {
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (CallKey, (GroupId, RequestNumber))> + '_ {
         self.waiting.iter().map(|(key, request)| (*key, *request))
     }
 }
@@ -128,10 +125,6 @@ impl Replica {
         let (rule, by) = match self.outside(target) {
             Some(config) if !is_read => (config.on_doubt, by),
             None if is_read => {
-                if by == me {
-                    let group = &mut self.groups[usize::from(target.0)];
-                    group.heard_beside(Errand { key, tries });
-                }
                 let Some(by) = self.server_of(target, by.0) else { return };
                 (OnDoubt::Fail, by)
             }
@@ -140,6 +133,9 @@ impl Replica {
         let Some(outside) = self.calls.outside(key) else { return };
         if !outside.end(by, tries, report, rule) {
             return;
+        }
+        if let Some(group) = self.groups.get_mut(usize::from(target.0)).filter(|_| is_read) {
+            group.need_not_serve(key);
         }
         if let OutsideReport::Failed(why) = report {
             let (caller, during, why) = (key.caller, key.during.count, *why);
