@@ -61,8 +61,8 @@ class ShopServant : public POA_Bank::Shop {
     CORBA::ULong lines = 0;
     if (!CORBA::is_nil(partner_)) {
       FT::State_var text = partner_->orders();
-      const CORBA::Octet* end = text->get_buffer() + text->length();
-      if (text->length() > 0) lines = 1 + std::count(text->get_buffer(), end, '\n');
+      std::string orders(reinterpret_cast<const char*>(text->get_buffer()), text->length());
+      if (!orders.empty()) lines = 1 + std::count(orders.begin(), orders.end(), '\n');
     }
     add(std::string(reference) + ' ' + std::to_string(lines));
     return lines;
