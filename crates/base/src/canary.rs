@@ -174,8 +174,6 @@ bugs! {
     OutsideRepliesStayHome,
     /// A read that closes a circle is served by a member that has not come to where it is asked.
     BesideBeforeItsTurn,
-    /// The member that is to serve such a read is gone, and nobody else is asked.
-    BesideStaysWithTheLost,
     // -- replica: backups --
     /// The update of a server that has given its state for a backup is taken for one that goes on
     /// from the last checkpoint.

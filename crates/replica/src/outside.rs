@@ -153,19 +153,20 @@ impl Outside {
     pub(crate) fn assign(&mut self, able: &[(NodeId, u64)]) -> Copy {
         if let Self::Open { maker: Some(maker), .. } = *self
             && !able.contains(&maker)
-            && !canary!(BesideStaysWithTheLost)
         {
             self.doubt(OnDoubt::Repeat);
         }
-        if let Self::Open { maker: None, .. } = self
-            && able.is_empty()
-        {
-            *self = Self::Ended(Err(OutsideFailure::NotReached));
-        }
-        match self {
-            Self::Ended(what) => Copy::Ended(what.clone()),
-            Self::Open { maker, doubts } => Copy::MadeBy(*maker.get_or_insert(able[0]), *doubts),
-        }
+        let (maker, doubts) = match self {
+            Self::Ended(what) => return Copy::Ended(what.clone()),
+            Self::Open { maker, doubts } => (maker, *doubts),
+        };
+        let Some(first) = maker.or(able.first().copied()) else {
+            let nobody = Err(OutsideFailure::NotReached);
+            *self = Self::Ended(nobody.clone());
+            return Copy::Ended(nobody);
+        };
+        *maker = Some(first);
+        Copy::MadeBy(first, doubts)
     }
 
     /// Who is to make it now.
