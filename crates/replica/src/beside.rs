@@ -2,14 +2,14 @@
 //!
 //! Group A executes a request and has called B in it; B, executing that, or whoever B waits for,
 //! calls A with an operation that A declares `readonly`. In the order of A it would wait for the
-//! request in which it is made. So it gets no place there: one member of A executes it at once, on
-//! a connection of its own, while its server waits in the middle of that request.
+//! request in which it is made. So it gets no place there: one member of A executes it at once,
+//! on a connection of its own, while its server waits in the middle of that request.
 //!
-//! What it sees is the state that A's server has there: everything before the request, and what the
-//! request has done up to the call ([`Spot`]) in which it waits. That is the same at all members of
-//! A, which are deterministic, and it stays so until the read is answered: the call in which A
-//! waits cannot end before, and a member that has not come to it yet will come to it. So it does not
-//! matter which member serves the read, nor when, and one that is gone is replaced by another.
+//! What it sees is the state that A's server has there: everything before the request, and what
+//! the request has done up to the call ([`Spot`]) in which it waits. That is the same at all
+//! members of A, which are deterministic, and it stays so until the read is answered: the call in
+//! which A waits cannot end before, and a member that has not come to it yet will come to it. So it
+//! does not matter which member serves the read, nor when, and one that is gone is replaced.
 //!
 //! The answer is ordered and remembered under the call's name, like one from outside
 //! ([`crate::outside`]): all replicas of the caller hear the same, also one that comes in later and

@@ -77,14 +77,7 @@ impl Replica {
         let (CallKey { caller, during, .. }, target) = (call.key, request.group);
         let (origin, _) = by;
         let outside = self.outside(target);
-        let callee = match outside {
-            Some(outside) => Some(Callee::Outside { reply_bytes_max: outside.reply_bytes_max }),
-            None => {
-                let group = self.groups.get(usize::from(target.0));
-                let serves = self.config.serves_circles;
-                group.map(|group| callee(group, serves && group.is_read(&request.giop)))
-            }
-        };
+        let callee = self.callee_of(request, outside);
         let source = self.groups.get(usize::from(caller.0)).filter(|group| {
             let table = group.table();
             group.may_call(target)
@@ -138,6 +131,19 @@ impl Replica {
                 false
             }
         }
+    }
+
+    fn callee_of(
+        &self,
+        request: &RequestEnvelope,
+        outside: Option<OutsideConfig>,
+    ) -> Option<Callee> {
+        if let Some(OutsideConfig { reply_bytes_max, .. }) = outside {
+            return Some(Callee::Outside { reply_bytes_max });
+        }
+        let group = self.groups.get(usize::from(request.group.0))?;
+        let is_read = self.config.serves_circles && group.is_read(&request.giop);
+        Some(callee(group, is_read))
     }
 
     /// Whether a call goes on to the group that is called, now that it counts.
