@@ -1,6 +1,7 @@
 // A shop's server: an ordinary omniORB program that calls other servers while it executes a call.
 //
 // usage: shop_server [ORB options] --bank REFERENCE [--partner REFERENCE]
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <iostream>
@@ -20,7 +21,8 @@ struct Options {
   std::string partner;
 };
 
-// One call at a time, as it is replicated: a call to another server is made with the lock held.
+// One call that changes something at a time, as it is replicated. The lock is not held while another
+// server is called: that one may ask for the orders meanwhile, on another connection.
 class ShopServant : public POA_Bank::Shop {
  public:
   ShopServant(Bank::Ledger_ptr bank, Bank::Shop_ptr partner)
@@ -28,7 +30,6 @@ class ShopServant : public POA_Bank::Shop {
 
   CORBA::LongLong buy(CORBA::LongLong amount, const char* reference,
                       CORBA::ULongLong& number) override {
-    std::lock_guard<std::mutex> guard(lock_);
     CORBA::LongLong balance;
     try {
       balance = bank_->deposit("shop", amount, reference);
@@ -38,16 +39,33 @@ class ShopServant : public POA_Bank::Shop {
     }
     std::ostringstream order;
     order << reference << ' ' << balance << ' ' << number;
-    orders_.push_back(order.str());
+    add(order.str());
     return balance;
   }
 
   CORBA::ULong pass_on(CORBA::ULong depth, const char* reference) override {
-    std::lock_guard<std::mutex> guard(lock_);
     CORBA::ULong shops = 0;
     if (depth > 0 && !CORBA::is_nil(partner_)) shops = partner_->pass_on(depth - 1, reference);
-    orders_.push_back(std::string(reference) + ' ' + std::to_string(shops));
+    add(std::string(reference) + ' ' + std::to_string(shops));
     return shops + 1;
+  }
+
+  CORBA::ULong reflect(const char* reference) override {
+    add(std::string(reference) + " begins");
+    CORBA::ULong seen = CORBA::is_nil(partner_) ? 0 : partner_->look_back(reference);
+    add(std::string(reference) + ' ' + std::to_string(seen));
+    return seen;
+  }
+
+  CORBA::ULong look_back(const char* reference) override {
+    CORBA::ULong lines = 0;
+    if (!CORBA::is_nil(partner_)) {
+      FT::State_var text = partner_->orders();
+      std::string orders(reinterpret_cast<const char*>(text->get_buffer()), text->length());
+      if (!orders.empty()) lines = 1 + std::count(orders.begin(), orders.end(), '\n');
+    }
+    add(std::string(reference) + ' ' + std::to_string(lines));
+    return lines;
   }
 
   FT::State* orders() override { return get_state(); }
@@ -72,6 +90,11 @@ class ShopServant : public POA_Bank::Shop {
   }
 
  private:
+  void add(const std::string& order) {
+    std::lock_guard<std::mutex> guard(lock_);
+    orders_.push_back(order);
+  }
+
   std::mutex lock_;
   Bank::Ledger_var bank_;
   Bank::Shop_var partner_;

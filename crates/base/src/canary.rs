@@ -172,6 +172,8 @@ bugs! {
     OutsideAnswersEarly,
     /// Who was away is not told what came of calls to the outside.
     OutsideRepliesStayHome,
+    /// A read that closes a circle is served by a member that has not come to where it is asked.
+    BesideBeforeItsTurn,
     // -- replica: backups --
     /// The update of a server that has given its state for a backup is taken for one that goes on
     /// from the last checkpoint.

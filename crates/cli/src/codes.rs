@@ -321,6 +321,12 @@ fn of_limits(code: &MinorCode) -> Option<&'static str> {
              reply_ms, or its connection or the node that called it is gone. With on_doubt = \
              \"repeat\" the call is made again instead, for servers where that does no harm."
         }
+        MinorCode::CircleUnanswered => {
+            "NO_RESOURCES COMPLETED_MAYBE. A readonly call that closes a circle goes to a server \
+             that waits in the middle of another call. It has not answered in server_reply_ms: it \
+             must take a second call on another connection meanwhile, and hold no lock while it \
+             calls. docs/nested.md."
+        }
         MinorCode::OutsideMoved => {
             "NO_IMPLEMENT COMPLETED_NO. The server of [outside.NAME] has answered with a \
              LOCATION_FORWARD. The nodes call the address of the reference only: give it the \

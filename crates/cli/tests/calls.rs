@@ -1,5 +1,6 @@
 //! Replicated servers that call other groups: a shop has its purchases booked by a bank, and two
 //! shops call each other in a circle. Servers and nodes are processes, and some of them die.
+//! Quorba's own shop executes one call after the other; omniORB's has threads.
 
 mod stage;
 
@@ -279,4 +280,54 @@ fn circles_are_told(shop: Option<&str>) {
         .map(|node| domain.customer("left", node).orders().expect("it answers"))
         .collect();
     assert!(lefts.windows(2).all(|pair| pair[0] == pair[1]), "{lefts:?}");
+}
+
+/// What lets a shop look at its partner in the middle of a call.
+const LOOKS: &str = "readonly = [\"orders\"]\nserver_reply_ms = 3000\n";
+
+#[test]
+fn a_shop_of_omniorb_is_looked_at_in_the_middle_of_its_call_whoever_dies() {
+    let Some(shop) = omniorb_shop() else {
+        println!("skipped: cargo xtask examples has not built the shop");
+        return;
+    };
+    let domain = Domain::start(LOOKS, Some(&shop));
+    for round in 0..40_u32 {
+        if round % 10 == 5 {
+            let group = if round % 20 == 5 { "left" } else { "right" };
+            domain.kill_server(&domain.wait_healthy(), group, (round / 10) as usize % 3);
+        }
+        let node = (round % u32::from(NODES)) as u16;
+        let seen = domain.customer("left", node).reflect(&format!("look-{round}"));
+        // Two lines of each call before, and what this one has begun with.
+        assert_eq!(seen.expect("no circle"), 2 * round + 1);
+    }
+    domain.wait_healthy();
+    for group in ["left", "right"] {
+        let orders: Vec<_> = (0..NODES)
+            .map(|node| domain.customer(group, node).orders().expect("it answers"))
+            .collect();
+        assert!(orders.windows(2).all(|pair| pair[0] == pair[1]), "{orders:?}");
+    }
+    let told = domain.customer("right", 0).orders().expect("it answers");
+    for (round, order) in told.iter().enumerate() {
+        assert_eq!(*order, format!("look-{round} {}", 2 * round + 1), "as the shop was told");
+    }
+}
+
+#[test]
+fn a_server_that_executes_one_call_at_a_time_is_not_looked_at_and_nobody_waits_for_ever() {
+    let domain = Domain::start(LOOKS, None);
+    for round in 0..2 {
+        match domain.customer("left", round).reflect("look") {
+            Err(CallError::System(exception)) => {
+                let minor = QUORBA_VMCID | MinorCode::CircleUnanswered.number();
+                let said = (exception.kind, exception.minor);
+                assert_eq!(said, (ExceptionKind::NoResources, minor));
+            }
+            other => panic!("it has ended with {other:?}"),
+        }
+    }
+    assert_eq!(domain.customer("left", 0).pass_on(1, "there").expect("no circle"), 2);
+    domain.wait_healthy();
 }

@@ -74,6 +74,36 @@ impl Shop {
         Ok(shops + 1)
     }
 
+    /// Has the partner look at the orders of this shop, in the middle of one of them.
+    fn reflect(&mut self, reference: &str) -> Result<u32, CallError> {
+        self.orders.push(format!("{reference} begins"));
+        let seen = match &mut self.partner {
+            Some(partner) => {
+                let answer =
+                    partner.call("look_back", |out| out.write_string(reference.as_bytes()))?;
+                answer.results().read_u32("lines").map_err(unreadable)?
+            }
+            None => 0,
+        };
+        self.orders.push(format!("{reference} {seen}"));
+        Ok(seen)
+    }
+
+    /// Looks at the partner's orders: how many there are.
+    fn look_back(&mut self, reference: &str) -> Result<u32, CallError> {
+        let lines = match &mut self.partner {
+            Some(partner) => {
+                let answer = partner.call("orders", |_| {})?;
+                let mut results = answer.results();
+                let text = results.read_octets(STATE_BYTES_MAX, "orders").map_err(unreadable)?;
+                String::from_utf8_lossy(text).lines().count() as u32
+            }
+            None => 0,
+        };
+        self.orders.push(format!("{reference} {lines}"));
+        Ok(lines)
+    }
+
     fn execute(
         &mut self,
         operation: &str,
@@ -91,6 +121,14 @@ impl Shop {
                 let depth = arguments.read_u32("depth").map_err(unreadable)?;
                 let shops = self.pass_on(depth, &read_text(arguments)?)?;
                 reply.results().write_u32(shops);
+            }
+            "reflect" => {
+                let seen = self.reflect(&read_text(arguments)?)?;
+                reply.results().write_u32(seen);
+            }
+            "look_back" => {
+                let lines = self.look_back(&read_text(arguments)?)?;
+                reply.results().write_u32(lines);
             }
             "get_state" | "orders" => {
                 reply.results().write_octets(self.orders.join("\n").as_bytes());
@@ -174,6 +212,15 @@ impl Customer {
             out.write_string(reference.as_bytes());
         })?;
         answer.results().read_u32("shops").map_err(unreadable)
+    }
+
+    /// `reflect`: how many of the shop's orders its partner has seen meanwhile.
+    ///
+    /// # Errors
+    /// [`CallError`].
+    pub fn reflect(&mut self, reference: &str) -> Result<u32, CallError> {
+        let answer = self.0.call("reflect", |out| out.write_string(reference.as_bytes()))?;
+        answer.results().read_u32("seen").map_err(unreadable)
     }
 
     /// `orders`, one line each.

@@ -92,6 +92,7 @@ impl Node {
             record: config.record,
             recovered: config.recovered,
             in_doubt: config.in_doubt,
+            serves_circles: matches!(order, Order::Totem(_)),
             groups: config.groups.iter().map(group_config).collect(),
             outside: config.outside.iter().map(|server| server.replica).collect(),
         };
@@ -530,7 +531,7 @@ impl Node {
         }
         while let Some(call) = self.gateway.next_call() {
             any = true;
-            match self.replica.begin_call(call.caller, &call.giop) {
+            match self.replica.begin_call(now, call.caller, &call.giop) {
                 Some(name) => self.gateway.take_call(now, call, name),
                 None => self.gateway.refuse_call(&call),
             }

@@ -198,6 +198,7 @@ minor_codes! {
     OutsideNotReached = 32 "the server outside takes no connections; the call was not executed"
     OutsideInDoubt = 33 "the server outside has not replied; the call may have been executed"
     OutsideMoved = 34 "the server outside refers to another one, which is not followed"
+    CircleUnanswered = 35 "the server that is in a circle of calls does not answer a read meanwhile"
 }
 
 impl MinorCode {

@@ -168,6 +168,8 @@ pub struct ReplicaConfig {
     pub outside: Vec<OutsideConfig>,
     /// What the disk remembers of all that was applied; none without a log, or if it is in doubt.
     pub recovered: Option<Recovered>,
+    /// Reads that close a circle are served: what is then remembered fits into one message.
+    pub serves_circles: bool,
     /// The disk is in doubt: should this boot end before [`crate::Replica::handle_trusted`], the
     /// next one finds nothing.
     pub in_doubt: bool,

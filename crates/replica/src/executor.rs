@@ -5,11 +5,13 @@
 //! outstanding together is the [`schedule`]'s word, and all of them share one channel; oneways are
 //! sent as calls with a reply, so that what must wait for them can.
 
+mod beside;
 mod calls;
 mod channel;
 mod late;
 mod schedule;
 
+pub(crate) use self::beside::Position;
 use self::channel::{Channel, Pieces};
 pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
@@ -104,6 +106,8 @@ pub(crate) enum Outcome {
     Captured { purpose: Capture, state: Option<Bytes> },
     /// Whether the server took the state.
     Restored { purpose: Restore, accepted: bool },
+    /// What came of a read beside the request in which the server waits.
+    Beside(crate::beside::Served),
 }
 
 impl Outcome {
@@ -183,6 +187,7 @@ pub(crate) struct Executor {
     /// The latest time, TimeT, that requests for this and earlier servers of the member had.
     told: u64,
     calls: calls::Calls,
+    beside: beside::Beside,
 }
 
 impl Executor {
@@ -202,6 +207,7 @@ impl Executor {
             served: Served::default(),
             told: 0,
             calls: calls::Calls::default(),
+            beside: beside::Beside::default(),
         }
     }
 
@@ -215,9 +221,10 @@ impl Executor {
     }
 
     /// The moment of the request that the server executes, if that is known: with several calls
-    /// at a time only the server knows which of them it is at.
+    /// at a time only the server knows which of them it is at. One that it executes beside the
+    /// request in which it waits has none.
     pub(crate) fn moment(&self) -> Option<Moment> {
-        if !self.schedule.is_sequential() {
+        if !self.schedule.is_sequential() || self.beside.is_running() {
             return None;
         }
         match &self.schedule.oldest()?.job {
@@ -273,6 +280,7 @@ impl Executor {
         self.ended.clear();
         self.channels.clear();
         self.calls.begin_anew();
+        self.beside.reset();
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -280,6 +288,7 @@ impl Executor {
         self.epoch += 1;
         self.schedule.clear_queue();
         self.ended.clear();
+        self.beside.abandon();
         for call in self.schedule.outstanding_mut() {
             call.abandoned = true;
         }
@@ -288,6 +297,7 @@ impl Executor {
     /// Forgets what is for others, states and reads; what the group was delivered goes on.
     pub(crate) fn finish_requests(&mut self) {
         self.epoch += 1;
+        self.beside.abandon();
         self.schedule.retain_queue(|job| !job.is_for_others());
         for call in self.schedule.outstanding_mut() {
             call.abandoned |= call.job.is_for_others();
@@ -303,6 +313,7 @@ impl Executor {
 
     /// Starts the jobs that the server may have now.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
+        self.beside.close_stale(out);
         let deadline = now + self.reply_within;
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline.get_or_insert(deadline);
@@ -356,7 +367,8 @@ impl Executor {
 
     /// A connection that was asked for is there.
     pub(crate) fn connected(&mut self, channel: ChannelId, out: &mut Vec<ServerCommand>) {
-        if let Some(channel) = self.channels.iter_mut().find(|c| c.id == channel) {
+        let asked = self.beside.channel(channel);
+        if let Some(channel) = asked.or(self.channels.iter_mut().find(|c| c.id == channel)) {
             channel.opened(out);
         }
     }
@@ -370,7 +382,8 @@ impl Executor {
     /// what they end.
     pub(crate) fn received(&mut self, came: Option<Instant>, channel: ChannelId, bytes: &[u8]) {
         self.heard_at = came;
-        if let Some(channel) = self.channels.iter_mut().find(|c| c.id == channel) {
+        let asked = self.beside.channel(channel);
+        if let Some(channel) = asked.or(self.channels.iter_mut().find(|c| c.id == channel)) {
             channel.framer.push(bytes);
         }
     }
@@ -384,6 +397,9 @@ impl Executor {
         loop {
             if let Some(outcome) = self.ended.pop_front() {
                 return Ok(Some(outcome));
+            }
+            if let Some(served) = self.answered_beside(channel, out) {
+                return Ok(Some(Outcome::Beside(served)));
             }
             let Some(index) = self.channels.iter().position(|c| c.id == channel) else {
                 return Ok(None);
@@ -429,6 +445,7 @@ impl Executor {
         let call = self.schedule.end(|c| c.request_id == request_id && c.channel == channel);
         let Some(call) = call else { return Err(DownReason::ServerProtocol) };
         self.calls.begin_anew();
+        self.beside.abandon();
         if call.abandoned && !canary!(AbandonedCallCounts) {
             return Ok(None);
         }

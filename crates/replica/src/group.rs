@@ -6,6 +6,7 @@
 //! only lead to messages, never to a change of the table.
 
 mod backup;
+mod beside;
 mod calls;
 mod changes;
 mod duplicates;
@@ -134,6 +135,8 @@ pub(crate) struct Group {
     reads: Reads,
     callers: BTreeMap<NodeId, u64>,
     recent: Recent,
+    /// A read that the local server executes while it waits.
+    task: Option<beside::Task>,
     pub(crate) figures: CallFigures,
 }
 
@@ -166,6 +169,7 @@ impl Group {
             executed: 0,
             reads: Reads::default(),
             callers: BTreeMap::new(),
+            task: None,
             figures: CallFigures::default(),
         }
     }
@@ -574,6 +578,7 @@ impl Group {
             }
         }
         self.settle_member(now, in_primary, here, out);
+        self.settle_task(now, out);
         self.settle_reads(now, in_primary, here, out);
         self.mind_backup(out);
     }
@@ -633,6 +638,7 @@ impl Group {
                 let joined = Envelope::Joined { group: self.id, attempt };
                 out.push_back(Output::Order(joined.encode()));
             }
+            Some(Consequence::Beside(served)) => self.served_beside(served, out),
             Some(Consequence::Held) => self.executed += 1,
             Some(Consequence::BackedUp(captured)) => self.backed_up(captured, out),
             Some(Consequence::Send) => self.send_checkpoint(None, out),

@@ -20,6 +20,7 @@ extern crate alloc;
 
 mod archive;
 mod backup;
+mod beside;
 mod checkpoint;
 mod clock;
 mod command;
@@ -60,6 +61,7 @@ mod votes;
 mod wire;
 
 pub use backup::{Backup, BackupRefused};
+pub use beside::BESIDE_REPLY_BYTES_MAX;
 pub use command::{Command, CommandRefused};
 pub use config::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReplicaConfig, ReplyPath,

@@ -6,6 +6,7 @@
 
 mod archive;
 mod backup;
+mod beside;
 mod calls;
 mod image;
 mod late;
@@ -110,6 +111,8 @@ pub(crate) enum Consequence {
     Useless(Attempt, DownReason),
     /// The state is in; the rest is being replayed.
     Caught { attempt: Attempt },
+    /// Something came of a read beside the request in which the server waits.
+    Beside(crate::beside::Served),
     /// A request was executed, and its reply is not known to be right.
     Held,
     /// What an operator waits for.
@@ -252,7 +255,9 @@ impl Member {
             _ => None,
         };
         let checkpoint = self.checkpoint_at().filter(|_| in_primary);
-        [ask, checkpoint, self.transfer_at(), self.executor.deadline()].into_iter().flatten().min()
+        let beside = self.executor.beside_deadline();
+        let others = [self.transfer_at(), self.executor.deadline(), beside];
+        [ask, checkpoint].into_iter().chain(others).flatten().min()
     }
 
     /// The server accepts connections.
@@ -670,6 +675,7 @@ impl Member {
             Outcome::Restored { purpose: Restore::Join { attempt }, accepted } => {
                 self.restored(attempt, accepted)
             }
+            Outcome::Beside(served) => Some(Consequence::Beside(served)),
             Outcome::Restored { accepted: true, .. } => None,
             Outcome::Restored { accepted: false, .. } => self.server_lost(DownReason::StateRefused),
         }

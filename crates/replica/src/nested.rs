@@ -9,7 +9,8 @@
 //! - a call is *void* if the try that brought its member in is not the one that the group knows: it
 //!   may stem from a request that the group was never delivered;
 //! - a new call is refused if nobody could execute it, or if it would wait for the request in which
-//!   it is made. The refusal is remembered like a reply, for the members that make the call later.
+//!   it is made. The refusal is remembered like a reply, for the members that make the call later;
+//! - but one that changes nothing is served beside the request that waits ([`crate::beside`]).
 //!
 //! A group executes one request at a time, so a call that is delivered behind a request that waits
 //! has certainly not been executed. The request in which a new call is made has certainly not ended
@@ -22,9 +23,10 @@
 //! Invariants: a function of what was delivered; as long as any member of the caller may make a
 //! call again, whether it was refused, and its reply, are known.
 
+use crate::beside::{BESIDE_REPLY_BYTES_MAX, Spot};
 use crate::history::History;
 use crate::ids::{Attempt, CallKey, GroupId};
-use crate::outside::{OUTSIDE_BYTES_MAX, Outside};
+use crate::outside::{OUTSIDE_BYTES_MAX, OUTSIDE_REPLY_BYTES_MAX, Outside};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, canary};
@@ -40,6 +42,8 @@ const FLOOR_EVERY: u64 = 64;
 const KNOWN_BYTES: usize = 29;
 /// Stands where a refusal would, for a call to the outside.
 const OUTSIDE: u8 = u8::MAX;
+/// And for a read that is served beside the request that it would wait for.
+const BESIDE: u8 = u8::MAX - 1;
 
 /// A call of a replicated server, on its way to the group that it calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,6 +132,8 @@ pub(crate) enum Callee {
         position: u64,
         /// Somebody there can execute it.
         is_served: bool,
+        /// It changes nothing, and one member can execute it wherever it stands.
+        is_read: bool,
     },
     /// A server outside of the domain.
     Outside {
@@ -140,8 +146,10 @@ pub(crate) enum Callee {
 struct Known {
     digest: u64,
     refused: Option<CallRefusal>,
-    /// It goes to the outside.
+    /// It goes to the outside, or beside.
     outside: Option<Outside>,
+    /// It is a read, served where its group waits.
+    beside: Option<Spot>,
 }
 
 /// The last call of a group's newest request, if it may wait.
@@ -195,8 +203,14 @@ impl Calls {
         }
         let is_newest = caller.newest.is_none_or(|newest| newest <= during);
         let closes = is_newest && self.blocked_by(id, during.count).contains_key(&target);
+        let spot = closes.then(|| self.spot_of(target, &call.key)).flatten();
         let room = self.room_for(callee);
         let (refused, wait, outside) = match callee {
+            Callee::Group { is_served: true, is_read: true, .. } if spot.is_some() => {
+                let is_room = room >= BESIDE_REPLY_BYTES_MAX;
+                let refused = (!is_room).then_some(CallRefusal::NoRoom);
+                (refused, None, is_room.then_some(Outside::NEW))
+            }
             Callee::Group { .. } if closes && !canary!(CyclesStay) => {
                 (Some(CallRefusal::Cycle), None, None)
             }
@@ -207,11 +221,12 @@ impl Calls {
             }
             Callee::Outside { .. } => (Some(CallRefusal::NoRoom), None, None),
         };
+        let beside = spot.filter(|_| outside.is_some());
         let caller = self.callers.entry(id).or_default();
         if is_newest {
             (caller.newest, caller.wait) = (Some(during), wait);
         }
-        let known = Known { digest: call.digest, refused, outside };
+        let known = Known { digest: call.digest, refused, outside, beside };
         caller.known.insert((during, number), known);
         caller.made += 1;
         let floors = caller.made.is_multiple_of(FLOOR_EVERY) || room < OUTSIDE_BYTES_MAX / 4 * 3;
@@ -225,10 +240,40 @@ impl Calls {
     /// Bytes of replies from outside that can be remembered beside those that are. Nothing is
     /// forgotten for more: who may make a call again must hear what was heard then.
     fn room_for(&self, callee: Callee) -> usize {
-        let Callee::Outside { reply_bytes_max } = callee else { return OUTSIDE_BYTES_MAX };
+        let most = match callee {
+            Callee::Outside { reply_bytes_max } => reply_bytes_max,
+            // Of whom the open calls are is not known here.
+            Callee::Group { is_read: true, .. } => OUTSIDE_REPLY_BYTES_MAX,
+            Callee::Group { .. } => return OUTSIDE_BYTES_MAX,
+        };
         let known = self.callers.values().flat_map(|caller| caller.known.values());
-        let bytes = known.filter_map(|known| Some(known.outside.as_ref()?.bytes(reply_bytes_max)));
+        let bytes = known.filter_map(|known| {
+            let most = if known.beside.is_some() { BESIDE_REPLY_BYTES_MAX } else { most };
+            Some(known.outside.as_ref()?.bytes(most))
+        });
         OUTSIDE_BYTES_MAX.saturating_sub(bytes.sum())
+    }
+
+    /// Where a group stands that waits: its last call, which closed no circle before this one did.
+    fn spot_of(&self, target: GroupId, closing: &CallKey) -> Option<Spot> {
+        if target == closing.caller {
+            let (during, number) = (closing.during, closing.number);
+            return Some(Spot { group: target, during, number });
+        }
+        let (during, number) = *self.callers.get(&target)?.known.keys().next_back()?;
+        Some(Spot { group: target, during, number })
+    }
+
+    /// Whether the last that is known of its group is that it stands there.
+    pub(crate) fn is_at(&self, spot: Spot) -> bool {
+        let last = self.callers.get(&spot.group).and_then(|caller| caller.known.keys().next_back());
+        last == Some(&(spot.during, spot.number))
+    }
+
+    /// Where a read is served, if it closed a circle.
+    pub(crate) fn spot(&self, key: CallKey) -> Option<Spot> {
+        let caller = self.callers.get(&key.caller)?;
+        caller.known.get(&(key.during, key.number))?.beside
     }
 
     /// What is known of a call to the outside.
@@ -344,7 +389,14 @@ impl Caller {
             w.u64(known.digest);
             let code = CallRefusal::ALL.iter().position(|why| Some(*why) == known.refused);
             let code = code.map_or(0, |code| code as u8 + 1);
-            w.u8(if known.outside.is_some() { OUTSIDE } else { code });
+            w.u8(match (&known.outside, known.beside) {
+                (Some(_), Some(_)) => BESIDE,
+                (Some(_), None) => OUTSIDE,
+                (None, _) => code,
+            });
+            if let Some(spot) = known.beside {
+                spot.encode(w);
+            }
             if let Some(outside) = &known.outside {
                 if canary!(OutsideRepliesStayHome) { &Outside::NEW } else { outside }.encode(w);
             }
@@ -374,15 +426,16 @@ impl Caller {
             let number = r.u32("call number")?;
             let digest = r.u64("call digest")?;
             let invalid = r.error("refusal");
-            let (refused, outside) = match r.u8("refusal")? {
-                0 => (None, None),
-                OUTSIDE => (None, Some(Outside::decode(r)?)),
+            let (refused, beside, outside) = match r.u8("refusal")? {
+                0 => (None, None, None),
+                OUTSIDE => (None, None, Some(Outside::decode(r)?)),
+                BESIDE => (None, Some(Spot::decode(r)?), Some(Outside::decode(r)?)),
                 code => {
                     let why = CallRefusal::ALL.get(usize::from(code) - 1);
-                    (Some(*why.ok_or(invalid)?), None)
+                    (Some(*why.ok_or(invalid)?), None, None)
                 }
             };
-            caller.known.insert((during, number), Known { digest, refused, outside });
+            caller.known.insert((during, number), Known { digest, refused, outside, beside });
         }
         Ok(caller)
     }

@@ -23,6 +23,8 @@ use quorba_base::{NodeId, canary};
 /// Bytes of replies from outside that are known of all groups together, and of those that may
 /// come: the tables of a domain have to fit into one message.
 pub const OUTSIDE_BYTES_MAX: usize = 4 << 20;
+/// The largest reply that a server outside may be allowed to give.
+pub(crate) const OUTSIDE_REPLY_BYTES_MAX: usize = 1 << 20;
 /// So often a call of unknown outcome is made, if it is repeated.
 const TRIES_MAX: u32 = 8;
 
@@ -143,6 +145,35 @@ impl Outside {
         match self {
             Self::Ended(what) => Copy::Ended(what.clone()),
             Self::Open { maker, doubts } => Copy::MadeBy(*maker.get_or_insert(by), *doubts),
+        }
+    }
+
+    /// A copy of a read is delivered that a member serves beside what waits. `able`: the members
+    /// that may, each with its try, the best one first. What the last one did is no matter.
+    pub(crate) fn assign(&mut self, able: &[(NodeId, u64)]) -> Copy {
+        if let Self::Open { maker: Some(maker), .. } = *self
+            && !able.contains(&maker)
+        {
+            self.doubt(OnDoubt::Repeat);
+        }
+        let (maker, doubts) = match self {
+            Self::Ended(what) => return Copy::Ended(what.clone()),
+            Self::Open { maker, doubts } => (maker, *doubts),
+        };
+        let Some(first) = maker.or(able.first().copied()) else {
+            let nobody = Err(OutsideFailure::NotReached);
+            *self = Self::Ended(nobody.clone());
+            return Copy::Ended(nobody);
+        };
+        *maker = Some(first);
+        Copy::MadeBy(first, doubts)
+    }
+
+    /// Who is to make it now.
+    pub(crate) fn maker(&self) -> Option<(NodeId, u64)> {
+        match self {
+            Self::Open { maker, .. } => *maker,
+            Self::Ended(_) => None,
         }
     }
 
@@ -328,6 +359,30 @@ mod tests {
         call.deliver(node(1), |_| true, OnDoubt::Repeat);
         assert!(call.end(node(1), 1, &failed(OutsideFailure::NotReached), OnDoubt::Repeat));
         assert_eq!(call, Outside::Ended(Err(OutsideFailure::Doubt)));
+    }
+
+    #[test]
+    fn a_read_is_served_by_the_first_who_can_and_by_another_when_that_one_is_gone() {
+        let mut read = Outside::NEW;
+        assert_eq!(read.assign(&[node(1), node(2)]), Copy::MadeBy(node(1), 0));
+        assert_eq!(read.assign(&[node(2), node(1)]), Copy::MadeBy(node(1), 0), "it still can");
+        assert_eq!(read.assign(&[node(2)]), Copy::MadeBy(node(2), 1));
+        assert!(!read.end(node(1), 0, &reply(), OnDoubt::Fail), "nobody waits for that one");
+        assert!(read.end(node(2), 1, &reply(), OnDoubt::Fail));
+        let ended = Copy::Ended(Ok(Bytes::from_static(b"reply")));
+        assert_eq!(read.assign(&[]), ended, "whoever asks later hears the same");
+    }
+
+    #[test]
+    fn a_read_that_nobody_can_serve_or_that_kills_whoever_does_ends() {
+        let mut read = Outside::NEW;
+        assert_eq!(read.assign(&[]), Copy::Ended(Err(OutsideFailure::NotReached)));
+        let mut read = Outside::NEW;
+        for tries in 0..TRIES_MAX {
+            let able = node(tries as u8);
+            assert_eq!(read.assign(&[able]), Copy::MadeBy(able, tries));
+        }
+        assert_eq!(read.assign(&[node(9)]), Copy::Ended(Err(OutsideFailure::Doubt)));
     }
 
     #[test]

@@ -40,6 +40,19 @@ pub fn outside_failed(request: &Bytes, why: OutsideFailure) -> Option<Bytes> {
     raise(request, kind, code, completed)
 }
 
+/// What a server hears whose read closed a circle and has no reply.
+pub(crate) fn circle_failed(request: &Bytes, why: OutsideFailure) -> Option<Bytes> {
+    use OutsideFailure::{Doubt, Moved, NotReached, Rejected, TooLarge};
+    let no_resources = ExceptionKind::NoResources;
+    match why {
+        NotReached => raise(request, no_resources, MinorCode::CalleeGone, Completion::No),
+        Doubt | Moved => {
+            raise(request, no_resources, MinorCode::CircleUnanswered, Completion::Maybe)
+        }
+        TooLarge | Rejected => outside_failed(request, why),
+    }
+}
+
 /// BAD_INV_ORDER, COMPLETED_NO: who calls does not execute a request that counts.
 pub(crate) fn no_call(request: &Bytes) -> Option<Bytes> {
     raise(request, ExceptionKind::BadInvOrder, MinorCode::CallOutsideRequest, Completion::No)

@@ -7,6 +7,7 @@
 
 mod agreement;
 mod backup;
+mod beside;
 mod disk;
 mod late;
 mod nested;
@@ -276,12 +277,18 @@ impl Replica {
         };
         let (here, by) = (self.here, (origin, incarnation));
         let Some(id) = target(&envelope).filter(|_| !self.is_void(&envelope)) else { return };
-        let Some(calls_below) = self.admit(by, &envelope) else { return };
+        let in_primary = matches!(self.phase, Phase::Primary);
+        let Some(calls_below) = self.admit(by, &envelope) else {
+            if in_primary {
+                // Its server may have a read to answer beside what it waits for.
+                self.with_group(now, id, |_, _, _| {});
+            }
+            return;
+        };
         if let Envelope::Outside { group, key, tries, report } = &envelope {
             return self.deliver_report(by, (*group, *key), *tries, report);
         }
         let mut taken = None;
-        let in_primary = matches!(self.phase, Phase::Primary);
         let Some(group) = self.groups.get_mut(usize::from(id.0)) else {
             self.out.push_back(Output::Event(Event::Skipped { origin }));
             return;
@@ -324,6 +331,9 @@ impl Replica {
         }
         if let Some(awaited) = taken {
             self.await_disk(id, awaited);
+        }
+        if in_primary {
+            self.mind_reads_beside();
         }
     }
 

@@ -112,6 +112,8 @@ pub(crate) struct GroupPlan {
     /// Groups that its servers call.
     pub(crate) calls: Vec<usize>,
     pub(crate) is_called: bool,
+    /// Its servers take calls of other connections while they wait for one of their own.
+    pub(crate) has_threads: bool,
     /// The operations that change nothing are declared, with what they may miss.
     pub(crate) reads: Option<ReadConsistency>,
 }
@@ -548,6 +550,7 @@ impl GroupPlan {
             replay_bytes_max: None,
             calls: Vec::new(),
             is_called: false,
+            has_threads: true,
             reads: None,
         }
     }

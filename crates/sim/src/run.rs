@@ -97,6 +97,7 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
             ("of these refused", world.hearsay.refused),
             ("of these outside", world.hearsay.outside.len() as u64),
             ("of these in doubt", world.hearsay.doubts),
+            ("reads beside a call", world.hearsay.beside),
             ("crashes", world.checks.crashes),
             ("server ends", world.checks.server_ends),
             ("excused losses", world.checks.losses),

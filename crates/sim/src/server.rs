@@ -56,10 +56,12 @@ pub(crate) struct Server {
     pub(crate) misdeed: Option<Misdeed>,
     /// It waits for another group.
     pub(crate) calling: Option<Calling>,
+    /// It takes calls of other connections meanwhile.
+    pub(crate) has_threads: bool,
 }
 
 impl Server {
-    pub(crate) fn new(node: usize, group: GroupId) -> Self {
+    pub(crate) fn new(node: usize, group: GroupId, has_threads: bool) -> Self {
         Self {
             node,
             group,
@@ -75,13 +77,18 @@ impl Server {
             lingers: None,
             misdeed: None,
             calling: None,
+            has_threads,
         }
     }
 
     /// The next call that it may begin.
     pub(crate) fn next_work(&mut self, concurrency: Concurrency) -> Option<Work> {
         let is_free = |work: &Work| match concurrency {
-            Concurrency::Sequential => self.running.is_empty(),
+            Concurrency::Sequential => {
+                let waits = self.calling.is_some() && self.has_threads;
+                self.running.is_empty()
+                    || waits && self.running.values().all(|r| r.stream != work.stream)
+            }
             Concurrency::Pipelined => self.running.values().all(|r| r.stream != work.stream),
             Concurrency::PerObject => true,
         };

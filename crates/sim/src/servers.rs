@@ -79,7 +79,8 @@ impl World {
         } else {
             let server = self.servers.len();
             supervisor.server = Some(server);
-            self.servers.push(Server::new(node, group));
+            let has_threads = self.group_plan(group).has_threads;
+            self.servers.push(Server::new(node, group, has_threads));
             self.servers[server].listening = true;
             let start_ms = self.group_plan(group).start_ms;
             us(self.rng.between(start_ms * 500, start_ms * 2_000))
@@ -323,6 +324,7 @@ impl World {
     fn server_begins(&mut self, server: usize, work: Work) {
         let target = &mut self.servers[server];
         target.serial += 1;
+        self.hearsay.beside += u64::from(target.calling.is_some());
         target.running.insert(target.serial, work);
         let serial = target.serial;
         let (group, slow) = (target.group, target.slow_until > self.now);

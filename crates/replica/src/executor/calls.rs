@@ -20,6 +20,10 @@ impl Calls {
         self.open > 0
     }
 
+    pub(super) fn made(&self) -> u32 {
+        self.made
+    }
+
     /// The server begins something, or has ended it without waiting for what it called. A request
     /// may begin again, and its calls with it.
     pub(super) fn begin_anew(&mut self) {
@@ -27,7 +31,7 @@ impl Calls {
     }
 }
 
-fn request_of(call: &Outstanding) -> Option<History> {
+pub(super) fn request_of(call: &Outstanding) -> Option<History> {
     match &call.job {
         Job::Execute { call: Call::Request(_, history), .. } if !call.abandoned => Some(*history),
         _ => None,
@@ -38,6 +42,10 @@ impl Executor {
     /// The server calls: in which request, and which of its calls this is. `None`: in none that
     /// counts.
     pub(crate) fn begin_call(&mut self) -> Option<(History, u32)> {
+        if self.beside.is_running() && self.calls.is_any_open() {
+            // The request waits, so it is the read that calls.
+            return None;
+        }
         let during = self.schedule.oldest().and_then(request_of)?;
         let is_first = self.calls.made == 0;
         if is_first || !canary!(CallsAreNotCounted) {
@@ -53,6 +61,8 @@ impl Executor {
             return;
         }
         self.calls.open = self.calls.open.saturating_sub(1);
+        // Nobody can wait for a read any more.
+        self.beside.abandon();
         let deadline = now + self.reply_within;
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline = Some(deadline);

@@ -157,6 +157,10 @@ impl Bench {
                 Outcome::Executed { .. } => panic!("no client has named its request"),
                 Outcome::Captured { state, .. } => alloc::format!("state {}", state.is_some()),
                 Outcome::Restored { .. } => panic!("nothing was restored"),
+                Outcome::Beside(served) => match served.report {
+                    crate::outside::OutsideReport::Reply(_) => String::from("beside reply"),
+                    report => alloc::format!("beside {report:?}"),
+                },
             });
         }
         self.carry_out(out);
@@ -427,4 +431,5 @@ fn a_state_that_nobody_wants_any_more_leaves_no_doubt_of_what_was_executed() {
     assert!(!bench.executor.has_abandoned(), "it has not begun");
 }
 
+mod beside;
 mod late;

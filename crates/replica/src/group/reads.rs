@@ -19,7 +19,7 @@ const WRAPPING_BYTES_MAX: usize = 64;
 impl Group {
     /// Nodes whose members have executed all that the group was delivered, or will have when what
     /// they have queued is done.
-    fn readers(&self) -> NodeSet {
+    pub(super) fn readers(&self) -> NodeSet {
         if !self.table.style.lets_one_read() {
             return NodeSet::EMPTY;
         }

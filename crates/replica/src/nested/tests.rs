@@ -16,7 +16,7 @@ fn call(caller: GroupId, count: u64, number: u32) -> NestedCall {
 }
 
 fn group(position: u64, is_served: bool) -> Callee {
-    Callee::Group { position, is_served }
+    Callee::Group { position, is_served, is_read: false }
 }
 
 fn node(index: u8) -> NodeId {
@@ -64,6 +64,37 @@ fn a_call_that_has_surely_ended_or_may_have_ended_closes_no_circle() {
     // A has gone on, and is executing the call of B.
     assert_eq!(calls.deliver(&call(A, 6, 1), C, group(1, true)), NEW);
     assert_eq!(calls.deliver(&call(A, 6, 2), B, group(8, true)), CIRCLE);
+}
+
+#[test]
+fn a_read_that_closes_a_circle_is_served_where_its_group_waits_and_nothing_else_is() {
+    let read = |is_served| Callee::Group { position: 7, is_served, is_read: true };
+    let mut calls = Calls::default();
+    // Without a circle it is a call like any other.
+    assert_eq!(calls.deliver(&call(A, 5, 1), B, read(true)), NEW);
+    assert_eq!(calls.spot(call(A, 5, 1).key), None);
+    assert_eq!(calls.deliver(&call(A, 5, 2), B, group(9, true)), NEW);
+    let closing = call(B, 9, 1);
+    assert_eq!(calls.deliver(&closing, A, read(true)), NEW);
+    let spot = Spot { group: A, during: call(A, 5, 2).key.during, number: 2 };
+    assert_eq!(calls.spot(closing.key), Some(spot));
+    assert!(calls.is_at(spot));
+    let again = calls.deliver(&closing, A, read(true));
+    assert_eq!(again, Verdict::Known { differs: false });
+    // It waits for nobody, so the next one closes a circle, too; and of one that is not a read
+    // nothing has changed.
+    assert_eq!(calls.deliver(&call(B, 9, 2), A, group(8, true)), CIRCLE);
+    assert_eq!(calls.deliver(&call(B, 9, 3), A, read(false)), CIRCLE);
+    // A group that reads itself waits in that very call.
+    let own = call(C, 3, 1);
+    assert_eq!(calls.deliver(&own, C, read(true)), NEW);
+    assert_eq!(calls.spot(own.key), Some(Spot { group: C, during: own.key.during, number: 1 }));
+    let mut w = Writer::default();
+    calls.encode(&mut w);
+    assert_eq!(Calls::decode(&mut Reader::new(w.finish())), Ok(calls.clone()));
+    // The group has gone on: what is asked for is not there any more.
+    assert_eq!(calls.deliver(&call(A, 6, 1), C, group(9, true)), NEW);
+    assert!(!calls.is_at(spot));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::group::Group;
 use crate::ids::{CallKey, GroupId};
 use crate::nested::{CallRefusal, Callee, NestedCall, Verdict};
 use crate::output::{Event, Output};
+use crate::outside::OutsideConfig;
 use crate::refusal;
 use crate::table::DownReason;
 use bytes::Bytes;
@@ -19,22 +20,29 @@ use quorba_giop::{Body, Message};
 use twox_hash::XxHash3_64;
 
 /// A group that is called.
-fn callee(group: &Group) -> Callee {
+fn callee(group: &Group, is_read: bool) -> Callee {
     let table = group.table();
     let is_served = table.opened && group.takes_requests();
-    Callee::Group { position: table.history.count + 1, is_served }
+    Callee::Group { position: table.history.count + 1, is_served, is_read }
 }
 
 impl Replica {
     /// The local server of `caller` calls another group; `giop` is the whole message. `None`: it
     /// executes no request that counts.
-    pub fn begin_call(&mut self, caller: GroupId, giop: &Bytes) -> Option<NestedCall> {
+    pub fn begin_call(
+        &mut self,
+        now: Instant,
+        caller: GroupId,
+        giop: &Bytes,
+    ) -> Option<NestedCall> {
         let group = self.groups.get_mut(usize::from(caller.0))?;
         let Some((during, number, attempt)) = group.begin_call() else {
             group.figures.void += 1;
             return None;
         };
         let key = CallKey { caller, during, number };
+        // Somebody may have waited for that.
+        self.with_group(now, caller, |_, _, _| {});
         Some(NestedCall { key, attempt, digest: digest_of(giop) })
     }
 
@@ -69,10 +77,7 @@ impl Replica {
         let (CallKey { caller, during, .. }, target) = (call.key, request.group);
         let (origin, _) = by;
         let outside = self.outside(target);
-        let callee = match outside {
-            Some(outside) => Some(Callee::Outside { reply_bytes_max: outside.reply_bytes_max }),
-            None => self.groups.get(usize::from(target.0)).map(callee),
-        };
+        let callee = self.callee_of(request, outside);
         let source = self.groups.get(usize::from(caller.0)).filter(|group| {
             let table = group.table();
             group.may_call(target)
@@ -92,7 +97,7 @@ impl Replica {
                 if floors && in_primary {
                     group.say_floor(&mut self.out);
                 }
-                outside.is_none_or(|to| self.deliver_outside(by, request, call, to))
+                self.goes_on(by, request, call, outside)
             }
             Verdict::Known { differs } => {
                 if differs {
@@ -101,7 +106,7 @@ impl Replica {
                     let event = Event::CallDiffers { caller, node: origin, during };
                     self.out.push_back(Output::Event(event));
                 }
-                outside.is_none_or(|to| self.deliver_outside(by, request, call, to))
+                self.goes_on(by, request, call, outside)
             }
             Verdict::Refused { why, first } => {
                 if first {
@@ -125,6 +130,37 @@ impl Replica {
                 self.answer_call(by, request, refusal::no_call(&request.giop));
                 false
             }
+        }
+    }
+
+    fn callee_of(
+        &self,
+        request: &RequestEnvelope,
+        outside: Option<OutsideConfig>,
+    ) -> Option<Callee> {
+        if let Some(OutsideConfig { reply_bytes_max, .. }) = outside {
+            return Some(Callee::Outside { reply_bytes_max });
+        }
+        let group = self.groups.get(usize::from(request.group.0))?;
+        let is_read = self.config.serves_circles && group.is_read(&request.giop);
+        Some(callee(group, is_read))
+    }
+
+    /// Whether a call goes on to the group that is called, now that it counts.
+    fn goes_on(
+        &mut self,
+        by: (NodeId, u64),
+        request: &RequestEnvelope,
+        call: NestedCall,
+        outside: Option<OutsideConfig>,
+    ) -> bool {
+        match (self.calls.spot(call.key), outside) {
+            (Some(spot), _) => {
+                self.deliver_beside(by, request, call.key, spot);
+                false
+            }
+            (None, Some(outside)) => self.deliver_outside(by, request, call, outside),
+            (None, None) => true,
         }
     }
 

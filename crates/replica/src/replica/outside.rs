@@ -6,9 +6,9 @@
 use super::{Replica, disk};
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::ids::{CallKey, GroupId, RequestNumber};
-use crate::nested::NestedCall;
+use crate::nested::{CallRefusal, NestedCall};
 use crate::output::{Event, Output};
-use crate::outside::{Copy, OutsideConfig, OutsideReport};
+use crate::outside::{Copy, OnDoubt, OutsideConfig, OutsideReport};
 use crate::refusal;
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, canary};
@@ -20,6 +20,21 @@ pub(super) struct Part {
     making: BTreeMap<CallKey, Making>,
     /// Requests of this node's gateway that are delivered and wait for what comes of a call.
     waiting: BTreeMap<CallKey, (GroupId, RequestNumber)>,
+}
+
+impl Part {
+    /// A request of this node's gateway waits for what comes of a call.
+    pub(super) fn wait(&mut self, key: CallKey, request: (GroupId, RequestNumber)) {
+        self.waiting.insert(key, request);
+    }
+
+    pub(super) fn wait_no_more(&mut self, key: CallKey) {
+        self.waiting.remove(&key);
+    }
+
+    pub(super) fn waiting(&self) -> impl Iterator<Item = (CallKey, (GroupId, RequestNumber))> + '_ {
+        self.waiting.iter().map(|(key, request)| (*key, *request))
+    }
 }
 
 struct Making {
@@ -121,15 +136,30 @@ impl Replica {
             // Whoever is to make it now, this node has not.
             self.outside.making.remove(&key);
         }
-        let Some(config) = self.outside(target) else { return };
+        let is_read = self.calls.spot(key).is_some();
+        let (rule, by) = match self.outside(target) {
+            Some(config) if !is_read => (config.on_doubt, by),
+            None if is_read => {
+                let Some(by) = self.server_of(target, by.0) else { return };
+                (OnDoubt::Fail, by)
+            }
+            _ => return,
+        };
         let Some(outside) = self.calls.outside(key) else { return };
-        if !outside.end(by, tries, report, config.on_doubt) {
+        if !outside.end(by, tries, report, rule) {
             return;
         }
+        if let Some(group) = self.groups.get_mut(usize::from(target.0)).filter(|_| is_read) {
+            group.need_not_serve(key);
+        }
         if let OutsideReport::Failed(why) = report {
-            let (caller, during) = (key.caller, key.during.count);
-            let event = Event::OutsideFailed { caller, target, during, why: *why };
-            self.out.push_back(Output::Event(event));
+            let (caller, during, why) = (key.caller, key.during.count, *why);
+            let refused = CallRefusal::Cycle;
+            self.out.push_back(Output::Event(if is_read {
+                Event::CallRefused { caller, target, during, why: refused }
+            } else {
+                Event::OutsideFailed { caller, target, during, why }
+            }));
         }
         if let Some((group, number)) = self.outside.waiting.remove(&key) {
             match report {
@@ -152,6 +182,7 @@ impl Replica {
         });
         let told = self.outside.making.iter().filter_map(|(key, making)| making.told(*key));
         self.out.extend(told.map(Output::Order));
+        self.say_tasks_again();
     }
 }
 

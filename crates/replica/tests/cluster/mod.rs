@@ -696,6 +696,7 @@ impl Node {
             record: record.clone(),
             groups,
             outside: Vec::new(),
+            serves_circles: true,
             in_doubt: false,
             recovered: (!disk.records.is_empty())
                 .then(|| Recovered { records: disk.records.clone(), states: disk.states.clone() }),

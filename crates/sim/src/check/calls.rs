@@ -7,7 +7,7 @@
 use super::Serving;
 use crate::calls::Heard;
 use crate::outside::is_once;
-use crate::servant::Reference;
+use crate::servant::{Reference, Wish};
 use crate::world::World;
 use std::collections::BTreeSet;
 
@@ -34,6 +34,9 @@ pub(super) fn check(world: &World, serving: &[Vec<Serving<'_>>]) -> Vec<(&'stati
                     inner.0, mark.length
                 );
                 found.push(("calls", text));
+            }
+            if world.ledger.calls[inner].wish == Wish::Peek {
+                continue;
             }
             let at = mark.length.checked_sub(1).map(|at| at as usize);
             if at.and_then(|at| callee.log.references().get(at)) != Some(inner) {

@@ -7,7 +7,7 @@ use crate::plan::{ClientPlan, GroupPlan, OutsidePlan, Plan};
 use crate::rng::Rng;
 use quorba_base::Duration;
 use quorba_engine::OutsideSettings;
-use quorba_engine::replica::{Concurrency, OnDoubt, OutsideConfig, Style};
+use quorba_engine::replica::{Concurrency, OnDoubt, OutsideConfig, ReadConsistency, Style};
 
 impl Plan {
     /// The plan of a seed with calls between groups.
@@ -48,7 +48,21 @@ impl Plan {
         plan.faults.extend(operators.into_iter().filter(|_| rng.per_mille(300)));
         (plan.catastrophe, plan.lies, plan.disk) = (false, false, None);
         plan.faults.retain(|fault| !fault.needs_catastrophe());
-        plan.with_outside(&mut Rng::new(seed).fork(0x0075))
+        plan.with_looks(&mut Rng::new(seed).fork(0x100c))
+            .with_outside(&mut Rng::new(seed).fork(0x0075))
+    }
+
+    /// Some groups declare what changes nothing, and not all of their servers have threads for it.
+    fn with_looks(mut self, rng: &mut Rng) -> Self {
+        if rng.per_mille(500) {
+            return self;
+        }
+        for group in &mut self.groups {
+            let reads = rng.pick(&[None, Some(ReadConsistency::Linearizable)]);
+            group.reads = reads;
+            group.has_threads = !rng.per_mille(150);
+        }
+        self
     }
 
     /// Some domains call servers outside.

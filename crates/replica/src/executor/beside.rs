@@ -1,0 +1,169 @@
+//! A read that the server executes while it waits for a call of its own; see [`crate::beside`].
+//!
+//! What it is not: who asks, or who hears the answer. Invariants: at most one at a time, on a
+//! connection that is used for nothing else; whether it is answered changes nothing for the request
+//! in which the server waits.
+
+use super::channel::Channel;
+use super::{Executor, calls};
+use crate::beside::{BESIDE_REPLY_BYTES_MAX, Errand, Question, Served, Spot};
+use crate::ids::ChannelId;
+use crate::output::ServerCommand;
+use crate::outside::{OutsideFailure, OutsideReport};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::Instant;
+use quorba_giop::{Body, FrameError, Message};
+
+/// Where the server stands, seen from a spot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Position {
+    Before,
+    There,
+    Behind,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(super) struct Beside {
+    running: Option<Running>,
+    /// Connections of reads that nobody waits for.
+    stale: Vec<ChannelId>,
+}
+
+struct Running {
+    errand: Errand,
+    request_id: u32,
+    channel: Channel,
+    deadline: Instant,
+}
+
+impl Beside {
+    pub(super) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.running.as_ref().map(|running| running.deadline)
+    }
+
+    /// Nobody waits for what is asked now.
+    pub(super) fn abandon(&mut self) {
+        self.stale.extend(self.running.take().map(|running| running.channel.id));
+    }
+
+    /// The server is gone, and its connections with it.
+    pub(super) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn channel(&mut self, id: ChannelId) -> Option<&mut Channel> {
+        self.running.as_mut().map(|running| &mut running.channel).filter(|c| c.id == id)
+    }
+
+    pub(super) fn close_stale(&mut self, out: &mut Vec<ServerCommand>) {
+        out.extend(self.stale.drain(..).map(ServerCommand::Close));
+    }
+}
+
+impl Executor {
+    /// Where the server stands, seen from there.
+    pub(crate) fn position(&self, spot: Spot) -> Position {
+        let Some(during) = self.schedule.oldest().and_then(calls::request_of) else {
+            return Position::Before;
+        };
+        let made = self.calls.made();
+        if during == spot.during && made == spot.number && self.calls.is_any_open() {
+            Position::There
+        } else if during.count < spot.during.count || during == spot.during && made < spot.number {
+            Position::Before
+        } else {
+            Position::Behind
+        }
+    }
+
+    /// Whether the server is asked that.
+    pub(crate) fn is_asked_beside(&self, errand: Errand) -> bool {
+        self.beside.running.as_ref().is_some_and(|running| running.errand == errand)
+    }
+
+    /// Nobody waits for what the server is asked beside, unless it is that.
+    pub(crate) fn keep_beside(&mut self, errand: Option<Errand>) {
+        if errand.is_none_or(|errand| !self.is_asked_beside(errand)) {
+            self.beside.abandon();
+        }
+    }
+
+    /// Asks the server beside the request in which it waits.
+    pub(crate) fn ask_beside(
+        &mut self,
+        now: Instant,
+        question: &Question,
+        out: &mut Vec<ServerCommand>,
+    ) {
+        self.beside.abandon();
+        self.next_channel += 1;
+        let id = ChannelId(self.next_channel);
+        let code_sets = question.code_sets.clone();
+        let mut channel = Channel::new(id, code_sets, BESIDE_REPLY_BYTES_MAX);
+        out.push(ServerCommand::Connect(id));
+        self.next_request_id = self.next_request_id.wrapping_add(1);
+        let request_id = self.next_request_id;
+        let (bytes, _) = channel.prepare(&question.giop, request_id);
+        channel.send((bytes, None), out);
+        let (errand, deadline) = (question.errand, now + self.reply_within);
+        self.beside.running = Some(Running { errand, request_id, channel, deadline });
+        self.beside.close_stale(out);
+    }
+
+    /// When the server must have answered what it is asked beside.
+    pub(crate) fn beside_deadline(&self) -> Option<Instant> {
+        self.beside.deadline()
+    }
+
+    /// The time is over in which the server may answer.
+    pub(crate) fn beside_overdue(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<ServerCommand>,
+    ) -> Option<Served> {
+        let running = self.beside.running.take_if(|running| running.deadline <= now)?;
+        out.push(ServerCommand::Close(running.channel.id));
+        let report = OutsideReport::Failed(OutsideFailure::Doubt);
+        Some(Served { errand: running.errand, report })
+    }
+
+    /// What came on the connection of such a read, if that ends it.
+    pub(super) fn answered_beside(
+        &mut self,
+        channel: ChannelId,
+        out: &mut Vec<ServerCommand>,
+    ) -> Option<Served> {
+        let running = self.beside.running.as_mut().filter(|r| r.channel.id == channel)?;
+        let report = match running.channel.framer.next() {
+            Ok(None) => return None,
+            Ok(Some(message)) => report_of(&message, running.request_id),
+            Err(FrameError::TooLarge { .. } | FrameError::TooMuchBuffered { .. }) => {
+                OutsideReport::Failed(OutsideFailure::TooLarge)
+            }
+            Err(_) => OutsideReport::Failed(OutsideFailure::Doubt),
+        };
+        out.push(ServerCommand::Close(channel));
+        let running = self.beside.running.take()?;
+        Some(Served { errand: running.errand, report })
+    }
+}
+
+fn report_of(message: &Message, request_id: u32) -> OutsideReport {
+    match message.parse() {
+        Ok(Body::Reply(reply)) if reply.request_id() == request_id => {
+            let bytes: Bytes = message.bytes().clone();
+            if bytes.len() > BESIDE_REPLY_BYTES_MAX {
+                return OutsideReport::Failed(OutsideFailure::TooLarge);
+            }
+            OutsideReport::Reply(bytes)
+        }
+        Ok(Body::MessageError) => OutsideReport::Failed(OutsideFailure::Rejected),
+        Ok(_) | Err(_) => OutsideReport::Failed(OutsideFailure::Doubt),
+    }
+}

@@ -1,0 +1,62 @@
+//! A read that the member's server executes while it waits; see [`crate::beside`].
+//!
+//! Invariant: it is asked at the spot that the read names, under the try that the group knows.
+
+use super::{Member, Stage};
+use crate::beside::{Errand, Question, Served};
+use crate::executor::Position;
+use crate::ids::Attempt;
+use crate::output::ServerCommand;
+use crate::outside::{OutsideFailure, OutsideReport};
+use alloc::vec::Vec;
+use quorba_base::{Instant, canary};
+
+impl Member {
+    /// Has the server asked as soon as it stands where it must. `Some`: it will not come there.
+    pub(crate) fn serve_beside(
+        &mut self,
+        now: Instant,
+        attempt: Attempt,
+        question: &Question,
+        out: &mut Vec<ServerCommand>,
+    ) -> Option<Served> {
+        let serves =
+            matches!(self.stage, Stage::Serving { attempt: serving } if serving == attempt);
+        let errand = question.errand;
+        if !serves || !self.has_server() || self.executor.is_asked_beside(errand) {
+            return None;
+        }
+        let count = question.spot.during.count;
+        let position = match self.executor.position(question.spot) {
+            Position::Before if canary!(BesideBeforeItsTurn) => Position::There,
+            // It has executed the request, and made fewer calls in it than another one.
+            Position::Before if self.executor.is_idle() && self.seen >= count => Position::Behind,
+            position => position,
+        };
+        match position {
+            Position::Before => None,
+            Position::There => {
+                self.executor.ask_beside(now, question, out);
+                None
+            }
+            Position::Behind => {
+                let report = OutsideReport::Failed(OutsideFailure::Doubt);
+                Some(Served { errand, report })
+            }
+        }
+    }
+
+    /// Nobody waits for what the server is asked beside, unless it is that.
+    pub(crate) fn keep_beside(&mut self, errand: Option<Errand>) {
+        self.executor.keep_beside(errand);
+    }
+
+    /// The server had its time.
+    pub(crate) fn beside_overdue(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<ServerCommand>,
+    ) -> Option<Served> {
+        self.executor.beside_overdue(now, out)
+    }
+}
