@@ -129,6 +129,10 @@ bugs! {
     /// The update of a leader that has given its state to a joiner is taken for one that goes on
     /// from the last checkpoint.
     JoinSplitsUpdates,
+    /// A joiner compares no digest.
+    IgnoresStateDigest,
+    /// What was written to a log is believed to be what is read.
+    IgnoresRecordChecksum,
     /// A member that takes over leaves out the first request of its log.
     ReplaysLogOffByOne,
     /// A new leader does not replay its log.

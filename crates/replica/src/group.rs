@@ -609,7 +609,8 @@ impl Group {
             let known = self.table.history;
             let is_ahead = |claim: History| self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
-            let offer = Offer { claim, kept, ahead_of, remains };
+            let told = ahead_of.map_or(0, |_| self.trail.told());
+            let offer = Offer { claim, kept, ahead_of, told, remains };
             let join = Envelope::Join { group: self.id, attempt, offer };
             out.push_back(Output::Order(join.encode()));
         }

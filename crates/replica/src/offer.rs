@@ -18,6 +18,8 @@ pub(crate) struct Offer {
     /// The history of the group, as the sender knew it, if `claim` is that and some requests more:
     /// those had been ordered when the sender was cut off, and the others never got them.
     pub(crate) ahead_of: Option<History>,
+    /// What time its server was told at most, if it is ahead.
+    pub(crate) told: u64,
     /// What the sender's disk has of the group.
     pub(crate) remains: Remains,
 }
@@ -28,6 +30,7 @@ impl Offer {
             w.u8(u8::from(history.is_some()));
             put_history(w, history.unwrap_or(History::EMPTY));
         }
+        w.u64(self.told);
         self.remains.encode(w);
     }
 
@@ -38,6 +41,7 @@ impl Offer {
             Ok(known.then_some(history))
         };
         let (claim, kept, ahead_of) = (history()?, history()?, history()?);
-        Ok(Self { claim, kept, ahead_of, remains: Remains::decode(r)? })
+        let told = r.u64("told time")?;
+        Ok(Self { claim, kept, ahead_of, told, remains: Remains::decode(r)? })
     }
 }

@@ -499,6 +499,8 @@ impl GroupTable {
             self.known_from = [(node, self.history.count)].into();
             self.history = claim;
             self.votes = Votes::default();
+            // Time goes on from what was told with them (seed 600127 of the simulator's `styles`).
+            self.clock.was_told(offer.told);
         }
         is_fit
     }

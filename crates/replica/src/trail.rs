@@ -61,6 +61,11 @@ impl Trail {
         is_last && earlier != last && self.place(earlier).is_some()
     }
 
+    /// What time servers were told with the last of them.
+    pub(crate) fn told(&self) -> u64 {
+        self.requests.back().map_or(0, |last| last.moment.time)
+    }
+
     /// How many requests are kept up to that place; `None` if it is not known.
     fn place(&self, history: History) -> Option<usize> {
         if history == self.base {

@@ -72,6 +72,8 @@ pub(crate) struct PeerPlan {
     pub(crate) chunk_bytes: usize,
     /// Of each transfer, in bytes per second.
     pub(crate) transfer_rate: Option<u64>,
+    /// Of a thousand parts of states, those of which a bit flips before they leave.
+    pub(crate) bent: u64,
 }
 
 /// One group.
@@ -210,7 +212,8 @@ impl Plan {
         let plan = plan.with_stateless(&mut Rng::new(seed).fork(0x57a7));
         let plan = plan.with_little_memory(&mut Rng::new(seed).fork(0xf011));
         let plan = plan.with_replay(&mut Rng::new(seed).fork(0x4e91));
-        plan.with_disks(&mut Rng::new(seed).fork(0xd15c))
+        let plan = plan.with_disks(&mut Rng::new(seed).fork(0xd15c));
+        plan.with_rot(&mut Rng::new(seed).fork(0x2077))
     }
 
     /// The plan of a seed with styles, and with operators who take backups and put them back.
@@ -246,6 +249,19 @@ impl Plan {
         }
         let all_at_once = [Fault::Blackout, Fault::MajorityCrash];
         self.faults.extend(all_at_once.into_iter().filter(|_| rng.per_mille(700)));
+        self
+    }
+
+    /// In some domains parts of states change on their way, or requests in logs.
+    fn with_rot(mut self, rng: &mut Rng) -> Self {
+        if rng.per_mille(80) {
+            self.peers.bent = rng.pick(&[20, 200]);
+        }
+        if let Some(disk) = self.disk.as_mut().filter(|_| rng.per_mille(200)) {
+            (disk.rots, disk.damage, disk.records_max) = (true, 700, u64::MAX);
+            self.faults.retain(|fault| *fault != Fault::Blackout);
+            self.faults.push(Fault::Blackout);
+        }
         self
     }
 
@@ -492,6 +508,7 @@ impl PeerPlan {
             // States are small: many chunks make a long transfer of one.
             chunk_bytes: rng.pick(&[16, 100, 1_000, 64 << 10]),
             transfer_rate: rng.per_mille(200).then(|| rng.pick(&[10_000, 1_000_000])),
+            bent: 0,
         };
         let is_mixed_in = rng.per_mille(400);
         let mut faults: Vec<Fault> =

@@ -1,8 +1,8 @@
 //! A member that comes back with the state of a checkpoint, and the leader that brings it on.
 //!
-//! What it is not: the chain of checkpoints, which is [`crate::chain`]. Invariant: what is kept of a
-//! member that is not in has the state of one checkpoint and nothing behind it, in its server or as
-//! a base.
+//! What it is not: the chain of checkpoints, which is [`crate::chain`]. Invariant: what is kept of
+//! a member that is not in has the state of one checkpoint and nothing behind it, in its server or
+//! as a base.
 
 use super::{Behind, Consequence, Member, Server, Stage, Wanted};
 use crate::chain;

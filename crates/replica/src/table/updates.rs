@@ -1,7 +1,7 @@
 //! Who is brought to where the next update of a passive group's leader goes on from.
 //!
-//! What it is not: the updates, which are the leader's (see [`crate::chain`]). Invariant: as for the
-//! table, a pure function of what was delivered.
+//! What it is not: the updates, which are the leader's (see [`crate::chain`]). Invariant: as for
+//! the table, a pure function of what was delivered.
 
 use super::{GroupTable, Lacks, MemberState};
 use crate::config::GroupConfig;
