@@ -52,7 +52,7 @@ fn a_member_with_a_large_state_that_was_cut_off_is_given_a_few_bytes() {
     let bytes = brought["bytes"].as_u64().expect("a number");
     assert!(bytes < STATE_BYTES / 100, "{bytes} bytes");
     touch(5);
-    let mut digest = || {
+    let digest = || {
         let mut client = domain.client(1, b"ballast");
         let answer = client.call("digest", |_| {}).expect("it answers");
         answer.results().read_u64("digest").expect("a number")

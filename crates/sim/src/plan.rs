@@ -213,7 +213,8 @@ impl Plan {
         let plan = plan.with_little_memory(&mut Rng::new(seed).fork(0xf011));
         let plan = plan.with_replay(&mut Rng::new(seed).fork(0x4e91));
         let plan = plan.with_disks(&mut Rng::new(seed).fork(0xd15c));
-        plan.with_rot(&mut Rng::new(seed).fork(0x2077))
+        let plan = plan.with_rot(&mut Rng::new(seed).fork(0x2077));
+        plan.with_returns(&mut Rng::new(seed).fork(0x4e75))
     }
 
     /// The plan of a seed with styles, and with operators who take backups and put them back.
@@ -249,6 +250,29 @@ impl Plan {
         }
         let all_at_once = [Fault::Blackout, Fault::MajorityCrash];
         self.faults.extend(all_at_once.into_iter().filter(|_| rng.per_mille(700)));
+        self
+    }
+
+    /// In some domains members of passive groups that send updates are cut off for a while, come
+    /// back, and lead.
+    fn with_returns(mut self, rng: &mut Rng) -> Self {
+        if self.disk.is_some() || !rng.per_mille(120) {
+            return self;
+        }
+        for group in &mut self.groups {
+            group.style = rng.pick(&[Style::WarmPassive, Style::ColdPassive]);
+            (group.state_object, group.updates) = (true, true);
+            (group.foreign, group.fresh_after_loss) = (false, false);
+            group.replay_bytes_max = None;
+            (group.reads, group.compared) = (None, 0);
+            group.members = (1 << self.nodes) - 1;
+            group.checkpoint_requests = rng.pick(&[1, 3, 10]);
+            group.start_ms = group.start_ms.min(50);
+        }
+        self.faults = vec![Fault::Isolate, Fault::Heal, Fault::Promotion];
+        let more = [Fault::ServerCrash, Fault::Partition, Fault::Crash, Fault::PauseLong];
+        self.faults.extend(more.into_iter().filter(|_| rng.per_mille(400)));
+        self.fault_every_us = rng.pick(&[100_000, 300_000]);
         self
     }
 
