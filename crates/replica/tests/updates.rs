@@ -104,7 +104,9 @@ fn what_is_delivered_meanwhile_updates_too_is_applied_behind_them() {
     c.cut = true;
     c.settle();
     // Two updates, and two requests behind them.
-    [20, 23, 26].map(|from| requests(&mut c, from, if from < 26 { 3 } else { 2 }));
+    for (from, count) in [(20, 3), (23, 3), (26, 2)] {
+        requests(&mut c, from, count);
+    }
     assert_eq!(c.states(0), ["in", "in", "joining"]);
     assert_eq!(c.executed(1).len(), 25);
     c.relink();

@@ -200,7 +200,7 @@ impl Member {
         state: Option<Bytes>,
     ) -> Option<Consequence> {
         let c = &mut self.checkpoints;
-        let no_update = joiner.map(|joiner| Consequence::CannotUpdate(joiner));
+        let no_update = joiner.map(Consequence::CannotUpdate);
         let Some(asked) = c.asked.iter().position(|asked| *asked == number) else {
             // Asked before the member led anew. Updates of the server go on from this one now.
             c.chain.break_off();

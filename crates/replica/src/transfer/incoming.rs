@@ -104,8 +104,8 @@ impl Incoming {
         if end < chunk.total {
             return Taken::More;
         }
-        let is_ignored = canary!(TakesAnyChunk) || canary!(IgnoresStateDigest);
-        if chunk.digest != Some(self.digest.value()) && !is_ignored {
+        let is_right = chunk.digest == Some(self.digest.value()) || canary!(IgnoresStateDigest);
+        if !is_right && !canary!(TakesAnyChunk) {
             return Taken::Failed(DownReason::StateDamaged);
         }
         Taken::Whole(Bytes::from(core::mem::take(&mut self.bytes)))
