@@ -284,7 +284,7 @@ impl Plan {
         if let Some(disk) = self.disk.as_mut().filter(|_| rng.per_mille(200)) {
             (disk.rots, disk.damage, disk.records_max) = (true, 700, u64::MAX);
             // The log only grows, and a start goes through all its segments.
-            disk.segment_bytes = disk.segment_bytes.max(20_000);
+            disk.segment_bytes = disk.segment_bytes.max(4_000);
             self.faults.retain(|fault| *fault != Fault::Blackout);
             self.faults.push(Fault::Blackout);
         }
