@@ -148,8 +148,10 @@ impl Member {
             let jobs = updates.into_iter().map(|state| Job::Restore { state, purpose });
             self.executor.extend(jobs);
         }
-        let consequence = self.catch_up(attempt, retention, buffer);
+        (self.stage, self.retention) = (Stage::Serving { attempt }, retention);
+        // Its server may have come up meanwhile, and may be to execute what came behind (seed 800046
+        // of the simulator's `styles`).
         self.go_on();
-        consequence
+        self.go_on_with(attempt, buffer)
     }
 }
