@@ -122,6 +122,17 @@ bugs! {
     CheckpointsWithoutReplies,
     /// What has changed since a checkpoint is taken by members that have not seen that one.
     UpdatesAnything,
+    /// A member that comes back with an earlier state is given the last update, whatever it lacks.
+    UpdatesFromAnywhere,
+    /// It is not given the first of the updates that it lacks.
+    UpdatesSkipOne,
+    /// The update of a leader that has given its state to a joiner is taken for one that goes on
+    /// from the last checkpoint.
+    JoinSplitsUpdates,
+    /// A joiner compares no digest.
+    IgnoresStateDigest,
+    /// What was written to a log is believed to be what is read.
+    IgnoresRecordChecksum,
     /// A member that takes over leaves out the first request of its log.
     ReplaysLogOffByOne,
     /// A new leader does not replay its log.

@@ -335,3 +335,25 @@ fn no_text_makes_it_panic() {
         }
     }
 }
+
+#[test]
+fn a_log_has_a_bound_of_a_mib_at_least_or_none() {
+    let minimal = "[domain]\nid = \"d\"\nkey_file = \"k\"\n[node.n1]\nhost = \"10.0.0.1\"\n\
+                   [node.n2]\nhost = \"10.0.0.2\"\n[node.n3]\nhost = \"10.0.0.3\"\n\
+                   [group.bank]\nlisten = 5000\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
+                   server = [\"bank\", \"giop:tcp:127.0.0.1:{port}\"]\nstate_object = \"bank\"\n";
+    let bound = |line: &str| {
+        let text = format!("{minimal}{line}");
+        let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
+        let checked = check_text(Path::new("quorba.toml"), &text, key);
+        checked.domain.map(|domain| domain.limits.log_bytes).ok_or(checked.report.render(false))
+    };
+    assert_eq!(bound(""), Ok(Some(256 << 20)), "if nothing is said");
+    assert_eq!(bound("[limits]\nlog_bytes = 0\n"), Ok(None), "never shortened");
+    assert_eq!(bound("[limits]\nlog_bytes = 1048576\n"), Ok(Some(1 << 20)));
+    assert_eq!(bound("[limits]\nlog_bytes = 1099511627776\n"), Ok(Some(1 << 40)));
+    for wrong in ["1", "1048575", "1099511627777", "-1"] {
+        let refused = bound(&format!("[limits]\nlog_bytes = {wrong}\n")).expect_err(wrong);
+        assert!(refused.contains("log_bytes"), "{refused}");
+    }
+}

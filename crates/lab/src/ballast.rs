@@ -41,6 +41,8 @@ const SIZE_AT: usize = limits::HEADER_BYTES - 4;
 struct Ballast {
     touched: u64,
     bytes: Vec<u8>,
+    /// Calls until the last state or update that was given; `None`: no update can follow it.
+    told: Option<u64>,
 }
 
 /// What goes out.
@@ -98,6 +100,7 @@ impl Ballast {
         let mut arguments = Reader::at(message.bytes(), request.body_offset(), endian);
         if request.operation() == b"get_state" {
             let length = (HEAD_BYTES + self.bytes.len()) as u32;
+            self.told = Some(self.touched);
             let head = |out: &mut Writer| out.write_u32(length);
             let message = build::reply(version, endian, id, ReplyStatus::NoException, head);
             return Answer { message, with_state: true };
@@ -135,6 +138,15 @@ impl Ballast {
                     return Ok(false);
                 };
                 (self.touched, self.bytes) = (u64::from_le_bytes(*touched), bytes.to_vec());
+                self.told = None;
+            }
+            b"get_update" => {
+                let Some(update) = self.update() else { return Ok(false) };
+                results.write_octets(&update);
+            }
+            b"set_update" => {
+                let update = arguments.read_octets(usize::MAX, "update")?;
+                return Ok(self.take(update));
             }
             _ => return Ok(false),
         }
@@ -143,18 +155,53 @@ impl Ballast {
 
     fn touch(&mut self) -> u64 {
         self.touched += 1;
-        let words = self.bytes.len() / 8;
-        if words > 0 {
-            let at = (self.touched as usize).wrapping_mul(STRIDE / 8) % words * 8;
+        if let Some(at) = self.word_of(self.touched) {
             self.bytes[at..at + 8].copy_from_slice(&self.touched.to_le_bytes());
         }
         self.touched
+    }
+
+    /// Where the word is that this call changes.
+    fn word_of(&self, call: u64) -> Option<usize> {
+        let at = (call as usize).wrapping_mul(STRIDE / 8);
+        at.checked_rem(self.bytes.len() / 8).map(|word| word * 8)
+    }
+
+    /// The calls before, and the words that have changed since what was given last.
+    fn update(&mut self) -> Option<Vec<u8>> {
+        let told = self.told.replace(self.touched)?;
+        let mut update = told.to_le_bytes().to_vec();
+        for call in told + 1..=self.touched {
+            let word = self.word_of(call).map_or(&[][..], |at| &self.bytes[at..at + 8]);
+            update.extend_from_slice(word);
+        }
+        Some(update)
+    }
+
+    /// Takes an update that goes on from what it has; false if it does not.
+    fn take(&mut self, update: &[u8]) -> bool {
+        let (words, rest) = update.as_chunks::<8>();
+        let Some((told, words)) = words.split_first().filter(|_| rest.is_empty()) else {
+            return false;
+        };
+        if u64::from_le_bytes(*told) != self.touched {
+            return false;
+        }
+        for word in words {
+            self.touched += 1;
+            if let Some(at) = self.word_of(self.touched) {
+                self.bytes[at..at + 8].copy_from_slice(word);
+            }
+        }
+        self.told = None;
+        true
     }
 
     /// What does not get shorter by being compressed, and is the same everywhere.
     fn fill(&mut self, bytes: usize) {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         self.bytes = vec![0; bytes];
+        self.told = None;
         for word in self.bytes.chunks_exact_mut(8) {
             state ^= state << 13;
             state ^= state >> 7;
@@ -206,10 +253,18 @@ mod tests {
         for _ in 0..50 {
             one.touch();
         }
-        let other = Ballast { touched: one.touched, bytes: one.bytes.clone() };
+        let (touched, bytes) = (one.touched, one.bytes.clone());
+        let mut other = Ballast { touched, bytes, told: None };
         assert_eq!(one.digest(), other.digest());
-        one.touch();
+        assert!(one.update().is_none(), "it was filled");
+        for _ in 0..10 {
+            one.touch();
+        }
         assert_ne!(one.digest(), other.digest());
+        let update = one.update().expect("the last word was a state");
+        assert!(other.take(&update) && update.len() == 88);
+        assert_eq!(one.digest(), other.digest());
+        assert!(!other.take(&update), "it goes on from something else");
     }
 
     #[test]

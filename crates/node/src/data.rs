@@ -458,8 +458,10 @@ impl DataPlane {
                 let fanout = self.transport.fanout();
                 let ways = (&fanout, &self.transport.linked().collect());
                 let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
-                status.warnings.extend(self.log.as_ref().and_then(Log::warning));
                 status.pace = self.pace.as_ref().map(Pace::status);
+                let holds = self.reporter.log_holds(&snapshot);
+                let log = self.log.iter();
+                status.warnings.extend(log.flat_map(|log| log.warnings(&holds)));
                 // Whoever asked may have given up.
                 let _ = asker.send(status);
             }

@@ -9,7 +9,7 @@ use crate::NodeError;
 use quorba_base::NodeId;
 use quorba_config::Domain;
 use quorba_engine::Output;
-use quorba_engine::replica::{GroupId, LogRecord, Place, Recovered, ViewId};
+use quorba_engine::replica::{GroupId, LogHold, LogRecord, Place, Recovered, ViewId};
 use quorba_journal::disk::FileDisk;
 use quorba_journal::{
     Checkpoints, Committer, ComponentId, Journal, Memory, Notice, OpenError, Opened, Options,
@@ -126,9 +126,21 @@ impl Log {
         Ok(Some((log, boot)))
     }
 
-    /// What an operator should know of it.
-    pub(crate) fn warning(&self) -> Option<String> {
-        self.warning.clone()
+    /// What an operator should know of it. `holds`: groups, by name, because of which it cannot be
+    /// shortened, and why.
+    pub(crate) fn warnings(&self, holds: &[(&str, LogHold)]) -> Vec<String> {
+        let mut warnings: Vec<String> = self.warning.iter().cloned().collect();
+        if self.growth.is_held() {
+            let because = |(name, hold): &(&str, LogHold)| format!("group {name}: {}", hold.text());
+            let mut because = holds.iter().map(because).collect::<Vec<_>>().join("; ");
+            if because.is_empty() {
+                because = "not in a primary component, or the log is being rebuilt".into();
+            }
+            warnings.push(format!(
+                "the log has grown beyond log_bytes and cannot be shortened: {because}"
+            ));
+        }
+        warnings
     }
 
     /// An output of the engine that is for the log.

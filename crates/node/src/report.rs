@@ -6,16 +6,16 @@ use crate::NodeError;
 use crate::admin::Change;
 use crate::recent::{self, Requests};
 use crate::status::{
-    CallStatus, Caller, GroupStatus, MemberState as State, MemberStatus, NodeStatus, RingStatus,
-    ServerStatus, Status, TransferStatus,
+    BroughtStatus, CallStatus, Caller, GroupStatus, MemberState as State, MemberStatus, NodeStatus,
+    RingStatus, ServerStatus, Status, TransferStatus,
 };
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Backend, Domain, Engine, Group, Node};
 use quorba_engine::order::{LeaveReason, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Command, CommandRefused, GroupId, GroupSnapshot, MemberState, OutReason, PrimaryStatus,
-    RecentPage, Style, TransferProgress,
+    Command, CommandRefused, GroupId, GroupSnapshot, LogHold, MemberState, OutReason,
+    PrimaryStatus, RecentPage, Style, TransferProgress,
 };
 use quorba_engine::{GatewayCounters, NodeSnapshot};
 use quorba_net::Fanout;
@@ -411,7 +411,17 @@ impl Reporter {
                 void: replica.calls.void,
             },
             transfers: replica.transfers.iter().map(|transfer| self.transfer(*transfer)).collect(),
+            brought: replica
+                .brought
+                .map(|(lacks, bytes)| BroughtStatus { what: lacks.text().into(), bytes }),
         }
+    }
+
+    /// Groups because of which the log cannot be shortened now, and why.
+    pub(crate) fn log_holds(&self, snapshot: &NodeSnapshot) -> Vec<(&str, LogHold)> {
+        let names = self.domain.groups.iter().map(|group| group.name.as_str());
+        let holds = snapshot.groups.iter().map(|group| group.log_hold);
+        names.zip(holds).filter_map(|(name, hold)| Some((name, hold?))).collect()
     }
 
     fn transfer(&self, transfer: TransferProgress) -> TransferStatus {

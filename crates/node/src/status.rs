@@ -187,6 +187,9 @@ pub struct GroupStatus {
     /// States on their way to or from the member on this node.
     #[serde(default)]
     pub transfers: Vec<TransferStatus>,
+    /// What the member on this node was given last to come in; none if it was given nothing.
+    #[serde(default)]
+    pub brought: Option<BroughtStatus>,
     /// What the group's servers have called; left out if they have called nothing.
     #[serde(default, skip_serializing_if = "CallStatus::is_none")]
     pub calls: CallStatus,
@@ -231,6 +234,15 @@ pub struct TransferStatus {
     pub done_bytes: u64,
     /// Bytes in all; none as long as they are not known.
     pub total_bytes: Option<u64>,
+}
+
+/// What a member was given to come in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BroughtStatus {
+    /// In a word: `state`, `requests` (those that it missed) or `updates` (what has changed).
+    pub what: String,
+    /// Bytes of it, with the replies that clients may still ask for.
+    pub bytes: u64,
 }
 
 /// A member of a group.

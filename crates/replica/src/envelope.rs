@@ -528,9 +528,9 @@ mod tests {
         let plain = RequestEnvelope { ft: None, code_sets: None, ..request.clone() };
         let nested = RequestEnvelope { nested, ..request.clone() };
         let empty = Some(History::EMPTY);
-        let fresh = Offer { claim: empty, ahead_of: None, told: 0, remains };
-        let nothing = Remains::Nothing;
-        let unknown = Offer { claim: None, ahead_of: empty, told: 7, remains: nothing };
+        let fresh = Offer { claim: empty, kept: None, ahead_of: None, told: 0, remains };
+        let unknown =
+            Offer { claim: None, kept: empty, ahead_of: empty, told: 9, remains: Remains::Nothing };
         vec![
             Envelope::Request(request),
             Envelope::Request(plain),

@@ -81,10 +81,20 @@ pub(crate) enum Capture {
         /// Which one of this member.
         number: u64,
     },
-    /// The checkpoint of this number, with so many requests; `update`: only what has changed.
-    Checkpoint { number: u64, up_to: u64, update: bool },
+    /// The checkpoint of this number, with the requests until there; `update`: only what has
+    /// changed; `joiner`: it is also for a member that comes back.
+    Checkpoint { number: u64, up_to: History, update: bool, joiner: Option<Returning> },
     /// What the node's log can go on from behind this record.
     Image { record: u64 },
+}
+
+/// A member that joins with the state of an earlier checkpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Returning {
+    pub(crate) joiner: NodeId,
+    pub(crate) attempt: Attempt,
+    /// The place of that checkpoint.
+    pub(crate) from: History,
 }
 
 /// Why a state is given to the server.

@@ -21,15 +21,17 @@ mod transfers;
 mod voting;
 
 pub(crate) use self::image::Depictable;
+pub use self::image::LogHold;
 use crate::Served;
 use crate::backup::{Operation, Staged};
 use crate::config::GroupConfig;
 use crate::duplicates::{Duplicates, OrderedReplies};
 use crate::envelope::{Envelope, RequestEnvelope};
+use crate::executor::Returning;
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
 use crate::log::Place;
-use crate::member::{Accepted, Arrived, Consequence, Member, forward};
+use crate::member::{Accepted, Arrived, Asks, Consequence, Member, forward};
 use crate::moment::Moment;
 use crate::nested::CallFigures;
 use crate::offer::Offer;
@@ -99,6 +101,10 @@ pub struct GroupSnapshot {
     pub callers: Vec<(NodeId, u64)>,
     /// States on their way to or from the local member.
     pub transfers: Vec<TransferProgress>,
+    /// What the local member was given last, and how many bytes that was.
+    pub brought: Option<(Lacks, u64)>,
+    /// Why this node's log cannot be shortened now, as far as it is because of this group.
+    pub log_hold: Option<LogHold>,
     /// What its servers have called.
     pub calls: CallFigures,
 }
@@ -201,6 +207,8 @@ impl Group {
             served: member.map_or_else(Served::default, Member::served),
             callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
+            brought: member.and_then(Member::brought),
+            log_hold: self.holds_log(),
             calls: self.figures,
         }
     }
@@ -406,15 +414,17 @@ impl Group {
         let before = self.table.clone();
         let Some(state) = self.table.join(&self.config, node, attempt, offer) else { return };
         let Offer { claim, remains, .. } = offer;
-        let index = self.table.history.count;
         let mut refused = None;
         self.note_log(node, state, claim, remains);
         self.follow_revival(&before, node, here, out);
         if let Some(member) = self.member.as_mut() {
             match state {
-                MemberState::In { .. } if node == here.node => member.admitted(attempt, index),
+                MemberState::In { .. } if node == here.node => {
+                    member.admitted(attempt, self.table.history);
+                }
                 MemberState::Joining { donor, lacks, .. } if node == here.node => {
-                    refused = member.must_receive(attempt, donor, lacks, index);
+                    let joined_at = self.table.history;
+                    refused = member.must_receive(attempt, donor, lacks, joined_at);
                     self.joined_at = (here.place, self.table.history);
                 }
                 MemberState::Out { reason: OutReason::Removed, .. } if node == here.node => {
@@ -438,22 +448,26 @@ impl Group {
         if let MemberState::Joining { donor, lacks, .. } = state
             && donor == here.node
         {
-            self.give(node, attempt, lacks, claim, here, out);
+            self.give((node, attempt), lacks, offer, here, out);
         }
     }
 
     /// This node has what the joiner lacks.
     fn give(
         &mut self,
-        joiner: NodeId,
-        attempt: Attempt,
+        (joiner, attempt): (NodeId, Attempt),
         lacks: Lacks,
-        claim: Option<History>,
+        offer: Offer,
         here: Here,
         out: &mut Outbox,
     ) {
         let Some(member) = &mut self.member else { return };
         match lacks {
+            Lacks::Updates => {
+                let from = offer.kept.unwrap_or(History::EMPTY);
+                let consequence = member.update(Returning { joiner, attempt, from });
+                self.follow(consequence, here, out);
+            }
             Lacks::State => {
                 let consequence = member.capture(joiner, attempt);
                 self.follow(consequence, here, out);
@@ -462,7 +476,7 @@ impl Group {
                 // Without another member's state there is nothing else to be had.
                 let has_choice = self.config.can_recover() && !self.table.in_set().is_empty();
                 let bytes_max = if has_choice { trail::SHORT_BYTES } else { usize::MAX };
-                match claim.and_then(|claim| self.trail.since(claim)) {
+                match offer.claim.and_then(|claim| self.trail.since(claim)) {
                     Some(missed) if missed.len() <= bytes_max => {
                         member.give_requests(joiner, attempt, missed);
                     }
@@ -596,11 +610,11 @@ impl Group {
             let votes = Envelope::Votes { group: self.id, attempt, votes };
             out.push_back(Output::Order(votes.encode()));
         }
-        if in_primary && let Some((attempt, claim, remains)) = member.ask(now) {
+        if in_primary && let Some(Asks { attempt, claim, kept, remains }) = member.ask(now) {
             let known = self.table.history;
             let is_ahead = |claim: History| self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
-            let offer = Offer { claim, ahead_of, told: member.told(), remains };
+            let offer = Offer { claim, kept, ahead_of, told: member.told(), remains };
             let join = Envelope::Join { group: self.id, attempt, offer };
             out.push_back(Output::Order(join.encode()));
         }
@@ -625,6 +639,9 @@ impl Group {
             Some(Consequence::CannotGive { joiner, attempt }) => {
                 self.submit_failed(joiner, attempt, DownReason::StateUnavailable, out);
             }
+            Some(Consequence::CannotUpdate(Returning { joiner, attempt, .. })) => {
+                self.submit_failed(joiner, attempt, DownReason::UpdatesUnknown, out);
+            }
             Some(Consequence::CannotReplay { joiner, attempt }) => {
                 self.submit_failed(joiner, attempt, DownReason::TooMuchToReplay, out);
             }
@@ -641,7 +658,10 @@ impl Group {
             Some(Consequence::Beside(served)) => self.served_beside(served, out),
             Some(Consequence::Held) => self.executed += 1,
             Some(Consequence::BackedUp(captured)) => self.backed_up(captured, out),
-            Some(Consequence::Send) => self.send_checkpoint(None, out),
+            Some(Consequence::Send { refused }) => {
+                self.send_checkpoint(None, out);
+                self.follow(refused.map(Consequence::CannotUpdate), here, out);
+            }
             Some(Consequence::Lost(attempt, reason)) => self.lost(attempt, reason, out),
         }
     }
@@ -714,10 +734,11 @@ impl Group {
             out.push_back(Output::Resubmit { group: Some(self.id) });
         }
         self.assign(out);
+        let strangers = self.table.has_strangers(before, self.here);
         let Some(member) = &mut self.member else { return };
-        if self.table.in_set() != before.in_set() || self.table.joining() != before.joining() {
-            let (joining, inside) = (self.table.joining(), self.table.in_set());
-            member.members_changed(self.table.history.count, joining, inside);
+        let members = (self.table.joining(), self.table.in_set());
+        if members != (before.joining(), before.in_set()) || strangers {
+            member.members_changed(self.table.history.count, members, strangers);
         }
         for (node, state) in before.members() {
             let was_joining = matches!(state, MemberState::Joining { .. });

@@ -29,17 +29,17 @@ pub(crate) struct Image {
     pub(crate) rest: Bytes,
 }
 
-/// What goes in front of the retention table and the state of a whole image: `index` requests are
-/// in the state, which is that of a fresh server if it is not `given`.
+/// What goes in front of the retention table and the state of a whole image: the requests up to
+/// `at` are in the state, which is that of a fresh server if it is not `given`.
 pub(crate) fn head(
     history: History,
-    (index, given): (u64, bool),
+    (at, given): (History, bool),
     updates: &[Bytes],
     requests: &[Logged],
 ) -> Writer {
     let mut w = Writer::default();
     put_history(&mut w, history);
-    w.u64(index);
+    put_history(&mut w, at);
     w.u8(u8::from(given));
     w.u32(updates.len() as u32);
     updates.iter().for_each(|update| w.bytes(update));
@@ -63,14 +63,14 @@ pub(crate) fn head(
 
 /// The head of an image that is a state which another member gave.
 pub(crate) fn head_of_given(history: History) -> Bytes {
-    head(history, (history.count, true), &[], &[]).finish()
+    head(history, (history, true), &[], &[]).finish()
 }
 
 impl Image {
     pub(crate) fn decode(bytes: Bytes) -> Result<Self, InvalidEnvelope> {
         let mut r = Reader::new(bytes);
         let history = take_history(&mut r)?;
-        let index = r.u64("index")?;
+        let at = take_history(&mut r)?;
         let given = r.bool("state flag")?;
         let mut updates = Vec::new();
         for _ in 0..r.count(4, "update count")? {
@@ -86,14 +86,13 @@ impl Image {
             let code_sets = Some(r.bytes("code sets")?).filter(|_| some);
             requests.push(Logged::Request { history, moment, key, giop, code_sets });
         }
-        let base = Base { index, state: given.then(Bytes::new), updates };
+        let base = Base { at, state: given.then(Bytes::new), updates };
         Ok(Self { history, base, requests, rest: r.rest() })
     }
 
     /// What a member takes over from it.
     pub(crate) fn unpack(self) -> Result<crate::group::replay::Start, InvalidEnvelope> {
         let Self { history, mut base, requests, rest } = self;
-        let delivered = history.count;
         let (mut retention, state) = transfer::unpack(rest)?;
         base.state = base.state.map(|_| state);
         for entry in &requests {
@@ -101,7 +100,7 @@ impl Image {
                 retention.mark_unexecuted(key);
             }
         }
-        Ok(crate::group::replay::Start { delivered, retention, base, requests })
+        Ok(crate::group::replay::Start { delivered: history, retention, base, requests })
     }
 }
 
@@ -126,7 +125,8 @@ mod tests {
         let requests =
             vec![Logged::Request { history, moment, key: key.clone(), giop, code_sets: None }];
         let updates = [Bytes::from_static(b"update")];
-        let mut w = head(history, (6, true), &updates, &requests);
+        let at = History { count: 6, digest: 60 };
+        let mut w = head(history, (at, true), &updates, &requests);
         retention.encode(&retention.freeze(), &mut w);
         w.rest(b"state");
         let bytes = w.finish();
@@ -137,7 +137,7 @@ mod tests {
         let image = Image::decode(bytes).unwrap();
         assert_eq!(image.history, history);
         let mut start = image.unpack().unwrap();
-        assert_eq!((start.base.index, start.base.state.as_deref()), (6, Some(b"state".as_slice())));
+        assert_eq!((start.base.at, start.base.state.as_deref()), (at, Some(b"state".as_slice())));
         assert_eq!(start.base.updates, updates);
         assert_eq!(start.requests.len(), 1);
         let again = start.retention.admit(&key, gateway, 0, false);

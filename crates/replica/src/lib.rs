@@ -21,6 +21,7 @@ extern crate alloc;
 mod archive;
 mod backup;
 mod beside;
+mod chain;
 mod checkpoint;
 mod clock;
 mod command;
@@ -70,7 +71,7 @@ pub use config::{
 pub use duplicates::OrderedReplies;
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
 pub use executor::Served;
-pub use group::GroupSnapshot;
+pub use group::{GroupSnapshot, LogHold};
 pub use hello::{Hello, Lineage, Record};
 pub use history::History;
 pub use ids::{

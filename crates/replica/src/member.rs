@@ -14,6 +14,7 @@ mod reads;
 mod recovery;
 mod standby;
 mod transfers;
+mod updates;
 mod voting;
 
 pub(crate) use self::voting::Comparison;
@@ -21,18 +22,18 @@ use self::voting::Voting;
 use crate::archive::Archive;
 use crate::backup::Captured;
 use crate::config::{CheckpointRule, GroupConfig};
-use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore, Served};
+use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore, Returning, Served};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
 use crate::moment::Moment;
 use crate::output::{Outbox, Output, ServerCommand};
-use crate::passive::{Assembly, Base, Checkpointer, Logged, RequestLog};
+use crate::passive::{Assembly, Base, Checkpoint, Checkpointer, Logged, RequestLog};
 use crate::reads::ReadId;
 use crate::recent::Recent;
 use crate::remains::Remains;
 use crate::retention::{Admission, Frozen, Retention};
 use crate::style::Duty;
-use crate::table::DownReason;
+use crate::table::{DownReason, Lacks};
 use crate::transfer::{Incoming, Outgoing, TransferRule};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -76,23 +77,40 @@ enum Stage {
     Ready { claim: Option<History>, not_before: Instant },
     /// Join was submitted, and has not been delivered yet.
     Asked { attempt: Attempt, claim: Option<History> },
-    /// The group is sending its state; requests are kept meanwhile.
-    /// `index`: requests that are in the state. `behind`: it gets the requests behind those that
-    /// its server has executed, which is this.
+    /// The group is sending what it lacks; requests are kept meanwhile.
+    /// `joined_at`: what the group had been delivered when it asked.
     Receiving {
         attempt: Attempt,
-        index: u64,
-        behind: Option<History>,
+        joined_at: History,
+        wanted: Wanted,
         incoming: Box<Incoming>,
-        buffer: VecDeque<Arrived>,
+        buffer: VecDeque<Behind>,
         bytes: usize,
     },
     /// `set_state` runs.
-    Restoring { attempt: Attempt, retention: Retention, buffer: VecDeque<Arrived>, bytes: usize },
+    Restoring { attempt: Attempt, retention: Retention, buffer: VecDeque<Behind>, bytes: usize },
     /// Executes; in the group, or about to be (it replays).
     Serving { attempt: Attempt },
     /// The server runs, but cannot take part.
     Out { claim: Option<History> },
+}
+
+/// What a member that joins is being given.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// A state.
+    State,
+    /// The requests behind those that its server has executed, which is this.
+    Requests { behind: History },
+    /// The updates behind the checkpoint whose state it has kept. `claim`: see [`Stage::Ready`].
+    Updates { claim: Option<History> },
+}
+
+/// What was delivered to a member that joins.
+enum Behind {
+    Request(Arrived),
+    /// The last piece of a checkpoint.
+    Checkpoint(Checkpoint),
 }
 
 /// What the group must do after something happened at the member.
@@ -103,6 +121,8 @@ pub(crate) enum Consequence {
     Read(ReadId, Option<Bytes>),
     /// `get_state` failed.
     CannotGive { joiner: NodeId, attempt: Attempt },
+    /// The updates since the state that it has kept are not to be had.
+    CannotUpdate(Returning),
     /// The group has executed more than is kept for a replay.
     CannotReplay { joiner: NodeId, attempt: Attempt },
     /// It succeeded, but the state is larger than any that is passed on.
@@ -117,8 +137,8 @@ pub(crate) enum Consequence {
     Held,
     /// What an operator waits for.
     BackedUp(Captured),
-    /// A checkpoint is there: send its pieces.
-    Send,
+    /// A checkpoint is there: send its pieces. `refused`: it was not enough for this one.
+    Send { refused: Option<Returning> },
     /// The server is lost.
     Lost(Option<Attempt>, DownReason),
 }
@@ -148,10 +168,16 @@ pub(crate) struct Member {
     log: RequestLog,
     /// What the server lacks that the log goes on from, if it has not seen it.
     base: Option<Base>,
-    /// Requests that the group has delivered, as far as this member was told of them.
-    delivered: u64,
+    /// The requests that the group has delivered, as far as this member was told of them.
+    delivered: History,
     /// Of these, those that the server has seen, or that are queued for it.
-    seen: u64,
+    seen: History,
+    /// While it is not in: base or server have the state of this checkpoint, and nothing behind it.
+    kept: Option<History>,
+    /// It can come back with that.
+    keeps: bool,
+    /// What it was given last.
+    brought: Option<(Lacks, u64)>,
     rule: CheckpointRule,
     checkpoints: Checkpointer,
     /// Of the last checkpoint that was begun.
@@ -205,8 +231,11 @@ impl Member {
             duty,
             log: RequestLog::default(),
             base: None,
-            delivered: 0,
-            seen: 0,
+            delivered: History::EMPTY,
+            seen: History::EMPTY,
+            kept: None,
+            brought: None,
+            keeps: config.checkpoint.updates && !config.logged && config.calls.is_empty(),
             rule: config.checkpoint,
             checkpoints: Checkpointer::default(),
             // A boot that goes on from a log leads under the same attempt as the one before.
@@ -249,7 +278,11 @@ impl Member {
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
         let ask = match self.stage {
             // What its server still finishes, its own deadline watches over.
-            Stage::Ready { claim: Some(_), .. } if !self.executor.is_idle() => None,
+            Stage::Ready { claim, .. }
+                if (claim.is_some() || self.kept.is_some()) && !self.executor.is_idle() =>
+            {
+                None
+            }
             Stage::Ready { .. } if self.needs_its_server() || self.restoring.is_some() => None,
             Stage::Ready { not_before, .. } if in_primary => Some(not_before),
             _ => None,
@@ -311,12 +344,13 @@ impl Member {
         self.frozen.clear();
         self.backup = None;
         self.log = RequestLog::default();
-        (self.base, self.recovered, self.taken) = (None, false, None);
+        (self.base, self.kept) = (None, None);
+        (self.recovered, self.taken) = (false, None);
         self.sitting = None;
         self.remains = Remains::NotLooked;
         self.assembly = Assembly::default();
         self.checkpoints = Checkpointer::default();
-        self.voting.begin_anew(self.delivered);
+        self.voting.begin_anew(self.delivered.count);
         if self.server != Server::Up {
             // Whichever server it will have has executed nothing.
             self.retention = Retention::default();
@@ -335,7 +369,7 @@ impl Member {
     }
 
     /// Asks to join if there is a server and it is time; the caller submits what is returned.
-    pub(crate) fn ask(&mut self, now: Instant) -> Option<(Attempt, Option<History>, Remains)> {
+    pub(crate) fn ask(&mut self, now: Instant) -> Option<Asks> {
         match self.stage {
             Stage::Ready { claim, not_before } if not_before <= now => {
                 if self.needs_its_server() || self.restoring.is_some() {
@@ -344,14 +378,16 @@ impl Member {
                 // A call of an earlier try may still run: then nobody can say what was executed.
                 let is_known = !self.executor.has_abandoned() || canary!(ClaimsWhileBusy);
                 let claim = claim.filter(|_| is_known);
-                if claim.is_some() && !self.executor.is_idle() && !canary!(ClaimsWhileBusy) {
+                let kept = self.kept.filter(|_| is_known);
+                let says = claim.is_some() || kept.is_some();
+                if says && !self.executor.is_idle() && !canary!(ClaimsWhileBusy) {
                     // What was delivered before is being finished.
                     return None;
                 }
                 self.next_attempt = Attempt(self.next_attempt.0 + 1);
                 let attempt = self.next_attempt;
                 self.stage = Stage::Asked { attempt, claim };
-                Some((attempt, claim, self.remains))
+                Some(Asks { attempt, claim, kept, remains: self.remains })
             }
             _ => None,
         }
@@ -379,10 +415,11 @@ impl Member {
                 *claim
             }
             Stage::Serving { .. } => Some(history).filter(|_| has_all && can_finish),
-            Stage::Receiving { behind, .. } => *behind,
+            Stage::Receiving { wanted, .. } => wanted.claim(),
             Stage::Restoring { .. } => None,
         };
-        if claim.is_some() && !canary!(ClaimsWhileBusy) {
+        let kept = self.checkpoint_kept().filter(|_| can_finish);
+        if (claim.is_some() || kept.is_some()) && !canary!(ClaimsWhileBusy) {
             // It was delivered to all alike: once the server has finished it, what it has executed
             // is known, and perhaps all that the group has.
             self.executor.finish_requests();
@@ -392,7 +429,7 @@ impl Member {
         } else {
             self.executor.abandon();
         }
-        self.forget();
+        self.forget_but(kept);
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
     }
 
@@ -427,21 +464,27 @@ impl Member {
             return;
         }
         let wait = match reason {
-            DownReason::DonorLost | DownReason::RequestsTooLong | DownReason::Restored => {
-                Duration::ZERO
-            }
+            DownReason::DonorLost
+            | DownReason::RequestsTooLong
+            | DownReason::UpdatesUnknown
+            | DownReason::Restored => Duration::ZERO,
             _ => ASK_AGAIN,
         };
-        let behind = match &self.stage {
+        let claim = match &self.stage {
             // Its server has seen nothing new.
-            Stage::Receiving { behind, .. } if reason != DownReason::RequestsTooLong => *behind,
+            Stage::Receiving { wanted, .. } if reason != DownReason::RequestsTooLong => {
+                wanted.claim()
+            }
             _ => None,
         };
-        if behind.is_none() {
+        let is_joining = matches!(self.stage, Stage::Receiving { .. });
+        let is_of_use = is_joining && reason != DownReason::UpdatesUnknown;
+        let kept = self.checkpoint_kept().filter(|_| is_of_use);
+        if claim.is_none() && kept.is_none() {
             self.executor.abandon();
         }
-        self.forget();
-        let claim = behind.or((self.server != Server::Up).then_some(History::EMPTY));
+        self.forget_but(kept);
+        let claim = claim.or((self.server != Server::Up).then_some(History::EMPTY));
         self.stage = Stage::Ready { claim, not_before: now + wait };
     }
 
@@ -452,17 +495,19 @@ impl Member {
         }
     }
 
-    /// The group lets it in as it is; `index` requests were delivered so far.
-    pub(crate) fn admitted(&mut self, attempt: Attempt, index: u64) {
+    /// The group lets it in as it is; what was delivered so far is `history`.
+    pub(crate) fn admitted(&mut self, attempt: Attempt, history: History) {
         if self.is_asking(attempt) {
+            let index = history.count;
             self.stage = Stage::Serving { attempt };
-            (self.delivered, self.seen) = (index, index);
+            self.kept = None;
+            (self.delivered, self.seen) = (history, history);
             self.voting.begin_anew(index);
             if let Some(archive) = &mut self.archive {
                 archive.goes_on_at(index);
             }
             if index == 0 && (self.server != Server::Up || self.duty == Duty::Keep) {
-                self.base = Some(Base::default());
+                self.base = Some(Base::FRESH);
             }
             self.go_on();
         }
@@ -486,7 +531,7 @@ impl Member {
             Stage::Receiving { buffer, bytes, attempt, .. }
             | Stage::Restoring { buffer, bytes, attempt, .. } => {
                 *bytes += arrived.giop.len();
-                buffer.push_back(arrived);
+                buffer.push_back(Behind::Request(arrived));
                 if buffer.len() > BUFFERED_MAX || *bytes > BUFFERED_BYTES_MAX {
                     return Accepted::Overflow(*attempt, DownReason::StateUnavailable);
                 }
@@ -514,9 +559,9 @@ impl Member {
             let early = if canary!(ForgetsCallsEarly) { 64 } else { 0 };
             self.retention.release_calls(caller, below + early);
         }
-        self.delivered = index;
+        self.delivered = history;
         if self.executes_now() {
-            self.seen = index;
+            self.seen = history;
         }
         if let Some(archive) = &mut self.archive {
             archive.delivered(index);
@@ -557,8 +602,10 @@ impl Member {
         self.frozen.retain(|(node, _, _)| *node != joiner);
         self.frozen.push((joiner, attempt, self.retention.freeze()));
         if self.executes_now() {
+            self.keep_chain_at_join();
             self.executor.push(Job::Capture(Capture::Join { joiner, attempt }));
         } else if self.duty.executes() {
+            self.checkpoints.break_chain(self.delivered.count);
             self.log.push(Logged::Capture { joiner, attempt });
         } else {
             return Some(Consequence::CannotGive { joiner, attempt });
@@ -584,7 +631,7 @@ impl Member {
 
     /// Starts what can be started.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
-        self.voting.close(self.delivered);
+        self.voting.close(self.delivered.count);
         self.mind_server(out);
         self.begin_checkpoint(now);
         self.executor.step(now, out);
@@ -669,9 +716,10 @@ impl Member {
             Outcome::Captured { purpose: Capture::Backup { number }, state } => {
                 self.backup_taken(number, state)
             }
-            Outcome::Captured { purpose: Capture::Checkpoint { number, up_to, update }, state } => {
-                self.checkpoint_taken(number, up_to, update, state)
-            }
+            Outcome::Captured {
+                purpose: Capture::Checkpoint { number, up_to, update, joiner },
+                state,
+            } => self.checkpoint_taken(number, (up_to, update), joiner, state),
             Outcome::Restored { purpose: Restore::Join { attempt }, accepted } => {
                 self.restored(attempt, accepted)
             }
@@ -700,7 +748,7 @@ impl Member {
         &mut self,
         attempt: Attempt,
         retention: Retention,
-        buffer: VecDeque<Arrived>,
+        buffer: VecDeque<Behind>,
     ) -> Consequence {
         self.stage = Stage::Serving { attempt };
         self.retention = retention;
@@ -708,13 +756,27 @@ impl Member {
     }
 
     /// On to what was delivered since the join.
-    fn go_on_with(&mut self, attempt: Attempt, buffer: VecDeque<Arrived>) -> Consequence {
-        for arrived in buffer.into_iter().skip(usize::from(canary!(ReplaysOffByOne))) {
-            // Not in yet, so another member answers: a logged reply has nowhere to go from here.
-            let _ = self.admit(arrived);
+    fn go_on_with(&mut self, attempt: Attempt, buffer: VecDeque<Behind>) -> Consequence {
+        for behind in buffer.into_iter().skip(usize::from(canary!(ReplaysOffByOne))) {
+            match behind {
+                // Not in yet, so another member answers: a logged reply has nowhere to go from
+                // here.
+                Behind::Request(arrived) => drop(self.admit(arrived)),
+                Behind::Checkpoint(checkpoint) => self.apply_checkpoint(checkpoint),
+            }
         }
         Consequence::Caught { attempt }
     }
+}
+
+/// What a member says when it asks to join.
+pub(crate) struct Asks {
+    pub(crate) attempt: Attempt,
+    /// What its server has surely executed.
+    pub(crate) claim: Option<History>,
+    /// The checkpoint whose state it has kept.
+    pub(crate) kept: Option<History>,
+    pub(crate) remains: Remains,
 }
 
 /// What became of a delivered request at the local member.

@@ -13,6 +13,8 @@ use crate::wire::{InvalidEnvelope, Reader, Writer};
 pub(crate) struct Offer {
     /// What its server has executed, if the sender is sure of it.
     pub(crate) claim: Option<History>,
+    /// The checkpoint of the group's leader whose state the member has, and nothing behind it.
+    pub(crate) kept: Option<History>,
     /// The history of the group, as the sender knew it, if `claim` is that and some requests more:
     /// those had been ordered when the sender was cut off, and the others never got them.
     pub(crate) ahead_of: Option<History>,
@@ -24,7 +26,7 @@ pub(crate) struct Offer {
 
 impl Offer {
     pub(crate) fn encode(&self, w: &mut Writer) {
-        for history in [self.claim, self.ahead_of] {
+        for history in [self.claim, self.kept, self.ahead_of] {
             w.u8(u8::from(history.is_some()));
             put_history(w, history.unwrap_or(History::EMPTY));
         }
@@ -38,8 +40,8 @@ impl Offer {
             let history = take_history(r)?;
             Ok(known.then_some(history))
         };
-        let (claim, ahead_of) = (history()?, history()?);
+        let (claim, kept, ahead_of) = (history()?, history()?, history()?);
         let told = r.u64("told time")?;
-        Ok(Self { claim, ahead_of, told, remains: Remains::decode(r)? })
+        Ok(Self { claim, kept, ahead_of, told, remains: Remains::decode(r)? })
     }
 }

@@ -8,8 +8,10 @@
 //! What it is not: it decides neither who leads nor when a checkpoint is due. Invariant: a member's
 //! base and its log are together everything that was delivered to the group.
 
+use crate::chain::Chain;
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
+use crate::log::{put_history, take_history};
 use crate::moment::Moment;
 use crate::retention::{put_key, take_key};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
@@ -135,23 +137,27 @@ impl Logged {
 }
 
 /// What a server is to be given before its log, if it did not see what the log goes on from.
-#[derive(Default)]
 pub(crate) struct Base {
-    /// Requests that are in it.
-    pub(crate) index: u64,
+    /// The requests that are in it.
+    pub(crate) at: History,
     /// `None`: what a fresh server has.
     pub(crate) state: Option<Bytes>,
     /// In their order.
     pub(crate) updates: Vec<Bytes>,
 }
 
+impl Base {
+    /// That of a fresh server.
+    pub(crate) const FRESH: Self = Self { at: History::EMPTY, state: None, updates: Vec::new() };
+}
+
 /// A checkpoint.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Checkpoint {
     /// The checkpoint that it goes on from; `None`: it is a whole state.
-    pub(crate) from: Option<u64>,
-    /// Requests that are in it.
-    pub(crate) up_to: u64,
+    pub(crate) from: Option<History>,
+    /// The requests that are in it.
+    pub(crate) up_to: History,
     /// Replies to requests that are in it; those of earlier checkpoints are known already.
     pub(crate) replies: Vec<(RequestKey, Option<Bytes>)>,
     /// What the server gave.
@@ -164,8 +170,9 @@ impl Checkpoint {
             self.replies.iter().map(|(_, r)| r.as_ref().map_or(0, Bytes::len)).sum();
         let mut w =
             Writer::with_capacity(64 + self.state.len() + replies + 64 * self.replies.len());
-        w.u64(self.from.map_or(u64::MAX, |from| from));
-        w.u64(self.up_to);
+        w.u8(u8::from(self.from.is_some()));
+        put_history(&mut w, self.from.unwrap_or(History::EMPTY));
+        put_history(&mut w, self.up_to);
         w.u32(self.replies.len() as u32);
         for (key, reply) in &self.replies {
             put_key(&mut w, key, 0);
@@ -178,8 +185,9 @@ impl Checkpoint {
 
     pub(crate) fn decode(bytes: Bytes) -> Result<Self, InvalidEnvelope> {
         let mut r = Reader::new(bytes);
-        let from = Some(r.u64("checkpoint base")?).filter(|from| *from != u64::MAX);
-        let up_to = r.u64("checkpoint index")?;
+        let is_update = r.bool("update flag")?;
+        let from = Some(take_history(&mut r)?).filter(|_| is_update);
+        let up_to = take_history(&mut r)?;
         let mut replies = Vec::new();
         for _ in 0..r.count(14, "checkpoint replies")? {
             let (key, _) = take_key(&mut r)?;
@@ -188,6 +196,11 @@ impl Checkpoint {
             replies.push((key, some.then_some(reply)));
         }
         Ok(Self { from, up_to, replies, state: r.rest() })
+    }
+
+    /// Whether the one that begins so is an update.
+    fn begins_update(bytes: &Bytes) -> bool {
+        bytes.first() == Some(&1)
     }
 }
 
@@ -206,28 +219,43 @@ pub(crate) struct Checkpointer {
     pub(crate) waiting_since: Option<Instant>,
     /// What the server has answered since the last one was taken.
     pub(crate) completed: Vec<RequestKey>,
-    /// The last one that was taken; `None`: the next one has to be a whole state.
-    pub(crate) base: Option<u64>,
-    /// Requests of the group when a member came or went last.
+    /// What the next one goes on from; if that is nothing, it has to be a whole state.
+    pub(crate) chain: Chain,
+    /// Requests of the group when a member came or went last that has not seen the last one.
     pub(crate) joined_at: u64,
     /// Members that join.
     pub(crate) joiners: NodeSet,
-    /// Updates since the last whole state.
-    pub(crate) updates: usize,
-    pub(crate) underway: Option<Underway>,
+    /// A whole state was taken while somebody joined, who leaves it out.
+    pub(crate) missed_whole: bool,
+    /// The server is being asked for these.
+    pub(crate) asked: Vec<u64>,
+    /// On their way, one after the other.
+    pub(crate) sending: VecDeque<Sending>,
     /// The server could not give its state.
     pub(crate) failed: bool,
     /// Not again before then.
     pub(crate) not_before: Instant,
 }
 
-/// How far the checkpoint is that was begun last.
-#[derive(PartialEq, Eq)]
-pub(crate) enum Underway {
-    /// The server is being asked for the one of this number.
-    Asked(u64),
-    /// It is on its way.
-    Sending { number: u64, bytes: Bytes, next: usize },
+impl Checkpointer {
+    /// One is being made or is on its way.
+    pub(crate) fn is_underway(&self) -> bool {
+        !self.asked.is_empty() || !self.sending.is_empty()
+    }
+
+    /// Somebody who joins goes on from a state that the members that are in have not got; what the
+    /// group was delivered until then is `index` requests.
+    pub(crate) fn break_chain(&mut self, index: u64) {
+        self.chain.break_off();
+        self.joined_at = index;
+    }
+}
+
+/// How far a checkpoint is that was taken.
+pub(crate) struct Sending {
+    pub(crate) number: u64,
+    pub(crate) bytes: Bytes,
+    pub(crate) next: usize,
 }
 
 /// Bytes of one piece.
@@ -268,6 +296,11 @@ impl CheckpointPiece {
             *next = end;
         }
         pieces
+    }
+
+    /// Whether it is the beginning of a whole state.
+    pub(crate) fn begins_whole(&self) -> bool {
+        self.offset == 0 && !Checkpoint::begins_update(&self.bytes)
     }
 
     pub(crate) fn is_last(&self) -> bool {
@@ -314,13 +347,14 @@ mod tests {
     fn a_checkpoint_is_what_it_was_when_its_pieces_are_put_together() {
         let state = Bytes::from(vec![7; 3 * PIECE_BYTES + 5]);
         let replies = vec![(key(1), Some(Bytes::from_static(b"one"))), (key(2), None)];
-        for from in [None, Some(4)] {
-            let replies = replies.clone();
-            let checkpoint = Checkpoint { from, up_to: 9, replies, state: state.clone() };
+        for from in [None, Some(History { count: 4, digest: 1 })] {
+            let (replies, up_to) = (replies.clone(), History { count: 9, digest: 2 });
+            let checkpoint = Checkpoint { from, up_to, replies, state: state.clone() };
             let (bytes, mut next) = (checkpoint.encode(), 0);
             let mut assembly = Assembly::default();
             let mut whole = None;
             let mut pieces = CheckpointPiece::next(&bytes, &mut next, true);
+            assert_eq!(pieces[0].begins_whole(), from.is_none());
             while !pieces.is_empty() {
                 for piece in &pieces {
                     assert!(whole.is_none());

@@ -4,6 +4,8 @@
 //! ordered message or a decided view says so. Invariant: equal on all current nodes at the same
 //! position of the order.
 
+mod updates;
+
 use crate::clock::OrderedClock;
 use crate::config::{GroupConfig, ReplyPath, TotalLoss};
 use crate::history::History;
@@ -67,10 +69,12 @@ pub enum DownReason {
     CallsForgotten,
     /// The group was given the state of a backup, and it has another one.
     Restored,
+    /// The updates since the state that it had kept are not to be had: it gets a state.
+    UpdatesUnknown,
 }
 
 impl DownReason {
-    const ALL: [Self; 21] = [
+    const ALL: [Self; 22] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -92,6 +96,7 @@ impl DownReason {
         Self::RequestsTooLong,
         Self::CallsForgotten,
         Self::Restored,
+        Self::UpdatesUnknown,
     ];
 
     pub(crate) fn code(self) -> u8 {
@@ -127,6 +132,7 @@ impl DownReason {
             Self::MayDiffer => "its state may differ: the group was stateless",
             Self::CallsForgotten => "what became of a call that it makes anew is forgotten",
             Self::Restored => "the group was restored from a backup at another member",
+            Self::UpdatesUnknown => "the updates that it lacks are not kept: it gets a state",
         }
     }
 }
@@ -164,6 +170,20 @@ pub enum Lacks {
     State,
     /// The requests behind those that its server has executed.
     Requests,
+    /// What has changed since the checkpoint whose state it has, and the replies.
+    Updates,
+}
+
+impl Lacks {
+    /// The word for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::State => "state",
+            Self::Requests => "requests",
+            Self::Updates => "updates",
+        }
+    }
 }
 
 /// Where a member stands.
@@ -423,13 +443,16 @@ impl GroupTable {
         // A member that is given what it missed has the group's state, although it is not in yet.
         let is_expected = self.joining().iter().any(|other| other != node);
         let goes_on = !is_expected && self.goes_on_ahead(config, node, offer);
+        let updates_from = self.updates_since(config, node, offer.kept);
         let state = self.members.get_mut(&node)?;
         let fresh = claim == Some(History::EMPTY);
         let is_near = |claim: History| claim.count > 0 && claim.count + 3 > self.history.count;
         let is_near = canary!(AdmitsStaleMember) && claim.is_some_and(is_near);
         let needs_none = self.style == Style::Stateless;
         self.opened |= needs_none;
-        *state = if claim == Some(self.history) || is_near || needs_none || goes_on {
+        *state = if let Some(donor) = updates_from {
+            MemberState::Joining { attempt, donor, lacks: Lacks::Updates }
+        } else if claim == Some(self.history) || is_near || needs_none || goes_on {
             MemberState::In { attempt }
         } else if let Some(donor) = requests_from {
             MemberState::Joining { attempt, donor, lacks: Lacks::Requests }
@@ -475,9 +498,9 @@ impl GroupTable {
             // Others lack those requests.
             self.known_from = [(node, self.history.count)].into();
             self.history = claim;
-            // Its server was told of times of which the others heard nothing.
-            self.clock.was_told(offer.told);
             self.votes = Votes::default();
+            // Time goes on from what was told with them (seed 600127 of the simulator's `styles`).
+            self.clock.was_told(offer.told);
         }
         is_fit
     }
@@ -629,7 +652,7 @@ impl GroupTable {
         for state in self.members.values_mut() {
             let MemberState::Joining { donor, lacks, .. } = *state else { continue };
             let can_give = match lacks {
-                Lacks::State => inside.contains(donor),
+                Lacks::State | Lacks::Updates => inside.contains(donor),
                 // Its member need not be in; but what it has, it must still have.
                 Lacks::Requests => {
                     known_from.get(&donor).is_some_and(|from| *from < self.history.count)
@@ -681,6 +704,9 @@ impl GroupTable {
                 MemberState::Joining { attempt, donor, lacks: Lacks::Requests } => {
                     (4, attempt.0, donor.index())
                 }
+                MemberState::Joining { attempt, donor, lacks: Lacks::Updates } => {
+                    (5, attempt.0, donor.index())
+                }
                 MemberState::In { attempt } => (2, attempt.0, 0),
                 MemberState::Out { attempt, reason: OutReason::NoStateObject } => (3, attempt.0, 0),
                 MemberState::Out { attempt, reason: OutReason::TotalLoss } => (3, attempt.0, 1),
@@ -720,10 +746,14 @@ impl GroupTable {
             let invalid = reader.error("member state");
             let state = match (kind, detail) {
                 (0, code) => MemberState::Down(DownReason::from_code(code).ok_or(invalid)?),
-                (1 | 4, donor) => MemberState::Joining {
+                (1 | 4 | 5, donor) => MemberState::Joining {
                     attempt,
                     donor: NodeId::new(donor).ok_or(invalid)?,
-                    lacks: if kind == 1 { Lacks::State } else { Lacks::Requests },
+                    lacks: match kind {
+                        1 => Lacks::State,
+                        4 => Lacks::Requests,
+                        _ => Lacks::Updates,
+                    },
                 },
                 (2, _) => MemberState::In { attempt },
                 (3, 0) => MemberState::Out { attempt, reason: OutReason::NoStateObject },

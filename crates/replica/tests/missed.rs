@@ -2,7 +2,8 @@
 
 mod cluster;
 
-use cluster::{Cluster, Plan};
+use cluster::{Cluster, GROUP, Plan};
+use quorba_base::{Duration, Instant};
 use quorba_replica::{DownReason, Lacks, MemberState, Style};
 
 /// What the member on node 2 lacks, as node 0 knows it.
@@ -188,4 +189,29 @@ fn a_group_goes_on_from_its_only_server_although_that_has_executed_more() {
     c.settle();
     assert_eq!(c.nodes[0].replies.last(), Some(&(2, "b is number 2".into())));
     assert_eq!(c.nodes[1].replies, [(1, "c is number 3".into())]);
+}
+
+/// Named by seed 600127 of the simulator's `styles`.
+#[test]
+fn a_server_that_was_ahead_is_told_no_earlier_time_than_before() {
+    let mut c = Cluster::whole(true);
+    c.crash_server(1);
+    c.crash_server(2);
+    c.settle();
+    c.now = c.now + Duration::from_secs(60);
+    c.only_at(0, |c| c.request(0, 1, "a"));
+    c.install(&[1, 2]);
+    c.settle();
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.states(1), ["in", "down", "down"]);
+    let now = c.now;
+    // The clock of another gateway is behind.
+    c.now = Instant::ZERO;
+    c.request(1, 1, "b");
+    c.now = now;
+    c.nodes[0].server.as_mut().expect("a server").held = true;
+    c.settle();
+    let moment = c.nodes[0].replica.moment(GROUP).expect("it executes");
+    assert_eq!((moment.number, moment.time), (2, now.as_nanos() / 100));
 }

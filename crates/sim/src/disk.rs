@@ -42,6 +42,8 @@ pub(crate) struct DiskPlan {
     pub(crate) segment_bytes: u64,
     /// A log that has grown by so many records is to be shortened.
     pub(crate) records_max: u64,
+    /// Damage is to requests that are at rest.
+    pub(crate) rots: bool,
 }
 
 impl DiskPlan {
@@ -53,6 +55,7 @@ impl DiskPlan {
             full: rng.pick(&[0, 0, 0, 2, 20]),
             segment_bytes: rng.pick(&[500, 4_000, 20_000, 1 << 20]),
             records_max: rng.pick(&[20, 60, 200, 1_000, u64::MAX]),
+            rots: false,
         }
     }
 }
@@ -407,7 +410,11 @@ impl World {
         let may_be = damaged + more <= (self.plan.nodes - 1) / 2 && !self.peace;
         if self.disk_rng.per_mille(plan.damage)
             && may_be
-            && let Some(what) = LogDisk::spoil(&disk, &mut self.disk_rng)
+            && let Some(what) = if plan.rots {
+                LogDisk::rot(&disk, &mut self.disk_rng)
+            } else {
+                LogDisk::spoil(&disk, &mut self.disk_rng)
+            }
         {
             self.hosts[node].log.is_damaged = true;
             self.say(|| format!("FAULT the disk of n{node} is damaged: {what}"));

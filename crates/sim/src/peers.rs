@@ -262,10 +262,24 @@ impl World {
         self.deliver(node, Input::PeerDown(node_id(other)));
     }
 
+    /// A bit of it flips in the sender's memory, if the plan says so.
+    fn bend(&mut self, bytes: Bytes) -> Bytes {
+        let bent = self.peers.plan.bent;
+        if bent == 0 || bytes.is_empty() || !self.peers.rng.per_mille(bent) {
+            return bytes;
+        }
+        let mut bytes = bytes.to_vec();
+        let half = bytes.len() / 2;
+        let at = half + self.peers.rng.index(bytes.len() - half);
+        bytes[at] ^= 1 << self.peers.rng.below(8);
+        bytes.into()
+    }
+
     /// A node sends another a message.
     pub(crate) fn send_peer(&mut self, from: usize, to: usize, lane: Lane, bytes: Bytes) {
         self.transcript.mix_bytes(&bytes);
         let most = self.peers.plan.lane_bytes_max;
+        let bytes = if lane == Lane::Bulk && !self.peace { self.bend(bytes) } else { bytes };
         let pair = self.peers.pair(from, to);
         let (life, is_alive) = (pair.life, pair.is_alive);
         let side = self.peers.side(from, to);

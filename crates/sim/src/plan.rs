@@ -72,6 +72,8 @@ pub(crate) struct PeerPlan {
     pub(crate) chunk_bytes: usize,
     /// Of each transfer, in bytes per second.
     pub(crate) transfer_rate: Option<u64>,
+    /// Of a thousand parts of states, those of which a bit flips before they leave.
+    pub(crate) bent: u64,
 }
 
 /// One group.
@@ -212,7 +214,9 @@ impl Plan {
         let plan = plan.with_stateless(&mut Rng::new(seed).fork(0x57a7));
         let plan = plan.with_little_memory(&mut Rng::new(seed).fork(0xf011));
         let plan = plan.with_replay(&mut Rng::new(seed).fork(0x4e91));
-        plan.with_disks(&mut Rng::new(seed).fork(0xd15c))
+        let plan = plan.with_disks(&mut Rng::new(seed).fork(0xd15c));
+        let plan = plan.with_rot(&mut Rng::new(seed).fork(0x2077));
+        plan.with_returns(&mut Rng::new(seed).fork(0x4e75))
     }
 
     /// The plan of a seed with styles, and with operators who take backups and put them back.
@@ -248,6 +252,44 @@ impl Plan {
         }
         let all_at_once = [Fault::Blackout, Fault::MajorityCrash];
         self.faults.extend(all_at_once.into_iter().filter(|_| rng.per_mille(700)));
+        self
+    }
+
+    /// In some domains members of passive groups that send updates are cut off for a while, come
+    /// back, and lead.
+    fn with_returns(mut self, rng: &mut Rng) -> Self {
+        if self.disk.is_some() || !rng.per_mille(120) {
+            return self;
+        }
+        for group in &mut self.groups {
+            group.style = rng.pick(&[Style::WarmPassive, Style::ColdPassive]);
+            (group.state_object, group.updates) = (true, true);
+            (group.foreign, group.fresh_after_loss) = (false, false);
+            group.replay_bytes_max = None;
+            (group.reads, group.compared) = (None, 0);
+            group.members = (1 << self.nodes) - 1;
+            group.checkpoint_requests = rng.pick(&[1, 3, 10]);
+            group.start_ms = group.start_ms.min(50);
+        }
+        self.faults = vec![Fault::Isolate, Fault::Heal, Fault::Promotion];
+        let more = [Fault::ServerCrash, Fault::Partition, Fault::Crash, Fault::PauseLong];
+        self.faults.extend(more.into_iter().filter(|_| rng.per_mille(400)));
+        self.fault_every_us = rng.pick(&[100_000, 300_000]);
+        self
+    }
+
+    /// In some domains parts of states change on their way, or requests in logs.
+    fn with_rot(mut self, rng: &mut Rng) -> Self {
+        if rng.per_mille(80) {
+            self.peers.bent = rng.pick(&[20, 200]);
+        }
+        if let Some(disk) = self.disk.as_mut().filter(|_| rng.per_mille(200)) {
+            (disk.rots, disk.damage, disk.records_max) = (true, 700, u64::MAX);
+            // The log only grows, and a start goes through all its segments.
+            disk.segment_bytes = disk.segment_bytes.max(4_000);
+            self.faults.retain(|fault| *fault != Fault::Blackout);
+            self.faults.push(Fault::Blackout);
+        }
         self
     }
 
@@ -503,6 +545,7 @@ impl PeerPlan {
             // States are small: many chunks make a long transfer of one.
             chunk_bytes: rng.pick(&[16, 100, 1_000, 64 << 10]),
             transfer_rate: rng.per_mille(200).then(|| rng.pick(&[10_000, 1_000_000])),
+            bent: 0,
         };
         let is_mixed_in = rng.per_mille(400);
         let mut faults: Vec<Fault> =

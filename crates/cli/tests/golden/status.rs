@@ -106,6 +106,7 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         malformed: 0,
         last_change: Some("n3 joined 11 m ago".to_owned()),
         transfers: Vec::new(),
+        brought: None,
         calls: CallStatus::default(),
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Growth {
     bytes: u64,
     /// At so many the engine is told.
     due: u64,
+    /// It was told, and could not.
+    is_held: bool,
 }
 
 impl Growth {
@@ -38,11 +40,16 @@ impl Growth {
         let due = bound.map_or(u64::MAX, |bound| bound.saturating_add(part(bound)));
         // A log that was shortened in time has so much before the last place that it can begin at.
         let bytes = found.saturating_sub(bound.unwrap_or(0));
-        Self { bound, bytes, due }
+        Self { bound, bytes, due, is_held: false }
     }
 
     pub(super) fn add(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes as u64);
+    }
+
+    /// It is too long, and stays so for now.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held
     }
 
     pub(super) fn is_due(&self) -> bool {
@@ -52,6 +59,7 @@ impl Growth {
     /// The engine was told, and begins to shorten the log, or cannot.
     pub(super) fn told(&mut self, is_begun: bool) {
         let Some(bound) = self.bound else { return };
+        self.is_held = !is_begun;
         if is_begun {
             (self.bytes, self.due) = (0, bound);
         } else {
@@ -66,19 +74,19 @@ mod tests {
 
     #[test]
     fn a_log_that_cannot_be_shortened_is_tried_again_a_little_later_and_a_new_one_after_all() {
-        let mut growth = Growth { bound: Some(800), bytes: 0, due: 900 };
+        let mut growth = Growth { bound: Some(800), bytes: 0, due: 900, is_held: false };
         growth.add(899);
         assert!(!growth.is_due());
         growth.add(1);
         assert!(growth.is_due());
         growth.told(false);
         growth.add(99);
-        assert!(!growth.is_due());
+        assert!(growth.is_held() && !growth.is_due());
         growth.add(1);
         assert!(growth.is_due());
         growth.told(true);
         growth.add(799);
-        assert!(!growth.is_due());
+        assert!(!growth.is_held() && !growth.is_due());
         growth.add(1);
         assert!(growth.is_due());
     }

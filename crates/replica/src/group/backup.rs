@@ -148,7 +148,7 @@ impl Group {
                 Envelope::Down { group: self.id, attempt, reason: DownReason::StateUnavailable };
             return out.push_back(Output::Order(down.encode()));
         };
-        member.restore(staged, (history.count, now));
+        member.restore(staged, (history, now));
         self.joined_at = (here.place, history);
         self.save_state(out);
     }

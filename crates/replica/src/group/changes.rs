@@ -110,7 +110,7 @@ impl Group {
                 && !self.is_stateless()
                 && let Some(member) = &mut self.member
             {
-                member.begins_at(self.table.history.count);
+                member.begins_at(self.table.history);
             }
             out.push_back(Output::Event(Event::Changed { group: self.id, command }));
             self.changed(now, &before, here, out);
@@ -209,6 +209,7 @@ impl Group {
             member.take_checkpoint(source, piece);
         } else if piece.is_last() {
             member.checkpoint_sent(number);
+            self.send_checkpoint(None, out);
         } else {
             self.send_checkpoint(Some(number), out);
         }

@@ -16,7 +16,29 @@ pub(crate) enum Depictable {
     /// With an image of the member.
     Yes,
     /// Not now, or never.
-    No,
+    No(LogHold),
+}
+
+/// Why a node's log is not shortened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogHold {
+    /// The member here is not in, and only the log has what it had.
+    NotIn,
+    /// The group has no state that the log could go on from.
+    NoState,
+}
+
+impl LogHold {
+    /// One sentence for people, of a group that they know.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NotIn => "its member here is not in",
+            Self::NoState => {
+                "it has no state to go on from (no state_object, or recovery by replay)"
+            }
+        }
+    }
 }
 
 impl Group {
@@ -34,7 +56,21 @@ impl Group {
             _ if !self.config.durable => return Depictable::NotNeeded,
             _ => false,
         };
-        if can && self.config.state_object.is_some() { Depictable::Yes } else { Depictable::No }
+        let has_state =
+            self.config.state_object.is_some() && self.config.replay_bytes_max.is_none();
+        match (has_state, can) {
+            (false, _) => Depictable::No(LogHold::NoState),
+            (true, false) => Depictable::No(LogHold::NotIn),
+            (true, true) => Depictable::Yes,
+        }
+    }
+
+    /// Why the log of this node cannot be shortened now, as far as it is because of this group.
+    pub(super) fn holds_log(&self) -> Option<LogHold> {
+        match self.depictable() {
+            Depictable::No(hold) if self.config.logged => Some(hold),
+            _ => None,
+        }
     }
 
     /// Has the member depicted as it is now.

@@ -48,14 +48,20 @@ struct Stretch {
 type End = (ViewId, u64);
 
 /// What a server can go on from.
-#[derive(Default)]
 pub(crate) struct Start {
     /// Requests of the group until then.
-    pub(crate) delivered: u64,
+    pub(crate) delivered: History,
     pub(crate) retention: Retention,
     pub(crate) base: Base,
     /// Requests that are not in the base.
     pub(crate) requests: Vec<Logged>,
+}
+
+impl Start {
+    fn fresh() -> Self {
+        let (delivered, retention) = (History::EMPTY, Retention::default());
+        Self { delivered, retention, base: Base::FRESH, requests: Vec::new() }
+    }
 }
 
 /// What a server can go on from, and what comes behind it.
@@ -137,7 +143,7 @@ impl Stretch {
             return Some((start, self.past.split_off(behind)));
         }
         let is_all = self.begin == History::EMPTY;
-        is_all.then(|| (Start::default(), self.past))
+        is_all.then(|| (Start::fresh(), self.past))
     }
 }
 

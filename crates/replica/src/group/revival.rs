@@ -49,10 +49,10 @@ impl Group {
     }
 
     fn come_in(&mut self, attempt: Attempt, out: &mut Outbox) {
-        let index = self.table.history.count;
+        let history = self.table.history;
         let Some(member) = &mut self.member else { return };
         // Its server may have ended since it spoke, and taken with it what was given to it.
-        if self.replay.is_none() && !member.revived(attempt, index) {
+        if self.replay.is_none() && !member.revived(attempt, history) {
             self.submit_down(Some(attempt), DownReason::ServerExited, out);
         }
     }

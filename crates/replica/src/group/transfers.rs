@@ -33,7 +33,7 @@ impl Group {
                 member.asked(now, from, attempt, fetch);
             }
             (PeerMessage::Chunk { attempt, chunk, .. }, Some(member)) => {
-                let consequence = member.receive(from, attempt, &chunk, self.joined_at.1);
+                let consequence = member.receive(from, attempt, &chunk);
                 self.follow(consequence, here, out);
                 self.save_state(out);
             }

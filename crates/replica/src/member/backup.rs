@@ -6,6 +6,7 @@
 use super::{Consequence, Member, Stage};
 use crate::backup::{self, BackupRefused, Staged};
 use crate::executor::{Capture, Job};
+use crate::history::History;
 use crate::ids::Attempt;
 use crate::passive::Base;
 use bytes::Bytes;
@@ -25,8 +26,7 @@ impl Member {
         self.executor.push(Job::Capture(Capture::Backup { number }));
         if !canary!(BackupSplitsUpdates) {
             // Its next update goes on from the state that it gives now, which no other member has.
-            self.checkpoints.base = None;
-            self.checkpoints.joined_at = self.delivered;
+            self.checkpoints.break_chain(self.delivered.count);
         }
         Ok(())
     }
@@ -64,17 +64,17 @@ impl Member {
         self.restoring.take_if(|restoring| *restoring == attempt);
     }
 
-    /// The group has the state of a backup from here on, and this member brings it; `index`
-    /// requests are in it. What the server has executed, it has executed for nothing.
-    pub(crate) fn restore(&mut self, staged: Staged, (index, now): (u64, u64)) {
+    /// The group has the state of a backup from here on, and this member brings it; `history`
+    /// is in it. What the server has executed, it has executed for nothing.
+    pub(crate) fn restore(&mut self, staged: Staged, (history, now): (History, u64)) {
         self.executor.abandon();
         self.forget();
         let attempt = staged.attempt;
         let (retention, state, whole) = staged.take_effect(now, self.durable);
         (self.retention, self.taken) = (retention, whole);
-        (self.delivered, self.seen) = (index, index);
-        self.voting.begin_anew(index);
-        self.base = Some(Base { index, state: Some(state), updates: alloc::vec::Vec::new() });
+        (self.delivered, self.seen) = (history, history);
+        self.voting.begin_anew(history.count);
+        self.base = Some(Base { at: history, state: Some(state), updates: alloc::vec::Vec::new() });
         self.stage = Stage::Serving { attempt };
         self.go_on();
     }

@@ -30,7 +30,9 @@ impl Member {
         let position = match self.executor.position(question.spot) {
             Position::Before if canary!(BesideBeforeItsTurn) => Position::There,
             // It has executed the request, and made fewer calls in it than another one.
-            Position::Before if self.executor.is_idle() && self.seen >= count => Position::Behind,
+            Position::Before if self.executor.is_idle() && self.seen.count >= count => {
+                Position::Behind
+            }
             position => position,
         };
         match position {

@@ -3,7 +3,7 @@
 //! What it is not: what becomes of the calls. Invariant: a call that is given a name is made in a
 //! request that the group was delivered under the try that brought the member in.
 
-use super::{Member, Stage};
+use super::{Member, Stage, Wanted};
 use crate::history::History;
 use crate::ids::Attempt;
 use quorba_base::Instant;
@@ -26,13 +26,16 @@ impl Member {
     pub(crate) fn floor(&self) -> Option<(Attempt, u64)> {
         let attempt = self.attempt()?;
         let index = match &self.stage {
-            Stage::Receiving { index, behind, .. } => behind.map_or(*index, |claim| claim.count),
-            Stage::Restoring { .. } => self.seen,
+            Stage::Receiving { joined_at, wanted, .. } => match wanted {
+                Wanted::Requests { behind } => behind.count,
+                Wanted::State | Wanted::Updates { .. } => joined_at.count,
+            },
+            Stage::Restoring { .. } => self.seen.count,
             Stage::Serving { .. } => {
                 let unanswered = self.executor.first_unanswered();
-                let executed = unanswered.map_or(self.seen, |first| first.saturating_sub(1));
-                let base = self.base.as_ref().map_or(u64::MAX, |base| base.index);
-                executed.min(self.seen).min(base)
+                let executed = unanswered.map_or(self.seen.count, |first| first.saturating_sub(1));
+                let base = self.base.as_ref().map_or(u64::MAX, |base| base.at.count);
+                executed.min(self.seen.count).min(base)
             }
             Stage::NoServer | Stage::Ready { .. } | Stage::Asked { .. } | Stage::Out { .. } => {
                 return None;

@@ -20,8 +20,8 @@ use quorba_base::canary;
 pub(super) struct Sitting {
     place: Place,
     history: History,
-    /// Requests that are in the state.
-    index: u64,
+    /// The requests that are in the state.
+    at: History,
     frozen: Frozen,
     updates: Vec<Bytes>,
     requests: Vec<Logged>,
@@ -48,9 +48,9 @@ impl Member {
     pub(crate) fn begin_image(&mut self, place: Place, history: History) {
         let mut frozen = self.retention.freeze();
         frozen.forget_replies(|key| self.voting.is_held(key));
-        let (index, updates, state) = match &self.base {
-            Some(Base { index, state, updates }) => {
-                (*index, updates.clone(), State::Known(state.clone()))
+        let (at, updates, state) = match &self.base {
+            Some(Base { at, state, updates }) => {
+                (*at, updates.clone(), State::Known(state.clone()))
             }
             None => (self.seen, Vec::new(), State::Asked),
         };
@@ -59,14 +59,14 @@ impl Member {
             self.executor.push(Job::Capture(Capture::Image { record }));
         }
         let requests = if canary!(ImagesLackRequests) { Vec::new() } else { self.log.copies() };
-        let sitting = Sitting { place, history, index, frozen, updates, requests, state };
+        let sitting = Sitting { place, history, at, frozen, updates, requests, state };
         self.sitting = Some(sitting);
     }
 
     /// The server gave its state, or could not.
     pub(super) fn image_taken(&mut self, record: u64, state: Option<Bytes>) {
         // Updates of the server go on from this one now.
-        self.checkpoints.base = None;
+        self.checkpoints.chain.break_off();
         let Some(sitting) = self.sitting.as_mut().filter(|s| s.place.record == record) else {
             return;
         };
@@ -83,9 +83,9 @@ impl Member {
             matches!(sitting.state, State::Known(_)) && voting.is_over(sitting.history.count)
         };
         let sitting = self.sitting.take_if(is_complete)?;
-        let Sitting { place, history, index, frozen, updates, requests, state } = sitting;
+        let Sitting { place, history, at, frozen, updates, requests, state } = sitting;
         let State::Known(state) = state else { unreachable!("looked at above") };
-        let mut head = image::head(history, (index, state.is_some()), &updates, &requests);
+        let mut head = image::head(history, (at, state.is_some()), &updates, &requests);
         self.retention.encode(&frozen, &mut head);
         Some((place, [head.finish(), state.unwrap_or_default()]))
     }

@@ -5,6 +5,7 @@
 
 use super::{Member, Server, Stage};
 use crate::executor::{Call, Job};
+use crate::history::History;
 use crate::ids::Attempt;
 use crate::reads::ReadId;
 use bytes::Bytes;
@@ -28,8 +29,8 @@ impl Member {
     }
 
     /// From here on the member's state is the group's, whatever it was before.
-    pub(crate) fn begins_at(&mut self, index: u64) {
-        (self.delivered, self.seen) = (index, index);
+    pub(crate) fn begins_at(&mut self, history: History) {
+        (self.delivered, self.seen) = (history, history);
     }
 
     /// It changes when calls that were given to the server, or wait for it, are forgotten.

@@ -24,10 +24,10 @@ impl Member {
         (start, past): (Start, Vec<Past>),
     ) {
         let Start { delivered, retention, base, requests } = start;
-        (self.delivered, self.seen) = (delivered, base.index);
+        (self.delivered, self.seen) = (delivered, base.at);
         if let Some(archive) = &mut self.archive {
             archive.begin_anew();
-            archive.goes_on_at(base.index);
+            archive.goes_on_at(base.at.count);
         }
         (self.retention, self.base, self.recovered) = (retention, Some(base), true);
         // Whoever leads, what it found out counts, rather than what would come of it now.
@@ -53,7 +53,7 @@ impl Member {
     /// behind `joined`, and but for windows of which a part is in the base: the last votes may not
     /// have got their place, and nobody else may be left to cast any.
     pub(crate) fn vote_again(&mut self, joined: u64) {
-        let index = self.base.as_ref().map_or(0, |base| base.index);
+        let index = self.base.as_ref().map_or(0, |base| base.at.count);
         self.voting.resume(index.max(joined));
         for (index, key) in self.log.requests() {
             self.voting.admitted(index, key);
@@ -94,13 +94,13 @@ impl Member {
     }
 
     /// The group goes on from this member, though it was out. False if it has nothing any more.
-    pub(crate) fn revived(&mut self, attempt: Attempt, index: u64) -> bool {
+    pub(crate) fn revived(&mut self, attempt: Attempt, history: History) -> bool {
         let Stage::Out { claim } = self.stage else { return false };
         if !self.recovered || self.next_attempt != attempt {
             return false;
         }
         self.stage = Stage::Asked { attempt, claim };
-        self.admitted(attempt, index);
+        self.admitted(attempt, history);
         true
     }
 

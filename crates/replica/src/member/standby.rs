@@ -4,13 +4,13 @@
 //! the base and the log behind it, is everything that the group was delivered; a server is ended
 //! only if what it knows is kept elsewhere.
 
-use super::{ASK_AGAIN, Consequence, Member, Server, Stage};
-use crate::executor::{Call, Capture, Job, Restore};
+use super::{ASK_AGAIN, Behind, Consequence, Member, Server, Stage};
+use crate::executor::{Call, Capture, Job, Restore, Returning};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::output::ServerCommand;
 use crate::passive::{
-    Base, Checkpoint, CheckpointPiece, Checkpointer, Logged, Source, UPDATES_MAX, Underway,
+    Base, Checkpoint, CheckpointPiece, Checkpointer, Logged, Sending, Source, UPDATES_MAX,
 };
 use crate::style::Duty;
 use alloc::vec::Vec;
@@ -51,12 +51,21 @@ impl Member {
         deserted
     }
 
-    /// Members came or went: who comes has not seen the last checkpoint, so the next one has to be
-    /// a whole state. `index`: requests that the group was delivered.
-    pub(crate) fn members_changed(&mut self, index: u64, joining: NodeSet, inside: NodeSet) {
+    /// Members came or went. Who comes, but for one that this member itself brings to where the
+    /// next update goes on from, has not seen the last checkpoint: `strangers`. So the next one
+    /// has to be a whole state. `index`: requests that the group was delivered.
+    pub(crate) fn members_changed(
+        &mut self,
+        index: u64,
+        (joining, inside): (NodeSet, NodeSet),
+        strangers: bool,
+    ) {
         let c = &mut self.checkpoints;
-        c.base = None;
-        c.joined_at = index;
+        let has_missed = c.missed_whole && c.joiners.iter().any(|node| inside.contains(node));
+        if strangers || has_missed || !self.rule.updates {
+            c.break_chain(index);
+        }
+        c.missed_whole &= !joining.is_empty();
         // Who is in now logs what was delivered since it joined, or what it had missed before.
         c.others_log |= c.joiners.iter().any(|node| inside.contains(node)) || self.durable;
         c.joiners = joining;
@@ -65,7 +74,7 @@ impl Member {
     /// The style changed: members may wait for a checkpoint although nothing is asked of the group.
     pub(crate) fn want_checkpoint(&mut self) {
         self.checkpoints.wanted = true;
-        self.checkpoints.base = None;
+        self.checkpoints.chain.break_off();
     }
 
     /// Gives the server what is meant for it: what it lacks, and if the member executes, the log.
@@ -78,8 +87,8 @@ impl Member {
         }
         self.recovered = false;
         self.remains = crate::remains::Remains::NotLooked;
-        if let Some(Base { index, state, updates }) = self.base.take() {
-            self.seen = index;
+        if let Some(Base { at, state, updates }) = self.base.take() {
+            self.seen = at;
             let purpose = Restore::Base;
             self.executor.extend(state.map(|state| Job::Restore { state, purpose }));
             let purpose = Restore::Update;
@@ -143,7 +152,7 @@ impl Member {
     pub(super) fn checkpoint_at(&self) -> Option<Instant> {
         let c = &self.checkpoints;
         let leads = matches!(self.stage, Stage::Serving { .. }) && self.duty == Duty::Lead;
-        if !leads || !self.executes_now() || c.underway.is_some() || !c.audience {
+        if !leads || !self.executes_now() || c.is_underway() || !c.audience {
             return None;
         }
         let at = if c.wanted || c.since >= self.rule.requests {
@@ -165,53 +174,72 @@ impl Member {
         if self.checkpoint_at().is_none_or(|at| at > now) {
             return;
         }
+        let c = &self.checkpoints;
+        // Who joins leaves whole states out.
+        let is_room = c.chain.updates() < UPDATES_MAX || !c.joiners.is_empty();
+        let update = self.rule.updates && c.chain.end().is_some() && is_room;
+        self.ask_checkpoint(update, None);
+    }
+
+    /// Has one taken of what was delivered so far.
+    pub(super) fn ask_checkpoint(&mut self, update: bool, joiner: Option<Returning>) {
         let c = &mut self.checkpoints;
-        let update = self.rule.updates && c.base.is_some() && c.updates < UPDATES_MAX;
         (c.since, c.waiting_since, c.wanted, c.others_log) = (0, None, false, false);
         self.checkpoint_number += 1;
         let (number, up_to) = (self.checkpoint_number, self.seen);
-        c.underway = Some(Underway::Asked(number));
-        self.executor.push(Job::Capture(Capture::Checkpoint { number, up_to, update }));
+        c.asked.push(number);
+        self.executor.push(Job::Capture(Capture::Checkpoint { number, up_to, update, joiner }));
     }
 
     /// The server gave its state, or could not.
     pub(super) fn checkpoint_taken(
         &mut self,
         number: u64,
-        up_to: u64,
-        update: bool,
+        (up_to, update): (History, bool),
+        joiner: Option<Returning>,
         state: Option<Bytes>,
     ) -> Option<Consequence> {
         let c = &mut self.checkpoints;
-        if c.underway.take_if(|underway| *underway == Underway::Asked(number)).is_none() {
+        let no_update = joiner.map(Consequence::CannotUpdate);
+        let Some(asked) = c.asked.iter().position(|asked| *asked == number) else {
             // Asked before the member led anew. Updates of the server go on from this one now.
-            c.base = None;
-            return None;
-        }
-        let Some(state) = state else {
-            (c.wanted, c.failed, c.base) = (true, true, None);
-            return None;
+            c.chain.break_off();
+            return no_update;
         };
-        let from = c.base.filter(|_| update);
+        c.asked.remove(asked);
+        let Some(state) = state else {
+            (c.wanted, c.failed) = (true, true);
+            c.chain.break_off();
+            return no_update;
+        };
+        let from = c.chain.end().filter(|_| update);
         if update && from.is_none() {
             // Somebody came meanwhile who lacks what the update goes on from.
             c.wanted = true;
-            return None;
+            return no_update;
         }
         let completed = core::mem::take(&mut c.completed);
         // Whoever has not seen the one before may lack any reply. In a durable group that may be a
         // member that came in with what its disk had, all requests and not all checkpoints; an
         // update is not for such a one.
-        let seen_by_all = c.base.is_some() && (update || !self.durable);
+        let seen_by_all = c.chain.end().is_some() && (update || !self.durable);
         let since = seen_by_all.then_some(completed.as_slice());
         let since = if canary!(CheckpointsWithoutReplies) { Some([].as_slice()) } else { since };
         let replies = self.retention.replies(since);
-        let checkpoint = Checkpoint { from, up_to, replies, state };
-        // Whoever joined behind it cannot use it.
-        c.base = Some(up_to).filter(|up_to| *up_to >= c.joined_at);
-        c.updates = if update { c.updates + 1 } else { 0 };
-        c.underway = Some(Underway::Sending { number, bytes: checkpoint.encode(), next: 0 });
-        Some(Consequence::Send)
+        if update {
+            c.chain.go_on(up_to, state.clone());
+        } else {
+            c.chain.begin(up_to);
+            c.missed_whole |= !c.joiners.is_empty();
+        }
+        if up_to.count < c.joined_at {
+            // Whoever joined behind it cannot use it.
+            c.chain.break_off();
+        }
+        let bytes = Checkpoint { from, up_to, replies, state }.encode();
+        c.sending.push_back(Sending { number, bytes, next: 0 });
+        let refused = joiner.filter(|joiner| !self.give_updates(*joiner, up_to));
+        Some(Consequence::Send { refused })
     }
 
     /// Pieces of the checkpoint to send now, and whose they are: the first ones, or one more
@@ -221,43 +249,62 @@ impl Member {
         delivered: Option<u64>,
     ) -> Option<(Source, Vec<CheckpointPiece>)> {
         let attempt = self.attempt()?;
-        let Some(Underway::Sending { number, bytes, next }) = &mut self.checkpoints.underway else {
-            return None;
-        };
-        if delivered.is_some_and(|delivered| delivered != *number) {
+        let Sending { number, bytes, next } = self.checkpoints.sending.front_mut()?;
+        let is_due = delivered.map_or(*next == 0, |delivered| delivered == *number);
+        if !is_due {
             return None;
         }
         let source = Source { leader: self.me, attempt, number: *number };
         Some((source, CheckpointPiece::next(bytes, next, delivered.is_none())))
     }
 
-    /// The last piece was delivered.
+    /// The last piece was delivered: the next one may go.
     pub(crate) fn checkpoint_sent(&mut self, sent: u64) {
-        self.checkpoints.underway.take_if(
-            |underway| matches!(underway, Underway::Sending { number, .. } if *number == sent),
-        );
+        self.checkpoints.sending.pop_front_if(|sending| sending.number == sent);
     }
 
     // -- the others -------------------------------------------------------------------------
 
     /// A piece of the leader's checkpoint was delivered.
     pub(crate) fn take_checkpoint(&mut self, source: Source, piece: &CheckpointPiece) {
-        if !matches!(self.stage, Stage::Serving { .. }) || self.duty.executes() {
+        let takes = match self.stage {
+            Stage::Serving { .. } => !self.duty.executes(),
+            // A state is on its way; a second one beside it would be too much.
+            Stage::Receiving { .. } | Stage::Restoring { .. } => {
+                self.rule.updates && !piece.begins_whole()
+            }
+            _ => false,
+        };
+        if !takes {
             return;
         }
         let Some(whole) = self.assembly.add(source, piece) else { return };
         let Ok(checkpoint) = Checkpoint::decode(whole) else { return };
+        match &mut self.stage {
+            Stage::Receiving { buffer, bytes, .. } | Stage::Restoring { buffer, bytes, .. } => {
+                *bytes += checkpoint.state.len();
+                buffer.push_back(Behind::Checkpoint(checkpoint));
+            }
+            _ => self.apply_checkpoint(checkpoint),
+        }
+    }
+
+    /// A checkpoint is there as a whole.
+    pub(super) fn apply_checkpoint(&mut self, checkpoint: Checkpoint) {
+        if self.duty.executes() {
+            return;
+        }
         let Checkpoint { from, up_to, replies, state } = checkpoint;
-        let mine = self.base.as_ref().map_or(self.seen, |base| base.index);
+        let mine = self.checkpoint_held();
         let fits = from.is_none_or(|from| from == mine) || canary!(UpdatesAnything);
-        if up_to < mine || !fits {
+        if up_to.count < mine.count || !fits {
             return;
         }
         for (key, reply) in replies {
             // The leader has answered those who wait, or whoever follows it is asked again.
             let _ = self.retention.complete(&key, reply);
         }
-        self.log.drop_up_to(up_to);
+        self.log.drop_up_to(up_to.count);
         // A server that is not wanted any more has the state that an update goes on from.
         let by_server = self.duty == Duty::StandBy || from.is_some();
         if self.base.is_none() && by_server {
@@ -265,9 +312,9 @@ impl Member {
             self.seen = up_to;
             self.executor.push(Job::Restore { state, purpose });
         } else if from.is_none() {
-            self.base = Some(Base { index: up_to, state: Some(state), updates: Vec::new() });
+            self.base = Some(Base { at: up_to, state: Some(state), updates: Vec::new() });
         } else if let Some(base) = &mut self.base {
-            base.index = up_to;
+            base.at = up_to;
             base.updates.push(state);
         }
     }

@@ -3,7 +3,7 @@
 //! What it is not: what is in it. Invariant: a chunk or a question counts only for the try that it
 //! names, and only from the node that is on the other side of it.
 
-use super::{Consequence, Member, Server, Stage};
+use super::{Consequence, Member, Server, Stage, Wanted};
 use crate::executor::{Job, Restore};
 use crate::history::History;
 use crate::ids::Attempt;
@@ -26,13 +26,13 @@ pub(crate) enum Sent {
 }
 
 impl Member {
-    /// The group's state is with `donor`; `index` requests are in it.
+    /// What it lacks is with `donor`; `joined_at`: what the group has been delivered.
     pub(crate) fn must_receive(
         &mut self,
         attempt: Attempt,
         donor: NodeId,
         lacks: Lacks,
-        index: u64,
+        joined_at: History,
     ) -> Option<Consequence> {
         if let Stage::Asked { attempt: asked, claim } = self.stage
             && asked == attempt
@@ -40,14 +40,21 @@ impl Member {
             if lacks == Lacks::State && self.needs_fresh_server(claim) {
                 return Some(Consequence::Lost(Some(attempt), DownReason::NotFresh));
             }
-            let behind = claim.filter(|_| lacks == Lacks::Requests);
+            let wanted = match (lacks, claim) {
+                (Lacks::Requests, Some(behind)) => Wanted::Requests { behind },
+                (Lacks::Updates, claim) => Wanted::Updates { claim },
+                (Lacks::State | Lacks::Requests, _) => Wanted::State,
+            };
             self.log = crate::passive::RequestLog::default();
-            (self.base, self.recovered) = (None, false);
+            if !matches!(wanted, Wanted::Updates { .. }) {
+                (self.base, self.kept) = (None, None);
+            }
+            self.recovered = false;
             self.remains = crate::remains::Remains::NotLooked;
-            self.voting.begin_anew(index);
+            self.voting.begin_anew(joined_at.count);
             let incoming = Box::new(Incoming::new(donor, self.transfer));
             let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);
-            self.stage = Stage::Receiving { attempt, index, behind, incoming, buffer, bytes };
+            self.stage = Stage::Receiving { attempt, joined_at, wanted, incoming, buffer, bytes };
         }
         None
     }
@@ -91,14 +98,12 @@ impl Member {
         }
     }
 
-    /// A part of the state has come from a node; `up_to` is what the group had been delivered at
-    /// the join.
+    /// A part of the state has come from a node.
     pub(crate) fn receive(
         &mut self,
         from: NodeId,
         attempt: Attempt,
         chunk: &Chunk,
-        up_to: History,
     ) -> Option<Consequence> {
         let Stage::Receiving { attempt: mine, incoming, .. } = &mut self.stage else {
             return None;
@@ -110,22 +115,26 @@ impl Member {
         let attempt = *mine;
         match incoming.add(chunk) {
             Taken::More => None,
-            Taken::Whole(whole) => self.received_all(whole, up_to),
+            Taken::Whole(whole) => self.received_all(whole),
             Taken::Failed(reason) => Some(Consequence::Useless(attempt, reason)),
         }
     }
 
-    fn received_all(&mut self, whole: Bytes, up_to: History) -> Option<Consequence> {
+    fn received_all(&mut self, whole: Bytes) -> Option<Consequence> {
         let stage = core::mem::replace(&mut self.stage, Stage::NoServer);
-        let Stage::Receiving { attempt, index, behind, buffer, bytes, .. } = stage else {
+        let Stage::Receiving { attempt, joined_at, wanted, buffer, bytes, .. } = stage else {
             unreachable!("the caller matched");
         };
-        if let Some(claim) = behind {
-            let Ok(missed) = trail::decode(whole, claim, up_to) else {
+        self.brought = Some((wanted.lacks(), whole.len() as u64));
+        if let Wanted::Updates { .. } = wanted {
+            return Some(self.updated((attempt, joined_at), whole, buffer));
+        }
+        if let Wanted::Requests { behind: claim } = wanted {
+            let Ok(missed) = trail::decode(whole, claim, joined_at) else {
                 self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
                 return Some(Consequence::Lost(Some(attempt), DownReason::StateDamaged));
             };
-            (self.delivered, self.seen) = (claim.count, claim.count);
+            (self.delivered, self.seen) = (claim, claim);
             if let Some(archive) = &mut self.archive {
                 archive.goes_on_at(claim.count);
             }
@@ -143,10 +152,10 @@ impl Member {
             self.stage = Stage::Ready { claim: None, not_before: Instant::ZERO };
             return Some(Consequence::Lost(Some(attempt), DownReason::StateDamaged));
         };
-        (self.delivered, self.seen) = (index, index);
+        (self.delivered, self.seen) = (joined_at, joined_at);
         if self.archive.is_some() {
             self.stage = Stage::Restoring { attempt, retention, buffer, bytes };
-            return match self.replay(state, index) {
+            return match self.replay(state, joined_at.count) {
                 Ok(()) => self.all_replayed(),
                 Err(reason) => Some(Consequence::Lost(Some(attempt), reason)),
             };
@@ -156,7 +165,7 @@ impl Member {
             self.executor.push(Job::Restore { state, purpose: Restore::Join { attempt } });
             return None;
         }
-        self.base = Some(Base { index, state: Some(state), updates: Vec::new() });
+        self.base = Some(Base { at: joined_at, state: Some(state), updates: Vec::new() });
         Some(self.catch_up(attempt, retention, buffer))
     }
 
@@ -193,6 +202,11 @@ impl Member {
         self.outgoing.iter_mut().find_map(|(joiner, attempt, outgoing)| {
             outgoing.next_chunk(now).map(|chunk| Sent::Chunk(*joiner, *attempt, chunk))
         })
+    }
+
+    /// What it was given last, and how many bytes that was.
+    pub(crate) fn brought(&self) -> Option<(Lacks, u64)> {
+        self.brought
     }
 
     /// How far transfers are.

@@ -47,8 +47,8 @@ impl Replica {
         if !is_primary || !self.disk.takes_cuts() {
             return false;
         }
-        let depictable = |group: &crate::group::Group| group.depictable();
-        if self.groups.iter().any(|group| depictable(group) == Depictable::No) {
+        let holds = |group: &crate::group::Group| matches!(group.depictable(), Depictable::No(_));
+        if self.groups.iter().any(holds) {
             return false;
         }
         let Some(place) = self.log_cut() else { return false };

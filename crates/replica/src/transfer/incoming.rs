@@ -104,7 +104,8 @@ impl Incoming {
         if end < chunk.total {
             return Taken::More;
         }
-        if chunk.digest != Some(self.digest.value()) && !canary!(TakesAnyChunk) {
+        let is_right = chunk.digest == Some(self.digest.value()) || canary!(IgnoresStateDigest);
+        if !is_right && !canary!(TakesAnyChunk) {
             return Taken::Failed(DownReason::StateDamaged);
         }
         Taken::Whole(Bytes::from(core::mem::take(&mut self.bytes)))

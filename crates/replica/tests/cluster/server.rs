@@ -18,6 +18,8 @@ pub struct Server {
     pub lies: bool,
     /// Updates that it was given.
     pub updates: usize,
+    /// States that it was given.
+    pub states: usize,
     pub(super) channels: Vec<(ChannelId, Framer)>,
     /// Calls that it has received and not answered, because the scenario holds it back.
     pub(super) waiting: VecDeque<(ChannelId, Bytes)>,
@@ -68,6 +70,7 @@ impl Server {
                 let state = reader.read_octets(4 << 20, "state").unwrap();
                 let state = String::from_utf8(state.to_vec()).unwrap();
                 self.executed = state.lines().map(str::to_string).collect();
+                self.states += 1;
                 build::reply(version, endian, id, ok, |_| {})
             }
             other => panic!("unexpected operation {other:?}"),

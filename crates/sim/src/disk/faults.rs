@@ -22,7 +22,26 @@ pub(super) fn honest(rng: &mut Rng) -> Faults {
     }
 }
 
+/// What a request says behind the name of its operation is no further away, in octets.
+const BEHIND_NAME: usize = 32;
+
 impl LogDisk {
+    /// A bit of a request that is in the log flips; says which.
+    pub(super) fn rot(disk: &SimulatedDisk, rng: &mut Rng) -> Option<String> {
+        let mut names = disk.list().ok()?;
+        names.retain(|name| name.ends_with(".seg") && !name.starts_with("doubtful-"));
+        let name = names.get(rng.index(names.len().max(1)))?.clone();
+        let mut content = disk.content(&name)?;
+        let word = b"append";
+        let is_there = |at: &usize| content[*at..].starts_with(word);
+        let places: Vec<usize> = (0..content.len()).filter(is_there).collect();
+        let place = places.get(rng.index(places.len().max(1)))? + word.len();
+        let at = place + rng.index(BEHIND_NAME);
+        *content.get_mut(at)? ^= 1 << rng.below(8);
+        disk.damage(&name, Some(content));
+        Some(format!("a bit of {name} at {at} flips, in a request"))
+    }
+
     /// Damages what is at rest; says what it did.
     pub(super) fn spoil(disk: &SimulatedDisk, rng: &mut Rng) -> Option<String> {
         let mut names = disk.list().ok()?;

@@ -1,0 +1,212 @@
+//! Members of groups whose checkpoints are updates: who comes back with the state of one is given
+//! what has changed since, and nobody else is given a state because of it.
+
+mod cluster;
+
+use cluster::{Cluster, Plan};
+use quorba_base::Duration;
+use quorba_replica::{DownReason, Lacks, MemberState, Style};
+
+fn with_updates(style: Style) -> Plan {
+    let mut plan = Plan::style(style);
+    plan.checkpoint.updates = true;
+    plan
+}
+
+fn warm() -> Cluster {
+    Cluster::whole_planned(with_updates(Style::WarmPassive))
+}
+
+fn cold() -> Cluster {
+    let mut cluster = Cluster::planned(3, with_updates(Style::ColdPassive));
+    cluster.install(&[0, 1, 2]);
+    cluster.settle();
+    assert_eq!(cluster.states(0), ["in", "in", "in"]);
+    cluster
+}
+
+fn requests(c: &mut Cluster, from: u64, count: u64) {
+    for number in from..from + count {
+        c.request(0, number, &format!("call {number}"));
+    }
+    c.settle();
+}
+
+/// What the member on node 2 lacks, as soon as it joins.
+fn lacks(c: &mut Cluster) -> Lacks {
+    loop {
+        if let MemberState::Joining { lacks, .. } = c.snapshot(0).members[2].1 {
+            return lacks;
+        }
+        let delivered = c.order.pop_front().expect("it joins");
+        c.deliver_one(&delivered);
+    }
+}
+
+/// States and updates that the servers of nodes 1 and 2 were given.
+fn given(c: &Cluster) -> [(usize, usize); 2] {
+    [1, 2].map(|index| {
+        let server = c.nodes[index].server.as_ref().expect("a server");
+        (server.states, server.updates)
+    })
+}
+
+/// The third was away while requests were executed, and comes back.
+fn one_was_away(mut c: Cluster) -> Cluster {
+    requests(&mut c, 1, 8);
+    c.install(&[0, 1]);
+    c.settle();
+    requests(&mut c, 9, 11);
+    c.install(&[0, 1, 2]);
+    c
+}
+
+#[test]
+fn a_member_that_was_away_gets_the_updates_and_nobody_a_state() {
+    let mut c = one_was_away(warm());
+    assert_eq!(lacks(&mut c), Lacks::Updates);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.executed(2), c.executed(0));
+    assert_eq!(c.executed(1), c.executed(0), "the others were brought to the same place");
+    requests(&mut c, 20, 6);
+    for index in [1, 2] {
+        assert_eq!(c.executed(index), c.executed(0), "the next update goes on from there");
+    }
+    let states = given(&c).map(|(states, _)| states);
+    assert_eq!(states, [1, 1], "the first checkpoint");
+    assert_eq!(c.nodes[2].restarts, []);
+}
+
+#[test]
+fn it_takes_over_with_what_it_was_given_and_knows_the_replies() {
+    let mut c = warm();
+    requests(&mut c, 1, 3);
+    c.install(&[0, 1]);
+    c.settle();
+    c.ft_request(0, 4, "named", 5);
+    requests(&mut c, 5, 1);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    requests(&mut c, 6, 1);
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    c.promote(2);
+    c.ft_request(2, 1, "named", 5);
+    c.settle();
+    assert_eq!(c.executed(2), ["call 1", "call 2", "call 3", "named", "call 5", "call 6"]);
+    assert_eq!(c.nodes[2].replies.last(), Some(&(1, "named is number 4".into())));
+}
+
+#[test]
+fn what_is_delivered_meanwhile_updates_too_is_applied_behind_them() {
+    let mut c = one_was_away(warm());
+    assert_eq!(lacks(&mut c), Lacks::Updates);
+    c.cut = true;
+    c.settle();
+    // Two updates, and two requests behind them.
+    for (from, count) in [(20, 3), (23, 3), (26, 2)] {
+        requests(&mut c, from, count);
+    }
+    assert_eq!(c.states(0), ["in", "in", "joining"]);
+    assert_eq!(c.executed(1).len(), 25);
+    c.relink();
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!((c.executed(2).len(), c.logged(2)), (25, 2));
+    requests(&mut c, 28, 1);
+    assert_eq!(c.executed(2), c.executed(1));
+    assert_eq!(given(&c).map(|(states, _)| states), [1, 1]);
+}
+
+#[test]
+fn a_newcomer_gets_a_state_and_the_others_an_update_to_the_same_place() {
+    let mut c = warm();
+    requests(&mut c, 1, 4);
+    c.crash_server(2);
+    c.settle();
+    c.start_server(2);
+    assert_eq!(lacks(&mut c), Lacks::State);
+    c.settle();
+    assert_eq!(c.executed(1), c.executed(0));
+    requests(&mut c, 5, 3);
+    for index in [1, 2] {
+        assert_eq!(c.executed(index), c.executed(0));
+    }
+    assert_eq!(given(&c), [(1, 2), (1, 1)], "no second state for the one that was there");
+}
+
+#[test]
+fn a_member_without_a_server_keeps_its_base_and_gets_the_updates() {
+    let mut c = one_was_away(cold());
+    assert_eq!(lacks(&mut c), Lacks::Updates);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert!(c.nodes[2].server.is_none());
+    requests(&mut c, 20, 4);
+    assert_eq!(c.logged(2), 1, "its base is of the last checkpoint");
+    c.promote(2);
+    c.settle();
+    assert_eq!(c.executed(2).len(), 23);
+    let server = c.nodes[2].server.as_ref().expect("it leads");
+    assert!(server.states == 1 && server.updates >= 3, "{}", server.updates);
+}
+
+#[test]
+fn when_the_leader_has_changed_it_gets_a_state() {
+    let mut c = warm();
+    requests(&mut c, 1, 8);
+    c.install(&[0, 1]);
+    c.settle();
+    c.promote(1);
+    requests(&mut c, 9, 2);
+    c.install(&[0, 1, 2]);
+    assert_eq!(lacks(&mut c), Lacks::Updates);
+    c.settle();
+    assert!(c.nodes[0].downs().contains(&DownReason::UpdatesUnknown));
+    c.pass(Duration::from_secs(1));
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    c.pass(Duration::from_secs(1));
+    c.settle();
+    assert_eq!(c.executed(2), c.executed(1));
+    assert_eq!(c.executed(2).len(), 10);
+}
+
+#[test]
+fn when_the_leader_dies_on_the_way_the_next_one_gives_a_state() {
+    let mut c = one_was_away(warm());
+    assert_eq!(lacks(&mut c), Lacks::Updates);
+    c.cut = true;
+    c.settle();
+    c.cut = false;
+    c.crash_server(0);
+    c.settle();
+    c.pass(Duration::from_secs(1));
+    c.settle();
+    assert_eq!(c.leader(2), Some(1));
+    assert_eq!(c.states(1)[1..], ["in", "in"]);
+    c.request(1, 1, "behind");
+    c.settle();
+    c.pass(Duration::from_secs(1));
+    c.settle();
+    assert_eq!(c.executed(2), c.executed(1));
+    assert_eq!(c.executed(1).len(), 20);
+}
+
+#[test]
+fn one_that_goes_away_again_on_the_way_still_has_what_it_had() {
+    let mut c = one_was_away(warm());
+    assert_eq!(lacks(&mut c), Lacks::Updates);
+    c.cut = true;
+    c.settle();
+    c.install(&[0, 1]);
+    c.settle();
+    requests(&mut c, 20, 5);
+    c.cut = false;
+    c.install(&[0, 1, 2]);
+    assert_eq!(lacks(&mut c), Lacks::Updates);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.executed(2), c.executed(0));
+    assert_eq!(given(&c)[1].0, 1);
+}
