@@ -21,8 +21,8 @@ struct Options {
   std::string partner;
 };
 
-// One call that changes something at a time, as it is replicated. The lock is not held while another
-// server is called: that one may ask for the orders meanwhile, on another connection.
+// One call that changes something at a time, as it is replicated. The lock is not held while
+// another server is called: that one may ask for the orders meanwhile, on another connection.
 class ShopServant : public POA_Bank::Shop {
  public:
   ShopServant(Bank::Ledger_ptr bank, Bank::Shop_ptr partner)

@@ -149,8 +149,8 @@ impl Member {
             self.executor.extend(jobs);
         }
         (self.stage, self.retention) = (Stage::Serving { attempt }, retention);
-        // Its server may have come up meanwhile, and may be to execute what came behind (seed 800046
-        // of the simulator's `styles`).
+        // Its server may have come up meanwhile, and may be to execute what came behind (seed
+        // 800046 of the simulator's `styles`).
         self.go_on();
         self.go_on_with(attempt, buffer)
     }
