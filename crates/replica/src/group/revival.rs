@@ -13,7 +13,7 @@ use quorba_base::NodeId;
 
 impl Group {
     /// The member on `node` said what its disk has. If it comes in with that, the log alone has
-    /// all that it has.
+    /// all that it has, whether or not the disk was damaged before.
     pub(super) fn note_log(
         &mut self,
         node: NodeId,
@@ -23,7 +23,9 @@ impl Group {
     ) {
         let is_in = matches!(state, MemberState::In { .. });
         let by_log = matches!(remains, Remains::Kept(kept) if Some(kept.history) == claim);
-        if node == self.here && is_in && by_log {
+        // Nor is there anything that it could lack before the first request.
+        let is_first = self.table.history == History::EMPTY;
+        if node == self.here && is_in && (by_log || is_first) {
             self.log_is_whole = Some(true);
         }
     }
