@@ -102,6 +102,11 @@ impl Commit {
         again
     }
 
+    /// Whether it has lasted for longer than it takes if nothing fails.
+    pub(crate) fn is_slow(&self, core: &Core) -> bool {
+        core.now >= self.started + core.config.timing.consensus
+    }
+
     pub(crate) fn on_timeout(&mut self, core: &mut Core) -> bool {
         self.resend.on_timeout(core);
         self.deadline <= core.now

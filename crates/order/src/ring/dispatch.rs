@@ -34,7 +34,13 @@ impl Ring {
             Packet::Token(token) => self.on_token(from, token),
             Packet::Join(join) => self.on_join(from, &join),
             Packet::Commit(commit) => self.on_commit(commit),
-            Packet::Hello(_) => self.on_foreign(from),
+            Packet::Hello(greeting) if self.is_deserted(from, &greeting) => {
+                self.regather(GatherReason::ForeignMessage(from), NodeSet::EMPTY.with(from));
+            }
+            Packet::Hello(_) => {
+                self.answer_from_commit(from);
+                self.on_foreign(from);
+            }
             Packet::Request(request) => {
                 if let Some((operational, core)) = self.operational(request.ring) {
                     operational.on_request(core, from);
@@ -138,6 +144,33 @@ impl Ring {
         {
             self.regather(GatherReason::ForeignMessage(from), NodeSet::EMPTY.with(from));
         }
+    }
+
+    /// A ring whose members do not know of this node: they hear of it as soon as the ring that it
+    /// waits for should have been there. Else they would be heard of each other only when waiting
+    /// ends, which takes long where rings have failed before.
+    fn answer_from_commit(&mut self, from: NodeId) {
+        if let Some(State::Commit(commit)) = &self.state
+            && commit.is_slow(&self.core)
+        {
+            let ring = self.installed();
+            self.core.greet(from, ring);
+        }
+    }
+
+    /// Whether the ring that is being formed comes to nothing, because one of its members is in
+    /// another: ring numbers only grow, so it never takes part in this one, or does not any more.
+    /// Waiting for it would end, too, but takes long where rings have failed before.
+    fn is_deserted(&self, from: NodeId, greeting: &Greeting) -> bool {
+        let (members, ring) = match &self.state {
+            Some(State::Commit(commit)) => {
+                (commit.attempt.proc.difference(commit.attempt.fail), commit.ring)
+            }
+            Some(State::Recovery(recovery)) => (recovery.circuit.members, recovery.circuit.ring),
+            _ => return false,
+        };
+        let is_past = |other: RingId| other != ring && other.seq >= ring.seq;
+        members.contains(from) && greeting.ring.is_some_and(is_past)
     }
 
     fn on_join(&mut self, from: NodeId, join: &Join) {
