@@ -257,8 +257,12 @@ impl Replica {
     /// Tells the others of the component how far this disk is, if that is news.
     pub(super) fn tell_disk(&mut self) {
         let has_component = self.disk.component.is_some_and(|(_, at)| at <= self.disk.synced);
-        // Only with the states that the log goes on from it has what was lost.
-        let is_whole = self.disk.broken.iter().all(Option::is_none);
+        // Only with the states that the log goes on from it has what was lost. A member that was
+        // taken out is given none; if it is added again, the log lacks its state as before.
+        let me = self.here.node;
+        let mut missing = self.disk.broken.iter().zip(&self.groups);
+        let is_whole =
+            missing.all(|(broken, group)| broken.is_none() || group.table().removed().contains(me));
         let waits = has_component && is_whole && !self.disk.is_trusted;
         if waits && !core::mem::replace(&mut self.disk.is_rebuilt, true) {
             self.out.push_back(Output::Rebuilt);
@@ -269,7 +273,6 @@ impl Replica {
         }
         self.disk.told = Some(own.clone());
         let nodes = self.lineage.as_ref().map(crate::hello::Lineage::nodes).unwrap_or_default();
-        let me = self.here.node;
         for node in nodes.iter().filter(|node| *node != me) {
             self.send_disk(node, own.clone());
         }
