@@ -24,6 +24,7 @@
 
 use crate::history::History;
 use crate::ids::{CallKey, GroupId};
+use crate::log::{put_history, take_history};
 use crate::outside::OutsideReport;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
@@ -45,15 +46,13 @@ pub(crate) struct Spot {
 impl Spot {
     pub(crate) fn encode(self, w: &mut Writer) {
         w.u16(self.group.0);
-        w.u64(self.during.count);
-        w.u64(self.during.digest);
+        put_history(w, self.during);
         w.u32(self.number);
     }
 
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let group = GroupId(r.u16("waiting group")?);
-        let count = r.u64("waiting request")?;
-        let during = History { count, digest: r.u64("waiting history")? };
+        let during = take_history(r)?;
         Ok(Self { group, during, number: r.u32("waiting call")? })
     }
 }

@@ -26,6 +26,7 @@
 use crate::beside::{BESIDE_REPLY_BYTES_MAX, Spot};
 use crate::history::History;
 use crate::ids::{Attempt, CallKey, GroupId};
+use crate::log::{put_history, take_history};
 use crate::outside::{OUTSIDE_BYTES_MAX, OUTSIDE_REPLY_BYTES_MAX, Outside};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
@@ -443,16 +444,13 @@ impl Caller {
 
 pub(crate) fn put_call(writer: &mut Writer, key: &CallKey) {
     writer.u16(key.caller.0);
-    writer.u64(key.during.count);
-    writer.u64(key.during.digest);
+    put_history(writer, key.during);
     writer.u32(key.number);
 }
 
 pub(crate) fn take_call(reader: &mut Reader) -> Result<CallKey, InvalidEnvelope> {
     let caller = GroupId(reader.u16("caller")?);
-    let count = reader.u64("caller's request")?;
-    let digest = reader.u64("caller's history")?;
-    let during = History { count, digest };
+    let during = take_history(reader)?;
     Ok(CallKey { caller, during, number: reader.u32("call number")? })
 }
 

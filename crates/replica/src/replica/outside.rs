@@ -35,23 +35,21 @@ impl Part {
     pub(super) fn waiting(&self) -> impl Iterator<Item = (CallKey, (GroupId, RequestNumber))> + '_ {
         self.waiting.iter().map(|(key, request)| (*key, *request))
     }
+
+    /// A copy of a call is delivered. A caller has one call open at a time, and makes the next one
+    /// when some replica of it was answered: by then a majority has heard what came of the last.
+    fn forget_before(&mut self, call: CallKey) {
+        let place = |key: &CallKey| (key.during.count, key.number);
+        self.making.retain(|key, making| {
+            key.caller != call.caller || place(key) >= place(&call) || making.report.is_none()
+        });
+    }
 }
 
 struct Making {
     target: GroupId,
     tries: u32,
     report: Option<OutsideReport>,
-}
-
-impl Part {
-    /// A copy of a call is delivered. A caller has one call open at a time, and makes the next one
-    /// when some replica of it was answered: by then a majority has heard what came of the last.
-    fn is_past(&mut self, call: CallKey) {
-        let place = |key: &CallKey| (key.during.count, key.number);
-        self.making.retain(|key, making| {
-            key.caller != call.caller || place(key) >= place(&call) || making.report.is_none()
-        });
-    }
 }
 
 impl Replica {
@@ -80,7 +78,7 @@ impl Replica {
         let is_present = |maker: (NodeId, u64)| {
             lineage.as_ref().is_some_and(|lineage| lineage.members.contains(&maker))
         };
-        self.outside.is_past(key);
+        self.outside.forget_before(key);
         let Some(outside) = self.calls.outside(key) else { return false };
         let me = (self.here.node, self.here.incarnation);
         match outside.deliver(by, is_present, config.on_doubt) {
