@@ -21,6 +21,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::bare_group;
 use crate::peer::READY;
 use crate::placement::stay_on;
 use crate::wire::Wire;
@@ -74,6 +75,29 @@ enum Role {
         #[arg(long)]
         to: u16,
     },
+    /// Hands every request to three servers, its own and by each follower another
+    GroupGateway {
+        #[arg(long)]
+        port: u16,
+        /// For datagrams from the followers
+        #[arg(long)]
+        ring: u16,
+        /// Port or path
+        #[arg(long)]
+        server: String,
+        #[arg(long = "follower")]
+        followers: Vec<u16>,
+    },
+    /// Hands what a gateway sends to its server
+    GroupFollower {
+        #[arg(long)]
+        ring: u16,
+        /// Port or path
+        #[arg(long)]
+        server: String,
+        #[arg(long)]
+        gateway: u16,
+    },
     /// Carries the datagrams of a ring
     Wire {
         #[command(flatten)]
@@ -121,6 +145,12 @@ pub fn peer_main(arguments: impl IntoIterator<Item = OsString>) -> io::Result<()
         Role::TcpEcho { port } => tcp_echo(port),
         Role::TcpRelay { port, to } => tcp_relay(port, to),
         Role::UdpForward { port, to } => udp_forward(port, to),
+        Role::GroupGateway { port, ring, server, followers } => {
+            bare_group::gateway(port, ring, &server, &followers)
+        }
+        Role::GroupFollower { ring, server, gateway } => {
+            bare_group::follower(ring, &server, gateway)
+        }
         Role::Wire { wire, ports } => crate::wire::run(wire, &ports),
         Role::Ballast { socket } => crate::ballast::serve(&socket),
         Role::TcpClient(client) => tcp_client(&client),
@@ -143,7 +173,7 @@ pub(crate) fn tell_ready() -> io::Result<()> {
     out.flush()
 }
 
-fn local(port: u16) -> SocketAddrV4 {
+pub(crate) fn local(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
 }
 

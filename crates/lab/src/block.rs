@@ -41,6 +41,8 @@ const GIOP_OVERHEAD_LEN: usize = 72;
 /// The omniORB programs that every configuration with an ORB uses.
 const ECHO_CLIENT: &str = "echo_client";
 const ECHO_SERVER: &str = "echo_server";
+/// Servers of a group of bare processes, as many as the plans' groups have.
+const BARE_MEMBERS: usize = 3;
 
 /// What a block has measured.
 pub(crate) struct Measured {
@@ -147,6 +149,9 @@ impl Bench<'_> {
             Chain::Tcp { relays } => self.stand_tcp(*relays, folder),
             Chain::Udp { processes } => self.stand_udp(*processes, folder),
             Chain::Direct => self.stand_direct(configuration, folder),
+            Chain::BareGroup { server_socket } => {
+                self.stand_bare_group(configuration, *server_socket, folder)
+            }
             Chain::Domain(shape) => {
                 let server = self.echo_dir.join(ECHO_SERVER);
                 let records = configuration.repeats.is_some();
@@ -202,14 +207,57 @@ impl Bench<'_> {
         folder: TempDir,
     ) -> Result<Stand, LabError> {
         let port = find_ports(1)?[0];
+        let peers = vec![self.echo_server("server", &format!("giop:tcp:127.0.0.1:{port}"), &[])?];
+        let client = self.echo_client(configuration, port, folder.path());
+        Ok(Stand::new(client, peers, folder))
+    }
+
+    fn stand_bare_group(
+        &self,
+        configuration: &Configuration,
+        server_socket: bool,
+        folder: TempDir,
+    ) -> Result<Stand, LabError> {
+        let ports = find_ports(1 + 2 * BARE_MEMBERS)?;
+        let (rings, servers) = ports[1..].split_at(BARE_MEMBERS);
+        let mut doors = Vec::new();
+        let mut peers = Vec::new();
+        for (index, port) in servers.iter().enumerate() {
+            let path = folder.path().join(format!("{}.sock", index + 1)).display().to_string();
+            let end_point = match server_socket {
+                true => format!("giop:unix:{path}"),
+                false => format!("giop:tcp:127.0.0.1:{port}"),
+            };
+            // As the members of a pipelined group.
+            let options = ["-ORBmaxServerThreadPerConnection", "1"];
+            peers.push(self.echo_server(&format!("s:n{}", index + 1), &end_point, &options)?);
+            doors.push(if server_socket { path } else { port.to_string() });
+        }
+        let rings: Vec<String> = rings.iter().map(u16::to_string).collect();
+        for index in 1..BARE_MEMBERS {
+            let (ring, door) = (rings[index].as_str(), doors[index].as_str());
+            let gateway = rings[0].as_str();
+            let arguments =
+                ["group-follower", "--ring", ring, "--server", door, "--gateway", gateway];
+            let name = format!("n{}", index + 1);
+            peers.push(Peer::start(&name, &self.program, &arguments)?);
+        }
+        let port = ports[0].to_string();
+        let mut arguments = vec!["group-gateway", "--port", &port, "--ring", &rings[0]];
+        arguments.extend(["--server", &doors[0]]);
+        arguments.extend(rings[1..].iter().flat_map(|ring| ["--follower", ring]));
+        peers.push(Peer::start("n1", &self.program, &arguments)?);
+        let client = self.echo_client(configuration, ports[0], folder.path());
+        Ok(Stand::new(client, peers, folder))
+    }
+
+    fn echo_server(&self, name: &str, end_point: &str, more: &[&str]) -> Result<Peer, LabError> {
         let mut server = Command::new(&self.program);
         // Through this program, so that the server ends when we do, however that happens.
         server.arg("exec-server").arg(process::id().to_string());
         server.arg(self.echo_dir.join(ECHO_SERVER));
-        server.args(["-ORBendPoint", &format!("giop:tcp:127.0.0.1:{port}")]).stdin(Stdio::null());
-        let peers = vec![Peer::start_ready("server", &mut server)?];
-        let client = self.echo_client(configuration, port, folder.path());
-        Ok(Stand::new(client, peers, folder))
+        server.args(["-ORBendPoint", end_point]).args(more).stdin(Stdio::null());
+        Peer::start_ready(name, &mut server)
     }
 
     fn echo_client(&self, configuration: &Configuration, port: u16, folder: &Path) -> Command {

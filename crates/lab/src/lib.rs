@@ -16,6 +16,7 @@
 
 mod ballast;
 mod bare;
+mod bare_group;
 mod block;
 mod domain;
 mod environment;

@@ -124,6 +124,13 @@ pub enum Chain {
     },
     /// The echo client and the echo server.
     Direct,
+    /// The echo client at a process that hands every request to three echo servers, to two by
+    /// another process each, and does nothing else.
+    BareGroup {
+        /// The servers listen on sockets of the machine, and not on ports.
+        #[serde(default)]
+        server_socket: bool,
+    },
     /// The echo client at a gateway of a domain.
     Domain(DomainShape),
 }
@@ -380,14 +387,16 @@ impl Chain {
                 "needs 2 to 16 processes"
             }
             Self::Domain(shape) => return shape.fault(),
-            Self::Tcp { .. } | Self::Udp { .. } | Self::Direct => return None,
+            Self::Tcp { .. } | Self::Udp { .. } | Self::Direct | Self::BareGroup { .. } => {
+                return None;
+            }
         };
         Some(text.to_owned())
     }
 
     /// Whether it needs the echo programs.
     pub(crate) fn uses_echo(&self) -> bool {
-        matches!(self, Self::Direct | Self::Domain(_))
+        !matches!(self, Self::Tcp { .. } | Self::Udp { .. })
     }
 }
 

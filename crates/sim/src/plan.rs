@@ -352,6 +352,12 @@ impl Plan {
             if group.style == Style::Stateless {
                 client.patience_ms = client.patience_ms.max(3 * all_ms);
             }
+            // Nor is a read remembered: who repeats sooner than the link between two nodes takes
+            // for what one client asks at a time keeps it full for ever (styles 702473).
+            let link_ms = (client.window * client.padding_max) as u64 / self.peers.bytes_per_ms;
+            if group.reads.is_some() {
+                client.patience_ms = client.patience_ms.max(3 * link_ms);
+            }
         }
         self
     }

@@ -27,6 +27,9 @@ pub(crate) enum Position {
 #[derive(Default)]
 pub(super) struct Beside {
     running: Option<Running>,
+    /// Whether it has ever answered while it waited; false once it was given all its time and has
+    /// not. One that executes a call at a time never will.
+    answers: Option<bool>,
     /// Connections of reads that nobody waits for.
     stale: Vec<ChannelId>,
 }
@@ -94,14 +97,20 @@ impl Executor {
         }
     }
 
-    /// Asks the server beside the request in which it waits.
+    /// Asks the server beside the request in which it waits. `Some`: it is not asked any more,
+    /// because it let the time pass once and has never answered such a read; everybody would
+    /// wait for as long again.
     pub(crate) fn ask_beside(
         &mut self,
         now: Instant,
         question: &Question,
         out: &mut Vec<ServerCommand>,
-    ) {
+    ) -> Option<Served> {
         self.beside.abandon();
+        if self.beside.answers == Some(false) {
+            let report = OutsideReport::Failed(OutsideFailure::Doubt);
+            return Some(Served { errand: question.errand, report });
+        }
         self.next_channel += 1;
         let id = ChannelId(self.next_channel);
         let code_sets = question.code_sets.clone();
@@ -114,6 +123,7 @@ impl Executor {
         let (errand, deadline) = (question.errand, now + self.reply_within);
         self.beside.running = Some(Running { errand, request_id, channel, deadline });
         self.beside.close_stale(out);
+        None
     }
 
     /// When the server must have answered what it is asked beside.
@@ -129,6 +139,7 @@ impl Executor {
     ) -> Option<Served> {
         let running = self.beside.running.take_if(|running| running.deadline <= now)?;
         out.push(ServerCommand::Close(running.channel.id));
+        self.beside.answers.get_or_insert(false);
         let report = OutsideReport::Failed(OutsideFailure::Doubt);
         Some(Served { errand: running.errand, report })
     }
@@ -150,6 +161,9 @@ impl Executor {
         };
         out.push(ServerCommand::Close(channel));
         let running = self.beside.running.take()?;
+        if matches!(report, OutsideReport::Reply(_)) {
+            self.beside.answers = Some(true);
+        }
         Some(Served { errand: running.errand, report })
     }
 }

@@ -12,7 +12,8 @@ use alloc::vec::Vec;
 use quorba_base::{Instant, canary};
 
 impl Member {
-    /// Has the server asked as soon as it stands where it must. `Some`: it will not come there.
+    /// Has the server asked as soon as it stands where it must. `Some`: it will not come
+    /// there, or does not answer such reads.
     pub(crate) fn serve_beside(
         &mut self,
         now: Instant,
@@ -37,10 +38,7 @@ impl Member {
         };
         match position {
             Position::Before => None,
-            Position::There => {
-                self.executor.ask_beside(now, question, out);
-                None
-            }
+            Position::There => self.executor.ask_beside(now, question, out),
             Position::Behind => {
                 let report = OutsideReport::Failed(OutsideFailure::Doubt);
                 Some(Served { errand, report })

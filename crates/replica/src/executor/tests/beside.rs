@@ -39,7 +39,7 @@ impl Bench {
 
     fn ask(&mut self, tries: u32) -> ChannelId {
         let mut out = Vec::new();
-        self.executor.ask_beside(NOW, &question(tries), &mut out);
+        assert_eq!(self.executor.ask_beside(NOW, &question(tries), &mut out), None);
         self.carry_out(out);
         let (channel, message) = self.sent.last().expect("it was asked");
         assert_eq!(object_of(message), "read");
@@ -81,6 +81,24 @@ fn a_server_that_does_not_answer_beside_is_not_hung_and_its_late_answer_is_nothi
     assert_eq!(bench.answer(1), good(&[]));
     bench.executor.end_call(NOW, history(1));
     assert_eq!(bench.answer(0), good(&["1"]));
+}
+
+#[test]
+fn a_server_that_let_the_time_pass_is_not_asked_again_unless_it_has_ever_answered() {
+    // Found by the simulator (calls 700580): thirty reads one after the other, five seconds each.
+    let mut bench = Bench::waiting();
+    bench.ask(0);
+    bench.executor.beside_overdue(NOW + WITHIN, &mut Vec::new()).expect("the time is over");
+    let mut out = Vec::new();
+    let served = bench.executor.ask_beside(NOW, &question(1), &mut out).expect("it is not asked");
+    assert_eq!(served.report, OutsideReport::Failed(OutsideFailure::Doubt));
+    assert_eq!((served.errand, out.len()), (question(1).errand, 0));
+    let mut bench = Bench::waiting();
+    bench.ask(0);
+    assert_eq!(bench.answer(1), good(&["beside reply"]));
+    bench.ask(1);
+    bench.executor.beside_overdue(NOW + WITHIN, &mut Vec::new()).expect("it is slow");
+    bench.ask(2);
 }
 
 #[test]
