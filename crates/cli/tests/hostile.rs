@@ -1,4 +1,5 @@
-//! Malformed GIOP by name against a live node, which stays up and serves honest clients meanwhile.
+//! Malformed GIOP by name against a live node, which stays up and serves honest clients meanwhile;
+//! and one whose talk nobody hears.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -40,10 +41,13 @@ impl Drop for Node {
 
 impl Node {
     fn start() -> Self {
+        Self::start_that_tells(Stdio::null())
+    }
+
+    fn start_that_tells(log: Stdio) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (gateway, admin, ring) = free_addresses();
         write_domain(folder.path(), gateway, admin, ring);
-        let log = fs::File::create(folder.path().join("log")).expect("a file");
         let process = Command::new(QUORBA)
             .args(["node", "n1", "--config", "quorba.toml"])
             .current_dir(folder.path())
@@ -96,6 +100,16 @@ fn write_domain(folder: &Path, gateway: SocketAddr, admin: SocketAddr, ring: Soc
     let key = folder.join("domain.key");
     fs::write(&key, "5c".repeat(32)).expect("written");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("allowed");
+}
+
+#[test]
+fn a_node_whose_talk_nobody_hears_starts_and_serves() {
+    let (silent, mut talk) = std::io::pipe().expect("a pipe");
+    // As much as it holds: whoever writes more waits.
+    talk.write_all(&[b'.'; 65_536]).expect("taken");
+    let node = Node::start_that_tells(talk.into());
+    TcpStream::connect(node.gateway).expect("it listens");
+    drop((node, silent));
 }
 
 #[test]

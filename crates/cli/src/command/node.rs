@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use quorba_config::Domain;
 use quorba_node::{NodeError, RunOptions};
 use rustix::process::{Pid, Signal};
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::args::DomainFile;
@@ -40,6 +41,9 @@ pub struct Node {
     parent: Option<i32>,
 }
 
+/// Lines that wait to be written; what comes when so many wait is lost.
+const LINES_MAX: usize = 16_384;
+
 /// How much a node tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Level {
@@ -59,16 +63,22 @@ impl Node {
         let Some(me) = domain.node_id(&self.name) else {
             return Err(no_such_node(&domain, &self.name));
         };
-        self.log(context);
+        let (lost, _written_at_the_end) = self.log(context);
         for warning in &domain.warnings {
             tracing::warn!("{}: {warning}", self.domain.config.display());
         }
         let options = RunOptions { record: self.record.clone(), ..RunOptions::default() };
-        quorba_node::run(domain, me, &options).map_err(|error| node_failed(&self.name, &error))?;
+        let ended = quorba_node::run(domain, me, &options);
+        if lost.dropped_lines() > 0 {
+            tracing::warn!(lines = lost.dropped_lines(), "nobody took these lines; they are lost");
+        }
+        ended.map_err(|error| node_failed(&self.name, &error))?;
         Ok(Exit::Ok)
     }
 
-    fn log(&self, context: &Context) {
+    /// What is told is written by a thread of its own, until what is returned goes: a terminal that
+    /// stands still, a full pipe or a slow disk must not keep the node from its calls.
+    fn log(&self, context: &Context) -> (ErrorCounter, WorkerGuard) {
         let level = match self.log {
             Level::Error => LevelFilter::ERROR,
             Level::Warn => LevelFilter::WARN,
@@ -76,8 +86,11 @@ impl Node {
             Level::Debug => LevelFilter::DEBUG,
             Level::Trace => LevelFilter::TRACE,
         };
+        let writer = NonBlockingBuilder::default().buffered_lines_limit(LINES_MAX).lossy(true);
+        let (writer, guard) = writer.thread_name("log").finish(std::io::stderr());
+        let lost = writer.error_counter();
         let lines = tracing_subscriber::fmt()
-            .with_writer(std::io::stderr)
+            .with_writer(writer)
             .with_max_level(level)
             .with_ansi(context.colours_stderr())
             .with_target(false);
@@ -86,6 +99,7 @@ impl Node {
         } else {
             lines.init();
         }
+        (lost, guard)
     }
 }
 
