@@ -25,10 +25,13 @@ pub(crate) struct Backups {
     /// When each was asked for.
     times: BTreeMap<u64, Instant>,
     kept: BTreeMap<usize, Vec<Backup>>,
+    /// What was given back to each group at each node.
+    given: BTreeMap<(usize, usize), Vec<Backup>>,
     pub(crate) taken: u64,
     pub(crate) restores: u64,
-    /// By group: when it was restored last, and what it had then.
-    restored: BTreeMap<usize, (Instant, Vec<Reference>)>,
+    /// By group: when it was restored last, and what it had then. Where objects have orders of their
+    /// own, backups of one history may have them woven in several ways: it had one of these.
+    restored: BTreeMap<usize, (Instant, Vec<Vec<Reference>>)>,
 }
 
 impl Backups {
@@ -38,6 +41,7 @@ impl Backups {
             asked: 0,
             times: BTreeMap::new(),
             kept: BTreeMap::new(),
+            given: BTreeMap::new(),
             taken: 0,
             restores: 0,
             restored: BTreeMap::new(),
@@ -69,6 +73,7 @@ impl World {
         match backup {
             Some(backup) => {
                 self.say(|| format!("OPERATOR at n{node}: restore g{group} ({id})"));
+                self.backups.given.entry((group, node)).or_default().push(backup.clone());
                 self.deliver(node, Input::Restore(id_of, id, backup));
             }
             None => {
@@ -124,23 +129,16 @@ impl World {
 
     /// A node has carried out an operator's command: with a restore the group's past is another.
     pub(crate) fn note_restore(&mut self, group: usize, command: Command) {
-        let Command::Restore { digest, .. } = command else { return };
+        let Command::Restore { node, digest, .. } = command else { return };
         self.checks.lost(self.now, group);
         self.checks.groups[group].dead = false;
-        let kept = self.backups.kept.get(&group);
-        let backup = kept.and_then(|kept| kept.iter().find(|b| b.history.digest == digest));
-        let log = backup.and_then(|backup| Log::from_bytes(&backup.state));
         self.backups.restores += 1;
-        match log {
-            Some(log) => {
-                let had = (self.now, log.references().to_vec());
-                self.backups.restored.insert(group, had);
-            }
-            // It is not kept any more: a later one is there to be looked at.
-            None => {
-                self.backups.restored.remove(&group);
-            }
-        }
+        let given = self.backups.given.get(&(group, usize::from(node.index())));
+        let given = given.into_iter().flatten().filter(|one| one.history.digest == digest);
+        let had: Vec<Vec<Reference>> = given
+            .filter_map(|backup| Some(Log::from_bytes(&backup.state)?.references().to_vec()))
+            .collect();
+        self.backups.restored.insert(group, (self.now, had));
     }
 
     /// A group has lost all its members. If it is durable it goes on from disks, and none of them
@@ -169,8 +167,9 @@ impl World {
         }
         let snapshots = self.snapshots();
         let serving = self.serving(&snapshots, group);
-        let wrong = serving.iter().find(|member| !member.log.references().starts_with(had))?;
-        let (node, has, had) = (wrong.node, wrong.log.len(), had.len());
+        let begins_with = |log: &Log| had.iter().any(|had| log.references().starts_with(had));
+        let wrong = serving.iter().find(|member| !begins_with(&member.log))?;
+        let (node, has, had) = (wrong.node, wrong.log.len(), had.first().map_or(0, Vec::len));
         Some(format!("g{group} at n{node} has {has}, and not the {had} of its backup in front"))
     }
 }
