@@ -221,7 +221,7 @@ impl Bench<'_> {
         let ports = find_ports(1 + 2 * BARE_MEMBERS)?;
         let (rings, servers) = ports[1..].split_at(BARE_MEMBERS);
         let mut doors = Vec::new();
-        let mut peers = Vec::new();
+        let mut echoes = Vec::new();
         for (index, port) in servers.iter().enumerate() {
             let path = folder.path().join(format!("{}.sock", index + 1)).display().to_string();
             let end_point = match server_socket {
@@ -230,10 +230,16 @@ impl Bench<'_> {
             };
             // As the members of a pipelined group.
             let options = ["-ORBmaxServerThreadPerConnection", "1"];
-            peers.push(self.echo_server(&format!("s:n{}", index + 1), &end_point, &options)?);
+            echoes.push(self.echo_server(&format!("s:n{}", index + 1), &end_point, &options)?);
             doors.push(if server_socket { path } else { port.to_string() });
         }
         let rings: Vec<String> = rings.iter().map(u16::to_string).collect();
+        let port = ports[0].to_string();
+        let mut arguments = vec!["group-gateway", "--port", &port, "--ring", &rings[0]];
+        arguments.extend(["--server", &doors[0]]);
+        arguments.extend(rings[1..].iter().flat_map(|ring| ["--follower", ring]));
+        // Ended in this order: nobody misses who is still there.
+        let mut peers = vec![Peer::start("n1", &self.program, &arguments)?];
         for index in 1..BARE_MEMBERS {
             let (ring, door) = (rings[index].as_str(), doors[index].as_str());
             let gateway = rings[0].as_str();
@@ -242,11 +248,7 @@ impl Bench<'_> {
             let name = format!("n{}", index + 1);
             peers.push(Peer::start(&name, &self.program, &arguments)?);
         }
-        let port = ports[0].to_string();
-        let mut arguments = vec!["group-gateway", "--port", &port, "--ring", &rings[0]];
-        arguments.extend(["--server", &doors[0]]);
-        arguments.extend(rings[1..].iter().flat_map(|ring| ["--follower", ring]));
-        peers.push(Peer::start("n1", &self.program, &arguments)?);
+        peers.append(&mut echoes);
         let client = self.echo_client(configuration, ports[0], folder.path());
         Ok(Stand::new(client, peers, folder))
     }

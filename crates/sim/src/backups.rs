@@ -29,8 +29,8 @@ pub(crate) struct Backups {
     given: BTreeMap<(usize, usize), Vec<Backup>>,
     pub(crate) taken: u64,
     pub(crate) restores: u64,
-    /// By group: when it was restored last, and what it had then. Where objects have orders of their
-    /// own, backups of one history may have them woven in several ways: it had one of these.
+    /// By group: when it was restored last, and what it had then. Where objects have orders of
+    /// their own, backups of one history may have them woven in several ways: one of these.
     restored: BTreeMap<usize, (Instant, Vec<Vec<Reference>>)>,
 }
 
