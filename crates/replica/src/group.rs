@@ -244,7 +244,7 @@ impl Group {
         if canary!(ForgetsAtTakeover)
             && let Some(member) = &mut self.member
         {
-            member.retention = crate::retention::Retention::default();
+            member.retention.replace_by(crate::retention::Retention::default());
         }
         self.table.keep_only(&self.config, current, view);
         self.duplicates_of_replies.begin_anew();

@@ -309,7 +309,7 @@ impl Member {
         // It may have replaced one whose end was not noticed.
         let consequence = self.server_lost(DownReason::ServerExited);
         self.executor.reset();
-        self.retention = Retention::default();
+        self.retention.replace_by(Retention::default());
         self.forget();
         self.server = Server::Up;
         if let Some(archive) = &mut self.archive {
@@ -353,7 +353,7 @@ impl Member {
         self.voting.begin_anew(self.delivered.count);
         if self.server != Server::Up {
             // Whichever server it will have has executed nothing.
-            self.retention = Retention::default();
+            self.retention.replace_by(Retention::default());
         }
     }
 
@@ -631,6 +631,7 @@ impl Member {
 
     /// Starts what can be started.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
+        self.retention.free_some();
         self.voting.close(self.delivered.count);
         self.mind_server(out);
         self.begin_checkpoint(now);
@@ -751,7 +752,7 @@ impl Member {
         buffer: VecDeque<Behind>,
     ) -> Consequence {
         self.stage = Stage::Serving { attempt };
-        self.retention = retention;
+        self.retention.replace_by(retention);
         self.go_on_with(attempt, buffer)
     }
 

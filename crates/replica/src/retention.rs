@@ -12,7 +12,7 @@ use crate::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::nested::{put_call, take_call};
 use crate::released::Released;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, btree_map, btree_set};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{NodeId, canary};
@@ -23,6 +23,9 @@ pub(crate) const CLIENT_ENTRIES_MAX: usize = 100_000;
 /// Gateways whose requests wait for one execution; a client that repeats itself at more gateways
 /// than this while its first call still runs gets the reply at the first ones.
 const WAITERS_MAX: usize = 16;
+/// Entries of forgotten tables that are freed at a time, and tables that wait for it.
+const FREED: usize = 64;
+const GRAVES_MAX: usize = 4;
 
 /// What is known of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,6 +52,13 @@ pub(crate) struct Retention {
     /// depend on the order alone, never on how fast a member is.
     overdue: BTreeMap<RequestKey, Vec<GatewayKey>>,
     reply_bytes: usize,
+    graves: Vec<Grave>,
+}
+
+/// What is left of a table that was forgotten as a whole.
+struct Grave {
+    entries: btree_map::IntoIter<RequestKey, Entry>,
+    expiries: btree_set::IntoIter<(u64, RequestKey)>,
 }
 
 /// What a retention table knew at some position of the order.
@@ -82,6 +92,26 @@ pub(crate) enum Admission {
 }
 
 impl Retention {
+    /// What is known from now on. What was known is freed by and by ([`Self::free_some`]): a table
+    /// can be so large that everybody who waits for this node would feel it.
+    pub(crate) fn replace_by(&mut self, new: Self) {
+        let old = core::mem::replace(self, new);
+        self.graves = old.graves;
+        let (entries, expiries) = (old.entries.into_iter(), old.expiries.into_iter());
+        if self.graves.len() < GRAVES_MAX && entries.len() > 0 {
+            self.graves.push(Grave { entries, expiries });
+        }
+    }
+
+    /// Frees a little of what was forgotten.
+    pub(crate) fn free_some(&mut self) {
+        let Some(grave) = self.graves.last_mut() else { return };
+        let entries = grave.entries.by_ref().take(FREED).count();
+        if entries + grave.expiries.by_ref().take(FREED).count() == 0 {
+            self.graves.pop();
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -384,6 +414,28 @@ mod tests {
             panic!("executed twice");
         };
         assert_eq!(answer, reply());
+    }
+
+    #[test]
+    fn a_table_is_forgotten_at_once_and_freed_by_and_by() {
+        let mut retention = Retention::default();
+        let (reply, count) = (Bytes::from(vec![7; 100]), 10 * FREED as i32);
+        for number in 0..count {
+            retention.admit(&client(number), gateway(1, 1), 5, false);
+            retention.complete(&client(number), Some(reply.clone()));
+        }
+        retention.replace_by(Retention::default());
+        assert_eq!((retention.len(), retention.reply_bytes()), (0, 0));
+        let again = retention.admit(&client(1), gateway(1, 1), 5, false);
+        assert!(matches!(again, Admission::Execute));
+        for _ in 0..10 {
+            assert!(!reply.is_unique());
+            retention.free_some();
+        }
+        assert!(reply.is_unique());
+        retention.free_some();
+        assert!(retention.graves.is_empty());
+        assert_eq!(retention.len(), 1);
     }
 
     #[test]

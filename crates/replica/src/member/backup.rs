@@ -71,7 +71,8 @@ impl Member {
         self.forget();
         let attempt = staged.attempt;
         let (retention, state, whole) = staged.take_effect(now, self.durable);
-        (self.retention, self.taken) = (retention, whole);
+        self.retention.replace_by(retention);
+        self.taken = whole;
         (self.delivered, self.seen) = (history, history);
         self.voting.begin_anew(history.count);
         self.base = Some(Base { at: history, state: Some(state), updates: alloc::vec::Vec::new() });

@@ -29,7 +29,8 @@ impl Member {
             archive.begin_anew();
             archive.goes_on_at(base.at.count);
         }
-        (self.retention, self.base, self.recovered) = (retention, Some(base), true);
+        self.retention.replace_by(retention);
+        (self.base, self.recovered) = (Some(base), true);
         // Whoever leads, what it found out counts, rather than what would come of it now.
         self.duty = Duty::Keep;
         self.stage = Stage::Serving { attempt: attempt.unwrap_or(self.next_attempt) };
@@ -116,7 +117,8 @@ impl Member {
         };
         let is_fresh = claim == Some(History::EMPTY) && self.executor.is_idle();
         self.forget();
-        (self.retention, self.log, self.base) = (found.retention, found.log, found.base);
+        self.retention.replace_by(found.retention);
+        (self.log, self.base) = (found.log, found.base);
         (self.delivered, self.seen) = (found.delivered, found.seen);
         (self.recovered, self.remains) = (true, found.remains);
         let claim = match found.remains {
