@@ -46,6 +46,11 @@ impl Member {
         self.checkpoints.audience = audience;
         if !audience {
             self.checkpoints.completed.clear();
+            if self.durable {
+                // Nobody is told what it replies alone, but its own disk goes on from here, too: the
+                // next checkpoint has to have it.
+                self.checkpoints.chain.break_off();
+            }
         }
         self.go_on();
         deserted
