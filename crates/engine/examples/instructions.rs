@@ -2,7 +2,8 @@
 //! at the node of its gateway, and at another one.
 //!
 //! What it is not: a measurement of time. Run it where instructions are counted, and look at the
-//! inclusive cost of `at_gateway` and `poll_gateway`, and of `at_others` and `poll_others`, which are
+//! inclusive cost of `at_gateway` and `poll_gateway`, and of `at_others` and `poll_others`, which
+//! are two nodes:
 //! two nodes:
 //!
 //! ```sh
