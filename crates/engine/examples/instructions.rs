@@ -4,7 +4,6 @@
 //! What it is not: a measurement of time. Run it where instructions are counted, and look at the
 //! inclusive cost of `at_gateway` and `poll_gateway`, and of `at_others` and `poll_others`, which
 //! are two nodes:
-//! two nodes:
 //!
 //! ```sh
 //! cargo build --release -p quorba-engine --example instructions
