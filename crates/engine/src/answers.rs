@@ -8,12 +8,19 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_giop::{
     Body, Completion, ExceptionKind, LocateStatus, Message, MinorCode, ReplyStatus, Request,
-    SystemException, Version, build, fragment,
+    SystemException, Version, build, fragment, renumbered,
 };
 use quorba_replica::Availability;
 
 /// Replies larger than this go out in fragments: there are ORBs that take no larger message.
 const REPLY_PIECE_BYTES: usize = 128 << 10;
+
+/// A reply on its way to a client.
+pub(crate) enum ReplyPieces {
+    /// It goes out whole, as nearly all do.
+    One(Bytes),
+    Several(Vec<Bytes>),
+}
 
 /// Operations that only ask whether the connection lives (FT-CORBA §23.2.9); ORBs differ in the
 /// spelling.
@@ -41,12 +48,18 @@ pub(crate) fn close_connection(version: Version) -> Bytes {
 }
 
 /// The server's reply as the client gets it: under its own request id, in pieces if it is large.
-pub(crate) fn reply_pieces(giop: Bytes, client: &Client) -> Vec<Bytes> {
+pub(crate) fn reply_pieces(giop: Bytes, client: &Client) -> ReplyPieces {
+    if giop.len() <= REPLY_PIECE_BYTES
+        && let Some(reply) = renumbered(&giop, client.request_id)
+    {
+        return ReplyPieces::One(reply.freeze());
+    }
     let message = Message::from_bytes(giop).expect("the member's framer cut it");
     let Ok(Body::Reply(reply)) = message.parse() else {
         unreachable!("members pass on replies only");
     };
-    fragment(&reply.with_request_id(client.request_id), REPLY_PIECE_BYTES)
+    let reply = reply.with_request_id(client.request_id);
+    ReplyPieces::Several(fragment(&reply, REPLY_PIECE_BYTES))
 }
 
 /// NO_PERMISSION, COMPLETED_NO: only nodes move a group's state.

@@ -295,10 +295,11 @@ impl Gateway {
         let is_client = connection.caller.is_none();
         let crowded = connection.pending.len() >= self.limits.pending_per_connection
             || is_client && !self.has_room(connection.group);
-        let Some(connection) = self.connections.get_mut(&id) else { return true };
         let throttled = connection.throttled_until.is_some_and(|until| until > now);
         let wait = crowded || throttled || is_client && self.stopping;
-        if wait != connection.paused {
+        if wait != connection.paused
+            && let Some(connection) = self.connections.get_mut(&id)
+        {
             connection.paused = wait;
             if wait {
                 self.paused += 1;

@@ -404,8 +404,11 @@ impl Node {
             while let Some((ticket, payload)) = self.order.poll_submission() {
                 self.out.push_back(Output::Submit { ticket, payload });
             }
-            self.out.append(&mut self.gateway.out);
-            self.out.append(&mut self.abroad.out);
+            for out in [&mut self.gateway.out, &mut self.abroad.out] {
+                if !out.is_empty() {
+                    self.out.append(out);
+                }
+            }
             if quiet {
                 return;
             }

@@ -45,7 +45,7 @@ pub use fragment::fragment;
 pub use frame::{Framer, FramerLimits};
 pub use ior::Ior;
 pub use locate::{LocateReply, LocateRequest, LocateStatus};
-pub use message::{Body, Message, MessageType};
+pub use message::{Body, Message, MessageType, renumbered};
 pub use reply::{Reply, ReplyStatus};
 pub use request::{Request, ResponseFlags, Rewrite, Target};
 pub use service::Contexts;

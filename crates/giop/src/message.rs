@@ -7,7 +7,7 @@ use crate::locate::{LocateReply, LocateRequest};
 use crate::reply::Reply;
 use crate::request::Request;
 use crate::version::{Endian, Version};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 /// Message types (GIOP §15.4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -72,6 +72,21 @@ pub struct Message {
     version: Version,
     endian: Endian,
     kind: MessageType,
+}
+
+/// Where the request id of every message of GIOP 1.2 that has one stands (GIOP §15.4).
+const REQUEST_ID_AT: usize = HEADER_BYTES;
+
+/// A copy of a message under another request id, if it is a request or a reply of GIOP 1.2: there
+/// the id stands at one place, so that the message need not be read. `None` for any other.
+#[must_use]
+pub fn renumbered(message: &[u8], request_id: u32) -> Option<BytesMut> {
+    let [b'G', b'I', b'O', b'P', 1, 2, flags, 0 | 1, ..] = *message else { return None };
+    let endian = Endian::from_bit(flags);
+    message.get(REQUEST_ID_AT..REQUEST_ID_AT + 4)?;
+    let mut copy = BytesMut::from(message);
+    crate::request::patch_u32(&mut copy, REQUEST_ID_AT, request_id, endian);
+    Some(copy)
 }
 
 /// What a message says.
@@ -158,6 +173,12 @@ impl Message {
     #[must_use]
     pub const fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    /// The whole message, uncopied.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
     }
 
     /// What the message says; nothing is copied.

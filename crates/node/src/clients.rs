@@ -10,7 +10,7 @@ use quorba_config::{Domain, Node};
 use quorba_engine::ConnectionId;
 use quorba_engine::replica::GroupId;
 use quorba_net::{Interest, Poller, Stream};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::time::{Duration, Instant as Clock};
@@ -40,7 +40,7 @@ pub(crate) struct Accepted {
 /// See the module's text.
 pub(crate) struct Clients {
     listeners: Vec<Listener>,
-    streams: HashMap<u64, Stream>,
+    streams: BTreeMap<u64, Stream>,
     /// Of these, those of local servers.
     servers: HashSet<u64>,
     /// Connections that were ended and are not closed by their client yet, oldest first.
@@ -81,7 +81,7 @@ impl Clients {
         }
         Ok(Self {
             listeners,
-            streams: HashMap::new(),
+            streams: BTreeMap::new(),
             servers: HashSet::new(),
             ending: VecDeque::new(),
             listening: true,

@@ -6,7 +6,7 @@
 use crate::door::Door;
 use quorba_engine::replica::{ChannelId, GroupId};
 use quorba_net::{Poller, Stream};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// A socket and whose it is.
 pub(crate) struct Channel {
@@ -20,9 +20,9 @@ pub(crate) struct Channel {
 /// See the module's text.
 #[derive(Default)]
 pub(crate) struct Servers {
-    channels: HashMap<u64, Channel>,
-    tokens: HashMap<(GroupId, ChannelId), u64>,
-    doors: HashMap<GroupId, Door>,
+    channels: BTreeMap<u64, Channel>,
+    tokens: BTreeMap<(GroupId, ChannelId), u64>,
+    doors: BTreeMap<GroupId, Door>,
 }
 
 impl Servers {

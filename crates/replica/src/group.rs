@@ -31,11 +31,11 @@ use crate::executor::Returning;
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
 use crate::log::Place;
-use crate::member::{Accepted, Arrived, Asks, Consequence, Member, forward};
+use crate::member::{Accepted, Arrived, Asks, Consequence, Member};
 use crate::moment::Moment;
 use crate::nested::CallFigures;
 use crate::offer::Offer;
-use crate::output::{Event, Outbox, Output, ServerCommand};
+use crate::output::{Event, Outbox, Output, ServerCommand, forward};
 use crate::reads::Reads;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::refusal;
@@ -144,6 +144,8 @@ pub(crate) struct Group {
     /// A read that the local server executes while it waits.
     task: Option<beside::Task>,
     pub(crate) figures: CallFigures,
+    /// Always empty between calls; kept for its room.
+    commands: Vec<ServerCommand>,
 }
 
 impl Group {
@@ -177,6 +179,7 @@ impl Group {
             callers: BTreeMap::new(),
             task: None,
             figures: CallFigures::default(),
+            commands: Vec::new(),
         }
     }
 
@@ -604,7 +607,7 @@ impl Group {
             self.follow(consequence, here, out);
             return;
         }
-        let mut commands = Vec::new();
+        let mut commands = core::mem::take(&mut self.commands);
         member.step(now, &mut commands);
         if in_primary && let Some((attempt, votes)) = member.votes_to_cast() {
             let votes = Envelope::Votes { group: self.id, attempt, votes };
@@ -618,7 +621,9 @@ impl Group {
             let join = Envelope::Join { group: self.id, attempt, offer };
             out.push_back(Output::Order(join.encode()));
         }
-        forward(self.id, commands, out);
+        let group = self.id;
+        out.extend(commands.drain(..).map(|command| Output::Server { group, command }));
+        self.commands = commands;
         if in_primary {
             self.tell_fullness(out);
         }

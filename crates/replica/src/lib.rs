@@ -37,6 +37,7 @@ mod ids;
 mod image;
 mod log;
 mod member;
+mod members;
 mod moment;
 mod nested;
 mod offer;

@@ -26,7 +26,7 @@ use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore, Returning,
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
 use crate::moment::Moment;
-use crate::output::{Outbox, Output, ServerCommand};
+use crate::output::ServerCommand;
 use crate::passive::{Assembly, Base, Checkpoint, Checkpointer, Logged, RequestLog};
 use crate::reads::ReadId;
 use crate::recent::Recent;
@@ -792,9 +792,4 @@ pub(crate) enum Accepted {
     Refuse(GatewayKey, Bytes),
     /// Too much came while the state, or a checkpoint, was on its way.
     Overflow(Attempt, DownReason),
-}
-
-/// Wraps server commands for one group.
-pub(crate) fn forward(group: GroupId, commands: Vec<ServerCommand>, out: &mut Outbox) {
-    out.extend(commands.into_iter().map(|command| Output::Server { group, command }));
 }

@@ -11,6 +11,7 @@ use crate::peer::Lane;
 use crate::primary::{Basis, Blocked};
 use crate::table::{DownReason, MemberState};
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{NodeId, NodeSet};
 
@@ -335,3 +336,11 @@ pub enum Availability {
 
 /// Where the rooms of this crate put their outputs.
 pub(crate) type Outbox = VecDeque<Output>;
+
+/// Wraps server commands for one group.
+pub(crate) fn forward(group: GroupId, commands: Vec<ServerCommand>, out: &mut Outbox) {
+    // There are none most of the times, and this is asked several times per call.
+    if !commands.is_empty() {
+        out.extend(commands.into_iter().map(|command| Output::Server { group, command }));
+    }
+}

@@ -160,6 +160,12 @@ impl Reads {
         (self.executed, self.marks)
     }
 
+    /// Whether nothing waits for time, a mark or another node, with the executor in this epoch.
+    pub(crate) fn is_quiet(&self, epoch: u64) -> bool {
+        let has_calls = !(self.away.is_empty() && self.waiting.is_empty() && self.done.is_empty());
+        !has_calls && !self.wanted && self.epoch == epoch && self.load.shuns_nobody()
+    }
+
     // -- links ------------------------------------------------------------------------------
 
     /// Of `nodes` the one to ask.

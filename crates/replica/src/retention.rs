@@ -12,7 +12,8 @@ use crate::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::nested::{put_call, take_call};
 use crate::released::Released;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
-use alloc::collections::{BTreeMap, BTreeSet, btree_map, btree_set};
+use alloc::collections::btree_map::{self, Entry as MapEntry};
+use alloc::collections::{BTreeMap, BTreeSet, btree_set};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{NodeId, canary};
@@ -135,26 +136,28 @@ impl Retention {
         expiry: u64,
         full: bool,
     ) -> Admission {
-        match self.entries.get_mut(key) {
-            Some(Entry::Executing { waiters }) => {
-                if !waiters.contains(&waiter) && waiters.len() < WAITERS_MAX {
-                    waiters.push(waiter);
-                }
-                Admission::Wait
-            }
-            Some(Entry::Done { .. }) if canary!(ExecutesRepetitions) => Admission::Execute,
-            Some(Entry::Done { reply }) => Admission::Answer(reply.clone()),
-            None => {
+        let known = match self.entries.entry(key.clone()) {
+            MapEntry::Occupied(known) => known.into_mut(),
+            MapEntry::Vacant(place) => {
                 if matches!(key, RequestKey::Client { .. }) {
                     if full || self.expiries.len() >= CLIENT_ENTRIES_MAX {
                         return Admission::Refuse;
                     }
                     self.expiries.insert((expiry, key.clone()));
                 }
-                let waiters = [waiter].into();
-                self.entries.insert(key.clone(), Entry::Executing { waiters });
-                Admission::Execute
+                place.insert(Entry::Executing { waiters: [waiter].into() });
+                return Admission::Execute;
             }
+        };
+        match known {
+            Entry::Executing { waiters } => {
+                if !waiters.contains(&waiter) && waiters.len() < WAITERS_MAX {
+                    waiters.push(waiter);
+                }
+                Admission::Wait
+            }
+            Entry::Done { .. } if canary!(ExecutesRepetitions) => Admission::Execute,
+            Entry::Done { reply } => Admission::Answer(reply.clone()),
         }
     }
 
@@ -267,6 +270,14 @@ impl Retention {
     }
 
     fn remove_between(&mut self, low: &RequestKey, high: &RequestKey) {
+        // Those of one gateway are often the first of all, which takes no search.
+        while let Some(first) = self.entries.first_entry().filter(|first| first.key() >= low) {
+            if first.key() >= high {
+                return;
+            }
+            let gone = first.remove();
+            self.uncount(&gone);
+        }
         while let Some((first, _)) = self.entries.range(low..high).next() {
             let first = first.clone();
             self.remove(&first);
@@ -289,7 +300,13 @@ impl Retention {
     }
 
     fn remove(&mut self, key: &RequestKey) {
-        if let Some(Entry::Done { reply: Some(reply) }) = self.entries.remove(key) {
+        if let Some(gone) = self.entries.remove(key) {
+            self.uncount(&gone);
+        }
+    }
+
+    fn uncount(&mut self, gone: &Entry) {
+        if let Entry::Done { reply: Some(reply) } = gone {
             self.reply_bytes -= reply.len();
         }
     }

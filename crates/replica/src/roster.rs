@@ -43,18 +43,17 @@ impl GroupTable {
     /// See [`Self::remove`].
     pub(crate) fn add(&mut self, node: NodeId) {
         self.removed.remove(node);
-        if let Some(state @ MemberState::Out { reason: OutReason::Removed, .. }) =
-            self.members.get_mut(&node)
-        {
-            *state = MemberState::Down(DownReason::NotStarted);
+        if let Some(MemberState::Out { reason: OutReason::Removed, .. }) = self.state(node) {
+            self.members.insert(node, MemberState::Down(DownReason::NotStarted));
         }
     }
 
     /// A member that was taken out asks to come in.
     pub(crate) fn keep_out(&mut self, node: NodeId, attempt: Attempt) -> Option<MemberState> {
-        let state = self.members.get_mut(&node)?;
-        *state = MemberState::Out { attempt, reason: OutReason::Removed };
-        Some(*state)
+        self.state(node)?;
+        let state = MemberState::Out { attempt, reason: OutReason::Removed };
+        self.members.insert(node, state);
+        Some(state)
     }
 
     /// The group has another state from here on: that of the member on `node`, which comes in with
@@ -63,17 +62,17 @@ impl GroupTable {
     pub(crate) fn restore(&mut self, node: NodeId, attempt: Attempt, wall: u64, digest: u64) {
         self.history = self.history.extended(node, attempt.0, digest);
         self.clock.was_told(wall);
-        for (other, state) in &mut self.members {
+        self.members.change(|other, state| {
             *state = match *state {
-                kept if *other != node && canary!(RestoreKeepsOthers) => kept,
-                _ if *other == node => MemberState::In { attempt },
+                kept if other != node && canary!(RestoreKeepsOthers) => kept,
+                _ if other == node => MemberState::In { attempt },
                 out @ MemberState::Out { reason: OutReason::Removed, .. } => out,
                 MemberState::Down(reason) => MemberState::Down(reason),
                 MemberState::In { .. } | MemberState::Joining { .. } | MemberState::Out { .. } => {
                     MemberState::Down(DownReason::Restored)
                 }
             };
-        }
+        });
         self.begin_behind(node);
     }
 

@@ -61,6 +61,11 @@ impl Load {
         self.shunned.retain(|(_, until)| *until > now);
     }
 
+    /// Whether no node has refused a call lately.
+    pub(crate) fn shuns_nobody(&self) -> bool {
+        self.shunned.is_empty()
+    }
+
     /// When a node is to be tried again.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.shunned.iter().map(|(_, until)| *until).min()

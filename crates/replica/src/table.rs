@@ -10,6 +10,7 @@ use crate::clock::OrderedClock;
 use crate::config::{GroupConfig, ReplyPath, TotalLoss};
 use crate::history::History;
 use crate::ids::Attempt;
+use crate::members::Members;
 use crate::offer::Offer;
 use crate::remains::Census;
 use crate::style::Style;
@@ -217,7 +218,7 @@ pub enum MemberState {
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct GroupTable {
-    pub(crate) members: BTreeMap<NodeId, MemberState>,
+    pub(crate) members: Members,
     /// Members that operators took out; never all.
     pub(crate) removed: NodeSet,
     /// Requests that were delivered while a member was in.
@@ -264,26 +265,20 @@ impl GroupTable {
     /// The table of a domain file in which the group had other members.
     pub(crate) fn fit(&mut self, config: &GroupConfig) {
         let down = MemberState::Down(DownReason::NotStarted);
-        self.members.retain(|node, _| config.members.contains(*node));
-        for node in config.members.iter() {
-            self.members.entry(node).or_insert(down);
-        }
+        self.members.fit(config.members, down);
         self.fit_removed(config);
     }
 
     pub(crate) fn members(&self) -> impl Iterator<Item = (NodeId, MemberState)> + '_ {
-        self.members.iter().map(|(node, state)| (*node, *state))
+        self.members.iter()
     }
 
     pub(crate) fn state(&self, node: NodeId) -> Option<MemberState> {
-        self.members.get(&node).copied()
+        self.members.get(node)
     }
 
     pub(crate) fn in_set(&self) -> NodeSet {
-        self.members()
-            .filter(|(_, state)| matches!(state, MemberState::In { .. }))
-            .map(|(node, _)| node)
-            .collect()
+        self.members.inside()
     }
 
     /// New requests of clients are refused, because a member that is in has too many replies.
@@ -311,10 +306,7 @@ impl GroupTable {
     }
 
     pub(crate) fn joining(&self) -> NodeSet {
-        self.members()
-            .filter(|(_, state)| matches!(state, MemberState::Joining { .. }))
-            .map(|(node, _)| node)
-            .collect()
+        self.members.joining()
     }
 
     /// The member that answers all clients, if the style has one and it is in.
@@ -354,12 +346,12 @@ impl GroupTable {
         let Some(kept) = leader.or(members.lowest()) else { return };
         self.leader = Some(kept);
         self.history = self.history.extended(kept, 0, self.history.count);
-        for (node, state) in &mut self.members {
+        self.members.change(|node, state| {
             let is_inside = matches!(*state, MemberState::In { .. } | MemberState::Joining { .. });
-            if is_inside && *node != kept {
+            if is_inside && node != kept {
                 *state = MemberState::Down(DownReason::MayDiffer);
             }
-        }
+        });
     }
 
     /// See [`Self::set_style`].
@@ -404,12 +396,7 @@ impl GroupTable {
             // What these give is known without their servers.
             return members;
         }
-        let mut others = members;
-        for (_, state) in self.members() {
-            if let MemberState::Joining { donor, lacks: Lacks::State, .. } = state {
-                others.remove(donor);
-            }
-        }
+        let others = members.difference(self.members.donors());
         if others.is_empty() { members } else { others }
     }
 
@@ -444,13 +431,13 @@ impl GroupTable {
         let is_expected = self.joining().iter().any(|other| other != node);
         let goes_on = !is_expected && self.goes_on_ahead(config, node, offer);
         let updates_from = self.updates_since(config, node, offer.kept);
-        let state = self.members.get_mut(&node)?;
+        self.state(node)?;
         let fresh = claim == Some(History::EMPTY);
         let is_near = |claim: History| claim.count > 0 && claim.count + 3 > self.history.count;
         let is_near = canary!(AdmitsStaleMember) && claim.is_some_and(is_near);
         let needs_none = self.style == Style::Stateless;
         self.opened |= needs_none;
-        *state = if let Some(donor) = updates_from {
+        let state = if let Some(donor) = updates_from {
             MemberState::Joining { attempt, donor, lacks: Lacks::Updates }
         } else if claim == Some(self.history) || is_near || needs_none || goes_on {
             MemberState::In { attempt }
@@ -469,7 +456,8 @@ impl GroupTable {
         } else {
             MemberState::Out { attempt, reason: OutReason::TotalLoss }
         };
-        if matches!(*state, MemberState::Out { .. }) {
+        self.members.insert(node, state);
+        if matches!(state, MemberState::Out { .. }) {
             self.census.hear(node, attempt, remains);
             self.revive(config);
         } else {
@@ -561,12 +549,9 @@ impl GroupTable {
 
     /// The state transfer of `attempt` is done. False if that try is not under way any more.
     pub(crate) fn joined(&mut self, config: &GroupConfig, node: NodeId, attempt: Attempt) -> bool {
-        match self.members.get_mut(&node) {
-            Some(state @ MemberState::Joining { .. }) => {
-                if !matches!(*state, MemberState::Joining { attempt: a, .. } if a == attempt) {
-                    return false;
-                }
-                *state = MemberState::In { attempt };
+        match self.state(node) {
+            Some(MemberState::Joining { attempt: joining, .. }) if joining == attempt => {
+                self.members.insert(node, MemberState::In { attempt });
                 self.open_if_whole(config);
                 self.settle_leader(config);
                 true
@@ -583,14 +568,14 @@ impl GroupTable {
         attempt: Attempt,
         reason: DownReason,
     ) -> bool {
-        let current = match self.members.get(&node) {
+        let current = match self.state(node) {
             // Of an earlier try, perhaps; operators have the last word (seed 500460 of `backups`).
             Some(MemberState::Out { reason: OutReason::Removed, .. }) => return false,
             Some(
                 MemberState::Joining { attempt, .. }
                 | MemberState::In { attempt }
                 | MemberState::Out { attempt, .. },
-            ) => *attempt,
+            ) => attempt,
             _ => return false,
         };
         if current != attempt {
@@ -618,22 +603,22 @@ impl GroupTable {
 
     /// A new primary component: members on other nodes than `current` are down.
     pub(crate) fn keep_only(&mut self, config: &GroupConfig, current: NodeSet, view: NodeSet) {
-        for (node, state) in &mut self.members {
-            if !current.contains(*node) {
-                self.verdicts.extend(self.votes.leave(*node));
-                self.known_from.remove(node);
-                if view.contains(*node) {
+        self.members.change(|node, state| {
+            if !current.contains(node) {
+                self.verdicts.extend(self.votes.leave(node));
+                self.known_from.remove(&node);
+                if view.contains(node) {
                     // It takes over this table.
-                    self.known_from.insert(*node, self.history.count);
+                    self.known_from.insert(node, self.history.count);
                 }
-                self.census.forget(*node);
-                *state = MemberState::Down(if view.contains(*node) {
+                self.census.forget(node);
+                *state = MemberState::Down(if view.contains(node) {
                     DownReason::NodeMissedMessages
                 } else {
                     DownReason::NodeLeft
                 });
             }
-        }
+        });
         self.drop_orphans();
         self.settle_leader(config);
     }
@@ -649,8 +634,8 @@ impl GroupTable {
     pub(crate) fn drop_orphans(&mut self) {
         let inside = self.in_set();
         let known_from = &self.known_from;
-        for state in self.members.values_mut() {
-            let MemberState::Joining { donor, lacks, .. } = *state else { continue };
+        self.members.change(|_, state| {
+            let MemberState::Joining { donor, lacks, .. } = *state else { return };
             let can_give = match lacks {
                 Lacks::State | Lacks::Updates => inside.contains(donor),
                 // Its member need not be in; but what it has, it must still have.
@@ -661,7 +646,7 @@ impl GroupTable {
             if !can_give {
                 *state = MemberState::Down(DownReason::DonorLost);
             }
-        }
+        });
     }
 
     /// What was known of members, requests and votes is of the past; `node` leads.
@@ -694,9 +679,9 @@ impl GroupTable {
             writer.u64(*from);
         }
         writer.u32(self.members.len() as u32);
-        for (node, state) in &self.members {
-            writer.node(*node);
-            let (kind, attempt, detail) = match *state {
+        for (node, state) in self.members() {
+            writer.node(node);
+            let (kind, attempt, detail) = match state {
                 MemberState::Down(reason) => (0, 0, reason.code()),
                 MemberState::Joining { attempt, donor, lacks: Lacks::State } => {
                     (1, attempt.0, donor.index())
@@ -737,7 +722,7 @@ impl GroupTable {
         for _ in 0..reader.count(9, "node count")? {
             known_from.insert(reader.node("node")?, reader.u64("known from")?);
         }
-        let mut members = BTreeMap::new();
+        let mut members = Vec::new();
         for _ in 0..reader.count(11, "member count")? {
             let node = reader.node("member")?;
             let kind = reader.u8("member state")?;
@@ -762,14 +747,14 @@ impl GroupTable {
                 (3, 3) => MemberState::Out { attempt, reason: OutReason::Removed },
                 _ => return Err(invalid),
             };
-            members.insert(node, state);
+            members.push((node, state));
         }
         let removed = NodeSet::from_bits(reader.u64("removed members")?);
         let removed = if canary!(ForgetsTheRemoved) { NodeSet::EMPTY } else { removed };
         let votes = Votes::decode(reader)?;
         let (verdicts, census) = (Vec::new(), Census::decode(reader)?);
         Ok(Self {
-            members,
+            members: members.into_iter().collect(),
             removed,
             history,
             clock,

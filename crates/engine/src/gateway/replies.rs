@@ -3,7 +3,7 @@
 //! Invariant: a reply leaves when promise 1 holds for its request and not before.
 
 use super::{Gateway, SCAN};
-use crate::answers;
+use crate::answers::{self, ReplyPieces};
 use crate::connection::Connection;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, Pending, Safety};
@@ -72,8 +72,11 @@ impl Gateway {
         let Some(client) = pending.client else { return };
         let giop = pending.reply.expect("just checked");
         self.group(group).counters.replies += 1;
-        for bytes in answers::reply_pieces(giop, &client) {
-            self.send(&client, bytes);
+        match answers::reply_pieces(giop, &client) {
+            ReplyPieces::One(bytes) => self.send(&client, bytes),
+            ReplyPieces::Several(pieces) => {
+                pieces.into_iter().for_each(|bytes| self.send(&client, bytes));
+            }
         }
     }
 

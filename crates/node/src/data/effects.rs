@@ -201,12 +201,12 @@ impl DataPlane {
     }
 
     fn command_server(&mut self, group: GroupId, command: ServerCommand) {
-        let now = self.now();
         match command {
             ServerCommand::Connect(channel) => {
                 let token = self.next_token;
                 self.next_token += 1;
                 if !self.servers.connect(group, channel, token, &self.poller) {
+                    let now = self.now();
                     self.engine.handle_server_closed(now, group, channel);
                 }
             }
@@ -224,6 +224,7 @@ impl DataPlane {
                     Ok(false) => {}
                     Err(_) => {
                         self.servers.close(group, channel);
+                        let now = self.now();
                         self.engine.handle_server_closed(now, group, channel);
                     }
                 }

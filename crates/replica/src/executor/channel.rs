@@ -7,10 +7,12 @@ use crate::ids::ChannelId;
 use crate::output::ServerCommand;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_giop::{Body, Framer, FramerLimits, Message, ResponseFlags, Rewrite};
+use quorba_giop::{Body, Framer, FramerLimits, Message, ResponseFlags, Rewrite, renumbered};
 
 /// CodeSets service context (GIOP §13.10.2.6).
 const CODE_SETS: u32 = 1;
+/// Where the response flags of a request of GIOP 1.2 stand.
+const RESPONSE_FLAGS_AT: usize = 16;
 
 /// A message, and maybe what stands behind it, uncopied.
 pub(super) type Pieces = (Bytes, Option<Bytes>);
@@ -57,6 +59,12 @@ impl Channel {
     /// the client wants none, and with the code sets that its connection negotiated. Says whether
     /// the client wants none.
     pub(super) fn prepare(&mut self, giop: &Bytes, request_id: u32) -> (Bytes, bool) {
+        if self.negotiated || self.code_sets.is_none() {
+            self.negotiated = true;
+            if let Some(prepared) = reissued(giop, request_id) {
+                return prepared;
+            }
+        }
         let message = Message::from_bytes(giop.clone()).expect("the gateway parsed it");
         let Ok(Body::Request(request)) = message.parse() else {
             unreachable!("the gateway submits requests only");
@@ -79,6 +87,57 @@ impl Channel {
             drop_contexts: &[],
             add_contexts: add,
         });
-        (rewritten.bytes().clone(), oneway)
+        (rewritten.into_bytes(), oneway)
+    }
+}
+
+/// What [`Channel::prepare`] makes of a request of GIOP 1.2 to which nothing is added: id and flags
+/// stand at fixed places there (GIOP §15.4.2), so it is copied unread. `None` for older ones.
+fn reissued(giop: &Bytes, request_id: u32) -> Option<(Bytes, bool)> {
+    let mut copy = renumbered(giop, request_id)?;
+    let flags = copy.get_mut(RESPONSE_FLAGS_AT)?;
+    let oneway = *flags & 1 == 0;
+    *flags = ResponseFlags::WithTarget.octet();
+    Some((copy.freeze(), oneway))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use quorba_giop::build::{self, RequestHead};
+    use quorba_giop::{Endian, Version};
+
+    #[test]
+    fn a_request_that_is_not_read_is_changed_like_one_that_is() {
+        use ResponseFlags::{None as Oneway, Other, Received, WithTarget};
+        for endian in [Endian::Little, Endian::Big] {
+            for response_flags in [Oneway, Received, WithTarget, Other(2), Other(0x81)] {
+                let head = |version| RequestHead {
+                    version,
+                    endian,
+                    request_id: 7,
+                    response_flags,
+                    object_key: b"key",
+                    operation: b"echo",
+                    contexts: &[(5, b"context")],
+                };
+                let octets = vec![9; 1000];
+                let request = |version| {
+                    build::request(&head(version), |cdr| cdr.write_octets(&octets)).into_bytes()
+                };
+                let giop = request(Version::V1_2);
+                let message = Message::from_bytes(giop.clone()).expect("well-formed");
+                let Ok(Body::Request(read)) = message.parse() else { panic!("a request") };
+                let rewritten = read.rewrite(&Rewrite {
+                    request_id: Some(0x0102_0304),
+                    response_flags: Some(WithTarget),
+                    ..Rewrite::default()
+                });
+                let expected = (rewritten.into_bytes(), !read.response_expected());
+                assert_eq!(reissued(&giop, 0x0102_0304), Some(expected));
+                assert_eq!(reissued(&request(Version::V1_1), 1), None);
+            }
+        }
     }
 }

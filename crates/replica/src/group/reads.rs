@@ -150,8 +150,11 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
-        self.reads.load.forgive(now);
         let epoch = self.member.as_ref().map_or(0, crate::member::Member::epoch);
+        if self.reads.is_quiet(epoch) {
+            return;
+        }
+        self.reads.load.forgive(now);
         for asker in self.reads.in_epoch(epoch) {
             self.reply(asker, None, here, out);
         }

@@ -83,6 +83,33 @@ fn a_request_is_told_with_what_became_of_it() {
 }
 
 #[test]
+fn the_short_way_to_the_names_comes_to_what_the_whole_message_says() {
+    for endian in [Endian::Little, Endian::Big] {
+        for (object_key, operation) in [(&b"bank"[..], &b"deposit"[..]), (b"", b"a"), (b"k\0", b"")]
+        {
+            let head = RequestHead {
+                version: Version::V1_2,
+                endian,
+                request_id: 7,
+                response_flags: ResponseFlags::None,
+                object_key,
+                operation,
+                contexts: &[(1, b"some")],
+            };
+            let giop = build::request(&head, |cdr| cdr.write_u32(1)).into_bytes();
+            assert_eq!(names_by_key(&giop), Some((operation, object_key)));
+            for length in 0..giop.len() {
+                // Cut off, it names nothing or the same.
+                let names = names_by_key(&giop[..length]);
+                assert!(names.is_none_or(|names| names == (operation, object_key)), "{length}");
+            }
+        }
+    }
+    assert_eq!(names_by_key(&request(Version::V1_1)), None);
+    assert_eq!(names_by_key(&reply()), None);
+}
+
+#[test]
 fn old_versions_of_giop_are_read_too() {
     let mut recent = recent();
     let mut old = arrived(1);
