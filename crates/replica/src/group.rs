@@ -431,7 +431,7 @@ impl Group {
                     member.kept_out(attempt);
                 }
                 MemberState::Out { reason, .. } if node == here.node => {
-                    member.refused(attempt);
+                    member.refused(attempt, reason == OutReason::TotalLoss);
                     if reason == OutReason::TotalLoss && member.has_not_looked() {
                         out.push_back(Output::LookUp { group: self.id });
                     }
@@ -612,7 +612,8 @@ impl Group {
         }
         if in_primary && let Some(Asks { attempt, claim, kept, remains }) = member.ask(now) {
             let known = self.table.history;
-            let is_ahead = |claim: History| self.trail.leads_from(known, claim);
+            let knows_more = member.has_heard_behind(known);
+            let is_ahead = |claim| !knows_more && self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
             let offer = Offer { claim, kept, ahead_of, told: member.told(), remains };
             let join = Envelope::Join { group: self.id, attempt, offer };

@@ -1,8 +1,9 @@
 //! The local member of a group: its stage, its server, what it has executed.
 //!
-//! What it is not: how it comes in and is cut off, which is `entry`, what a member does that does not
-//! execute, which is `standby`, and how states travel, which is `transfers`. Invariant: requests reach the executor in delivery order, each key
-//! once; a member that is not sure of its server's state executes nothing.
+//! What it is not: how it comes in and is cut off, which is `entry`, what a member does that does
+//! not execute, which is `standby`, and how states travel, which is `transfers`. Invariant: requests
+//! reach the executor in delivery order, each key once; a member that is not sure of its server's
+//! state executes nothing.
 
 mod archive;
 mod backup;
@@ -18,6 +19,7 @@ mod transfers;
 mod updates;
 mod voting;
 
+pub(crate) use self::calls::Standing;
 pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
 use crate::archive::Archive;
@@ -280,7 +282,7 @@ impl Member {
         let ask = match self.stage {
             // What its server still finishes, its own deadline watches over.
             Stage::Ready { claim, .. }
-                if (claim.is_some() || self.kept.is_some()) && !self.executor.is_idle() =>
+                if (claim.is_some() || self.kept.is_some()) && !self.may_ask() =>
             {
                 None
             }

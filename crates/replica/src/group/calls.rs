@@ -6,6 +6,7 @@ use super::Group;
 use crate::envelope::Envelope;
 use crate::history::History;
 use crate::ids::{Attempt, GroupId};
+use crate::member::Standing;
 use crate::output::{Outbox, Output};
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId};
@@ -19,6 +20,11 @@ impl Group {
     /// Its server calls: in which request, which of its calls it is, and under which try.
     pub(crate) fn begin_call(&mut self) -> Option<(History, u32, Attempt)> {
         self.member.as_mut()?.begin_call()
+    }
+
+    /// How the local member stands with calls in that request.
+    pub(crate) fn standing(&self, during: History) -> Standing {
+        self.member.as_ref().map_or(Standing::Gone, |member| member.standing(during))
     }
 
     /// A call that its server made in that request has ended.

@@ -24,7 +24,7 @@ impl Member {
                 let claim = claim.filter(|_| is_known);
                 let kept = self.kept.filter(|_| is_known);
                 let says = claim.is_some() || kept.is_some();
-                if says && !self.executor.is_idle() && !canary!(ClaimsWhileBusy) {
+                if says && !self.may_ask() && !canary!(ClaimsWhileBusy) {
                     // What was delivered before is being finished.
                     return None;
                 }
@@ -37,6 +37,13 @@ impl Member {
         }
     }
 
+    /// Whether it may say what its server has executed. That counts as executed which it was given,
+    /// whatever becomes of the member; but a server that calls others may need the member to be in
+    /// to come to an end.
+    pub(super) fn may_ask(&self) -> bool {
+        self.calls_others || self.executor.is_idle()
+    }
+
     /// The node fell behind, or the order was lost: whatever the group believed of it is void.
     /// `history` is what had been delivered to the member when that happened.
     pub(crate) fn detach(&mut self, history: History) {
@@ -44,8 +51,6 @@ impl Member {
             return;
         }
         let has_all = self.log.is_empty() && self.base.is_none();
-        // What its server calls from now on counts for nothing, so that it could wait for ever.
-        let can_finish = !self.calls_others || self.executor.is_idle();
         let claim = match &self.stage {
             Stage::NoServer => return,
             // Whichever is started is fresh.
@@ -53,14 +58,15 @@ impl Member {
             Stage::Ready { claim, .. } | Stage::Asked { claim, .. } | Stage::Out { claim } => {
                 *claim
             }
-            Stage::Serving { .. } => Some(history).filter(|_| has_all && can_finish),
+            Stage::Serving { .. } => Some(history).filter(|_| has_all),
             Stage::Receiving { wanted, .. } => wanted.claim(),
             Stage::Restoring { .. } => None,
         };
-        let kept = self.checkpoint_kept().filter(|_| can_finish);
+        let kept = self.checkpoint_kept();
         if (claim.is_some() || kept.is_some()) && !canary!(ClaimsWhileBusy) {
             // It was delivered to all alike: once the server has finished it, what it has executed
-            // is known, and perhaps all that the group has.
+            // is known, and perhaps all that the group has. What it calls is held until the member
+            // is in again.
             self.executor.finish_requests();
             if !canary!(AbandonedCallCounts) {
                 self.retention.forget_waiters();
@@ -89,6 +95,7 @@ impl Member {
     /// It asked although it is removed: what its disk kept for it gets old.
     pub(crate) fn kept_out(&mut self, attempt: Attempt) {
         if self.is_asking(attempt) {
+            self.executor.abandon();
             self.forget();
             self.stage = Stage::Out { claim: None };
         }
@@ -114,6 +121,11 @@ impl Member {
             Stage::Receiving { wanted, .. } if reason != DownReason::RequestsTooLong => {
                 wanted.claim()
             }
+            // It has everything, and the group had not heard that yet.
+            Stage::Serving { .. } if reason == DownReason::DonorLost => {
+                let has_all = self.log.is_empty() && self.base.is_none();
+                Some(self.delivered).filter(|_| has_all && self.server == Server::Up)
+            }
             _ => None,
         };
         let is_joining = matches!(self.stage, Stage::Receiving { .. });
@@ -121,6 +133,9 @@ impl Member {
         let kept = self.checkpoint_kept().filter(|_| is_of_use);
         if claim.is_none() && kept.is_none() {
             self.executor.abandon();
+        } else if claim.is_some() {
+            self.executor.finish_requests();
+            self.retention.forget_waiters();
         }
         self.forget_but(kept);
         let claim = claim.or((self.server != Server::Up).then_some(History::EMPTY));
@@ -152,10 +167,16 @@ impl Member {
         }
     }
 
-    pub(crate) fn refused(&mut self, attempt: Attempt) {
+    /// `may_change`: somebody may come who has the state.
+    pub(crate) fn refused(&mut self, attempt: Attempt, may_change: bool) {
         if let Stage::Asked { attempt: asked, claim } = self.stage
             && asked == attempt
         {
+            if self.calls_others && !may_change {
+                // Its server would wait for ever.
+                self.executor.abandon();
+            }
+            let claim = claim.filter(|_| !self.executor.has_abandoned());
             self.stage = Stage::Out { claim };
         }
     }
