@@ -129,6 +129,9 @@ pub(crate) struct Group {
     joined_at: (Place, History),
     /// What was delivered lately.
     trail: Trail,
+    /// Behind what the group has, this member was delivered calls of groups that may know nothing of
+    /// the requests in which they were made: the group cannot go on from there.
+    is_bound: bool,
     /// What was said last of the local member's replies, and not delivered yet.
     told_full: Option<(Attempt, bool)>,
     /// What this node's operator waits for.
@@ -167,6 +170,7 @@ impl Group {
             log_is_whole: None,
             joined_at: (here.place, History::EMPTY),
             trail: Trail::default(),
+            is_bound: false,
             told_full: None,
             operation: None,
             staged: None,
@@ -267,6 +271,7 @@ impl Group {
             member.detach(self.table.history);
         }
         self.table = GroupTable::new(&self.config);
+        self.bind(|_| true);
         self.open_at = None;
         self.assign(out);
     }
@@ -420,6 +425,7 @@ impl Group {
         if let Some(member) = self.member.as_mut() {
             match state {
                 MemberState::In { .. } if node == here.node => {
+                    self.is_bound = false;
                     member.admitted(attempt, self.table.history);
                 }
                 MemberState::Joining { donor, lacks, .. } if node == here.node => {
@@ -612,8 +618,8 @@ impl Group {
         }
         if in_primary && let Some(Asks { attempt, claim, kept, remains }) = member.ask(now) {
             let known = self.table.history;
-            let knows_more = member.has_heard_behind(known);
-            let is_ahead = |claim| !knows_more && self.trail.leads_from(known, claim);
+            let is_bound = self.is_bound || member.has_heard_behind(known);
+            let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
             let offer = Offer { claim, kept, ahead_of, told: member.told(), remains };
             let join = Envelope::Join { group: self.id, attempt, offer };
@@ -761,6 +767,11 @@ impl Group {
             }
             Some(MemberState::Out { reason: OutReason::TooMuchToReplay, .. }) => {
                 member.shut_out();
+            }
+            Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
+                if self.table.members().all(|(_, state)| matches!(state, MemberState::Out { .. })) =>
+            {
+                member.is_out_in_vain();
             }
             Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
                 if !self.table.in_set().is_empty() || before.joining() != self.table.joining() =>

@@ -11,7 +11,7 @@ use crate::moment::Moment;
 use crate::released::Released;
 use crate::retention::{put_key, take_key};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::canary;
@@ -59,6 +59,16 @@ impl Trail {
     pub(crate) fn leads_from(&self, earlier: History, last: History) -> bool {
         let is_last = self.requests.back().is_some_and(|one| one.history == last);
         is_last && earlier != last && self.place(earlier).is_some()
+    }
+
+    /// Groups whose calls are among the requests behind that place, if that is known.
+    pub(crate) fn callers_behind(&self, history: History) -> BTreeSet<GroupId> {
+        let behind = self.place(history).unwrap_or(self.requests.len());
+        let caller = |arrived: &Arrived| match &arrived.key {
+            RequestKey::Nested(call) => Some(call.caller),
+            RequestKey::Gateway(_) | RequestKey::Client { .. } => None,
+        };
+        self.requests.range(behind..).filter_map(caller).collect()
     }
 
     /// How many requests are kept up to that place; `None` if it is not known.

@@ -9,7 +9,7 @@ use crate::ids::{Attempt, GroupId};
 use crate::member::Standing;
 use crate::output::{Outbox, Output};
 use alloc::vec::Vec;
-use quorba_base::{Instant, NodeId};
+use quorba_base::{Instant, NodeId, canary};
 
 impl Group {
     /// Whether its servers may call that group.
@@ -40,6 +40,13 @@ impl Group {
             return;
         };
         out.push_back(Output::Order(Envelope::Floor { group: self.id, attempt, up_to }.encode()));
+    }
+
+    /// This node was not up to date. `has_split`: whether what a group was delivered here is not all
+    /// and nothing but what it was delivered.
+    pub(crate) fn bind(&mut self, has_split: impl Fn(GroupId) -> bool) {
+        let callers = self.trail.callers_behind(self.table.history);
+        self.is_bound |= callers.into_iter().any(has_split) && !canary!(AheadWithOrphans);
     }
 
     /// Members that are in, or join, with their tries.

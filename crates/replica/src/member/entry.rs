@@ -149,6 +149,17 @@ impl Member {
         }
     }
 
+    /// No member is left that could have the group's state. Its server waits for nothing any more.
+    pub(crate) fn is_out_in_vain(&mut self) {
+        if let Stage::Out { claim } = &mut self.stage
+            && self.calls_others
+            && !self.executor.is_idle()
+        {
+            *claim = None;
+            self.executor.abandon();
+        }
+    }
+
     /// The group lets it in as it is; what was delivered so far is `history`.
     pub(crate) fn admitted(&mut self, attempt: Attempt, history: History) {
         if self.is_asking(attempt) {
