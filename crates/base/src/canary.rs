@@ -175,8 +175,6 @@ bugs! {
     VoidCallsCount,
     /// What a server calls whose member is in again counts as another call than before.
     HeldCallsAreNewCalls,
-    /// A group goes on from calls that it alone was delivered, whatever the callers know.
-    AheadWithOrphans,
     /// What calls were answered is forgotten while a member may make them again.
     ForgetsCallsEarly,
     /// A call to the outside is made before a majority holds it.

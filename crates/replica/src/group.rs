@@ -505,6 +505,7 @@ impl Group {
     ) {
         let before = self.table.clone();
         if self.table.joined(&self.config, node, attempt) {
+            self.is_bound &= node != here.node;
             self.changed(now, &before, here, out);
         }
     }
@@ -769,7 +770,10 @@ impl Group {
                 member.shut_out();
             }
             Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
-                if self.table.members().all(|(_, state)| matches!(state, MemberState::Out { .. })) =>
+                if self
+                    .table
+                    .members()
+                    .all(|(_, state)| matches!(state, MemberState::Out { .. })) =>
             {
                 member.is_out_in_vain();
             }

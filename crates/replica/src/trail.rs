@@ -169,6 +169,7 @@ fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::CallKey;
     use quorba_base::NodeId;
 
     fn arrived(number: u64, giop: Bytes) -> Arrived {
@@ -238,6 +239,27 @@ mod tests {
         let (trail, histories) = filled(20, 1 << 20);
         assert!(trail.since(histories[3]).is_none());
         assert!(trail.since(histories[4]).is_some());
+    }
+
+    #[test]
+    fn who_called_behind_a_place_is_known() {
+        let (mut trail, mut histories) = filled(3, 10);
+        for caller in [GroupId(4), GroupId(6)] {
+            let before = *histories.last().unwrap();
+            let mut one = arrived(before.count + 1, Bytes::from_static(b"call"));
+            one.history = before.extended(one.gateway.node, 7, before.count + 1);
+            let during = History { count: 9, digest: 9 };
+            one.key = RequestKey::Nested(CallKey { caller, during, number: 1 });
+            trail.push(before, &one);
+            histories.push(one.history);
+        }
+        let behind =
+            |at: usize| trail.callers_behind(histories[at]).into_iter().collect::<Vec<_>>();
+        assert_eq!(behind(2), [GroupId(4), GroupId(6)]);
+        assert_eq!(behind(4), [GroupId(6)]);
+        assert!(behind(5).is_empty());
+        let elsewhere = History { count: 2, digest: 1 };
+        assert!(trail.callers_behind(elsewhere).is_empty(), "no place that is known");
     }
 
     #[test]

@@ -19,7 +19,8 @@ use core::net::IpAddr;
 use quorba_base::{Instant, canary};
 use quorba_giop::Message;
 use quorba_replica::{
-    Attempt, Availability, CallKey, ENVELOPE_BYTES_MAX, GroupId, NestedCall, RequestEnvelope, RequestNumber,
+    Attempt, Availability, CallKey, ENVELOPE_BYTES_MAX, GroupId, NestedCall, RequestEnvelope,
+    RequestNumber,
 };
 
 /// Connections of all local servers together.
@@ -185,8 +186,9 @@ impl Gateway {
     ) {
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
-        let envelope = attempt
-            .and_then(|attempt| RequestEnvelope::from_payload(pending.payload.clone())?.by(attempt));
+        let envelope = attempt.and_then(|attempt| {
+            RequestEnvelope::from_payload(pending.payload.clone())?.by(attempt)
+        });
         if let Some(envelope) = envelope {
             pending.payload = envelope.into_payload();
         }

@@ -9,7 +9,7 @@ use crate::ids::{Attempt, GroupId};
 use crate::member::Standing;
 use crate::output::{Outbox, Output};
 use alloc::vec::Vec;
-use quorba_base::{Instant, NodeId, canary};
+use quorba_base::{Instant, NodeId};
 
 impl Group {
     /// Whether its servers may call that group.
@@ -46,7 +46,7 @@ impl Group {
     /// and nothing but what it was delivered.
     pub(crate) fn bind(&mut self, has_split: impl Fn(GroupId) -> bool) {
         let callers = self.trail.callers_behind(self.table.history);
-        self.is_bound |= callers.into_iter().any(has_split) && !canary!(AheadWithOrphans);
+        self.is_bound |= callers.into_iter().any(has_split);
     }
 
     /// Members that are in, or join, with their tries.

@@ -121,11 +121,6 @@ impl Member {
             Stage::Receiving { wanted, .. } if reason != DownReason::RequestsTooLong => {
                 wanted.claim()
             }
-            // It has everything, and the group had not heard that yet.
-            Stage::Serving { .. } if reason == DownReason::DonorLost => {
-                let has_all = self.log.is_empty() && self.base.is_none();
-                Some(self.delivered).filter(|_| has_all && self.server == Server::Up)
-            }
             _ => None,
         };
         let is_joining = matches!(self.stage, Stage::Receiving { .. });
@@ -133,9 +128,6 @@ impl Member {
         let kept = self.checkpoint_kept().filter(|_| is_of_use);
         if claim.is_none() && kept.is_none() {
             self.executor.abandon();
-        } else if claim.is_some() {
-            self.executor.finish_requests();
-            self.retention.forget_waiters();
         }
         self.forget_but(kept);
         let claim = claim.or((self.server != Server::Up).then_some(History::EMPTY));

@@ -64,8 +64,7 @@ impl Replica {
             again.push((*target, *number, attempt));
             false
         });
-        let order =
-            |(group, number, attempt)| Output::OrderAgain { group, number, attempt };
+        let order = |(group, number, attempt)| Output::OrderAgain { group, number, attempt };
         self.out.extend(again.into_iter().map(order));
     }
 }
