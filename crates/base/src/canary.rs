@@ -173,6 +173,8 @@ bugs! {
     CallsAreNotCounted,
     /// A call counts although the member that made it does not.
     VoidCallsCount,
+    /// What a server calls whose member is in again counts as another call than before.
+    HeldCallsAreNewCalls,
     /// What calls were answered is forgotten while a member may make them again.
     ForgetsCallsEarly,
     /// A call to the outside is made before a majority holds it.

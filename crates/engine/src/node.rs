@@ -493,8 +493,8 @@ impl Node {
             ReplicaOutput::CallOutside { target, key, tries } => {
                 self.gateway.will_call_outside(target, key, tries);
             }
-            ReplicaOutput::OrderAgain { group, number } => {
-                self.gateway.order_again(group, number);
+            ReplicaOutput::OrderAgain { group, number, attempt } => {
+                self.gateway.order_again(group, number, attempt);
             }
             ReplicaOutput::Resubmit { group } => self.gateway.resubmit(group),
             ReplicaOutput::Record(record) => self.out.push_back(Output::PersistPrimary(record)),

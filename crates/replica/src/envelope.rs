@@ -70,6 +70,17 @@ impl RequestEnvelope {
         }
     }
 
+    /// The same call of a replicated server, now that its member is in by that try.
+    #[must_use]
+    pub fn by(mut self, attempt: Attempt) -> Option<Self> {
+        let call = self.nested.as_mut()?;
+        call.attempt = attempt;
+        if canary!(HeldCallsAreNewCalls) {
+            call.key.number += 1;
+        }
+        Some(self)
+    }
+
     /// The identity under which repetitions are recognised.
     #[must_use]
     pub fn key(&self, origin: NodeId, incarnation: u64) -> RequestKey {

@@ -129,6 +129,9 @@ pub(crate) struct Group {
     joined_at: (Place, History),
     /// What was delivered lately.
     trail: Trail,
+    /// Behind what the group has, this member was delivered calls of groups that may know nothing of
+    /// the requests in which they were made: the group cannot go on from there.
+    is_bound: bool,
     /// What was said last of the local member's replies, and not delivered yet.
     told_full: Option<(Attempt, bool)>,
     /// What this node's operator waits for.
@@ -169,6 +172,7 @@ impl Group {
             log_is_whole: None,
             joined_at: (here.place, History::EMPTY),
             trail: Trail::default(),
+            is_bound: false,
             told_full: None,
             operation: None,
             staged: None,
@@ -270,6 +274,7 @@ impl Group {
             member.detach(self.table.history);
         }
         self.table = GroupTable::new(&self.config);
+        self.bind(|_| true);
         self.open_at = None;
         self.assign(out);
     }
@@ -423,6 +428,7 @@ impl Group {
         if let Some(member) = self.member.as_mut() {
             match state {
                 MemberState::In { .. } if node == here.node => {
+                    self.is_bound = false;
                     member.admitted(attempt, self.table.history);
                 }
                 MemberState::Joining { donor, lacks, .. } if node == here.node => {
@@ -434,7 +440,7 @@ impl Group {
                     member.kept_out(attempt);
                 }
                 MemberState::Out { reason, .. } if node == here.node => {
-                    member.refused(attempt);
+                    member.refused(attempt, reason == OutReason::TotalLoss);
                     if reason == OutReason::TotalLoss && member.has_not_looked() {
                         out.push_back(Output::LookUp { group: self.id });
                     }
@@ -502,6 +508,7 @@ impl Group {
     ) {
         let before = self.table.clone();
         if self.table.joined(&self.config, node, attempt) {
+            self.is_bound &= node != here.node;
             self.changed(now, &before, here, out);
         }
     }
@@ -615,7 +622,8 @@ impl Group {
         }
         if in_primary && let Some(Asks { attempt, claim, kept, remains }) = member.ask(now) {
             let known = self.table.history;
-            let is_ahead = |claim: History| self.trail.leads_from(known, claim);
+            let is_bound = self.is_bound || member.has_heard_behind(known);
+            let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
             let offer = Offer { claim, kept, ahead_of, told: member.told(), remains };
             let join = Envelope::Join { group: self.id, attempt, offer };
@@ -765,6 +773,14 @@ impl Group {
             }
             Some(MemberState::Out { reason: OutReason::TooMuchToReplay, .. }) => {
                 member.shut_out();
+            }
+            Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
+                if self
+                    .table
+                    .members()
+                    .all(|(_, state)| matches!(state, MemberState::Out { .. })) =>
+            {
+                member.is_out_in_vain();
             }
             Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
                 if !self.table.in_set().is_empty() || before.joining() != self.table.joining() =>

@@ -19,6 +19,11 @@ pub struct RequestNumber(pub u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Attempt(pub u64);
 
+impl Attempt {
+    /// No member comes in by this one: the first of a boot is behind its incarnation.
+    pub(crate) const NONE: Self = Self(0);
+}
+
 /// A connection to the local server; requests of one code-set negotiation share a channel.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ChannelId(pub u32);

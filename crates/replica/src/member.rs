@@ -1,13 +1,15 @@
 //! The local member of a group: its stage, its server, what it has executed.
 //!
-//! What it is not: what a member does that does not execute, which is `standby`, and how states
-//! travel, which is `transfers`. Invariant: requests reach the executor in delivery order, each key
-//! once; a member that is not sure of its server's state executes nothing.
+//! What it is not: how it comes in and is cut off, which is `entry`, what a member does that does
+//! not execute, which is `standby`, and how states travel, which is `transfers`. Invariant: requests
+//! reach the executor in delivery order, each key once; a member that is not sure of its server's
+//! state executes nothing.
 
 mod archive;
 mod backup;
 mod beside;
 mod calls;
+mod entry;
 mod image;
 mod late;
 mod reads;
@@ -17,6 +19,7 @@ mod transfers;
 mod updates;
 mod voting;
 
+pub(crate) use self::calls::Standing;
 pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
 use crate::archive::Archive;
@@ -279,7 +282,7 @@ impl Member {
         let ask = match self.stage {
             // What its server still finishes, its own deadline watches over.
             Stage::Ready { claim, .. }
-                if (claim.is_some() || self.kept.is_some()) && !self.executor.is_idle() =>
+                if (claim.is_some() || self.kept.is_some()) && !self.may_ask() =>
             {
                 None
             }
@@ -368,161 +371,9 @@ impl Member {
         }
     }
 
-    /// Asks to join if there is a server and it is time; the caller submits what is returned.
-    pub(crate) fn ask(&mut self, now: Instant) -> Option<Asks> {
-        match self.stage {
-            Stage::Ready { claim, not_before } if not_before <= now => {
-                if self.needs_its_server() || self.restoring.is_some() {
-                    return None;
-                }
-                // A call of an earlier try may still run: then nobody can say what was executed.
-                let is_known = !self.executor.has_abandoned() || canary!(ClaimsWhileBusy);
-                let claim = claim.filter(|_| is_known);
-                let kept = self.kept.filter(|_| is_known);
-                let says = claim.is_some() || kept.is_some();
-                if says && !self.executor.is_idle() && !canary!(ClaimsWhileBusy) {
-                    // What was delivered before is being finished.
-                    return None;
-                }
-                self.next_attempt = Attempt(self.next_attempt.0 + 1);
-                let attempt = self.next_attempt;
-                self.stage = Stage::Asked { attempt, claim };
-                Some(Asks { attempt, claim, kept, remains: self.remains })
-            }
-            _ => None,
-        }
-    }
-
     /// The latest time that its server can have been told, TimeT.
     pub(crate) fn told(&self) -> u64 {
         self.executor.told()
-    }
-
-    /// The node fell behind, or the order was lost: whatever the group believed of it is void.
-    /// `history` is what had been delivered to the member when that happened.
-    pub(crate) fn detach(&mut self, history: History) {
-        if self.keeps_recovered(history) {
-            return;
-        }
-        let has_all = self.log.is_empty() && self.base.is_none();
-        // What its server calls from now on counts for nothing, so that it could wait for ever.
-        let can_finish = !self.calls_others || self.executor.is_idle();
-        let claim = match &self.stage {
-            Stage::NoServer => return,
-            // Whichever is started is fresh.
-            _ if self.server != Server::Up => Some(History::EMPTY),
-            Stage::Ready { claim, .. } | Stage::Asked { claim, .. } | Stage::Out { claim } => {
-                *claim
-            }
-            Stage::Serving { .. } => Some(history).filter(|_| has_all && can_finish),
-            Stage::Receiving { wanted, .. } => wanted.claim(),
-            Stage::Restoring { .. } => None,
-        };
-        let kept = self.checkpoint_kept().filter(|_| can_finish);
-        if (claim.is_some() || kept.is_some()) && !canary!(ClaimsWhileBusy) {
-            // It was delivered to all alike: once the server has finished it, what it has executed
-            // is known, and perhaps all that the group has.
-            self.executor.finish_requests();
-            if !canary!(AbandonedCallCounts) {
-                self.retention.forget_waiters();
-            }
-        } else {
-            self.executor.abandon();
-        }
-        self.forget_but(kept);
-        self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
-    }
-
-    /// The group does without it, and knows: whatever its server has executed gets old. Returns
-    /// whether there is a server to be replaced.
-    pub(crate) fn withdraw(&mut self) -> bool {
-        self.executor.reset();
-        let has_server = self.server != Server::Absent;
-        if has_server {
-            (self.server, self.stage) = (Server::Starting, Stage::NoServer);
-        } else {
-            self.stage = Stage::Out { claim: Some(History::EMPTY) };
-        }
-        self.forget();
-        has_server
-    }
-
-    /// It asked although it is removed: what its disk kept for it gets old.
-    pub(crate) fn kept_out(&mut self, attempt: Attempt) {
-        if self.is_asking(attempt) {
-            self.forget();
-            self.stage = Stage::Out { claim: None };
-        }
-    }
-
-    /// Back to asking, after a state transfer that came to nothing.
-    pub(crate) fn start_over(&mut self, now: Instant, reason: DownReason) {
-        if !matches!(
-            self.stage,
-            Stage::Receiving { .. } | Stage::Restoring { .. } | Stage::Serving { .. }
-        ) {
-            return;
-        }
-        let wait = match reason {
-            DownReason::DonorLost
-            | DownReason::RequestsTooLong
-            | DownReason::UpdatesUnknown
-            | DownReason::Restored => Duration::ZERO,
-            _ => ASK_AGAIN,
-        };
-        let claim = match &self.stage {
-            // Its server has seen nothing new.
-            Stage::Receiving { wanted, .. } if reason != DownReason::RequestsTooLong => {
-                wanted.claim()
-            }
-            _ => None,
-        };
-        let is_joining = matches!(self.stage, Stage::Receiving { .. });
-        let is_of_use = is_joining && reason != DownReason::UpdatesUnknown;
-        let kept = self.checkpoint_kept().filter(|_| is_of_use);
-        if claim.is_none() && kept.is_none() {
-            self.executor.abandon();
-        }
-        self.forget_but(kept);
-        let claim = claim.or((self.server != Server::Up).then_some(History::EMPTY));
-        self.stage = Stage::Ready { claim, not_before: now + wait };
-    }
-
-    /// An `Out` member tries again: somebody is there now who has the state.
-    pub(crate) fn reconsider(&mut self) {
-        if let Stage::Out { claim } = self.stage {
-            self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
-        }
-    }
-
-    /// The group lets it in as it is; what was delivered so far is `history`.
-    pub(crate) fn admitted(&mut self, attempt: Attempt, history: History) {
-        if self.is_asking(attempt) {
-            let index = history.count;
-            self.stage = Stage::Serving { attempt };
-            self.kept = None;
-            (self.delivered, self.seen) = (history, history);
-            self.voting.begin_anew(index);
-            if let Some(archive) = &mut self.archive {
-                archive.goes_on_at(index);
-            }
-            if index == 0 && (self.server != Server::Up || self.duty == Duty::Keep) {
-                self.base = Some(Base::FRESH);
-            }
-            self.go_on();
-        }
-    }
-
-    pub(crate) fn refused(&mut self, attempt: Attempt) {
-        if let Stage::Asked { attempt: asked, claim } = self.stage
-            && asked == attempt
-        {
-            self.stage = Stage::Out { claim };
-        }
-    }
-
-    fn is_asking(&self, attempt: Attempt) -> bool {
-        matches!(self.stage, Stage::Asked { attempt: asked, .. } if asked == attempt)
     }
 
     /// A delivered request. `Some` if its logged reply should be sent again.

@@ -3,7 +3,7 @@
 use crate::backup::{Backup, BackupRefused};
 use crate::command::{Command, CommandRefused};
 use crate::hello::Record;
-use crate::ids::{CallKey, ChannelId, GatewayKey, GroupId, RequestNumber, ViewId};
+use crate::ids::{Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestNumber, ViewId};
 use crate::log::{LogRecord, Place};
 use crate::nested::CallRefusal;
 use crate::outside::OutsideFailure;
@@ -104,12 +104,15 @@ pub enum Output {
         /// So many tries were in doubt before.
         tries: u32,
     },
-    /// Submit this call of a local server once more: there is an answer to it.
+    /// Submit this call of a local server once more: there is an answer to it, or its member is in
+    /// again, or will not be.
     OrderAgain {
-        /// Which server outside is called.
+        /// Which group, or server outside, is called.
         group: GroupId,
         /// Which request.
         number: RequestNumber,
+        /// The try that brought the member in, if that is another one now.
+        attempt: Option<Attempt>,
     },
     /// The gateway should submit its unanswered requests again: who answers may have changed.
     Resubmit {

@@ -9,6 +9,7 @@ mod agreement;
 mod backup;
 mod beside;
 mod disk;
+mod held;
 mod late;
 mod nested;
 mod operators;
@@ -100,6 +101,7 @@ pub struct Replica {
     groups: Vec<Group>,
     calls: Calls,
     outside: outside::Part,
+    held: held::Held,
     /// What is on disk.
     record: Record,
     lineage: Option<Lineage>,
@@ -150,6 +152,7 @@ impl Replica {
             groups,
             calls: Calls::default(),
             outside: outside::Part::default(),
+            held: held::Held::default(),
             lineage: None,
             prefix: 0,
             history: History::EMPTY,
@@ -393,6 +396,7 @@ impl Replica {
         if let Some(group) = self.groups.get_mut(usize::from(group.0)) {
             act(group, self.here, &mut self.out);
             group.settle(now, in_primary, self.here, &mut self.out);
+            self.mind_held();
         }
     }
 
@@ -405,6 +409,7 @@ impl Replica {
         for group in &mut self.groups {
             group.settle(now, in_primary, self.here, &mut self.out);
         }
+        self.mind_held();
     }
 }
 

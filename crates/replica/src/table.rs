@@ -478,10 +478,9 @@ impl GroupTable {
         let (Some(claim), true) = (offer.claim, offer.ahead_of == Some(self.history)) else {
             return false;
         };
-        // What a log has decides for durable groups; what a server has called outside its group
-        // cannot be taken back, and would not be known.
+        // What a log has decides for durable groups.
         let nobody_is_in = self.in_set().is_empty() || canary!(AheadOfOthers);
-        let is_fit = nobody_is_in && !config.durable && config.calls.is_empty();
+        let is_fit = nobody_is_in && !config.durable;
         if is_fit {
             // Others lack those requests.
             self.known_from = [(node, self.history.count)].into();

@@ -11,7 +11,7 @@ use crate::moment::Moment;
 use crate::released::Released;
 use crate::retention::{put_key, take_key};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::canary;
@@ -59,6 +59,16 @@ impl Trail {
     pub(crate) fn leads_from(&self, earlier: History, last: History) -> bool {
         let is_last = self.requests.back().is_some_and(|one| one.history == last);
         is_last && earlier != last && self.place(earlier).is_some()
+    }
+
+    /// Groups whose calls are among the requests behind that place, if that is known.
+    pub(crate) fn callers_behind(&self, history: History) -> BTreeSet<GroupId> {
+        let behind = self.place(history).unwrap_or(self.requests.len());
+        let caller = |arrived: &Arrived| match &arrived.key {
+            RequestKey::Nested(call) => Some(call.caller),
+            RequestKey::Gateway(_) | RequestKey::Client { .. } => None,
+        };
+        self.requests.range(behind..).filter_map(caller).collect()
     }
 
     /// How many requests are kept up to that place; `None` if it is not known.
@@ -159,6 +169,7 @@ fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::CallKey;
     use quorba_base::NodeId;
 
     fn arrived(number: u64, giop: Bytes) -> Arrived {
@@ -228,6 +239,27 @@ mod tests {
         let (trail, histories) = filled(20, 1 << 20);
         assert!(trail.since(histories[3]).is_none());
         assert!(trail.since(histories[4]).is_some());
+    }
+
+    #[test]
+    fn who_called_behind_a_place_is_known() {
+        let (mut trail, mut histories) = filled(3, 10);
+        for caller in [GroupId(4), GroupId(6)] {
+            let before = *histories.last().unwrap();
+            let mut one = arrived(before.count + 1, Bytes::from_static(b"call"));
+            one.history = before.extended(one.gateway.node, 7, before.count + 1);
+            let during = History { count: 9, digest: 9 };
+            one.key = RequestKey::Nested(CallKey { caller, during, number: 1 });
+            trail.push(before, &one);
+            histories.push(one.history);
+        }
+        let behind =
+            |at: usize| trail.callers_behind(histories[at]).into_iter().collect::<Vec<_>>();
+        assert_eq!(behind(2), [GroupId(4), GroupId(6)]);
+        assert_eq!(behind(4), [GroupId(6)]);
+        assert!(behind(5).is_empty());
+        let elsewhere = History { count: 2, digest: 1 };
+        assert!(trail.callers_behind(elsewhere).is_empty(), "no place that is known");
     }
 
     #[test]

@@ -62,6 +62,17 @@ fn groups_that_call_each_other_keep_their_promises_in_seeds_1_to_200() {
     assert!((1..=20).map(|seed| figure(seed, "of these refused")).sum::<u64>() > 100);
 }
 
+// In all of these a server was cut off in the middle of a request in which it called, and nobody else
+// had the state.
+#[test]
+fn groups_that_call_do_not_end_while_a_server_has_all() {
+    for seed in [6, 13, 14, 16, 22, 25, 30] {
+        let report = seed_of(Scope::Calls, seed);
+        let in_vain = report.figures.iter().find(|(name, _)| name.contains("server that has all"));
+        assert_eq!(in_vain.map(|(_, count)| *count), Some(0), "{report}");
+    }
+}
+
 #[test]
 fn backups_have_what_was_acknowledged_and_restores_bring_it_back_in_seeds_1_to_100() {
     budget(Scope::Backups, 1..=100);

@@ -19,7 +19,8 @@ use core::net::IpAddr;
 use quorba_base::{Instant, canary};
 use quorba_giop::Message;
 use quorba_replica::{
-    Availability, CallKey, ENVELOPE_BYTES_MAX, GroupId, NestedCall, RequestEnvelope, RequestNumber,
+    Attempt, Availability, CallKey, ENVELOPE_BYTES_MAX, GroupId, NestedCall, RequestEnvelope,
+    RequestNumber,
 };
 
 /// Connections of all local servers together.
@@ -175,10 +176,22 @@ impl Gateway {
         self.servers.given_up.pop_front()
     }
 
-    /// There is an answer to the call, before the place that its next copy gets in the order.
-    pub(crate) fn order_again(&mut self, group: GroupId, number: RequestNumber) {
+    /// There is an answer to the call, before the place that its next copy gets in the order; or it
+    /// counts from now on, by another try of its member than before.
+    pub(crate) fn order_again(
+        &mut self,
+        group: GroupId,
+        number: RequestNumber,
+        attempt: Option<Attempt>,
+    ) {
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
+        let envelope = attempt.and_then(|attempt| {
+            RequestEnvelope::from_payload(pending.payload.clone())?.by(attempt)
+        });
+        if let Some(envelope) = envelope {
+            pending.payload = envelope.into_payload();
+        }
         pending.safety = Safety::Unsubmitted;
         pending.logged = !pending.durable;
         if !books.calls.contains(&number) {

@@ -13,6 +13,8 @@ use quorba_base::{Instant, canary};
 pub(super) struct Calls {
     made: u32,
     open: u32,
+    /// The last request in which the server was told what came of a call.
+    heard: Option<History>,
 }
 
 impl Calls {
@@ -27,7 +29,7 @@ impl Calls {
     /// The server begins something, or has ended it without waiting for what it called. A request
     /// may begin again, and its calls with it.
     pub(super) fn begin_anew(&mut self) {
-        *self = Self::default();
+        *self = Self { heard: self.heard, ..Self::default() };
     }
 }
 
@@ -57,6 +59,7 @@ impl Executor {
 
     /// A call of that request has ended: the server has its time again.
     pub(crate) fn end_call(&mut self, now: Instant, during: History) {
+        self.calls.heard = self.calls.heard.max(Some(during));
         if self.schedule.oldest().and_then(request_of) != Some(during) {
             return;
         }
@@ -67,6 +70,16 @@ impl Executor {
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline = Some(deadline);
         }
+    }
+
+    /// Whether the server executes that request, and it counts.
+    pub(crate) fn is_at(&self, during: History) -> bool {
+        self.schedule.oldest().and_then(request_of) == Some(during)
+    }
+
+    /// Whether the server was told what came of a call in a request behind that one.
+    pub(crate) fn has_heard_behind(&self, known: History) -> bool {
+        self.calls.heard.is_some_and(|heard| heard.count > known.count)
     }
 
     /// The first request that the server has not answered, counted from the group's first.

@@ -6,6 +6,7 @@ use super::Group;
 use crate::envelope::Envelope;
 use crate::history::History;
 use crate::ids::{Attempt, GroupId};
+use crate::member::Standing;
 use crate::output::{Outbox, Output};
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId};
@@ -21,6 +22,11 @@ impl Group {
         self.member.as_mut()?.begin_call()
     }
 
+    /// How the local member stands with calls in that request.
+    pub(crate) fn standing(&self, during: History) -> Standing {
+        self.member.as_ref().map_or(Standing::Gone, |member| member.standing(during))
+    }
+
     /// A call that its server made in that request has ended.
     pub(crate) fn end_call(&mut self, now: Instant, during: History) {
         if let Some(member) = &mut self.member {
@@ -34,6 +40,13 @@ impl Group {
             return;
         };
         out.push_back(Output::Order(Envelope::Floor { group: self.id, attempt, up_to }.encode()));
+    }
+
+    /// This node was not up to date. `has_split`: whether what a group was delivered here is not all
+    /// and nothing but what it was delivered.
+    pub(crate) fn bind(&mut self, has_split: impl Fn(GroupId) -> bool) {
+        let callers = self.trail.callers_behind(self.table.history);
+        self.is_bound |= callers.into_iter().any(has_split);
     }
 
     /// Members that are in, or join, with their tries.

@@ -1,19 +1,56 @@
 //! A member whose server calls other groups.
 //!
 //! What it is not: what becomes of the calls. Invariant: a call that is given a name is made in a
-//! request that the group was delivered under the try that brought the member in.
+//! request that the group was delivered, and counts under the try that brought the member in; if it
+//! is cut off meanwhile, under the one that brings it in again with what its server has executed.
 
 use super::{Member, Stage, Wanted};
 use crate::history::History;
 use crate::ids::Attempt;
 use quorba_base::Instant;
 
+/// Where a member stands whose server waits for a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// It is in, or replays, by this try.
+    Serving(Attempt),
+    /// It is cut off, and asks to come in with what its server has executed, and this request.
+    Returning,
+    /// The request does not count any more.
+    Gone,
+}
+
 impl Member {
     /// The server calls: in which request, which of its calls it is, and under which try.
     pub(crate) fn begin_call(&mut self) -> Option<(History, u32, Attempt)> {
-        let Stage::Serving { attempt } = self.stage else { return None };
         let (during, number) = self.executor.begin_call()?;
+        let attempt = match self.standing(during) {
+            Standing::Serving(attempt) => attempt,
+            Standing::Returning => Attempt::NONE,
+            Standing::Gone => return None,
+        };
         Some((during, number, attempt))
+    }
+
+    /// How it stands with calls in that request.
+    pub(crate) fn standing(&self, during: History) -> Standing {
+        if !self.executor.is_at(during) {
+            return Standing::Gone;
+        }
+        match &self.stage {
+            Stage::Serving { attempt } => Standing::Serving(*attempt),
+            // Whether what it claims is a beginning of what the group has, its donor will say.
+            Stage::Ready { claim: Some(_), .. }
+            | Stage::Asked { claim: Some(_), .. }
+            | Stage::Out { claim: Some(_) } => Standing::Returning,
+            Stage::Receiving { wanted, .. } if wanted.claim().is_some() => Standing::Returning,
+            _ => Standing::Gone,
+        }
+    }
+
+    /// Whether the server was told what came of a call in a request behind that one.
+    pub(crate) fn has_heard_behind(&self, known: History) -> bool {
+        self.executor.has_heard_behind(known)
     }
 
     /// A call of that request has ended.

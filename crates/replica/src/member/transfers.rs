@@ -45,6 +45,10 @@ impl Member {
                 (Lacks::Updates, claim) => Wanted::Updates { claim },
                 (Lacks::State | Lacks::Requests, _) => Wanted::State,
             };
+            if matches!(wanted, Wanted::State) {
+                // What its server still executes counts no more; a call would be held for ever.
+                self.executor.abandon();
+            }
             self.log = crate::passive::RequestLog::default();
             if !matches!(wanted, Wanted::Updates { .. }) {
                 (self.base, self.kept) = (None, None);

@@ -157,11 +157,16 @@ impl Replica {
                 self.calls = snapshot.calls;
                 let histories: Vec<_> = snapshot.tables.iter().map(|t| t.history).collect();
                 self.break_log(&histories);
+                let former: Vec<_> = self.groups.iter().map(|g| g.table().history).collect();
                 for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
                     group.fell_behind();
                     if !canary!(KeepsOwnTables) {
                         group.adopt(table, &mut self.out);
                     }
+                    group.bind(|caller| {
+                        let caller = usize::from(caller.0);
+                        former.get(caller) != histories.get(caller)
+                    });
                 }
             }
             Tables::NotNeeded if matches!(basis, Basis::FirstStart | Basis::ColdStart) => {

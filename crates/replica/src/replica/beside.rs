@@ -78,7 +78,7 @@ impl Replica {
             let maker = self.calls.outside(key).and_then(|read| read.maker());
             if maker.is_some_and(|maker| !able.contains(&maker)) {
                 self.outside.wait_no_more(key);
-                self.out.push_back(Output::OrderAgain { group, number });
+                self.out.push_back(Output::OrderAgain { group, number, attempt: None });
             }
         }
     }

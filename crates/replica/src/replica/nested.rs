@@ -85,7 +85,9 @@ impl Replica {
                 && during.count <= table.history.count
         });
         let (Some(callee), Some(_)) = (callee, source) else {
-            self.answer_call(by, request, refusal::no_call(&request.giop));
+            if !self.hold_call(by, request, call) {
+                self.answer_call(by, request, refusal::no_call(&request.giop));
+            }
             return false;
         };
         let verdict = self.calls.deliver(&call, target, callee);

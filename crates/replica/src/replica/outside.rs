@@ -165,7 +165,10 @@ impl Replica {
                     let giop = Some(reply.clone());
                     self.out.push_back(Output::Reply { group, number, giop });
                 }
-                _ => self.out.push_back(Output::OrderAgain { group, number }),
+                _ => {
+                    let attempt = None;
+                    self.out.push_back(Output::OrderAgain { group, number, attempt });
+                }
             }
         }
     }

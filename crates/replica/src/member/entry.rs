@@ -1,0 +1,190 @@
+//! How a member comes in, is cut off, and asks again.
+//!
+//! What it is not: how it is given what it lacks, which is `transfers`. Invariant: it claims only
+//! what its server has surely executed, or is surely about to.
+
+use super::{ASK_AGAIN, Asks, Member, Server, Stage};
+use crate::history::History;
+use crate::ids::Attempt;
+use crate::passive::Base;
+use crate::style::Duty;
+use crate::table::DownReason;
+use quorba_base::{Duration, Instant, canary};
+
+impl Member {
+    /// Asks to join if there is a server and it is time; the caller submits what is returned.
+    pub(crate) fn ask(&mut self, now: Instant) -> Option<Asks> {
+        match self.stage {
+            Stage::Ready { claim, not_before } if not_before <= now => {
+                if self.needs_its_server() || self.restoring.is_some() {
+                    return None;
+                }
+                // A call of an earlier try may still run: then nobody can say what was executed.
+                let is_known = !self.executor.has_abandoned() || canary!(ClaimsWhileBusy);
+                let claim = claim.filter(|_| is_known);
+                let kept = self.kept.filter(|_| is_known);
+                let says = claim.is_some() || kept.is_some();
+                if says && !self.may_ask() && !canary!(ClaimsWhileBusy) {
+                    // What was delivered before is being finished.
+                    return None;
+                }
+                self.next_attempt = Attempt(self.next_attempt.0 + 1);
+                let attempt = self.next_attempt;
+                self.stage = Stage::Asked { attempt, claim };
+                Some(Asks { attempt, claim, kept, remains: self.remains })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it may say what its server has executed. That counts as executed which it was given,
+    /// whatever becomes of the member; but a server that calls others may need the member to be in
+    /// to come to an end.
+    pub(super) fn may_ask(&self) -> bool {
+        self.calls_others || self.executor.is_idle()
+    }
+
+    /// The node fell behind, or the order was lost: whatever the group believed of it is void.
+    /// `history` is what had been delivered to the member when that happened.
+    pub(crate) fn detach(&mut self, history: History) {
+        if self.keeps_recovered(history) {
+            return;
+        }
+        let has_all = self.log.is_empty() && self.base.is_none();
+        let claim = match &self.stage {
+            Stage::NoServer => return,
+            // Whichever is started is fresh.
+            _ if self.server != Server::Up => Some(History::EMPTY),
+            Stage::Ready { claim, .. } | Stage::Asked { claim, .. } | Stage::Out { claim } => {
+                *claim
+            }
+            Stage::Serving { .. } => Some(history).filter(|_| has_all),
+            Stage::Receiving { wanted, .. } => wanted.claim(),
+            Stage::Restoring { .. } => None,
+        };
+        let kept = self.checkpoint_kept();
+        if (claim.is_some() || kept.is_some()) && !canary!(ClaimsWhileBusy) {
+            // It was delivered to all alike: once the server has finished it, what it has executed
+            // is known, and perhaps all that the group has. What it calls is held until the member
+            // is in again.
+            self.executor.finish_requests();
+            if !canary!(AbandonedCallCounts) {
+                self.retention.forget_waiters();
+            }
+        } else {
+            self.executor.abandon();
+        }
+        self.forget_but(kept);
+        self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+    }
+
+    /// The group does without it, and knows: whatever its server has executed gets old. Returns
+    /// whether there is a server to be replaced.
+    pub(crate) fn withdraw(&mut self) -> bool {
+        self.executor.reset();
+        let has_server = self.server != Server::Absent;
+        if has_server {
+            (self.server, self.stage) = (Server::Starting, Stage::NoServer);
+        } else {
+            self.stage = Stage::Out { claim: Some(History::EMPTY) };
+        }
+        self.forget();
+        has_server
+    }
+
+    /// It asked although it is removed: what its disk kept for it gets old.
+    pub(crate) fn kept_out(&mut self, attempt: Attempt) {
+        if self.is_asking(attempt) {
+            self.executor.abandon();
+            self.forget();
+            self.stage = Stage::Out { claim: None };
+        }
+    }
+
+    /// Back to asking, after a state transfer that came to nothing.
+    pub(crate) fn start_over(&mut self, now: Instant, reason: DownReason) {
+        if !matches!(
+            self.stage,
+            Stage::Receiving { .. } | Stage::Restoring { .. } | Stage::Serving { .. }
+        ) {
+            return;
+        }
+        let wait = match reason {
+            DownReason::DonorLost
+            | DownReason::RequestsTooLong
+            | DownReason::UpdatesUnknown
+            | DownReason::Restored => Duration::ZERO,
+            _ => ASK_AGAIN,
+        };
+        let claim = match &self.stage {
+            // Its server has seen nothing new.
+            Stage::Receiving { wanted, .. } if reason != DownReason::RequestsTooLong => {
+                wanted.claim()
+            }
+            _ => None,
+        };
+        let is_joining = matches!(self.stage, Stage::Receiving { .. });
+        let is_of_use = is_joining && reason != DownReason::UpdatesUnknown;
+        let kept = self.checkpoint_kept().filter(|_| is_of_use);
+        if claim.is_none() && kept.is_none() {
+            self.executor.abandon();
+        }
+        self.forget_but(kept);
+        let claim = claim.or((self.server != Server::Up).then_some(History::EMPTY));
+        self.stage = Stage::Ready { claim, not_before: now + wait };
+    }
+
+    /// An `Out` member tries again: somebody is there now who has the state.
+    pub(crate) fn reconsider(&mut self) {
+        if let Stage::Out { claim } = self.stage {
+            self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+        }
+    }
+
+    /// No member is left that could have the group's state. Its server waits for nothing any more.
+    pub(crate) fn is_out_in_vain(&mut self) {
+        if let Stage::Out { claim } = &mut self.stage
+            && self.calls_others
+            && !self.executor.is_idle()
+        {
+            *claim = None;
+            self.executor.abandon();
+        }
+    }
+
+    /// The group lets it in as it is; what was delivered so far is `history`.
+    pub(crate) fn admitted(&mut self, attempt: Attempt, history: History) {
+        if self.is_asking(attempt) {
+            let index = history.count;
+            self.stage = Stage::Serving { attempt };
+            self.kept = None;
+            (self.delivered, self.seen) = (history, history);
+            self.voting.begin_anew(index);
+            if let Some(archive) = &mut self.archive {
+                archive.goes_on_at(index);
+            }
+            if index == 0 && (self.server != Server::Up || self.duty == Duty::Keep) {
+                self.base = Some(Base::FRESH);
+            }
+            self.go_on();
+        }
+    }
+
+    /// `may_change`: somebody may come who has the state.
+    pub(crate) fn refused(&mut self, attempt: Attempt, may_change: bool) {
+        if let Stage::Asked { attempt: asked, claim } = self.stage
+            && asked == attempt
+        {
+            if self.calls_others && !may_change {
+                // Its server would wait for ever.
+                self.executor.abandon();
+            }
+            let claim = claim.filter(|_| !self.executor.has_abandoned());
+            self.stage = Stage::Out { claim };
+        }
+    }
+
+    fn is_asking(&self, attempt: Attempt) -> bool {
+        matches!(self.stage, Stage::Asked { attempt: asked, .. } if asked == attempt)
+    }
+}
