@@ -151,6 +151,8 @@ bugs! {
     CutsAreMessages,
     /// A durable group that nobody is in goes on from the first disk that has anything.
     RevivesTooEarly,
+    /// A disk that lost a checkpoint is taken for one that has all that it had.
+    SpoiltDisksSpeak,
     /// A read is answered before a majority holds the mark behind which it was executed.
     ReadsBeforeMarkIsHeld,
     /// A member that is not in executes reads.

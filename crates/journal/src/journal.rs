@@ -164,6 +164,11 @@ impl Journal {
         Seq(self.durable.0 + self.pending.len() as u64)
     }
 
+    /// Groups whose newest checkpoint was found damaged, without a newer one since.
+    pub fn lacking(&self) -> impl Iterator<Item = u16> {
+        self.metadata.spoilt.iter().copied()
+    }
+
     /// How often the disk failed.
     #[must_use]
     pub const fn failures(&self) -> Failures {

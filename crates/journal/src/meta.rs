@@ -13,7 +13,7 @@ use crate::format::{Owner, Seq};
 use quorba_base::NodeId;
 use redb::backends::InMemoryBackend;
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -25,6 +25,9 @@ pub(crate) const FILE_NEXT: &str = "meta.redb.next";
 const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 const SEGMENTS: TableDefinition<'_, u32, (u64, u64)> = TableDefinition::new("segments");
 const CHECKPOINTS: TableDefinition<'_, (u16, u64), u64> = TableDefinition::new("checkpoints");
+
+/// The fact that stores of earlier versions do not have.
+const SPOILT: &str = "spoilt";
 
 /// The store holds kilobytes.
 const CACHE_BYTES: usize = 1 << 20;
@@ -47,6 +50,9 @@ pub(crate) struct Metadata {
     pub(crate) segments: BTreeMap<u32, (Seq, u64)>,
     /// Octets of each checkpoint.
     pub(crate) checkpoints: BTreeMap<(u16, Seq), u64>,
+    /// Groups whose newest checkpoint was found damaged, and that have no newer one since: what is
+    /// left need not be all that was relied on.
+    pub(crate) spoilt: BTreeSet<u16>,
 }
 
 impl Metadata {
@@ -60,10 +66,11 @@ impl Metadata {
             torn_tails: 0,
             segments: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
+            spoilt: BTreeSet::new(),
         }
     }
 
-    fn facts(&self) -> [(&'static str, Vec<u8>); 7] {
+    fn facts(&self) -> [(&'static str, Vec<u8>); 8] {
         let number = |number: u64| number.to_le_bytes().to_vec();
         [
             ("domain_digest", number(self.owner.domain_digest)),
@@ -73,6 +80,7 @@ impl Metadata {
             ("doubt", self.doubt.as_deref().unwrap_or_default().as_bytes().to_vec()),
             ("doubts", number(self.doubts)),
             ("torn_tails", number(self.torn_tails)),
+            (SPOILT, self.spoilt.iter().flat_map(|group| group.to_le_bytes()).collect()),
         ]
     }
 }
@@ -195,6 +203,13 @@ fn read(database: &Database) -> Result<Metadata, String> {
     metadata.doubt = (!doubt.is_empty()).then_some(doubt);
     metadata.doubts = number("doubts")?;
     metadata.torn_tails = number("torn_tails")?;
+    let spoilt = facts.get(SPOILT).map_err(|error| text(error.into()))?;
+    let spoilt = spoilt.map(|value| value.value().to_vec()).unwrap_or_default();
+    let (groups, rest) = spoilt.as_chunks();
+    if !rest.is_empty() {
+        return Err(format!("{SPOILT} is no list of groups"));
+    }
+    metadata.spoilt = groups.iter().map(|octets| u16::from_le_bytes(*octets)).collect();
     let segments = transaction.open_table(SEGMENTS).map_err(|error| text(error.into()))?;
     for row in segments.iter().map_err(|error| text(error.into()))? {
         let (segment, row) = row.map_err(|error| text(error.into()))?;

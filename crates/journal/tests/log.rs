@@ -9,6 +9,7 @@ use quorba_journal::{
     AdoptError, Cause, CommitError, Journal, OpenError, Opened, Options, Owner, Recovered, Seq,
     inspect,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const NOW: Instant = Instant::from_nanos(0);
@@ -156,6 +157,7 @@ fn a_damaged_checkpoint_gives_way_to_the_older_one_and_the_log() {
         Journal::open(Arc::new(disk.clone()), Options::new(owner(), 9, 9)).unwrap();
     let Recovered::Clean(memory) = recovered else { panic!("the log reaches back") };
     assert_eq!((memory.checkpoints[0].seq, memory.spoilt[0].file.as_str()), (Seq(10), newest));
+    assert_eq!(memory.lacking, BTreeSet::from([3]));
     assert_eq!(memory.records().map(|entry| entry.unwrap().seq).last(), Some(Seq(20)));
     drop(journal);
 
@@ -169,6 +171,29 @@ fn a_damaged_checkpoint_gives_way_to_the_older_one_and_the_log() {
     let Recovered::Doubtful { damage } = recovered else { panic!("nothing to fall back to") };
     assert_eq!(damage.file, older);
     assert!(matches!(damage.cause, Cause::Checkpoint(_)), "{damage}");
+}
+
+#[test]
+fn a_group_lacks_a_damaged_checkpoint_until_it_has_a_newer_one() {
+    let mut model = model(1_000);
+    for _ in 0..2 {
+        model.append(100);
+        assert!(model.checkpoint(3, 50));
+    }
+    assert!(model.checkpoint(4, 50));
+    model.disk.damage("checkpoint-00003-00000000000000000002.ckpt", None);
+    let lacking = |model: &mut Model| {
+        model.crash();
+        model.open(Trust::Whole).unwrap();
+        model.journal().lacking().collect::<Vec<_>>()
+    };
+    // The file is gone for good at the first start, and the doubt is not.
+    assert_eq!(lacking(&mut model), [3]);
+    assert_eq!(lacking(&mut model), [3]);
+    model.append(100);
+    assert!(model.checkpoint(3, 50));
+    assert_eq!(model.journal().lacking().count(), 0);
+    assert_eq!(lacking(&mut model), []);
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Log {
         let growth = Growth::new(domain, me, found);
         let (boot, begin) = (remembered(&journal, recovered), journal.last());
         let checkpoints = journal.checkpoints();
-        let lookups = Lookups::new(owner, checkpoints.clone(), begin, boot.in_doubt);
+        let lookups = Lookups::new(owner, checkpoints.clone(), begin, &boot);
         let tell: Arc<dyn Fn(LogNews) + Send + Sync> = Arc::new(tell);
         let news = Arc::clone(&tell);
         let notify = move |notice| news(LogNews::Notice(notice));
@@ -262,6 +262,7 @@ impl Log {
             LogNews::Notice(Notice::Adopted(sealed)) => {
                 let of = sealed.checkpoint();
                 let record = of.seq.0.saturating_sub(self.begin.0);
+                self.lookups.adopted(GroupId(of.group));
                 Ok(Some(Progress::Saved(GroupId(of.group), record)))
             }
             LogNews::Notice(Notice::Truncated(first)) => {
@@ -352,6 +353,7 @@ fn read(checkpoints: &Checkpoints, memory: &Memory) -> Result<Recovered, String>
         let entry = entry.map_err(|damage| damage.to_string())?;
         recovered.records.push(to_engine(entry.record));
     }
+    recovered.lacking = memory.lacking.iter().map(|group| GroupId(*group)).collect();
     for checkpoint in &memory.checkpoints {
         let mut state = Vec::with_capacity(usize::try_from(checkpoint.bytes).unwrap_or(0));
         let blocks = checkpoints.read(checkpoint).map_err(|damage| damage.to_string())?;

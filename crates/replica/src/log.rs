@@ -67,6 +67,8 @@ pub struct Recovered {
     pub records: Vec<LogRecord>,
     /// States of groups, as [`crate::Output::Save`] gave them.
     pub states: Vec<(GroupId, Bytes)>,
+    /// Groups of which a newer state was there, and is damaged.
+    pub lacking: Vec<GroupId>,
 }
 
 /// What a component's record says: all that a node must know to go on from there, save for its

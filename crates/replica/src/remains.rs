@@ -16,7 +16,9 @@
 //! nobody was told of it, and whoever waits for it asks again.
 //!
 //! A disk that was damaged has nothing to say: it had held something, perhaps, and does not count
-//! as intact until a state is on it again. If all members have spoken, no better word can come.
+//! as intact until a state is on it again. Nor does one that lost a checkpoint, if a stretch went
+//! on from that; what is whole on it still is said. If all members have spoken, no better word can
+//! come, and the furthest of all is it.
 //!
 //! What it is not: the log, which is gone through in `group::replay`. Invariant: the decision is a
 //! pure function of what was delivered.
@@ -36,6 +38,8 @@ pub(crate) struct Kept {
     pub(crate) prefix: u64,
     /// What the group had been delivered there.
     pub(crate) history: History,
+    /// Nothing that was further and whole has been damaged since.
+    pub(crate) is_intact: bool,
 }
 
 /// What a member knows of its node's disk.
@@ -92,7 +96,8 @@ impl Census {
             Remains::Kept(kept) => Some((*kept, *node, *attempt)),
             Remains::NotLooked | Remains::Nothing => None,
         };
-        let intact = self.0.iter().filter_map(kept).count();
+        let said = self.0.iter().filter_map(kept);
+        let intact = said.filter(|(kept, ..)| kept.is_intact || canary!(SpoiltDisksSpeak)).count();
         let has_looked = |(_, remains): &&(Attempt, Remains)| *remains != Remains::NotLooked;
         let looked = self.0.values().filter(has_looked).count();
         let is_enough = intact >= speakers_min(members) || looked + removed == members;
@@ -132,12 +137,13 @@ impl Remains {
         match self {
             Self::NotLooked => w.u8(0),
             Self::Nothing => w.u8(1),
-            Self::Kept(Kept { view, prefix, history }) => {
+            Self::Kept(Kept { view, prefix, history, is_intact }) => {
                 w.u8(2);
                 crate::hello::put_view(w, view);
                 w.u64(prefix);
                 w.u64(history.count);
                 w.u64(history.digest);
+                w.u8(u8::from(is_intact));
             }
         }
     }
@@ -151,7 +157,8 @@ impl Remains {
                 let view = crate::hello::take_view(r)?;
                 let prefix = r.u64("kept prefix")?;
                 let history = History { count: r.u64("kept")?, digest: r.u64("kept digest")? };
-                Ok(Self::Kept(Kept { view, prefix, history }))
+                let is_intact = r.bool("disk")?;
+                Ok(Self::Kept(Kept { view, prefix, history, is_intact }))
             }
             _ => Err(invalid),
         }
@@ -169,7 +176,7 @@ mod tests {
     fn kept(seq: u64, prefix: u64) -> Remains {
         let view = ViewId { seq, representative: node(0) };
         let history = History { count: prefix, digest: seq };
-        Remains::Kept(Kept { view, prefix, history })
+        Remains::Kept(Kept { view, prefix, history, is_intact: true })
     }
 
     fn said(words: &[(u8, Remains)]) -> Census {
@@ -195,6 +202,19 @@ mod tests {
         let census = said(&[(0, nothing), (1, nothing), (2, kept(1, 4))]);
         assert_eq!(census.furthest(3, 0).unwrap().0, node(2));
         let census = said(&[(0, nothing), (1, kept(1, 4)), (2, kept(1, 4))]);
+        assert_eq!(census.furthest(3, 0).unwrap().0, node(1));
+    }
+
+    #[test]
+    fn a_disk_that_lost_a_checkpoint_speaks_and_is_not_counted_until_all_have() {
+        let spoilt = |view, prefix| match kept(view, prefix) {
+            Remains::Kept(kept) => Remains::Kept(Kept { is_intact: false, ..kept }),
+            other => other,
+        };
+        assert_eq!(said(&[(0, spoilt(1, 9)), (1, kept(1, 4))]).furthest(3, 0), None);
+        let census = said(&[(0, spoilt(1, 9)), (1, kept(1, 4)), (2, kept(1, 2))]);
+        assert_eq!(census.furthest(3, 0).unwrap().0, node(0));
+        let census = said(&[(0, spoilt(1, 9)), (1, kept(2, 4)), (2, Remains::Nothing)]);
         assert_eq!(census.furthest(3, 0).unwrap().0, node(1));
     }
 

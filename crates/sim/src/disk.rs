@@ -3,7 +3,8 @@
 //!
 //! What it is not: the thread and the files of a node; what those do with the log is done here, at
 //! the times that the plan says. Invariants: what was reported to be on disk survives every crash
-//! of a disk that is not damaged; at no time more than a minority of disks is damaged.
+//! of a disk that is not damaged; at no time more than a minority of disks is damaged, or
+//! of a group's members taken out.
 
 mod faults;
 mod translate;
@@ -85,6 +86,12 @@ pub(crate) struct LogDisk {
 }
 
 impl LogDisk {
+    /// What this boot found is not all that there was, and nothing has replaced it.
+    fn lacks_something(&self) -> bool {
+        let lacking = |journal: &Journal| journal.lacking().next().is_some();
+        self.is_doubtful || self.journal.as_ref().is_some_and(lacking)
+    }
+
     fn durable(&self) -> u64 {
         self.journal.as_ref().map_or(0, |journal| journal.durable().0 - self.begin.0)
     }
@@ -107,6 +114,7 @@ fn read(journal: &Journal, memory: &Memory) -> Option<Recovered> {
         recovered.records.push(to_engine(entry.ok()?.record));
     }
     let checkpoints = journal.checkpoints();
+    recovered.lacking = memory.lacking.iter().map(|group| GroupId(*group)).collect();
     for checkpoint in &memory.checkpoints {
         let blocks = checkpoints.read(checkpoint).ok()?.collect::<Result<Vec<_>, _>>().ok()?;
         recovered.states.push((GroupId(checkpoint.group), blocks.concat().into()));
@@ -138,8 +146,8 @@ impl World {
             Found::Doubtful { damage } => (None, Some(damage)),
         };
         log.is_doubtful = damage.is_some();
-        log.is_damaged = log.is_doubtful;
         log.journal = Some(journal);
+        log.is_damaged = log.lacks_something();
         if let Some(damage) = damage {
             self.say(|| format!("n{node} {damage}"));
         }
@@ -330,6 +338,7 @@ impl World {
             }
         }
         log.sealed = left;
+        log.is_damaged &= log.lacks_something();
         for input in news {
             self.deliver(node, input);
         }
@@ -362,7 +371,11 @@ impl World {
         }
         let found = look_up(Arc::new(disk.clone()), owner(node), journal.durable()).ok();
         let found = found.filter(|_| !log.is_doubtful);
-        let found = found.and_then(|memory| read(journal, &memory));
+        let lacking = journal.lacking().map(GroupId);
+        let found = found.and_then(|memory| read(journal, &memory)).map(|mut found| {
+            found.lacking.extend(lacking);
+            found
+        });
         self.deliver(node, Input::LookedUp(group, found));
     }
 
@@ -388,6 +401,21 @@ impl World {
         self.deliver(node, Input::Trusted);
     }
 
+    /// Disks that are damaged, if that of `node` is, too.
+    pub(crate) fn damaged_disks(&self, node: usize) -> usize {
+        let hosts = self.hosts.iter().enumerate();
+        hosts.filter(|(index, host)| *index == node || host.log.is_damaged).count()
+    }
+
+    /// Whether no group has more than a minority on disks that are damaged, and in members that
+    /// operators took out, if that of `node` is one of them: neither has a word when disks are all
+    /// that is left.
+    pub(crate) fn few_disks_are_missing(&self, node: usize) -> bool {
+        let is_damaged = |index: usize| index == node || self.hosts[index].log.is_damaged;
+        let missing = self.damaged_disks(node) + self.roster.going_max(is_damaged);
+        missing <= (self.plan.nodes - 1) / 2
+    }
+
     /// What a crash leaves of a log.
     pub(crate) fn tear(&mut self, node: usize) {
         let Some(plan) = self.plan.disk else { return };
@@ -405,9 +433,7 @@ impl World {
         (log.is_committing, log.attempts) = (false, 0);
         log.waiting.clear();
         log.sealed.clear();
-        let damaged = self.hosts.iter().filter(|host| host.log.is_damaged).count();
-        let more = usize::from(!self.hosts[node].log.is_damaged);
-        let may_be = damaged + more <= (self.plan.nodes - 1) / 2 && !self.peace;
+        let may_be = self.few_disks_are_missing(node) && !self.peace;
         if self.disk_rng.per_mille(plan.damage)
             && may_be
             && let Some(what) = if plan.rots {

@@ -6,7 +6,7 @@
 use crate::host::Input;
 use crate::world::{World, node_id};
 use quorba_engine::replica::{Command, GroupId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// See the module's text.
 #[derive(Default)]
@@ -19,6 +19,16 @@ impl Roster {
     /// Whether the member of `group` on `node` is not removed, and nobody removes it.
     pub(crate) fn stays(&self, group: usize, node: usize) -> bool {
         !self.going.contains(&(group, node))
+    }
+
+    /// Of the group that has most of them: members that are removed, or may be soon, on disks
+    /// that are not damaged.
+    pub(crate) fn going_max(&self, is_damaged: impl Fn(usize) -> bool) -> usize {
+        let mut counts = BTreeMap::<usize, usize>::new();
+        for (group, _) in self.going.iter().filter(|(_, node)| !is_damaged(*node)) {
+            *counts.entry(*group).or_default() += 1;
+        }
+        counts.into_values().max().unwrap_or(0)
     }
 
     /// A node has carried out an operator's command.
@@ -41,6 +51,9 @@ impl World {
         } else {
             let snapshots = self.snapshots();
             if !self.plan.careless && !self.has_other_member(&snapshots, group, member) {
+                return;
+            }
+            if self.damaged_disks(member) > 1 && !self.few_disks_are_missing(member) {
                 return;
             }
             self.roster.going.insert((group, member));

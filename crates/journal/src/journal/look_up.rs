@@ -11,6 +11,7 @@ use crate::disk::Disk;
 use crate::format::segment::{self, SegmentFault};
 use crate::format::{Owner, Seq, checkpoint};
 use crate::nonce::Nonces;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What the log on `disk` has up to `last`, which is durable, beside the journal that writes it.
@@ -33,7 +34,7 @@ pub fn look_up(disk: Arc<dyn Disk>, owner: Owner, last: Seq) -> Result<Memory, D
         }
     }
     let store = Checkpoints::new(Arc::clone(&disk), owner, Nonces::new(0));
-    let (mut checkpoints, mut spoilt) = (Vec::new(), Vec::new());
+    let (mut checkpoints, mut spoilt, mut lacking) = (Vec::new(), Vec::new(), BTreeSet::new());
     for (group, seqs) in &files.checkpoints {
         for seq in seqs.iter().rev().filter(|seq| **seq <= last) {
             let name = checkpoint::file_name(*group, *seq);
@@ -42,10 +43,13 @@ pub fn look_up(disk: Arc<dyn Disk>, owner: Owner, last: Seq) -> Result<Memory, D
                     checkpoints.push(found);
                     break;
                 }
-                Err(cause) => spoilt.push(Damage::of_file(&name, cause)),
+                Err(cause) => {
+                    lacking.insert(*group);
+                    spoilt.push(Damage::of_file(&name, cause));
+                }
             }
         }
     }
     let first = headers.first().map_or(last.next(), |header| header.first);
-    Ok(Memory { checkpoints, spoilt, first, last, torn: None, disk, headers })
+    Ok(Memory { checkpoints, spoilt, lacking, first, last, torn: None, disk, headers })
 }

@@ -9,6 +9,7 @@ use crate::disk::Disk;
 use crate::format::Seq;
 use crate::format::scan::{Entry, Invalid, Scan};
 use crate::format::segment::{self, SegmentHeader};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What was recovered.
@@ -18,6 +19,10 @@ pub struct Memory {
     pub checkpoints: Vec<Checkpoint>,
     /// Checkpoints that were damaged, so that an older one or the log takes their place.
     pub spoilt: Vec<Damage>,
+    /// Groups whose newest checkpoint was found damaged, at this start or an earlier one, and that
+    /// have had no newer one since. What takes its place may be less than was relied on: log alone
+    /// need not have what a member was given.
+    pub lacking: BTreeSet<u16>,
     /// The first record that is there; after the last one if there is none.
     pub first: Seq,
     /// The last record that is there.

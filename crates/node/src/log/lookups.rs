@@ -3,7 +3,7 @@
 //! What it is not: what follows from it. Invariant: what is read has everything that the engine
 //! handed over before it asked; a log in doubt is not read.
 
-use super::{LogNews, read};
+use super::{Boot, LogNews, read};
 use quorba_engine::replica::{GroupId, Recovered};
 use quorba_journal::disk::FileDisk;
 use quorba_journal::{Checkpoints, Owner, Seq};
@@ -22,6 +22,8 @@ pub(super) struct Lookups {
     appended: Seq,
     durable: Seq,
     in_doubt: bool,
+    /// Groups whose newest state was damaged at the start, until there is a newer one.
+    lacking: Vec<GroupId>,
     /// Groups, and the record that must be on disk before.
     wanted: Vec<(GroupId, Seq)>,
     /// Threads that read the log now.
@@ -29,9 +31,18 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    pub(super) fn new(owner: Owner, checkpoints: Checkpoints, last: Seq, in_doubt: bool) -> Self {
-        let (appended, durable) = (last, last);
-        Self { owner, checkpoints, appended, durable, in_doubt, wanted: Vec::new(), under_way: 0 }
+    pub(super) fn new(owner: Owner, checkpoints: Checkpoints, last: Seq, boot: &Boot) -> Self {
+        let lacking = boot.recovered.as_ref().map(|found| found.lacking.clone());
+        Self {
+            owner,
+            checkpoints,
+            appended: last,
+            durable: last,
+            in_doubt: boot.in_doubt,
+            lacking: lacking.unwrap_or_default(),
+            wanted: Vec::new(),
+            under_way: 0,
+        }
     }
 
     pub(super) fn appended(&mut self) {
@@ -40,6 +51,11 @@ impl Lookups {
 
     pub(super) fn trusted(&mut self) {
         self.in_doubt = false;
+    }
+
+    /// A new state of a group is on disk.
+    pub(super) fn adopted(&mut self, group: GroupId) {
+        self.lacking.retain(|lacking| *lacking != group);
     }
 
     /// Somebody reads the log, or is about to.
@@ -68,12 +84,17 @@ impl Lookups {
             self.under_way += 1;
             let (owner, store, path) = (self.owner, self.checkpoints.clone(), path.to_path_buf());
             let (told, failed) = (Arc::clone(tell), Arc::clone(tell));
+            let lacking = self.lacking.clone();
             let look = move || match in_doubt {
                 true => Err("it is in doubt, and not rebuilt yet".into()),
                 // A state that has just been replaced by a newer one is read again.
                 false => (1..TRIES)
                     .find_map(|_| look_up(&store, &path, owner, durable).ok())
-                    .map_or_else(|| look_up(&store, &path, owner, durable), Ok),
+                    .map_or_else(|| look_up(&store, &path, owner, durable), Ok)
+                    .map(|mut found| {
+                        found.lacking.extend(lacking);
+                        found
+                    }),
             };
             let thread = std::thread::Builder::new().name("look-up".into());
             let run = move || told(LogNews::LookedUp(group, Box::new(look())));

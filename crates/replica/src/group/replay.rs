@@ -119,7 +119,8 @@ impl Replay {
         let last = end.map(|end| Stretch { begin, past, end, history });
         last.into_iter().chain(former.into_iter().rev()).find_map(|stretch| {
             let ((view, prefix), history) = (stretch.end, stretch.history);
-            Some((Kept { view, prefix, history }, stretch.split(images)?))
+            let kept = Kept { view, prefix, history, is_intact: true };
+            Some((kept, stretch.split(images)?))
         })
     }
 }
@@ -193,10 +194,11 @@ impl Group {
         }
     }
 
-    /// The log is over: its member goes on from there, if it can.
+    /// The log is over: its member goes on from there, if it can. Beside it are these images, and
+    /// one is lacking or not.
     pub(crate) fn end_replay(
         &mut self,
-        mut images: Vec<Image>,
+        (mut images, is_lacking): (Vec<Image>, bool),
         end: Option<End>,
         here: Here,
         out: &mut Outbox,
@@ -232,7 +234,9 @@ impl Group {
         };
         member.resume(attempt.filter(|_| is_in && is_whole), kept.history, found);
         if self.config.durable {
-            member.set_remains(Remains::Kept(kept));
+            // What was relied on may be in a stretch that went on from the image that is lacking.
+            let is_intact = is_whole || !is_lacking;
+            member.set_remains(Remains::Kept(Kept { is_intact, ..kept }));
         }
         member.vote_again(self.table.votes.joined(here.node));
         self.assign(out);

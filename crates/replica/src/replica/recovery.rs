@@ -14,6 +14,7 @@ use crate::history::History;
 use crate::ids::GroupId;
 use crate::image::Image;
 use crate::log::{Established, LogRecord, Recovered};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
 
@@ -40,9 +41,13 @@ impl Replica {
         let here = self.here;
         for (index, group) in self.groups.iter_mut().enumerate() {
             let of_it = recovered.states.iter().filter(|(of, _)| usize::from(of.0) == index);
-            let of_it = of_it.filter_map(|(_, bytes)| Image::decode(bytes.clone()).ok()).collect();
+            let of_it = of_it.map(|(_, bytes)| Image::decode(bytes.clone()));
+            let (images, unread): (Vec<_>, Vec<_>) = of_it.partition(Result::is_ok);
+            let images = images.into_iter().flatten().collect();
+            let is_lacking =
+                recovered.lacking.contains(&GroupId(index as u16)) || !unread.is_empty();
             let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
-            let outcome = group.end_replay(of_it, end, here, &mut self.out);
+            let outcome = group.end_replay((images, is_lacking), end, here, &mut self.out);
             // Whoever relied on the last boot is told when somebody can hear it.
             self.lost.extend(outcome.news);
             let is_broken = !outcome.is_whole && group.needs_state_on_disk();

@@ -583,7 +583,7 @@ impl Cluster {
                     let node = &mut self.nodes[index];
                     let Disk { records, states, .. } = &node.disk;
                     let (records, states) = (records.clone(), states.clone());
-                    let found = Some(Recovered { records, states });
+                    let found = Some(Recovered { records, states, ..Recovered::default() });
                     node.replica.handle_looked_up(now, group, found);
                 }
             }
@@ -698,8 +698,11 @@ impl Node {
             outside: Vec::new(),
             serves_circles: true,
             in_doubt: false,
-            recovered: (!disk.records.is_empty())
-                .then(|| Recovered { records: disk.records.clone(), states: disk.states.clone() }),
+            recovered: (!disk.records.is_empty()).then(|| Recovered {
+                records: disk.records.clone(),
+                states: disk.states.clone(),
+                ..Recovered::default()
+            }),
         };
         Self {
             replica: Replica::new(config),
