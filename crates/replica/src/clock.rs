@@ -68,6 +68,11 @@ impl OrderedClock {
         self.wall = self.wall.max(wall);
     }
 
+    /// The group has another history from here on, in which servers were told this time last.
+    pub(crate) fn goes_on_at(&mut self, wall: u64) {
+        self.wall = wall;
+    }
+
     pub(crate) fn encode(&self, writer: &mut Writer) {
         writer.u64(self.time);
         writer.u64(self.wall);

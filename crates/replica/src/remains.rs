@@ -38,6 +38,8 @@ pub(crate) struct Kept {
     pub(crate) prefix: u64,
     /// What the group had been delivered there.
     pub(crate) history: History,
+    /// The latest time that servers can have been told there, TimeT.
+    pub(crate) told: u64,
     /// Nothing that was further and whole has been damaged since.
     pub(crate) is_intact: bool,
 }
@@ -91,7 +93,7 @@ impl Census {
         &self,
         members: usize,
         removed: usize,
-    ) -> Option<(NodeId, Attempt, History)> {
+    ) -> Option<(NodeId, Attempt, Kept)> {
         let kept = |(node, (attempt, remains)): (&NodeId, &(Attempt, Remains))| match remains {
             Remains::Kept(kept) => Some((*kept, *node, *attempt)),
             Remains::NotLooked | Remains::Nothing => None,
@@ -109,7 +111,7 @@ impl Census {
             // Of equal ones the lowest node.
             end(a).cmp(&end(b)).then(n.cmp(m))
         });
-        best.map(|(kept, node, attempt)| (node, attempt, kept.history))
+        best.map(|(kept, node, attempt)| (node, attempt, kept))
     }
 
     pub(crate) fn encode(&self, w: &mut Writer) {
@@ -137,12 +139,13 @@ impl Remains {
         match self {
             Self::NotLooked => w.u8(0),
             Self::Nothing => w.u8(1),
-            Self::Kept(Kept { view, prefix, history, is_intact }) => {
+            Self::Kept(Kept { view, prefix, history, told, is_intact }) => {
                 w.u8(2);
                 crate::hello::put_view(w, view);
                 w.u64(prefix);
                 w.u64(history.count);
                 w.u64(history.digest);
+                w.u64(told);
                 w.u8(u8::from(is_intact));
             }
         }
@@ -157,8 +160,8 @@ impl Remains {
                 let view = crate::hello::take_view(r)?;
                 let prefix = r.u64("kept prefix")?;
                 let history = History { count: r.u64("kept")?, digest: r.u64("kept digest")? };
-                let is_intact = r.bool("disk")?;
-                Ok(Self::Kept(Kept { view, prefix, history, is_intact }))
+                let (told, is_intact) = (r.u64("told time")?, r.bool("disk")?);
+                Ok(Self::Kept(Kept { view, prefix, history, told, is_intact }))
             }
             _ => Err(invalid),
         }
@@ -176,7 +179,7 @@ mod tests {
     fn kept(seq: u64, prefix: u64) -> Remains {
         let view = ViewId { seq, representative: node(0) };
         let history = History { count: prefix, digest: seq };
-        Remains::Kept(Kept { view, prefix, history, is_intact: true })
+        Remains::Kept(Kept { view, prefix, history, told: 0, is_intact: true })
     }
 
     fn said(words: &[(u8, Remains)]) -> Census {
@@ -191,8 +194,8 @@ mod tests {
         assert_eq!(said(&[(0, kept(1, 9)), (1, Remains::Nothing)]).furthest(3, 0), None);
         assert_eq!(said(&[(0, kept(1, 9)), (1, Remains::NotLooked)]).furthest(3, 0), None);
         let census = said(&[(0, kept(1, 9)), (1, kept(2, 3))]);
-        let (best, _, history) = census.furthest(3, 0).unwrap();
-        assert_eq!((best, history.digest), (node(1), 2));
+        let (best, _, kept) = census.furthest(3, 0).unwrap();
+        assert_eq!((best, kept.history.digest), (node(1), 2));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::history::History;
 use crate::ids::Attempt;
 use crate::members::Members;
 use crate::offer::Offer;
-use crate::remains::Census;
+use crate::remains::{Census, Kept};
 use crate::style::Style;
 use crate::trail::REQUESTS_MAX;
 use crate::votes::{Verdict, Votes};
@@ -514,12 +514,15 @@ impl GroupTable {
         if !config.durable || !self.in_set().is_empty() {
             return;
         }
-        let Some((node, attempt, history)) =
+        let Some((node, attempt, Kept { history, told, .. })) =
             self.census.furthest(config.members.len(), self.removed.len())
         else {
             return;
         };
         self.history = history;
+        // As it was there, earlier or later: who asks again is to come to the same history only at
+        // the same time (seeds 702869 and 722965 of the simulator's `backups`).
+        self.clock.goes_on_at(told);
         self.votes = Votes::default();
         self.votes.join(node, history.count);
         self.members.insert(node, MemberState::In { attempt });

@@ -42,6 +42,8 @@ struct Stretch {
     past: Vec<Past>,
     end: End,
     history: History,
+    /// What time it was for servers there, TimeT.
+    told: u64,
 }
 
 /// A place in the log: a component, and messages applied in it.
@@ -81,17 +83,17 @@ impl Replay {
     }
 
     /// The group goes on from `next`, and not from `history`, which it had up to `end`.
-    fn turn(&mut self, end: Option<End>, history: History, next: History) {
+    fn turn(&mut self, end: Option<End>, (history, told): (History, u64), next: History) {
         let (begin, past) = (self.begin, core::mem::take(&mut self.past));
         if let Some(end) = end {
-            self.former.push(Stretch { begin, past, end, history });
+            self.former.push(Stretch { begin, past, end, history, told });
         }
         self.begin = next;
     }
 
     /// The same, if it may be where an earlier stretch ended.
-    fn turn_back(&mut self, end: Option<End>, history: History, next: History) {
-        self.turn(end, history, next);
+    fn turn_back(&mut self, end: Option<End>, before: (History, u64), next: History) {
+        self.turn(end, before, next);
         let is_it = |stretch: &Stretch| stretch.history == next;
         if let Some(index) = self.former.iter().rposition(is_it) {
             let Stretch { begin, past, .. } = self.former.remove(index);
@@ -108,18 +110,18 @@ impl Replay {
     }
 
     /// The newest stretch that is whole: how far it reaches, and what is found there. `end`: how
-    /// far the log does, where the group has `history`.
+    /// far the log does, where the group has `history`, and what time it is.
     fn newest(
         self,
         images: &mut Vec<Image>,
         end: Option<End>,
-        history: History,
+        (history, told): (History, u64),
     ) -> Option<(Kept, Found)> {
         let Self { begin, past, former } = self;
-        let last = end.map(|end| Stretch { begin, past, end, history });
+        let last = end.map(|end| Stretch { begin, past, end, history, told });
         last.into_iter().chain(former.into_iter().rev()).find_map(|stretch| {
-            let ((view, prefix), history) = (stretch.end, stretch.history);
-            let kept = Kept { view, prefix, history, is_intact: true };
+            let Stretch { end: (view, prefix), history, told, .. } = stretch;
+            let kept = Kept { view, prefix, history, told, is_intact: true };
             Some((kept, stretch.split(images)?))
         })
     }
@@ -178,10 +180,11 @@ impl Group {
     pub(crate) fn replay_table(&mut self, mut table: GroupTable, end: Option<End>) {
         table.fit(&self.config);
         let (before, next) = (self.table.history, table.history);
+        let told = self.table.clock.wall();
         self.table = table;
         self.compare();
         if let Some(replay) = self.replay.as_mut().filter(|_| before != next) {
-            replay.turn(end, before, next);
+            replay.turn(end, (before, told), next);
         }
     }
 
@@ -190,7 +193,7 @@ impl Group {
     pub(crate) fn replay_turn(&mut self, before: History, end: Option<End>) {
         let next = self.table.history;
         if let Some(replay) = self.replay.as_mut().filter(|_| before != next) {
-            replay.turn_back(end, before, next);
+            replay.turn_back(end, (before, self.table.clock.wall()), next);
         }
     }
 
@@ -220,7 +223,7 @@ impl Group {
         };
         let is_in = matches!(self.table.state(here.node), Some(MemberState::In { .. }));
         // A server that somebody else runs may have lived on, and seen any of it.
-        let found = replay.newest(&mut images, end, self.table.history);
+        let found = replay.newest(&mut images, end, (self.table.history, self.table.clock.wall()));
         let found = found.filter(|_| !self.config.foreign);
         let history = self.table.history;
         let is_whole = found.as_ref().is_some_and(|(kept, _)| kept.history == history);
