@@ -141,6 +141,8 @@ bugs! {
     StopsTooEarly,
     /// A request of a durable group is said to be on disk before it is.
     RepliesBeforeLogged,
+    /// An operator is told that a durable group was restored before that is on disk.
+    RestoresBeforeLogged,
     /// A read of a durable group tells of what is not on disk yet.
     ReadsBeforeLogged,
     /// The beginning of the log is given up without what replaces it.

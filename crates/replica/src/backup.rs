@@ -167,6 +167,8 @@ pub(crate) struct Operation {
     id: u64,
     /// A majority has its place.
     is_held: bool,
+    /// What came of it must be on disks before it is told, and is not yet.
+    awaits_disks: bool,
     what: What,
 }
 
@@ -186,11 +188,17 @@ enum Asked {
 
 impl Operation {
     pub(crate) fn backup(id: u64) -> Self {
-        Self { id, is_held: false, what: What::Backup { asked: Asked::Ordered } }
+        Self {
+            id,
+            is_held: false,
+            awaits_disks: false,
+            what: What::Backup { asked: Asked::Ordered },
+        }
     }
 
-    pub(crate) fn restore(id: u64) -> Self {
-        Self { id, is_held: false, what: What::Restore { result: None } }
+    /// `awaits_disks`: of a durable group.
+    pub(crate) fn restore(id: u64, awaits_disks: bool) -> Self {
+        Self { id, is_held: false, awaits_disks, what: What::Restore { result: None } }
     }
 
     pub(crate) fn is(&self, id: u64) -> bool {
@@ -200,6 +208,16 @@ impl Operation {
     /// A majority has its place.
     pub(crate) fn held(&mut self) {
         self.is_held = true;
+    }
+
+    /// So many disks have what came of it that it is not lost any more.
+    pub(crate) fn logged(&mut self) {
+        self.awaits_disks = false;
+    }
+
+    /// It was carried out, and only disks are waited for.
+    pub(crate) fn awaits_disks(&self) -> bool {
+        self.awaits_disks && matches!(self.what, What::Restore { result: Some(Ok(())) })
     }
 
     /// It has its place; the server is being asked.
@@ -243,6 +261,7 @@ impl Operation {
     /// What the operator is told when all is known, once; what was refused waits for nobody.
     pub(crate) fn finish(&mut self, group: GroupId) -> Option<Output> {
         let (id, is_held) = (self.id, self.is_held);
+        let is_safe = is_held && (!self.awaits_disks || canary!(RestoresBeforeLogged));
         match &mut self.what {
             What::Backup { asked } => {
                 let is_over = match asked {
@@ -255,7 +274,7 @@ impl Operation {
                 Some(Output::BackedUp { group, id, result })
             }
             What::Restore { result } => {
-                let result = result.take_if(|result| is_held || result.is_err())?;
+                let result = result.take_if(|result| is_safe || result.is_err())?;
                 let result = result.map_err(BackupRefused::Group);
                 Some(Output::Restored { group, id, result })
             }

@@ -324,8 +324,12 @@ impl Replica {
             other => {
                 let before = group.table().history;
                 group.deliver_other(now, by, other, here, out);
+                let awaits_disks = in_primary && group.operation_awaits_disks();
                 if group.table().history != before {
                     self.heed_join(id, before);
+                    if awaits_disks {
+                        self.await_disk(id, disk::Awaited::Restore);
+                    }
                 }
             }
         }

@@ -32,6 +32,8 @@ pub(crate) struct Backups {
     /// By group: when it was restored last, and what it had then. Where objects have orders of
     /// their own, backups of one history may have them woven in several ways: one of these.
     restored: BTreeMap<usize, (Instant, Vec<Vec<Reference>>)>,
+    /// By group: when an operator was told last that it was.
+    confirmed: BTreeMap<usize, Instant>,
 }
 
 impl Backups {
@@ -45,6 +47,7 @@ impl Backups {
             taken: 0,
             restores: 0,
             restored: BTreeMap::new(),
+            confirmed: BTreeMap::new(),
         }
     }
 }
@@ -141,6 +144,11 @@ impl World {
         self.backups.restored.insert(group, (self.now, had));
     }
 
+    /// An operator is told that a group was restored.
+    pub(crate) fn restore_confirmed(&mut self, group: usize) {
+        self.backups.confirmed.insert(group, self.now);
+    }
+
     /// A group has lost all its members. If it is durable it goes on from disks, and none of them
     /// may have what it was given back a moment ago.
     pub(crate) fn note_total_loss(&mut self, group: usize) {
@@ -153,6 +161,11 @@ impl World {
     /// not lost anything.
     pub(crate) fn restored_wrongly(&self, group: usize) -> Option<String> {
         let (at, had) = self.backups.restored.get(&group)?;
+        // Before that it need not be on disks when all nodes end.
+        let confirmed = self.backups.confirmed.get(&group);
+        if self.plan.groups[group].durable && confirmed.is_none_or(|told| told < at) {
+            return None;
+        }
         let facts = &self.checks.groups[group];
         if facts.lost_at != Some(*at) || facts.dead || facts.stuck {
             return None;

@@ -349,6 +349,9 @@ impl World {
             }
             Output::Restored { group, id, result } => {
                 self.say(|| format!("n{node} restored g{} ({id}): {result:?}", group.0));
+                if result.is_ok() {
+                    self.restore_confirmed(usize::from(group.0));
+                }
             }
             Output::Event(event) => {
                 self.note_event(node, &event);

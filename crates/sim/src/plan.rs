@@ -369,6 +369,9 @@ impl Plan {
             if may && group.style != Style::Stateless && rng.per_mille(120) {
                 group.state_object = false;
                 group.replay_bytes_max = Some(rng.pick(&[16 << 20, 16 << 20, 20_000]));
+                // All requests of a run at 10 kB/s, some of them twice, take longer than is waited.
+                let rate = self.peers.transfer_rate;
+                self.peers.transfer_rate = rate.map(|rate| rate.max(100_000));
             }
         }
         self

@@ -39,7 +39,7 @@ impl Group {
         let digest = backup.history.digest;
         match self.stage(backup) {
             Ok(attempt) => {
-                self.operation = Some(Operation::restore(id));
+                self.operation = Some(Operation::restore(id, self.config.durable));
                 let node = here.node;
                 let command = Command::Restore { node, attempt, component, wall, digest };
                 self.order_held(id, command, out);
@@ -71,6 +71,19 @@ impl Group {
     pub(crate) fn held(&mut self, out: &mut Outbox) {
         if let Some(operation) = &mut self.operation {
             operation.held();
+        }
+        self.finish_operation(out);
+    }
+
+    /// Whether a restore was carried out, and must be on disks before anybody is told.
+    pub(crate) fn operation_awaits_disks(&self) -> bool {
+        self.operation.as_ref().is_some_and(Operation::awaits_disks)
+    }
+
+    /// The operation that is under way is on so many disks that it is not lost any more.
+    pub(crate) fn operation_logged(&mut self, out: &mut Outbox) {
+        if let Some(operation) = &mut self.operation {
+            operation.logged();
         }
         self.finish_operation(out);
     }

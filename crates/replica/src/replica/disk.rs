@@ -50,6 +50,8 @@ pub(super) enum Awaited {
     Request(RequestNumber),
     /// A read mark: so do the replies of reads.
     Mark(u64),
+    /// A restore: so does its operator.
+    Restore,
     /// What came of a call of its server to the outside.
     Outside(GroupId, RequestNumber),
 }
@@ -305,6 +307,10 @@ impl Replica {
 
     fn is_logged(&mut self, group: GroupId, awaited: Awaited) {
         match awaited {
+            Awaited::Restore => {
+                let out = &mut self.out;
+                self.groups[usize::from(group.0)].operation_logged(out);
+            }
             Awaited::Request(number) => self.out.push_back(Output::Logged { group, number }),
             Awaited::Outside(group, number) => {
                 self.out.push_back(Output::Logged { group, number });
