@@ -250,17 +250,18 @@ fn a_durable_group_is_restored_for_all_later_lives() {
 }
 
 #[test]
-fn a_restore_of_which_no_majority_has_the_state_on_disk_acknowledges_nothing() {
+fn a_restore_of_which_no_majority_has_the_state_on_disk_is_not_confirmed_nor_are_calls_behind_it() {
     let backup = backup_of(Plan::plain(true));
     let mut c = whole(Plan { durable: true, ..Plan::plain(true) });
     call(&mut c, 1, "before");
     c.nodes[2].server = None;
     c.cut = true;
     // The others cannot be given the state.
-    assert_eq!(c.restore(0, backup), Ok(()));
+    c.begin_restore(0, backup);
     c.request(2, 2, "c");
     c.settle();
     assert_eq!(c.states(0), ["in", "joining", "joining"]);
+    assert_eq!(c.nodes[0].restored, []);
     assert_eq!(c.nodes[2].logged, [1], "only one disk has what it goes on from");
     c.relink();
     c.start_server(2);
@@ -268,6 +269,7 @@ fn a_restore_of_which_no_majority_has_the_state_on_disk_acknowledges_nothing() {
     c.pass(quorba_base::Duration::from_secs(2));
     c.settle();
     assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.nodes[0].restored, [Ok(())]);
     assert_eq!(c.nodes[2].logged, [1, 2]);
 }
 

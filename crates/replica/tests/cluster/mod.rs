@@ -497,10 +497,15 @@ impl Cluster {
 
     /// The operator at `index` gives it back.
     pub fn restore(&mut self, index: usize, backup: Backup) -> Result<(), BackupRefused> {
+        self.begin_restore(index, backup);
+        self.nodes[index].restored.pop().expect("the operator is told")
+    }
+
+    /// The same, and the operator still waits.
+    pub fn begin_restore(&mut self, index: usize, backup: Backup) {
         self.nodes[index].replica.handle_restore(GROUP, 1, backup);
         self.drain(index);
         self.settle();
-        self.nodes[index].restored.pop().expect("the operator is told")
     }
 
     fn enqueue(&mut self, index: usize, payload: Bytes) {
