@@ -141,8 +141,6 @@ bugs! {
     StopsTooEarly,
     /// A request of a durable group is said to be on disk before it is.
     RepliesBeforeLogged,
-    /// An operator is told that a durable group was restored before that is on disk.
-    RestoresBeforeLogged,
     /// A read of a durable group tells of what is not on disk yet.
     ReadsBeforeLogged,
     /// The beginning of the log is given up without what replaces it.
@@ -201,6 +199,8 @@ bugs! {
     RestoreKeepsOthers,
     /// A backup counts before a majority holds its place.
     BackupBeforeHeld,
+    /// An operator is told that a durable group was restored before that is on disk.
+    RestoresBeforeLogged,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

@@ -305,9 +305,9 @@ impl Replica {
                 group.deliver_request(now, by, request, calls_below, here, out);
             }
             Envelope::Join { attempt, offer, .. } => {
-                let before = group.table().history;
+                let before = group.table().standing();
                 group.deliver_join(now, origin, attempt, offer, here, out);
-                if group.table().history.count < before.count {
+                if group.table().history.count < before.0.count {
                     self.calls.reset(id);
                 }
                 self.heed_join(id, before);
@@ -322,10 +322,10 @@ impl Replica {
                 self.calls.floor(id, (origin, attempt, up_to), &members);
             }
             other => {
-                let before = group.table().history;
+                let before = group.table().standing();
                 group.deliver_other(now, by, other, here, out);
                 let awaits_disks = in_primary && group.operation_awaits_disks();
-                if group.table().history != before {
+                if group.table().history != before.0 {
                     self.heed_join(id, before);
                     if awaits_disks {
                         self.await_disk(id, disk::Awaited::Restore);

@@ -508,6 +508,11 @@ impl GroupTable {
         }
     }
 
+    /// What the group was delivered, and the time that servers were told last, TimeT.
+    pub(crate) fn standing(&self) -> (History, u64) {
+        (self.history, self.clock.wall())
+    }
+
     /// A durable group that nobody is in goes on from what is on disks, if enough is known of them:
     /// see [`crate::remains`].
     fn revive(&mut self, config: &GroupConfig) {

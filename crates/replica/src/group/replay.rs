@@ -179,21 +179,20 @@ impl Group {
     /// A component was established: this was the table then. `end`: how far the log was before.
     pub(crate) fn replay_table(&mut self, mut table: GroupTable, end: Option<End>) {
         table.fit(&self.config);
-        let (before, next) = (self.table.history, table.history);
-        let told = self.table.clock.wall();
+        let (before, next) = (self.table.standing(), table.history);
         self.table = table;
         self.compare();
-        if let Some(replay) = self.replay.as_mut().filter(|_| before != next) {
-            replay.turn(end, (before, told), next);
+        if let Some(replay) = self.replay.as_mut().filter(|_| before.0 != next) {
+            replay.turn(end, before, next);
         }
     }
 
-    /// The group, which had this history, went on from something else in the middle of a
+    /// The group, which stood there, went on from something else in the middle of a
     /// component: what a member's disk has, or nothing.
-    pub(crate) fn replay_turn(&mut self, before: History, end: Option<End>) {
+    pub(crate) fn replay_turn(&mut self, before: (History, u64), end: Option<End>) {
         let next = self.table.history;
-        if let Some(replay) = self.replay.as_mut().filter(|_| before != next) {
-            replay.turn_back(end, (before, self.table.clock.wall()), next);
+        if let Some(replay) = self.replay.as_mut().filter(|_| before.0 != next) {
+            replay.turn_back(end, before, next);
         }
     }
 
@@ -223,7 +222,7 @@ impl Group {
         };
         let is_in = matches!(self.table.state(here.node), Some(MemberState::In { .. }));
         // A server that somebody else runs may have lived on, and seen any of it.
-        let found = replay.newest(&mut images, end, (self.table.history, self.table.clock.wall()));
+        let found = replay.newest(&mut images, end, self.table.standing());
         let found = found.filter(|_| !self.config.foreign);
         let history = self.table.history;
         let is_whole = found.as_ref().is_some_and(|(kept, _)| kept.history == history);

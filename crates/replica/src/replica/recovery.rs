@@ -70,14 +70,14 @@ impl Replica {
         self.with_group(now, group, |group, _, out| group.looked_up(found, out));
     }
 
-    /// A group, which had the history `before`, may have gone on from a member's disk.
-    pub(super) fn heed_join(&mut self, id: GroupId, before: History) {
+    /// A group, which stood there `before`, may have gone on from a member's disk.
+    pub(super) fn heed_join(&mut self, id: GroupId, before: (History, u64)) {
         let in_primary = matches!(self.phase, Phase::Primary);
         let Some(group) = self.groups.get_mut(usize::from(id.0)) else { return };
         let is_whole = group.take_log_is_whole();
         if in_primary {
             self.disk.note(id, is_whole);
-            if group.table().history != before {
+            if group.table().history != before.0 {
                 self.disk.turn(id, self.prefix);
             }
         } else {
