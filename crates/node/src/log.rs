@@ -328,7 +328,11 @@ fn remembered(journal: &Journal, found: Found) -> Boot {
                     tracing::info!(?torn, "the log ends in a torn record that nobody relied on");
                 }
                 for spoilt in &memory.spoilt {
-                    tracing::warn!(%spoilt, "a damaged checkpoint: an older one and the records take its place, as far as they do");
+                    tracing::warn!(
+                        %spoilt,
+                        "a damaged checkpoint: an older one and the records take its place, as far \
+                         as they do"
+                    );
                 }
                 Boot { recovered: Some(recovered), in_doubt: false, warning: None }
             }

@@ -129,8 +129,8 @@ pub(crate) struct Group {
     joined_at: (Place, History),
     /// What was delivered lately.
     trail: Trail,
-    /// Behind what the group has, this member was delivered calls of groups that may know nothing of
-    /// the requests in which they were made: the group cannot go on from there.
+    /// Behind what the group has, this member was delivered calls of groups that may know nothing
+    /// of the requests in which they were made: the group cannot go on from there.
     is_bound: bool,
     /// What was said last of the local member's replies, and not delivered yet.
     told_full: Option<(Attempt, bool)>,

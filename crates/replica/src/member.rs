@@ -1,9 +1,9 @@
 //! The local member of a group: its stage, its server, what it has executed.
 //!
 //! What it is not: how it comes in and is cut off, which is `entry`, what a member does that does
-//! not execute, which is `standby`, and how states travel, which is `transfers`. Invariant: requests
-//! reach the executor in delivery order, each key once; a member that is not sure of its server's
-//! state executes nothing.
+//! not execute, which is `standby`, and how states travel, which is `transfers`. Invariant:
+//! requests reach the executor in delivery order, each key once; a member that is not sure of its
+//! server's state executes nothing.
 
 mod archive;
 mod backup;

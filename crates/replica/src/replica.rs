@@ -275,8 +275,7 @@ impl Replica {
         self.log_message(&delivered);
         let Delivered { origin, incarnation, payload, .. } = delivered;
         let Ok(envelope) = Envelope::decode(payload) else {
-            self.out.push_back(Output::Event(Event::Skipped { origin }));
-            return;
+            return self.out.push_back(Output::Event(Event::Skipped { origin }));
         };
         let (here, by) = (self.here, (origin, incarnation));
         let Some(id) = target(&envelope).filter(|_| !self.is_void(&envelope)) else { return };
@@ -293,8 +292,7 @@ impl Replica {
         }
         let mut taken = None;
         let Some(group) = self.groups.get_mut(usize::from(id.0)) else {
-            self.out.push_back(Output::Event(Event::Skipped { origin }));
-            return;
+            return self.out.push_back(Output::Event(Event::Skipped { origin }));
         };
         let out = &mut self.out;
         match envelope {
@@ -324,12 +322,10 @@ impl Replica {
             other => {
                 let before = group.table().standing();
                 group.deliver_other(now, by, other, here, out);
-                let awaits_disks = in_primary && group.operation_awaits_disks();
                 if group.table().history != before.0 {
+                    let awaits_disks = in_primary && group.operation_awaits_disks();
+                    taken = awaits_disks.then_some(disk::Awaited::Restore);
                     self.heed_join(id, before);
-                    if awaits_disks {
-                        self.await_disk(id, disk::Awaited::Restore);
-                    }
                 }
             }
         }

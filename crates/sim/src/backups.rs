@@ -181,7 +181,7 @@ impl World {
         let snapshots = self.snapshots();
         let serving = self.serving(&snapshots, group);
         let begins_with = |log: &Log| had.iter().any(|had| log.references().starts_with(had));
-        let wrong = serving.iter().find(|member| !begins_with(&member.log))?;
+        let wrong = serving.iter().find(|member| !begins_with(member.log))?;
         let (node, has, had) = (wrong.node, wrong.log.len(), had.first().map_or(0, Vec::len));
         Some(format!("g{group} at n{node} has {has}, and not the {had} of its backup in front"))
     }

@@ -43,8 +43,8 @@ pub(crate) struct DiskPlan {
     pub(crate) segment_bytes: u64,
     /// A log that has grown by so many records is to be shortened.
     pub(crate) records_max: u64,
-    /// Damage is to requests that are at rest.
-    pub(crate) rots: bool,
+    /// What damage is to.
+    pub(crate) hits: Hits,
 }
 
 impl DiskPlan {
@@ -56,9 +56,18 @@ impl DiskPlan {
             full: rng.pick(&[0, 0, 0, 2, 20]),
             segment_bytes: rng.pick(&[500, 4_000, 20_000, 1 << 20]),
             records_max: rng.pick(&[20, 60, 200, 1_000, u64::MAX]),
-            rots: false,
+            hits: Hits::Anything,
         }
     }
+}
+
+/// What damage is to, of what is at rest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hits {
+    Anything,
+    /// Requests in the log.
+    Requests,
+    Checkpoints,
 }
 
 /// The log of one node.
@@ -436,10 +445,10 @@ impl World {
         let may_be = self.few_disks_are_missing(node) && !self.peace;
         if self.disk_rng.per_mille(plan.damage)
             && may_be
-            && let Some(what) = if plan.rots {
-                LogDisk::rot(&disk, &mut self.disk_rng)
-            } else {
-                LogDisk::spoil(&disk, &mut self.disk_rng)
+            && let Some(what) = match plan.hits {
+                Hits::Anything => LogDisk::spoil(&disk, "", &mut self.disk_rng),
+                Hits::Requests => LogDisk::rot(&disk, &mut self.disk_rng),
+                Hits::Checkpoints => LogDisk::spoil(&disk, ".ckpt", &mut self.disk_rng),
             }
         {
             self.hosts[node].log.is_damaged = true;

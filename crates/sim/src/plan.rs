@@ -5,7 +5,7 @@
 
 mod calls;
 
-use crate::disk::DiskPlan;
+use crate::disk::{DiskPlan, Hits};
 use crate::fault::Fault;
 use crate::network::SlowLink;
 use crate::profile::Profile;
@@ -216,6 +216,7 @@ impl Plan {
         let plan = plan.with_replay(&mut Rng::new(seed).fork(0x4e91));
         let plan = plan.with_disks(&mut Rng::new(seed).fork(0xd15c));
         let plan = plan.with_rot(&mut Rng::new(seed).fork(0x2077));
+        let plan = plan.with_spoilt_states(&mut Rng::new(seed).fork(0x5b01));
         plan.with_returns(&mut Rng::new(seed).fork(0x4e75))
     }
 
@@ -284,11 +285,24 @@ impl Plan {
             self.peers.bent = rng.pick(&[20, 200]);
         }
         if let Some(disk) = self.disk.as_mut().filter(|_| rng.per_mille(200)) {
-            (disk.rots, disk.damage, disk.records_max) = (true, 700, u64::MAX);
+            (disk.hits, disk.damage, disk.records_max) = (Hits::Requests, 700, u64::MAX);
             // The log only grows, and a start goes through all its segments.
             disk.segment_bytes = disk.segment_bytes.max(4_000);
             self.faults.retain(|fault| *fault != Fault::Blackout);
             self.faults.push(Fault::Blackout);
+        }
+        self
+    }
+
+    /// In some domains it is the states of members on disks that are damaged, and all nodes end.
+    fn with_spoilt_states(mut self, rng: &mut Rng) -> Self {
+        let is_hit = |disk: &&mut DiskPlan| disk.hits == Hits::Anything && rng.per_mille(80);
+        if let Some(disk) = self.disk.as_mut().filter(is_hit) {
+            (disk.hits, disk.damage) = (Hits::Checkpoints, 500);
+            for fault in [Fault::Blackout, Fault::Crash] {
+                self.faults.retain(|other| *other != fault);
+                self.faults.push(fault);
+            }
         }
         self
     }

@@ -62,8 +62,8 @@ fn groups_that_call_each_other_keep_their_promises_in_seeds_1_to_200() {
     assert!((1..=20).map(|seed| figure(seed, "of these refused")).sum::<u64>() > 100);
 }
 
-// In all of these a server was cut off in the middle of a request in which it called, and nobody else
-// had the state.
+// In all of these a server was cut off in the middle of a request in which it called, and nobody
+// else had the state.
 #[test]
 fn groups_that_call_do_not_end_while_a_server_has_all() {
     for seed in [6, 13, 14, 16, 22, 25, 30] {

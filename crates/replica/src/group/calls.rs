@@ -42,8 +42,8 @@ impl Group {
         out.push_back(Output::Order(Envelope::Floor { group: self.id, attempt, up_to }.encode()));
     }
 
-    /// This node was not up to date. `has_split`: whether what a group was delivered here is not all
-    /// and nothing but what it was delivered.
+    /// This node was not up to date. `has_split`: whether what a group was delivered here is not
+    /// all and nothing but what it was delivered.
     pub(crate) fn bind(&mut self, has_split: impl Fn(GroupId) -> bool) {
         let callers = self.trail.callers_behind(self.table.history);
         self.is_bound |= callers.into_iter().any(has_split);

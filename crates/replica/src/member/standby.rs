@@ -47,8 +47,8 @@ impl Member {
         if !audience {
             self.checkpoints.completed.clear();
             if self.durable {
-                // Nobody is told what it replies alone, but its own disk goes on from here, too: the
-                // next checkpoint has to have it.
+                // Nobody is told what it replies alone, but its own disk goes on from here, too:
+                // the next checkpoint has to have it.
                 self.checkpoints.chain.break_off();
             }
         }

@@ -42,11 +42,12 @@ impl LogDisk {
         Some(format!("a bit of {name} at {at} flips, in a request"))
     }
 
-    /// Damages what is at rest; says what it did.
-    pub(super) fn spoil(disk: &SimulatedDisk, rng: &mut Rng) -> Option<String> {
+    /// Damages what is at rest, in files whose names end so; says what it did.
+    pub(super) fn spoil(disk: &SimulatedDisk, ending: &str, rng: &mut Rng) -> Option<String> {
         let mut names = disk.list().ok()?;
         names.retain(|name| !name.starts_with("doubtful-") && !name.ends_with(".next"));
         let last = names.iter().rfind(|name| name.ends_with(".seg")).cloned();
+        names.retain(|name| name.ends_with(ending));
         if names.is_empty() {
             return None;
         }
