@@ -6,11 +6,12 @@
 //! it.
 
 use crate::event::Event;
+use crate::fault::Fault;
 use crate::host::Input;
 use crate::ledger::{Call, Outcome};
 use crate::rng::Rng;
 use crate::servant::{Log, Reference, Wish};
-use crate::world::{World, ms};
+use crate::world::{World, ms, us};
 use quorba_base::Instant;
 use quorba_engine::replica::{Backup, BackupRefused, Command, GroupId};
 use std::collections::BTreeMap;
@@ -147,6 +148,11 @@ impl World {
     /// An operator is told that a group was restored.
     pub(crate) fn restore_confirmed(&mut self, group: usize) {
         self.backups.confirmed.insert(group, self.now);
+        let may_be = self.plan.groups[group].durable && self.plan.faults.contains(&Fault::Blackout);
+        if may_be && self.backups.rng.per_mille(300) {
+            let wait = us(self.backups.rng.below(3_000));
+            self.queue.push(self.now + wait, Event::Blackout);
+        }
     }
 
     /// A group has lost all its members. If it is durable it goes on from disks, and none of them

@@ -133,6 +133,8 @@ pub(crate) enum Event {
     },
     /// An operator takes a backup, or gives one back.
     Operator,
+    /// All nodes end, now that somebody has been told that something is safe.
+    Blackout,
     /// The next fault.
     Nemesis,
     /// Look at all nodes.

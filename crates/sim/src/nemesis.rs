@@ -179,6 +179,13 @@ impl World {
         self.deliver(node, Input::Command(GroupId(group as u16), command));
     }
 
+    /// All nodes end, unless there are no faults any more.
+    pub(crate) fn black_out(&mut self) {
+        if !self.peace {
+            self.end_many(Fault::Blackout);
+        }
+    }
+
     fn end_many(&mut self, fault: Fault) {
         let all = self.plan.nodes;
         let count = if fault == Fault::Blackout { all } else { all / 2 + 1 };

@@ -182,6 +182,7 @@ impl World {
             Event::OutsideStart { outsider } => self.start_outside(outsider),
             Event::OutsideDone { outsider, asked } => self.outside_done(outsider, asked),
             Event::Operator => self.operator_comes(),
+            Event::Blackout => self.black_out(),
             Event::Nemesis => self.nemesis(),
             Event::Inspect => {
                 self.inspect();
