@@ -30,7 +30,7 @@ use crate::format::{Owner, Seq};
 use crate::meta::{Meta, Metadata};
 use crate::nonce::Nonces;
 use quorba_base::{Duration, Instant};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -165,8 +165,9 @@ impl Journal {
     }
 
     /// Groups whose newest checkpoint was found damaged, without a newer one since.
-    pub fn lacking(&self) -> impl Iterator<Item = u16> {
-        self.metadata.spoilt.iter().copied()
+    #[must_use]
+    pub const fn lacking(&self) -> &BTreeSet<u16> {
+        &self.metadata.lacking
     }
 
     /// How often the disk failed.

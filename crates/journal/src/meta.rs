@@ -27,7 +27,7 @@ const SEGMENTS: TableDefinition<'_, u32, (u64, u64)> = TableDefinition::new("seg
 const CHECKPOINTS: TableDefinition<'_, (u16, u64), u64> = TableDefinition::new("checkpoints");
 
 /// The fact that stores of earlier versions do not have.
-const SPOILT: &str = "spoilt";
+const LACKING: &str = "lacking";
 
 /// The store holds kilobytes.
 const CACHE_BYTES: usize = 1 << 20;
@@ -52,7 +52,7 @@ pub(crate) struct Metadata {
     pub(crate) checkpoints: BTreeMap<(u16, Seq), u64>,
     /// Groups whose newest checkpoint was found damaged, and that have no newer one since: what is
     /// left need not be all that was relied on.
-    pub(crate) spoilt: BTreeSet<u16>,
+    pub(crate) lacking: BTreeSet<u16>,
 }
 
 impl Metadata {
@@ -66,7 +66,7 @@ impl Metadata {
             torn_tails: 0,
             segments: BTreeMap::new(),
             checkpoints: BTreeMap::new(),
-            spoilt: BTreeSet::new(),
+            lacking: BTreeSet::new(),
         }
     }
 
@@ -80,7 +80,7 @@ impl Metadata {
             ("doubt", self.doubt.as_deref().unwrap_or_default().as_bytes().to_vec()),
             ("doubts", number(self.doubts)),
             ("torn_tails", number(self.torn_tails)),
-            (SPOILT, self.spoilt.iter().flat_map(|group| group.to_le_bytes()).collect()),
+            (LACKING, self.lacking.iter().flat_map(|group| group.to_le_bytes()).collect()),
         ]
     }
 }
@@ -203,13 +203,13 @@ fn read(database: &Database) -> Result<Metadata, String> {
     metadata.doubt = (!doubt.is_empty()).then_some(doubt);
     metadata.doubts = number("doubts")?;
     metadata.torn_tails = number("torn_tails")?;
-    let spoilt = facts.get(SPOILT).map_err(|error| text(error.into()))?;
-    let spoilt = spoilt.map(|value| value.value().to_vec()).unwrap_or_default();
-    let (groups, rest) = spoilt.as_chunks();
+    let lacking = facts.get(LACKING).map_err(|error| text(error.into()))?;
+    let lacking = lacking.map(|value| value.value().to_vec()).unwrap_or_default();
+    let (groups, rest) = lacking.as_chunks();
     if !rest.is_empty() {
-        return Err(format!("{SPOILT} is no list of groups"));
+        return Err(format!("{LACKING} is no list of groups"));
     }
-    metadata.spoilt = groups.iter().map(|octets| u16::from_le_bytes(*octets)).collect();
+    metadata.lacking = groups.iter().map(|octets| u16::from_le_bytes(*octets)).collect();
     let segments = transaction.open_table(SEGMENTS).map_err(|error| text(error.into()))?;
     for row in segments.iter().map_err(|error| text(error.into()))? {
         let (segment, row) = row.map_err(|error| text(error.into()))?;

@@ -5,6 +5,7 @@ mod harness;
 use harness::{Model, Trust, chance, owner};
 use quorba_journal::disk::{Disk, Faults, SimulatedDisk};
 use quorba_journal::{Seq, look_up};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn model() -> Model {
@@ -25,14 +26,15 @@ fn everything_durable_is_found_over_segments_and_boots_while_more_is_written() {
             model.append(100);
         }
         model.commit().unwrap();
-        let found = look_up(disk(&model), owner(), model.journal().last()).unwrap();
+        let found =
+            look_up(disk(&model), owner(), model.journal().last(), BTreeSet::new()).unwrap();
         let seqs: Vec<u64> = found.records().map(|entry| entry.unwrap().seq.0).collect();
         assert_eq!(seqs, (1..=12 * boot).collect::<Vec<u64>>());
         model.crash();
         model.open(Trust::Whole).unwrap();
     }
     model.append(100);
-    let found = look_up(disk(&model), owner(), Seq(36)).unwrap();
+    let found = look_up(disk(&model), owner(), Seq(36), BTreeSet::new()).unwrap();
     assert_eq!(found.records().count(), 36, "what is not durable yet is not judged");
 }
 
@@ -45,8 +47,8 @@ fn damage_is_told() {
     model.commit().unwrap();
     let last = model.journal().last();
     let other = quorba_journal::Owner { domain_digest: 1, ..owner() };
-    assert!(look_up(disk(&model), other, last).is_err(), "another domain's");
-    let beyond = look_up(disk(&model), owner(), Seq(last.0 + 1)).unwrap();
+    assert!(look_up(disk(&model), other, last, BTreeSet::new()).is_err(), "another domain's");
+    let beyond = look_up(disk(&model), owner(), Seq(last.0 + 1), BTreeSet::new()).unwrap();
     assert!(beyond.records().any(|entry| entry.is_err()), "a durable record is missing");
 }
 
@@ -68,7 +70,7 @@ fn a_segment_that_a_failure_left_behind_is_not_taken_for_the_beginning() {
             assert!(model.checkpoint(0, 100));
             let last = model.journal().durable();
             let first = model.journal().truncate_before(last).unwrap();
-            let found = look_up(disk(&model), owner(), last).unwrap();
+            let found = look_up(disk(&model), owner(), last, BTreeSet::new()).unwrap();
             let seqs: Result<Vec<u64>, _> =
                 found.records().map(|entry| entry.map(|entry| entry.seq.0)).collect();
             assert_eq!(seqs.unwrap(), (first.0..=last.0).collect::<Vec<u64>>(), "seed {seed}");

@@ -102,7 +102,8 @@ impl Log {
         let growth = Growth::new(domain, me, found);
         let (boot, begin) = (remembered(&journal, recovered), journal.last());
         let checkpoints = journal.checkpoints();
-        let lookups = Lookups::new(owner, checkpoints.clone(), begin, &boot);
+        let lacking = journal.lacking().clone();
+        let lookups = Lookups::new(owner, checkpoints.clone(), begin, boot.in_doubt, lacking);
         let tell: Arc<dyn Fn(LogNews) + Send + Sync> = Arc::new(tell);
         let news = Arc::clone(&tell);
         let notify = move |notice| news(LogNews::Notice(notice));

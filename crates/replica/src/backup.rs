@@ -167,14 +167,18 @@ pub(crate) struct Operation {
     id: u64,
     /// A majority has its place.
     is_held: bool,
-    /// What came of it must be on disks before it is told, and is not yet.
-    awaits_disks: bool,
     what: What,
 }
 
 enum What {
-    Backup { asked: Asked },
-    Restore { result: Option<Result<(), CommandRefused>> },
+    Backup {
+        asked: Asked,
+    },
+    /// `awaits_disks`: what came of it must be on disks before it is told, and is not yet.
+    Restore {
+        result: Option<Result<(), CommandRefused>>,
+        awaits_disks: bool,
+    },
 }
 
 /// How far a backup is.
@@ -188,17 +192,12 @@ enum Asked {
 
 impl Operation {
     pub(crate) fn backup(id: u64) -> Self {
-        Self {
-            id,
-            is_held: false,
-            awaits_disks: false,
-            what: What::Backup { asked: Asked::Ordered },
-        }
+        Self { id, is_held: false, what: What::Backup { asked: Asked::Ordered } }
     }
 
     /// `awaits_disks`: of a durable group.
     pub(crate) fn restore(id: u64, awaits_disks: bool) -> Self {
-        Self { id, is_held: false, awaits_disks, what: What::Restore { result: None } }
+        Self { id, is_held: false, what: What::Restore { result: None, awaits_disks } }
     }
 
     pub(crate) fn is(&self, id: u64) -> bool {
@@ -212,12 +211,14 @@ impl Operation {
 
     /// So many disks have what came of it that it is not lost any more.
     pub(crate) fn logged(&mut self) {
-        self.awaits_disks = false;
+        if let What::Restore { awaits_disks, .. } = &mut self.what {
+            *awaits_disks = false;
+        }
     }
 
     /// It was carried out, and only disks are waited for.
     pub(crate) fn awaits_disks(&self) -> bool {
-        self.awaits_disks && matches!(self.what, What::Restore { result: Some(Ok(())) })
+        matches!(self.what, What::Restore { result: Some(Ok(())), awaits_disks: true })
     }
 
     /// It has its place; the server is being asked.
@@ -253,7 +254,7 @@ impl Operation {
     }
 
     pub(crate) fn restored(&mut self, so: Result<(), CommandRefused>) {
-        if let What::Restore { result } = &mut self.what {
+        if let What::Restore { result, .. } = &mut self.what {
             *result = Some(so);
         }
     }
@@ -261,7 +262,6 @@ impl Operation {
     /// What the operator is told when all is known, once; what was refused waits for nobody.
     pub(crate) fn finish(&mut self, group: GroupId) -> Option<Output> {
         let (id, is_held) = (self.id, self.is_held);
-        let is_safe = is_held && (!self.awaits_disks || canary!(RestoresBeforeLogged));
         match &mut self.what {
             What::Backup { asked } => {
                 let is_over = match asked {
@@ -273,7 +273,8 @@ impl Operation {
                 let Some(Asked::Done(result)) = done else { return None };
                 Some(Output::BackedUp { group, id, result })
             }
-            What::Restore { result } => {
+            What::Restore { result, awaits_disks } => {
+                let is_safe = is_held && (!*awaits_disks || canary!(RestoresBeforeLogged));
                 let result = result.take_if(|result| is_safe || result.is_err())?;
                 let result = result.map_err(BackupRefused::Group);
                 Some(Output::Restored { group, id, result })

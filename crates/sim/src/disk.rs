@@ -97,7 +97,7 @@ pub(crate) struct LogDisk {
 impl LogDisk {
     /// What this boot found is not all that there was, and nothing has replaced it.
     fn lacks_something(&self) -> bool {
-        let lacking = |journal: &Journal| journal.lacking().next().is_some();
+        let lacking = |journal: &Journal| !journal.lacking().is_empty();
         self.is_doubtful || self.journal.as_ref().is_some_and(lacking)
     }
 
@@ -378,13 +378,15 @@ impl World {
         if !log.is_doubtful && journal.durable() < up_to {
             return self.plan_look_up(node, group, up_to);
         }
-        let found = look_up(Arc::new(disk.clone()), owner(node), journal.durable()).ok();
+        let found = look_up(
+            Arc::new(disk.clone()),
+            owner(node),
+            journal.durable(),
+            journal.lacking().clone(),
+        );
+        let found = found.ok();
         let found = found.filter(|_| !log.is_doubtful);
-        let lacking = journal.lacking().map(GroupId);
-        let found = found.and_then(|memory| read(journal, &memory)).map(|mut found| {
-            found.lacking.extend(lacking);
-            found
-        });
+        let found = found.and_then(|memory| read(journal, &memory));
         self.deliver(node, Input::LookedUp(group, found));
     }
 

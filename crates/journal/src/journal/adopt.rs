@@ -51,7 +51,7 @@ impl Journal {
         }
         self.disk.sync_dir()?;
         self.metadata.checkpoints.insert((group, seq), checkpoint.bytes);
-        self.metadata.spoilt.remove(&group);
+        self.metadata.lacking.remove(&group);
         let kept = self.kept(group);
         let gone = &kept[..kept.len().saturating_sub(KEPT)];
         for seq in gone {
@@ -72,7 +72,7 @@ impl Journal {
     pub fn forget(&mut self, group: u16) -> io::Result<()> {
         let gone = self.kept(group);
         self.metadata.checkpoints.retain(|(of, _), _| *of != group);
-        self.metadata.spoilt.remove(&group);
+        self.metadata.lacking.remove(&group);
         self.meta.store(&self.metadata)?;
         for seq in gone {
             self.disk.delete(&file_name(group, seq))?;

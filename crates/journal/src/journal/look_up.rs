@@ -15,11 +15,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// What the log on `disk` has up to `last`, which is durable, beside the journal that writes it.
-/// It must not be truncated meanwhile.
+/// It must not be truncated meanwhile. `lacking`: of which groups [`Journal::lacking`] knows
+/// already that something is.
+///
+/// [`Journal::lacking`]: crate::Journal::lacking
 ///
 /// # Errors
 /// What is damaged, or cannot be read; the files of the log if they cannot be listed.
-pub fn look_up(disk: Arc<dyn Disk>, owner: Owner, last: Seq) -> Result<Memory, Damage> {
+pub fn look_up(
+    disk: Arc<dyn Disk>,
+    owner: Owner,
+    last: Seq,
+    mut lacking: BTreeSet<u16>,
+) -> Result<Memory, Damage> {
     let names = disk.list().map_err(|error| Damage::unreadable(".", (0, error)))?;
     let files = Files::of(names);
     let mut headers = Vec::new();
@@ -34,7 +42,7 @@ pub fn look_up(disk: Arc<dyn Disk>, owner: Owner, last: Seq) -> Result<Memory, D
         }
     }
     let store = Checkpoints::new(Arc::clone(&disk), owner, Nonces::new(0));
-    let (mut checkpoints, mut spoilt, mut lacking) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut checkpoints, mut spoilt) = (Vec::new(), Vec::new());
     for (group, seqs) in &files.checkpoints {
         for seq in seqs.iter().rev().filter(|seq| **seq <= last) {
             let name = checkpoint::file_name(*group, *seq);

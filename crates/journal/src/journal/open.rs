@@ -172,7 +172,7 @@ impl Start {
         for damage in &spoilt {
             // Nobody relied on one that was never taken in.
             let of = checkpoint::name_parts(&damage.file).filter(|of| before.contains_key(of));
-            metadata.spoilt.extend(of.map(|(group, _)| group));
+            metadata.lacking.extend(of.map(|(group, _)| group));
             let _ = self.disk.delete(&damage.file);
         }
         self.keep_older(&before, &mut metadata);
@@ -196,7 +196,7 @@ impl Start {
             headers.into_iter().filter(|header| header.first <= watermark).collect();
         headers.push(current);
         let first = headers[0].first;
-        let lacking = journal.metadata.spoilt.clone();
+        let lacking = journal.metadata.lacking.clone();
         let memory = Memory { checkpoints, spoilt, lacking, first, last, torn, disk, headers };
         Ok(Opened { journal, recovered: Recovered::Clean(memory) })
     }
@@ -250,7 +250,7 @@ impl Start {
         }
         metadata.segments.clear();
         metadata.checkpoints.clear();
-        metadata.spoilt.clear();
+        metadata.lacking.clear();
         let leap = highest.0.max(u64::from(self.segment_last()).saturating_mul(LEAP)) / LEAP + 1;
         metadata.watermark = Seq(leap.saturating_mul(LEAP));
         self.meta.store(&metadata).map_err(failed("write the metadata"))?;

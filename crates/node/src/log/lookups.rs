@@ -3,10 +3,11 @@
 //! What it is not: what follows from it. Invariant: what is read has everything that the engine
 //! handed over before it asked; a log in doubt is not read.
 
-use super::{Boot, LogNews, read};
+use super::{LogNews, read};
 use quorba_engine::replica::{GroupId, Recovered};
 use quorba_journal::disk::FileDisk;
 use quorba_journal::{Checkpoints, Owner, Seq};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ pub(super) struct Lookups {
     durable: Seq,
     in_doubt: bool,
     /// Groups whose newest state was damaged at the start, until there is a newer one.
-    lacking: Vec<GroupId>,
+    lacking: BTreeSet<u16>,
     /// Groups, and the record that must be on disk before.
     wanted: Vec<(GroupId, Seq)>,
     /// Threads that read the log now.
@@ -31,15 +32,20 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    pub(super) fn new(owner: Owner, checkpoints: Checkpoints, last: Seq, boot: &Boot) -> Self {
-        let lacking = boot.recovered.as_ref().map(|found| found.lacking.clone());
+    pub(super) fn new(
+        owner: Owner,
+        checkpoints: Checkpoints,
+        last: Seq,
+        in_doubt: bool,
+        lacking: BTreeSet<u16>,
+    ) -> Self {
         Self {
             owner,
             checkpoints,
             appended: last,
             durable: last,
-            in_doubt: boot.in_doubt,
-            lacking: lacking.unwrap_or_default(),
+            in_doubt,
+            lacking,
             wanted: Vec::new(),
             under_way: 0,
         }
@@ -55,7 +61,7 @@ impl Lookups {
 
     /// A new state of a group is on disk.
     pub(super) fn adopted(&mut self, group: GroupId) {
-        self.lacking.retain(|lacking| *lacking != group);
+        self.lacking.remove(&group.0);
     }
 
     /// Somebody reads the log, or is about to.
@@ -89,12 +95,8 @@ impl Lookups {
                 true => Err("it is in doubt, and not rebuilt yet".into()),
                 // A state that has just been replaced by a newer one is read again.
                 false => (1..TRIES)
-                    .find_map(|_| look_up(&store, &path, owner, durable).ok())
-                    .map_or_else(|| look_up(&store, &path, owner, durable), Ok)
-                    .map(|mut found| {
-                        found.lacking.extend(lacking);
-                        found
-                    }),
+                    .find_map(|_| look_up(&store, &path, owner, durable, &lacking).ok())
+                    .map_or_else(|| look_up(&store, &path, owner, durable, &lacking), Ok),
             };
             let thread = std::thread::Builder::new().name("look-up".into());
             let run = move || told(LogNews::LookedUp(group, Box::new(look())));
@@ -105,8 +107,14 @@ impl Lookups {
     }
 }
 
-fn look_up(store: &Checkpoints, path: &Path, owner: Owner, last: Seq) -> Result<Recovered, String> {
+fn look_up(
+    store: &Checkpoints,
+    path: &Path,
+    owner: Owner,
+    last: Seq,
+    lacking: &BTreeSet<u16>,
+) -> Result<Recovered, String> {
     let disk = FileDisk::open_for_reading(path).map_err(|error| error.to_string())?;
-    let found = quorba_journal::look_up(Arc::new(disk), owner, last);
+    let found = quorba_journal::look_up(Arc::new(disk), owner, last, lacking.clone());
     read(store, &found.map_err(|damage| damage.to_string())?)
 }
