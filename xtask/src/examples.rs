@@ -29,7 +29,14 @@ impl Example {
             Self::OmniorbEcho => ("examples/omniorb-echo", &["echo_server", "echo_client"]),
             Self::OmniorbShop => ("examples/omniorb-shop", &["shop_server"]),
             Self::JacorbBank => {
-                ("examples/jacorb-bank", &["bank.jar", "bin/bank-server", "bin/bank-client"])
+                const BINS: [&str; 5] = [
+                    "bank.jar",
+                    "bin/bank-server",
+                    "bin/bank-client",
+                    "bin/echo-server",
+                    "bin/echo-client",
+                ];
+                ("examples/jacorb-bank", &BINS)
             }
         };
         let (tool, programs): (_, &[&str]) = match self {

@@ -21,6 +21,7 @@ use tempfile::TempDir;
 use crate::bare::{ClientFigures, FRAME_LEN_MAX};
 use crate::domain::{self, Domain, Servers};
 use crate::error::LabError;
+use crate::orb::Orb;
 use crate::peer::Peer;
 use crate::placement::{Placement, Setting};
 use crate::plan::{Chain, Configuration, Plan};
@@ -38,9 +39,6 @@ const CALL_WITHIN: Duration = Duration::from_millis(20);
 const LOOK: Duration = Duration::from_millis(500);
 /// Octets of a GIOP request beside its 256 longs, and nearly those of the reply.
 const GIOP_OVERHEAD_LEN: usize = 72;
-/// The omniORB programs that every configuration with an ORB uses.
-const ECHO_CLIENT: &str = "echo_client";
-const ECHO_SERVER: &str = "echo_server";
 /// Servers of a group of bare processes, as many as the plans' groups have.
 const BARE_MEMBERS: usize = 3;
 
@@ -63,6 +61,15 @@ pub(crate) struct Bench<'a> {
     pub(crate) plan: &'a Plan,
     /// Set when the user wants it to end.
     pub(crate) interrupted: &'a AtomicBool,
+}
+
+/// Calls of a block.
+#[derive(Clone, Copy)]
+struct Counts {
+    /// Measured ones.
+    calls: u32,
+    /// Before the first that counts.
+    warm_up: u32,
 }
 
 /// The processes of a configuration, and what asks them.
@@ -96,9 +103,10 @@ impl Bench<'_> {
         let placement =
             Placement::enter(setting, &self.program).map_err(|error| error.to_string())?;
         let mut stand = self.stand(configuration)?;
+        let counts = self.counts(configuration);
         let rings_before = stand.statuses()?;
         let before = stand.read(&placement)?;
-        let (figures, client) = self.run_client(&mut stand)?;
+        let (figures, client) = self.run_client(&mut stand, counts)?;
         let after = stand.read(&placement)?;
         let rings_after = stand.statuses()?;
         let samples_ns = read_samples(&stand.samples)?;
@@ -115,11 +123,11 @@ impl Bench<'_> {
             calls_per_s: figures.calls_per_s,
             cpu_us: 0.0,
             sleeps: 0.0,
-            processes: self.shares(&stand.watched, &before, &after, (&figures, client)),
+            processes: self.shares(&stand.watched, (&before, &after), (&figures, client), counts),
             elapsed_ms: 0.0,
             others_percent: 0.0,
             stolen_percent: 0.0,
-            ring: ring_share(&rings_before, &rings_after, self.served_calls()),
+            ring: ring_share(&rings_before, &rings_after, counts.served()),
         };
         block.cpu_us = block.processes.iter().map(|one| one.user_us + one.system_us).sum();
         block.sleeps = block.processes.iter().map(|one| one.sleeps).sum();
@@ -139,54 +147,66 @@ impl Bench<'_> {
         let domain = stand.domain.ok_or("there was no domain")?;
         let recorded = domain.end(stand.folder.path())?;
         let names = domain::names_from(shape.client - 1);
-        Trace::cut(&recorded, &names, self.plan.warm_up as usize, self.plan.calls as usize)
+        Trace::cut(
+            &recorded,
+            &names,
+            self.plan.warm_up_of(configuration) as usize,
+            self.plan.calls as usize,
+        )
     }
 
     fn stand(&self, configuration: &Configuration) -> Result<Stand, String> {
         let folder = tempfile::Builder::new().prefix("quorba-lab-").tempdir();
         let folder = folder.map_err(|error| format!("no temporary folder: {error}"))?;
         let stand = match &configuration.chain {
-            Chain::Tcp { relays } => self.stand_tcp(*relays, folder),
-            Chain::Udp { processes } => self.stand_udp(*processes, folder),
+            Chain::Tcp { relays } => self.stand_tcp(configuration, *relays, folder),
+            Chain::Udp { processes } => self.stand_udp(configuration, *processes, folder),
             Chain::Direct => self.stand_direct(configuration, folder),
             Chain::BareGroup { server_socket } => {
                 self.stand_bare_group(configuration, *server_socket, folder)
             }
             Chain::Domain(shape) => {
-                let server = self.echo_dir.join(ECHO_SERVER);
+                let server = configuration.server_orb.server(&self.echo_dir);
                 let records = configuration.repeats.is_some();
-                let servers = Servers::Echo(&server);
+                let servers = Servers::Echo(configuration.server_orb, &server);
                 let domain = Domain::start(shape, &self.program, servers, folder.path(), records)?;
                 let mut watched: Vec<_> =
                     domain.processes().map(|(name, pid)| (name.to_owned(), pid)).collect();
                 let servers = domain::servers(&domain.statuses()?);
                 watched.extend(servers.into_iter().map(|server| (server.name, server.pid)));
-                let mut client = self.echo_client(configuration, domain.gateway(), folder.path());
-                client.args(["--think-us", &configuration.think_us.to_string()]);
-                client.args(["--think-spread-us", &configuration.think_spread_us.to_string()]);
+                let client = self.echo_client(configuration, domain.gateway(), folder.path());
                 return Ok(Stand::new(client, Vec::new(), folder).with(watched, domain));
             }
         };
         stand.map_err(|error| error.to_string())
     }
 
-    fn stand_tcp(&self, relays: usize, folder: TempDir) -> Result<Stand, LabError> {
+    fn stand_tcp(
+        &self,
+        configuration: &Configuration,
+        relays: usize,
+        folder: TempDir,
+    ) -> Result<Stand, LabError> {
         let ports = find_ports(relays + 1)?;
-        let mut to = ports[0].to_string();
-        let arguments = ["tcp-echo", "--port", &to];
+        let mut to = ports[0];
+        let arguments = ["tcp-echo", "--port", &to.to_string()];
         let mut peers = vec![Peer::start("server", &self.program, &arguments)?];
         for (index, port) in ports[1..].iter().enumerate() {
-            let port = port.to_string();
-            let arguments = ["tcp-relay", "--port", &port, "--to", &to];
+            let arguments = ["tcp-relay", "--port", &port.to_string(), "--to", &to.to_string()];
             let name = format!("relay {}", index + 1);
             peers.push(Peer::start(&name, &self.program, &arguments)?);
-            to = port;
+            to = *port;
         }
-        let client = self.bare_client("tcp-client", 0, &to, folder.path());
+        let client = self.bare_client(configuration, "tcp-client", (0, to), folder.path());
         Ok(Stand::new(client, peers, folder))
     }
 
-    fn stand_udp(&self, processes: usize, folder: TempDir) -> Result<Stand, LabError> {
+    fn stand_udp(
+        &self,
+        configuration: &Configuration,
+        processes: usize,
+        folder: TempDir,
+    ) -> Result<Stand, LabError> {
         // One port each; the client's is the last, and its datagrams go to the first.
         let ports = find_ports(processes)?;
         let mut peers = Vec::new();
@@ -197,7 +217,7 @@ impl Bench<'_> {
             peers.push(Peer::start(&name, &self.program, &arguments)?);
         }
         let own = ports[processes - 1];
-        let client = self.bare_client("udp-client", own, &ports[0].to_string(), folder.path());
+        let client = self.bare_client(configuration, "udp-client", (own, ports[0]), folder.path());
         Ok(Stand::new(client, peers, folder))
     }
 
@@ -207,7 +227,9 @@ impl Bench<'_> {
         folder: TempDir,
     ) -> Result<Stand, LabError> {
         let port = find_ports(1)?[0];
-        let peers = vec![self.echo_server("server", &format!("giop:tcp:127.0.0.1:{port}"), &[])?];
+        let orb = configuration.server_orb;
+        let peers =
+            vec![self.echo_server("server", orb, &orb.listen_on(&port.to_string()), &[])?];
         let client = self.echo_client(configuration, port, folder.path());
         Ok(Stand::new(client, peers, folder))
     }
@@ -224,13 +246,12 @@ impl Bench<'_> {
         let mut echoes = Vec::new();
         for (index, port) in servers.iter().enumerate() {
             let path = folder.path().join(format!("{}.sock", index + 1)).display().to_string();
-            let end_point = match server_socket {
-                true => format!("giop:unix:{path}"),
-                false => format!("giop:tcp:127.0.0.1:{port}"),
-            };
+            let orb = Orb::Omniorb;
+            let at = server_socket.then(|| orb.listen_at(&path)).flatten();
+            let at = at.unwrap_or_else(|| orb.listen_on(&port.to_string()));
             // As the members of a pipelined group.
             let options = ["-ORBmaxServerThreadPerConnection", "1"];
-            echoes.push(self.echo_server(&format!("s:n{}", index + 1), &end_point, &options)?);
+            echoes.push(self.echo_server(&format!("s:n{}", index + 1), orb, &at, &options)?);
             doors.push(if server_socket { path } else { port.to_string() });
         }
         let rings: Vec<String> = rings.iter().map(u16::to_string).collect();
@@ -253,48 +274,78 @@ impl Bench<'_> {
         Ok(Stand::new(client, peers, folder))
     }
 
-    fn echo_server(&self, name: &str, end_point: &str, more: &[&str]) -> Result<Peer, LabError> {
+    fn echo_server(
+        &self,
+        name: &str,
+        orb: Orb,
+        at: &[String],
+        more: &[&str],
+    ) -> Result<Peer, LabError> {
         let mut server = Command::new(&self.program);
         // Through this program, so that the server ends when we do, however that happens.
         server.arg("exec-server").arg(process::id().to_string());
-        server.arg(self.echo_dir.join(ECHO_SERVER));
-        server.args(["-ORBendPoint", end_point]).args(more).stdin(Stdio::null());
+        server.arg(orb.server(&self.echo_dir));
+        server.args(at).args(more).stdin(Stdio::null());
         Peer::start_ready(name, &mut server)
     }
 
     fn echo_client(&self, configuration: &Configuration, port: u16, folder: &Path) -> Command {
         let longs = configuration.longs.unwrap_or(self.plan.longs);
-        let mut command = Command::new(self.echo_dir.join(ECHO_CLIENT));
+        let mut command = Command::new(configuration.client_orb.client(&self.echo_dir));
         command.arg("--ref").arg(format!("corbaloc:iiop:1.2@127.0.0.1:{port}/echo"));
         command.args(["--longs", &longs.to_string()]);
         command.args(["--clients", &configuration.clients.to_string()]);
-        self.counts(&mut command, folder);
+        for (option, us) in [
+            ("--think-us", configuration.think_us),
+            ("--think-spread-us", configuration.think_spread_us),
+        ] {
+            if us > 0 {
+                command.args([option, &us.to_string()]);
+            }
+        }
+        self.counts(configuration).tell(&mut command, folder);
         command
     }
 
-    fn bare_client(&self, role: &str, own_port: u16, to: &str, folder: &Path) -> Command {
+    fn bare_client(
+        &self,
+        configuration: &Configuration,
+        role: &str,
+        (own_port, to): (u16, u16),
+        folder: &Path,
+    ) -> Command {
         let octets = (self.plan.longs as usize * 4 + GIOP_OVERHEAD_LEN).min(FRAME_LEN_MAX);
         let mut command = Command::new(&self.program);
-        command.args(["lab", "peer", role, "--to", to, "--port", &own_port.to_string()]);
+        command.args([
+            "lab",
+            "peer",
+            role,
+            "--to",
+            &to.to_string(),
+            "--port",
+            &own_port.to_string(),
+        ]);
         command.args(["--octets", &octets.to_string()]);
-        self.counts(&mut command, folder);
+        self.counts(configuration).tell(&mut command, folder);
         command
     }
 
-    fn counts(&self, command: &mut Command, folder: &Path) {
-        command.args(["--calls", &self.plan.calls.to_string()]);
-        command.args(["--warm-up", &self.plan.warm_up.to_string()]);
-        command.arg("--samples").arg(folder.join("samples"));
+    fn counts(&self, configuration: &Configuration) -> Counts {
+        Counts { calls: self.plan.calls, warm_up: self.plan.warm_up_of(configuration) }
     }
 
-    fn run_client(&self, stand: &mut Stand) -> Result<(ClientFigures, Usage), String> {
+    fn run_client(
+        &self,
+        stand: &mut Stand,
+        counts: Counts,
+    ) -> Result<(ClientFigures, Usage), String> {
         let [out, log] = ["client.out", "client.log"].map(|name| stand.folder.path().join(name));
         let open = |path: &Path| File::create(path).map_err(|error| error.to_string());
         stand.client.stdin(Stdio::null()).stdout(open(&out)?).stderr(open(&log)?);
         let mut client = stand.client.spawn().map_err(|error| {
             format!("{} cannot be started: {error}", stand.client.get_program().to_string_lossy())
         })?;
-        let ended = self.await_end(&client, stand);
+        let ended = self.await_end(&client, stand, counts.all());
         // It has ended and is not waited for yet, so its figures can still be read.
         let used = usage::of_process(client.id());
         if ended.is_err() {
@@ -313,8 +364,7 @@ impl Bench<'_> {
     }
 
     /// Waits without using a core, which is somebody's who is measured.
-    fn await_end(&self, client: &Child, stand: &mut Stand) -> Result<(), String> {
-        let calls = self.plan.calls.saturating_add(self.plan.warm_up);
+    fn await_end(&self, client: &Child, stand: &mut Stand, calls: u32) -> Result<(), String> {
         let deadline = Instant::now() + BLOCK_WITHIN + CALL_WITHIN.saturating_mul(calls);
         let handle = pidfd_open(Pid::from_child(client), PidfdFlags::empty());
         let handle = handle.map_err(|error| format!("the client cannot be watched: {error}"))?;
@@ -336,19 +386,14 @@ impl Bench<'_> {
         }
     }
 
-    /// All but the client have served the calls that do not count as well.
-    fn served_calls(&self) -> f64 {
-        f64::from(self.plan.calls) + f64::from(self.plan.warm_up)
-    }
-
     fn shares(
         &self,
         watched: &[(String, u32)],
-        before: &Reading,
-        after: &Reading,
+        (before, after): (&Reading, &Reading),
         (figures, client): (&ClientFigures, Usage),
+        counts: Counts,
     ) -> Vec<ProcessShare> {
-        let calls = self.served_calls();
+        let calls = counts.served();
         let share = |name: &str, used: Usage| ProcessShare {
             name: name.to_owned(),
             user_us: to_f64(used.user_us) / calls,
@@ -365,6 +410,23 @@ impl Bench<'_> {
         let others = watched.iter().zip(used);
         let others = others.map(|((name, _), (before, after))| share(name, after.since(*before)));
         std::iter::once(first).chain(others).collect()
+    }
+}
+
+impl Counts {
+    fn all(self) -> u32 {
+        self.calls.saturating_add(self.warm_up)
+    }
+
+    /// All but the client have served the calls that do not count as well.
+    fn served(self) -> f64 {
+        f64::from(self.calls) + f64::from(self.warm_up)
+    }
+
+    fn tell(self, client: &mut Command, folder: &Path) {
+        client.args(["--calls", &self.calls.to_string()]);
+        client.args(["--warm-up", &self.warm_up.to_string()]);
+        client.arg("--samples").arg(folder.join("samples"));
     }
 }
 

@@ -22,6 +22,7 @@ use rustix::process::Signal;
 
 use crate::error::LabError;
 use crate::namespaces::{self, Namespaces};
+use crate::orb::Orb;
 use crate::peer::Peer;
 use crate::place::Place;
 use crate::plan::DomainShape;
@@ -48,8 +49,8 @@ pub(crate) struct Domain {
 /// What the members' servers are.
 #[derive(Clone, Copy)]
 pub(crate) enum Servers<'a> {
-    /// The omniORB echo at this path.
-    Echo(&'a Path),
+    /// The echo of this ORB, at this path.
+    Echo(Orb, &'a Path),
     /// The bank that is part of the `quorba` program at this path.
     Bank(&'a Path),
     /// A server with a large state, of the program at this path.
@@ -339,7 +340,8 @@ pub(crate) fn refusal(shape: &DomainShape) -> Option<String> {
 pub(crate) fn checked(shape: &DomainShape) -> Result<quorba_config::Domain, String> {
     let ports = Ports::of((10_000..).take(shape.nodes * 3).collect());
     let hosts = hosts(shape, false);
-    let text = domain_text((shape, &hosts), Servers::Echo(Path::new("server")), &ports);
+    let text =
+        domain_text((shape, &hosts), Servers::Echo(Orb::Omniorb, Path::new("server")), &ports);
     let key = |_: &Path| Ok(vec![DomainKey::from_bytes([0; 32])]);
     let checked = quorba_config::check_text(Path::new("its domain file"), &text, key);
     checked.domain.ok_or_else(|| checked.report.render(false))
@@ -468,16 +470,19 @@ fn domain_text(
 impl Servers<'_> {
     /// The command, as it stands in a domain file.
     fn words(self, socket: bool) -> Vec<String> {
-        let (program, rest): (_, &[&str]) = match self {
-            Self::Echo(program) if socket => (program, &["-ORBendPoint", "giop:unix:{socket}"]),
-            Self::Echo(program) => (program, &["-ORBendPoint", "giop:tcp:127.0.0.1:{port}"]),
-            Self::Bank(program) => (program, &["servant", "bank", "--port", "{port}"]),
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let (program, rest): (_, Vec<String>) = match self {
+            Self::Echo(orb, program) => {
+                let at = socket.then(|| orb.listen_at("{socket}")).flatten();
+                (program, at.unwrap_or_else(|| orb.listen_on("{port}")).into())
+            }
+            Self::Bank(program) => (program, words(&["servant", "bank", "--port", "{port}"])),
             Self::Ballast(program) => {
-                (program, &["lab", "peer", "ballast", "--socket", "{socket}"])
+                (program, words(&["lab", "peer", "ballast", "--socket", "{socket}"]))
             }
         };
         let program = escaped(&program.to_string_lossy());
-        std::iter::once(program).chain(rest.iter().map(|word| (*word).to_owned())).collect()
+        std::iter::once(program).chain(rest).collect()
     }
 }
 
@@ -519,9 +524,12 @@ mod tests {
             assert_eq!(refusal(&shape), None);
             let folder = tempfile::tempdir().expect("a folder");
             let server = Path::new("/opt/a \"quoted\" {path}/echo_server");
-            let stage =
-                Stage::make((&shape, &hosts(&shape, false)), Servers::Echo(server), folder.path())
-                    .expect("a stage");
+            let stage = Stage::make(
+                (&shape, &hosts(&shape, false)),
+                Servers::Echo(Orb::Omniorb, server),
+                folder.path(),
+            )
+            .expect("a stage");
             let domain = quorba_config::Domain::load(&stage.file)
                 .unwrap_or_else(|report| panic!("{}", report.render(false)));
             assert_eq!((domain.nodes.len(), domain.groups[0].members.len()), (nodes, members));

@@ -8,6 +8,7 @@
 //! direct call of as many clients and longs in the same round. The paper's figures are those that
 //! stand in its text; what is only drawn in its plots is not here.
 
+use crate::orb::Orb;
 use crate::placement::Setting;
 use crate::plan::{Chain, Configuration, DomainShape, Plan};
 
@@ -170,6 +171,9 @@ fn configuration(point: Point, style: Option<&str>) -> Configuration {
         longs: Some(k * LONGS_PER_K),
         against: Some(point.direct()),
         repeats: None,
+        warm_up: None,
+        client_orb: Orb::Omniorb,
+        server_orb: Orb::Omniorb,
     }
 }
 

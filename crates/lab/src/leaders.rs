@@ -22,6 +22,7 @@ use crate::block::read_samples;
 use crate::domain::{Domain, Servers};
 use crate::environment::Environment;
 use crate::error::LabError;
+use crate::orb::Orb;
 use crate::placement::Setting;
 use crate::plan::DomainShape;
 use crate::report;
@@ -258,8 +259,8 @@ impl Bench {
     fn run(&self, ring: RingSetting, round: u32) -> Result<Vec<(Trial, Looks, Vec<u64>)>, String> {
         let folder = tempfile::Builder::new().prefix("quorba-lab-").tempdir();
         let folder = folder.map_err(|error| format!("no temporary folder: {error}"))?;
-        let server = self.echo.join("echo_server");
-        let servers = Servers::Echo(&server);
+        let server = Orb::Omniorb.server(&self.echo);
+        let servers = Servers::Echo(Orb::Omniorb, &server);
         let domain = Domain::start(&ring.shape(), &self.program, servers, folder.path(), false)?;
         let file = DomainFile::load(&folder.path().join("quorba.toml"))
             .map_err(|report| report.render(false))?;
@@ -286,7 +287,7 @@ impl Bench {
 
     fn call(&self, gateway: u16, folder: &Path) -> Result<Vec<u64>, String> {
         let samples = folder.join("samples");
-        let mut command = Command::new(self.echo.join("echo_client"));
+        let mut command = Command::new(Orb::Omniorb.client(&self.echo));
         command.arg("--ref").arg(format!("corbaloc:iiop:1.2@127.0.0.1:{gateway}/echo"));
         command.args(["--longs", LONGS, "--calls", &self.calls.to_string()]);
         command.args(["--warm-up", &(self.calls / 10).to_string()]);

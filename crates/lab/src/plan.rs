@@ -15,6 +15,7 @@ use crate::error::LabError;
 use crate::failover;
 use crate::irl;
 use crate::leaders;
+use crate::orb::Orb;
 use crate::placement::Setting;
 use crate::transfer;
 use crate::wire::{self, Wire};
@@ -106,6 +107,15 @@ pub struct Configuration {
     /// What it repeats of Zhao02. Its nodes then record their time stamps.
     #[serde(default)]
     pub repeats: Option<Repeats>,
+    /// Instead of the plan's `warm_up`: a virtual machine needs more calls than a program.
+    #[serde(default)]
+    pub warm_up: Option<u32>,
+    /// What the echo clients are written with.
+    #[serde(default)]
+    pub client_orb: Orb,
+    /// What the echo servers are written with.
+    #[serde(default)]
+    pub server_orb: Orb,
 }
 
 /// The processes between the caller and the answer.
@@ -251,6 +261,9 @@ impl Plan {
         if let Some(calls) = changes.calls.or(changes.quick.then_some(QUICK_CALLS)) {
             self.calls = calls;
             self.warm_up = self.warm_up.min(calls / 10).max(1);
+            for one in &mut self.configurations {
+                one.warm_up = one.warm_up.map(|warm_up| warm_up.min(calls));
+            }
         }
         let rounds = changes.rounds.or(changes.quick.then_some(1));
         self.rounds = rounds.unwrap_or(self.rounds);
@@ -277,6 +290,17 @@ impl Plan {
     #[must_use]
     pub fn configuration(&self, name: &str) -> Option<&Configuration> {
         self.configurations.iter().find(|one| one.name == name)
+    }
+
+    /// Calls of a block of it before the first that counts.
+    pub(crate) fn warm_up_of(&self, one: &Configuration) -> u32 {
+        one.warm_up.unwrap_or(self.warm_up)
+    }
+
+    /// The ORBs whose echo programs it needs.
+    pub(crate) fn orbs(&self) -> impl Iterator<Item = Orb> {
+        let echoes = self.configurations.iter().filter(|one| one.chain.uses_echo());
+        echoes.flat_map(|one| [one.client_orb, one.server_orb])
     }
 
     /// The name of what a configuration is compared with.
@@ -349,6 +373,12 @@ impl Configuration {
             Some("only the echo client is several".to_owned())
         } else if self.longs.is_some_and(|longs| !(1..=LONGS_MAX).contains(&longs)) {
             Some(format!("longs must be from 1 to {LONGS_MAX}"))
+        } else if self.warm_up.is_some_and(|calls| !(1..=CALLS_MAX).contains(&calls)) {
+            Some(format!("warm_up must be from 1 to {CALLS_MAX}"))
+        } else if self.server_orb != Orb::Omniorb && self.chain.wants_omniorb() {
+            Some("only omniORB's server stands behind a socket or a bare group".to_owned())
+        } else if self.client_orb != Orb::Omniorb && self.think_us + self.think_spread_us > 0 {
+            Some("only omniORB's client thinks".to_owned())
         } else {
             None
         }
@@ -392,6 +422,15 @@ impl Chain {
             }
         };
         Some(text.to_owned())
+    }
+
+    /// Whether its servers are started as only omniORB's can be.
+    const fn wants_omniorb(&self) -> bool {
+        match self {
+            Self::BareGroup { .. } => true,
+            Self::Domain(shape) => shape.server_socket,
+            Self::Tcp { .. } | Self::Udp { .. } | Self::Direct => false,
+        }
     }
 
     /// Whether it needs the echo programs.

@@ -21,6 +21,7 @@ use crate::block::{Bench, Measured};
 use crate::environment::Environment;
 use crate::error::LabError;
 use crate::irl;
+use crate::orb::Orb;
 use crate::placement::Setting;
 use crate::plan::{Changes, Plan};
 use crate::record::{Block, Run};
@@ -29,8 +30,6 @@ use crate::zhao::Samples;
 
 /// Where the echo programs are below the workspace's folder, once they are built.
 const ECHO_BELOW_WORKSPACE: &str = "target/examples/omniorb-echo";
-/// What must be there.
-const ECHO_PROGRAMS: [&str; 2] = ["echo_client", "echo_server"];
 
 /// What a caller chooses.
 #[derive(Clone, Debug)]
@@ -88,6 +87,10 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     let program = options.program()?;
     let uses_echo = plan.configurations.iter().any(|one| one.chain.uses_echo());
     let echo_dir = if uses_echo { echo_dir(options, &program)? } else { PathBuf::new() };
+    if let Some(orb) = plan.orbs().find(|orb| !orb.is_built(&echo_dir)) {
+        let path = orb.client(&echo_dir);
+        return Err(LabError::EchoMissing { path });
+    }
     let environment = options.environment(tell)?;
     let interrupt = Interrupt::listen()?;
     let bench = Bench { program, echo_dir, plan: &plan, interrupted: &interrupt.flag };
@@ -277,7 +280,7 @@ fn check_echo(folder: PathBuf) -> Result<PathBuf, LabError> {
 }
 
 fn has_echo(folder: &Path) -> bool {
-    ECHO_PROGRAMS.iter().all(|program| folder.join(program).is_file())
+    Orb::Omniorb.is_built(folder)
 }
 
 /// The wish of a user or the system that the run ends.

@@ -63,3 +63,33 @@ fn what_cannot_be_run_is_refused() {
         assert!(what.contains(word), "{to}: {what}");
     }
 }
+
+#[test]
+fn an_orb_is_used_where_its_programs_can_be() {
+    let throughput = Plan::find("throughput").expect("a plan");
+    assert!(throughput.orbs().any(|orb| orb == Orb::Jacorb));
+    let one = throughput.configuration("java-group-16").expect("it is there");
+    assert_eq!(throughput.warm_up_of(one), 40_000);
+    let calls = Some(1_000);
+    let short = throughput.clone().with(Changes { calls, ..Changes::default() }).expect("a plan");
+    let one = short.configuration("java-group-16").expect("it is there");
+    assert_eq!(short.warm_up_of(one), 1_000, "no more than what is measured");
+    let text = include_str!("../../plans/throughput.toml");
+    for (from, to, word) in [
+        ("name = \"java-group-16\"", "name = \"java-group-16\"\nthink_us = 5", "thinks"),
+        (
+            "{ nodes = 3, members = 3, group.concurrency = \"pipelined\", server_options = [\"--th",
+            "{ nodes = 3, members = 3, server_socket = true, server_options = [\"--th",
+            "socket",
+        ),
+        (
+            "chain = { bare-group = {} }",
+            "server_orb = \"jacorb\"\nchain = { bare-group = {} }",
+            "bare group",
+        ),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let what = refusal(Plan::parse(&text.replacen(from, to, 1)));
+        assert!(what.contains(word), "{to}: {what}");
+    }
+}

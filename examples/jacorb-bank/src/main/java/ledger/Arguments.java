@@ -5,13 +5,13 @@ import java.util.Map;
 import java.util.Set;
 
 /** A command line of {@code --name value} pairs. */
-final class Arguments {
+public final class Arguments {
   private final Map<String, String> values = new HashMap<>();
 
   /**
    * @throws IllegalArgumentException if a name is unknown or its value is missing
    */
-  Arguments(String[] args, Set<String> names) {
+  public Arguments(String[] args, Set<String> names) {
     for (int at = 0; at < args.length; at += 2) {
       if (!names.contains(args[at])) {
         throw new IllegalArgumentException("unknown option " + args[at]);
@@ -23,11 +23,11 @@ final class Arguments {
     }
   }
 
-  String text(String name, String fallback) {
+  public String text(String name, String fallback) {
     return values.getOrDefault(name, fallback);
   }
 
-  long number(String name, long fallback) {
+  public long number(String name, long fallback) {
     String value = values.get(name);
     return value == null ? fallback : Long.parseLong(value);
   }

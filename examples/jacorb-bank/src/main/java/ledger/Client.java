@@ -5,7 +5,6 @@ import Bank.LedgerHelper;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Properties;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
@@ -68,15 +67,7 @@ public final class Client {
     if (reference.isEmpty()) {
       throw new IllegalArgumentException("--ref is missing");
     }
-    Properties properties = new Properties();
-    properties.setProperty("org.omg.CORBA.ORBClass", "org.jacorb.orb.ORB");
-    properties.setProperty("org.omg.CORBA.ORBSingletonClass", "org.jacorb.orb.ORBSingleton");
-    // No call waits for ever, and a dead address is left soon: milliseconds, tries.
-    properties.setProperty("jacorb.connection.client.pending_reply_timeout", "60000");
-    properties.setProperty("jacorb.connection.client.connect_timeout", "2000");
-    properties.setProperty("jacorb.retries", "1");
-    properties.setProperty("jacorb.retry_interval", "50");
-    ORB orb = ORB.init(new String[0], properties);
+    ORB orb = ORB.init(new String[0], Orbs.client());
     // Unchecked: asking the server for its type would fail if it is just being restarted.
     Ledger bank = LedgerHelper.unchecked_narrow(orb.string_to_object(reference));
     try (CallRecord record = new CallRecord(arguments.text("--record", ""))) {

@@ -56,27 +56,13 @@ public final class Server {
   }
 
   private static Properties properties(Arguments arguments) {
-    Properties properties = new Properties();
-    properties.setProperty("org.omg.CORBA.ORBClass", "org.jacorb.orb.ORB");
-    properties.setProperty("org.omg.CORBA.ORBSingletonClass", "org.jacorb.orb.ORBSingleton");
+    Properties properties = Orbs.server("bank", arguments.text("--listen", "127.0.0.1:0"));
     // One thread: calls run in the order in which they arrive.
-    properties.setProperty("jacorb.poa.thread_pool_min", "1");
     properties.setProperty("jacorb.poa.thread_pool_max", "1");
-    properties.setProperty("jacorb.implname", "bank");
-    address(properties, arguments.text("--listen", "127.0.0.1:0"), "OAIAddr", "OAPort");
     String publish = arguments.text("--publish", "");
     if (!publish.isEmpty()) {
-      address(properties, publish, "jacorb.ior_proxy_host", "jacorb.ior_proxy_port");
+      Orbs.address(properties, publish, "jacorb.ior_proxy_host", "jacorb.ior_proxy_port");
     }
     return properties;
-  }
-
-  private static void address(Properties properties, String address, String host, String port) {
-    int colon = address.lastIndexOf(':');
-    if (colon < 1) {
-      throw new IllegalArgumentException("HOST:PORT expected, not " + address);
-    }
-    properties.setProperty(host, address.substring(0, colon));
-    properties.setProperty(port, address.substring(colon + 1));
   }
 }
