@@ -10,6 +10,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use super::cluster::Ground;
 use crate::namespaces::{self, Namespaces};
@@ -128,7 +129,8 @@ fn namespace_nodes(folder: &Path, namespaces: &Namespaces, text: &mut String) ->
 
 /// The first of `count` neighbouring ports that are free over TCP and UDP.
 fn free_ports(count: u16) -> Result<u16, String> {
-    // Two runs at once begin at different places.
+    // Two runs at once begin at different places, and two cases of a run do not meet either.
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
     let steps = (PORTS.end - PORTS.start) / count;
     let begin = (std::process::id() % u32::from(steps)) as u16;
     let is_free = |port: u16| {
@@ -136,7 +138,8 @@ fn free_ports(count: u16) -> Result<u16, String> {
         TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
     };
     (0..steps)
-        .map(|step| PORTS.start + (begin + step) % steps * count)
+        .map(|_| TAKEN.fetch_add(1, Ordering::Relaxed))
+        .map(|turn| PORTS.start + begin.wrapping_add(turn) % steps * count)
         .find(|first| (*first..first + count).all(is_free))
         .ok_or_else(|| format!("no {count} free ports in {PORTS:?}"))
 }

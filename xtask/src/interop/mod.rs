@@ -18,15 +18,23 @@ mod names;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use clap::builder::RangedI64ValueParser;
 
 use crate::examples::{self, Example};
 use crate::say::Outcome;
 use crate::workspace;
 use bank::Setting;
 use fault::Fault;
+
+/// What `--jobs` may be.
+fn jobs() -> RangedI64ValueParser<u8> {
+    RangedI64ValueParser::new().range(1..=8)
+}
 
 /// What to run.
 #[derive(Args)]
@@ -48,6 +56,9 @@ pub(crate) struct Options {
     /// Use this quorba, instead of building one
     #[arg(long, value_name = "FILE")]
     quorba: Option<PathBuf>,
+    /// Cases that run at the same time; those with networks of their own run one by one
+    #[arg(long, default_value_t = 2, value_name = "CASES", value_parser = jobs())]
+    jobs: u8,
     /// Keep the folders of cases that passed, too
     #[arg(long)]
     keep: bool,
@@ -183,6 +194,10 @@ impl Case {
         }
     }
 
+    fn has_own_network(self) -> bool {
+        matches!(self, Self::Bank(Setting { network, .. }) if network != Network::Loopback)
+    }
+
     fn examples(self) -> Vec<Example> {
         match self {
             Self::Bank(Setting { clients, server, .. }) => {
@@ -228,42 +243,81 @@ pub(crate) fn run(options: &Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for case in cases {
-        let began = Instant::now();
-        let verdict = run_one(case, options, &quorba);
-        let took = began.elapsed().as_secs_f64();
-        let name = case.name();
-        match verdict {
-            Verdict::Passed(figures) => {
-                passed += 1;
-                println!("ok       {name}: {figures}, {took:.1} s");
-            }
-            Verdict::Failed(reason) => {
-                failed += 1;
-                println!("FAILED   {name}: {reason}");
-            }
-            Verdict::Skipped(reason) => {
-                skipped += 1;
-                println!("skipped: {name}: {reason}");
-            }
+    let left = Mutex::new(cases.into_iter());
+    let tally = Mutex::new(Tally::default());
+    let turn = Mutex::new(());
+    thread::scope(|scope| {
+        for _ in 0..options.jobs {
+            scope.spawn(|| {
+                while let Some(case) = next(&left) {
+                    // Their networks have the same names and addresses.
+                    let _turn = case.has_own_network().then(|| turn.lock());
+                    let began = Instant::now();
+                    let verdict = run_one(case, options, &quorba);
+                    let took = began.elapsed().as_secs_f64();
+                    tally.lock().expect("nobody panics with it").add(&case.name(), verdict, took);
+                }
+            });
         }
-    }
+    });
+    let Tally { passed, failed, skipped } = tally.into_inner().expect("nobody panics with it");
     println!("interop: {passed} passed, {failed} failed, {skipped} skipped");
     // A filter that matches nothing is a mistake, and not a success.
     let ran = passed + failed + skipped > 0;
     if ran && failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
+fn next(left: &Mutex<std::vec::IntoIter<Case>>) -> Option<Case> {
+    left.lock().expect("nobody panics with it").next()
+}
+
+/// How the cases ended that are over.
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl Tally {
+    fn add(&mut self, name: &str, verdict: Verdict, took_s: f64) {
+        match verdict {
+            Verdict::Passed(figures) => {
+                self.passed += 1;
+                println!("ok       {name}: {figures}, {took_s:.1} s");
+            }
+            Verdict::Failed(reason) => {
+                self.failed += 1;
+                println!("FAILED   {name}: {reason}");
+            }
+            Verdict::Skipped(reason) => {
+                self.skipped += 1;
+                println!("skipped: {name}: {reason}");
+            }
+        }
+    }
+}
+
+/// Whether the examples of a case are there; they are built by one case at a time.
+fn build_examples(case: Case) -> Result<(), Verdict> {
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _building = BUILDING.lock();
     for example in case.examples() {
         match examples::build(example) {
             Outcome::Present | Outcome::Done => {}
-            Outcome::Skipped(reason) => return Verdict::Skipped(reason),
+            Outcome::Skipped(reason) => return Err(Verdict::Skipped(reason)),
             Outcome::Failed(reason) => {
-                return Verdict::Failed(format!("{} does not build: {reason}", example.folder()));
+                let what = format!("{} does not build: {reason}", example.folder());
+                return Err(Verdict::Failed(what));
             }
         }
+    }
+    Ok(())
+}
+
+fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
+    if let Err(verdict) = build_examples(case) {
+        return verdict;
     }
     let run = format!("{}-{}", case.name(), std::process::id());
     let context = Context {
