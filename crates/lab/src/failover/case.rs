@@ -8,8 +8,8 @@ use serde::Serialize;
 
 /// The client's node, a member that does not reply, and the leader where there is one.
 pub(super) const CLIENT: usize = 2;
-const OTHER: usize = 1;
-const LEADER: usize = 0;
+pub(super) const OTHER: usize = 1;
+pub(super) const LEADER: usize = 0;
 
 /// How the members share the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -56,6 +56,9 @@ impl Style {
 pub enum Fault {
     /// SIGKILL to the server that replies.
     ReplierServer,
+    /// The same when most has to be executed anew: right before the leader of a passive group
+    /// would have sent its next state.
+    LateServer,
     /// SIGKILL to a server that does not.
     OtherServer,
     /// SIGSTOP to the server that replies.
@@ -91,6 +94,8 @@ pub(super) enum Victim {
 pub enum Target {
     /// In milliseconds.
     Ms(f64),
+    /// In milliseconds, on top of what it takes to execute anew what the last state lacks.
+    BesideReplay(f64),
     /// In longest waits of as long a while without a fault, see
     /// [`super::record::Sample::control_us`].
     Control(f64),
@@ -98,8 +103,9 @@ pub enum Target {
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::ReplierServer,
+        Self::LateServer,
         Self::OtherServer,
         Self::StoppedServer,
         Self::ReplierNode,
@@ -115,6 +121,7 @@ impl Fault {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ReplierServer => "replier-server",
+            Self::LateServer => "late-server",
             Self::OtherServer => "other-server",
             Self::StoppedServer => "stopped-server",
             Self::ReplierNode => "replier-node",
@@ -131,6 +138,9 @@ impl Fault {
     pub const fn text(self) -> &'static str {
         match self {
             Self::ReplierServer => "the replying server's process is killed",
+            Self::LateServer => {
+                "the replying server's process is killed right before the next state is sent"
+            }
             Self::OtherServer => "the process of a server that does not reply is killed",
             Self::StoppedServer => "the replying server's process is stopped",
             Self::ReplierNode => "the replier's node is killed, and its server with it",
@@ -151,6 +161,8 @@ impl Fault {
         let replier = style.replier();
         Some(match self {
             Self::ReplierServer => Victim::KilledServer(replier),
+            Self::LateServer if !self.is_late_in(style) => return None,
+            Self::LateServer => Victim::KilledServer(replier),
             Self::OtherServer if matches!(style, Style::ColdPassive) => return None,
             Self::OtherServer => Victim::KilledServer(OTHER),
             Self::StoppedServer => Victim::StoppedServer(replier),
@@ -165,6 +177,11 @@ impl Fault {
         })
     }
 
+    /// Whether it waits until the other members have much to execute anew.
+    pub(super) const fn is_late_in(self, style: Style) -> bool {
+        matches!(self, Self::LateServer) && matches!(style, Style::WarmPassive | Style::ColdPassive)
+    }
+
     /// Whether it takes nodes with cables.
     pub(super) const fn is_cut(self) -> bool {
         matches!(self, Self::ReplierCable | Self::OtherCable)
@@ -177,6 +194,7 @@ impl Fault {
             (Style::Active, Self::ReplierServer) => Some(Target::Ms(20.0)),
             (Style::SemiActive | Style::WarmPassive, Self::ReplierServer) => Some(Target::Ms(30.0)),
             (Style::SemiActive | Style::WarmPassive, Self::ReplierNode) => Some(Target::Ms(150.0)),
+            (Style::WarmPassive, Self::LateServer) => Some(Target::BesideReplay(50.0)),
             _ => None,
         }
     }

@@ -32,6 +32,10 @@ pub struct Sample {
     pub normal_us: f64,
     /// The longest such time: what the machine does without any fault.
     pub longest_before_us: f64,
+    /// Requests that the next leader had to execute anew, at the least; 0 if that was not asked.
+    pub replayed: u64,
+    /// What these took the former leader's server, in microseconds.
+    pub replay_us: f64,
     /// Exceptions that the client got.
     pub exceptions: u64,
     /// Calls answered.
@@ -70,6 +74,10 @@ pub struct Case {
     pub longest_before_us: Spread,
     /// The gap in latencies of the same repetition.
     pub latencies: Spread,
+    /// [`Sample::replay_us`] of all repetitions.
+    pub replay_us: Spread,
+    /// The gap without that, of the same repetition.
+    pub beside_replay_us: Spread,
     /// Exceptions of all repetitions.
     pub exceptions: u64,
     /// What the gap should not exceed, if anybody has said.
@@ -143,6 +151,8 @@ impl Case {
             normal_us: Spread::of(mine().map(|one| one.normal_us))?,
             longest_before_us: Spread::of(mine().map(|one| one.longest_before_us))?,
             latencies: Spread::of(mine().map(|one| one.gap_us / one.normal_us))?,
+            replay_us: Spread::of(mine().map(|one| one.replay_us))?,
+            beside_replay_us: Spread::of(mine().map(|one| one.gap_us - one.replay_us))?,
             exceptions: mine().map(|one| one.exceptions).sum(),
             target: fault.target(style),
         })
@@ -152,6 +162,10 @@ impl Case {
     pub(crate) fn target_text(&self) -> String {
         let (target, met) = match self.target {
             Some(Target::Ms(ms)) => (format!("{ms} ms"), self.gap_us.median <= ms * 1e3),
+            Some(Target::BesideReplay(ms)) => {
+                let replay = self.replay_us.median / 1e3;
+                (format!("{ms} + {replay:.1} ms"), self.beside_replay_us.median <= ms * 1e3)
+            }
             Some(Target::Control(times)) => {
                 (format!("{times} controls"), self.controls.median <= times)
             }
@@ -164,6 +178,7 @@ impl Case {
     pub(crate) fn target_us(&self) -> Option<f64> {
         match self.target? {
             Target::Ms(ms) => Some(ms * 1e3),
+            Target::BesideReplay(ms) => Some(self.replay_us.median + ms * 1e3),
             Target::Control(times) => Some(times * self.control_us.median),
         }
     }

@@ -12,11 +12,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::EFFECT;
 use super::caller::{Caller, Calls};
-use super::case::{CLIENT, Fault, Style, Victim};
+use super::case::{CLIENT, Fault, LEADER, OTHER, Style, Victim};
 use super::record::Sample;
 use crate::domain::{self, Domain, Servers};
 use crate::namespaces::Namespaces;
 use crate::plan::DomainShape;
+use crate::ring_share::to_f64;
 
 /// Calls before anything is looked at.
 const WARM_UP_CALLS: u64 = 200;
@@ -29,6 +30,12 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Silence after which a server that owes a reply counts as dead; a user's default is longer.
 pub(crate) const SERVER_REPLY: Duration = Duration::from_millis(500);
 const NODES: usize = 3;
+/// Requests behind which the leader of a passive group sends its state, if that is to matter.
+const LATE_REQUESTS: u64 = 2_000;
+/// So many are logged when the leader's server dies: a look at them takes some calls' time.
+const LATE_ENOUGH: u64 = 1_800;
+/// How long it may take until then.
+const LATE_WITHIN: Duration = Duration::from_secs(60);
 
 /// What all repetitions share.
 pub(super) struct Bench<'a> {
@@ -44,6 +51,14 @@ pub(super) enum Failed {
     Start(String),
     /// Behind the fault.
     Fault(String),
+}
+
+/// What the next leader has to execute anew.
+#[derive(Clone, Copy, Debug, Default)]
+struct Replay {
+    requests: u64,
+    /// What that took the former leader's server.
+    us: f64,
 }
 
 /// The nodes' cables.
@@ -83,7 +98,7 @@ impl Bench<'_> {
         let folder = tempfile::Builder::new().prefix("quorba-lab-").tempdir();
         let folder = folder.map_err(|error| start(format!("no temporary folder: {error}")))?;
         let servers = Servers::Bank(&self.program);
-        let shape = shape(style);
+        let shape = shape(style, fault);
         let what = (&shape, &*self.program, servers);
         let namespaces = network.map(|network| &network.0);
         let domain = Domain::start_within(namespaces, what, folder.path(), false);
@@ -99,6 +114,17 @@ impl Bench<'_> {
             }
         };
         thread::sleep(WINDOW);
+        let replay = match fault.is_late_in(style) {
+            true => self.await_late(&domain),
+            false => Ok(Replay::default()),
+        };
+        let replay = match replay {
+            Ok(replay) => replay,
+            Err(reason) => {
+                caller.stop();
+                return Err(Failed::Start(reason));
+            }
+        };
         let began = Instant::now();
         let struck = strike(&domain, network, &victim);
         // A cable is cut by a program, which takes its time before it does.
@@ -114,7 +140,29 @@ impl Bench<'_> {
         answered.and(released).map_err(Failed::Fault)?;
         let replies = calls.replies.iter().map(|reply| since(at, *reply)).collect();
         let sample = sample((style, fault), repetition, at, &calls);
-        Ok((sample.ok_or_else(|| Failed::Fault("no answers".to_owned()))?, replies))
+        let sample = sample.ok_or_else(|| Failed::Fault("no answers".to_owned()))?;
+        Ok((Sample { replayed: replay.requests, replay_us: replay.us, ..sample }, replies))
+    }
+
+    /// Waits until the member that is to lead next has logged much.
+    fn await_late(&self, domain: &Domain) -> Result<Replay, String> {
+        let deadline = Instant::now() + LATE_WITHIN;
+        loop {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err("interrupted".to_owned());
+            }
+            let statuses = domain.statuses()?;
+            let group = |index: usize| statuses[index].groups.first().ok_or("no group");
+            let (leader, next) = (group(LEADER)?, group(OTHER)?);
+            if next.logged >= LATE_ENOUGH {
+                let each_us = to_f64(leader.served_us) / to_f64(leader.served.max(1));
+                return Ok(Replay { requests: next.logged, us: to_f64(next.logged) * each_us });
+            }
+            if Instant::now() >= deadline {
+                return Err(format!("{} requests logged, and not {LATE_ENOUGH}", next.logged));
+            }
+            thread::sleep(LOOK);
+        }
     }
 
     fn await_answers(&self, caller: &Caller, count: u64) -> Result<(), String> {
@@ -132,12 +180,18 @@ impl Bench<'_> {
     }
 }
 
-pub(super) fn shape(style: Style) -> DomainShape {
+pub(super) fn shape(style: Style, fault: Fault) -> DomainShape {
     let mut group = toml::Table::new();
     let reply_ms = i64::try_from(SERVER_REPLY.as_millis()).expect("a short time");
     group.insert("style".to_owned(), style.as_str().into());
     group.insert("state_object".to_owned(), "bank".into());
     group.insert("server_reply_ms".to_owned(), reply_ms.into());
+    if fault.is_late_in(style) {
+        let requests = i64::try_from(LATE_REQUESTS).expect("a few");
+        group.insert("checkpoint_requests".to_owned(), requests.into());
+        // Never because of the time.
+        group.insert("checkpoint_ms".to_owned(), 60_000.into());
+    }
     DomainShape {
         nodes: NODES,
         members: NODES,
@@ -253,6 +307,8 @@ pub(super) fn sample(
         gap_us: micros(gap),
         normal_us: micros(*normal.get(normal.len() / 2)?),
         longest_before_us: micros(*normal.last()?),
+        replayed: 0,
+        replay_us: 0.0,
         exceptions: calls.exceptions,
         answered: calls.replies.len() as u64,
     })
@@ -274,7 +330,9 @@ mod tests {
     #[test]
     fn every_domain_is_accepted() {
         for style in Style::ALL {
-            assert_eq!(domain::refusal(&shape(style)), None);
+            for fault in Fault::ALL {
+                assert_eq!(domain::refusal(&shape(style, fault)), None);
+            }
         }
     }
 

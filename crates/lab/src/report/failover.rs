@@ -89,7 +89,9 @@ pub(crate) fn failover_page(run: &Failover) -> String {
          what the machine does by itself. Medians of the repetitions \
          <span class=\"range\">(lowest–highest)</span>.</p>\n\
          <p>A target is what the project wants on a machine that is not busy. One in ms is for the \
-         median gap. Who does not lose its replier should feel nothing, 1.5 latencies at most: as \
+         median gap; one of ms + ms has what the former leader's \
+         server took for the requests that the next one has to execute anew. Who does not lose its \
+         replier should feel nothing, 1.5 latencies at most: as \
          the machine alone makes one call in a while wait for many latencies, that is judged by \
          the median of <i>controls</i>, which is 1 where a fault is not felt at all (see \
          <i>nothing</i>).</p>",
