@@ -78,8 +78,8 @@ fn an_orb_is_used_where_its_programs_can_be() {
     for (from, to, word) in [
         ("name = \"java-group-16\"", "name = \"java-group-16\"\nthink_us = 5", "thinks"),
         (
-            "{ nodes = 3, members = 3, group.concurrency = \"pipelined\", server_options = [\"--th",
-            "{ nodes = 3, members = 3, server_socket = true, server_options = [\"--th",
+            "members = 3, group.concurrency = \"pipelined\" } }",
+            "members = 3, server_socket = true } }",
             "socket",
         ),
         (
