@@ -1,8 +1,9 @@
 //! `quorba demo` as a process: it keeps its promises, and leaves nothing behind however it ends.
 
+mod stage;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -12,7 +13,10 @@ use std::time::{Duration, Instant};
 use quorba_orb::giop::{Completion, ExceptionKind};
 use quorba_orb::{CallError, Client, ClientOptions, Reference};
 
-const QUORBA: &str = env!("CARGO_BIN_EXE_quorba");
+use stage::{QUORBA, free_ports};
+
+/// Where the bank's server looks for a port.
+const FIRST_PORT: u16 = 21_000;
 /// How long this machine may take for what takes a moment.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -115,8 +119,7 @@ fn a_demo_that_is_killed_leaves_nothing_either() {
 
 #[test]
 fn a_bank_server_dies_in_the_call_that_it_was_told_to() {
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let port = port.expect("a port").port();
+    let port = free_ports(FIRST_PORT, 1);
     let mut server = Command::new(QUORBA)
         .args(["servant", "bank", "--port", &port.to_string(), "--crash-after", "2"])
         .stdout(Stdio::piped())

@@ -1,9 +1,11 @@
 //! Malformed GIOP by name against a live node, which stays up and serves honest clients meanwhile;
 //! and one whose talk nobody hears.
 
+mod stage;
+
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,10 +18,10 @@ use quorba_giop::{Body, Endian, Framer, FramerLimits, Version};
 use quorba_node::admin::Client as Admin;
 use quorba_node::status::{MemberState, Status};
 use quorba_orb::{Client, ClientOptions, Reference};
+use stage::{LONG, QUORBA, free_ports};
 
-const QUORBA: &str = env!("CARGO_BIN_EXE_quorba");
-/// Generous: what is waited for takes milliseconds, and the machine may be busy.
-const LONG: Duration = Duration::from_secs(60);
+/// Where nodes look for ports.
+const FIRST_PORT: u16 = 21_000;
 /// Connections at once.
 const ATTACKERS: usize = 16;
 /// What a node may hold resident after all of it.
@@ -57,9 +59,11 @@ impl Node {
             .spawn()
             .expect("quorba starts");
         let admin = Admin::new(admin, folder.path().join("state/admin.token"));
-        let node = Self { _folder: folder, process, gateway, admin };
+        let mut node = Self { _folder: folder, process, gateway, admin };
         let began = Instant::now();
         while !node.status().is_some_and(|status| is_whole(&status)) {
+            let ended = node.process.try_wait().expect("it is ours");
+            assert!(ended.is_none(), "the node ended with {ended:?}");
             assert!(began.elapsed() < LONG, "the node does not come up");
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -71,13 +75,11 @@ impl Node {
     }
 }
 
-/// Gateway, admin API and ring. Held until all are found, so that they differ, and no longer.
+/// Gateway, admin API and ring: none that the system gives to somebody's outgoing connection.
 fn free_addresses() -> (SocketAddr, SocketAddr, SocketAddr) {
-    let gateway = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let admin = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let ring = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let address = |socket: &TcpListener| socket.local_addr().expect("bound");
-    (address(&gateway), address(&admin), ring.local_addr().expect("bound"))
+    let first = free_ports(FIRST_PORT, 3);
+    let address = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+    (address(first), address(first + 1), address(first + 2))
 }
 
 fn is_whole(status: &Status) -> bool {
