@@ -12,37 +12,39 @@ mod changes;
 mod duplicates;
 mod fullness;
 mod image;
+mod joins;
 mod late;
+mod news;
 mod reads;
 pub(crate) mod replay;
 mod revival;
+mod server;
+mod snapshot;
 mod stateless;
 mod transfers;
 mod voting;
 
 pub(crate) use self::image::Depictable;
 pub use self::image::LogHold;
-use crate::Served;
+pub use self::snapshot::GroupSnapshot;
 use crate::backup::{Operation, Staged};
 use crate::config::GroupConfig;
-use crate::duplicates::{Duplicates, OrderedReplies};
+use crate::duplicates::Duplicates;
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::executor::Returning;
 use crate::history::History;
-use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId};
+use crate::ids::{Attempt, GatewayKey, GroupId};
 use crate::log::Place;
 use crate::member::{Accepted, Arrived, Asks, Consequence, Member};
 use crate::moment::Moment;
 use crate::nested::CallFigures;
 use crate::offer::Offer;
-use crate::output::{Event, Outbox, Output, ServerCommand, forward};
+use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::reads::Reads;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::refusal;
-use crate::style::Style;
-use crate::table::{DownReason, GroupTable, Lacks, MemberState, OutReason};
-use crate::trail::{self, Trail};
-use crate::transfer::TransferProgress;
+use crate::table::{DownReason, GroupTable, MemberState, OutReason};
+use crate::trail::Trail;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -58,55 +60,6 @@ pub(crate) struct Here {
     pub(crate) incarnation: u64,
     /// Of what was applied last.
     pub(crate) place: Place,
-}
-
-/// Figures for status.
-#[derive(Clone, Debug)]
-pub struct GroupSnapshot {
-    /// Requests delivered to the group.
-    pub history: History,
-    /// Every configured member and where it stands.
-    pub members: Vec<(NodeId, MemberState)>,
-    /// Whether requests are taken.
-    pub opened: bool,
-    /// What the local member is doing; `None` if this node has none.
-    pub local: Option<&'static str>,
-    /// How the members share the work now.
-    pub style: Style,
-    /// Who leads, if the style has a leader.
-    pub leader: Option<NodeId>,
-    /// Requests that wait for the local server.
-    pub queued: usize,
-    /// Requests that the local member keeps and has not executed.
-    pub logged: usize,
-    /// Requests remembered.
-    pub retained: usize,
-    /// Bytes of their replies.
-    pub retained_bytes: usize,
-    /// New FT_REQUESTs are refused until some replies are forgotten.
-    pub full: bool,
-    /// Repetitions recognised.
-    pub duplicates: u64,
-    /// Replies that went through the order, or need not.
-    pub ordered_replies: OrderedReplies,
-    /// Requests executed by the local member.
-    pub executed: u64,
-    /// Reads executed by the local member without a place in the order.
-    pub reads: u64,
-    /// Messages that were ordered for them.
-    pub read_marks: u64,
-    /// What its server has done since this node started.
-    pub served: Served,
-    /// Ordered requests of each gateway since this node started.
-    pub callers: Vec<(NodeId, u64)>,
-    /// States on their way to or from the local member.
-    pub transfers: Vec<TransferProgress>,
-    /// What the local member was given last, and how many bytes that was.
-    pub brought: Option<(Lacks, u64)>,
-    /// Why this node's log cannot be shortened now, as far as it is because of this group.
-    pub log_hold: Option<LogHold>,
-    /// What its servers have called.
-    pub calls: CallFigures,
 }
 
 /// See the module's text.
@@ -189,35 +142,6 @@ impl Group {
 
     pub(crate) fn table(&self) -> &GroupTable {
         &self.table
-    }
-
-    pub(crate) fn snapshot(&self) -> GroupSnapshot {
-        let member = self.member.as_ref();
-        let (reads, read_marks) = self.reads.figures();
-        GroupSnapshot {
-            history: self.table.history,
-            members: self.table.members().collect(),
-            opened: self.table.opened,
-            local: member.map(Member::stage_text),
-            style: self.table.style,
-            leader: self.table.leading(),
-            queued: member.map_or(0, Member::queued),
-            logged: member.map_or(0, Member::logged),
-            retained: member.map_or(0, |m| m.retention.len()),
-            retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
-            full: self.table.is_full(),
-            duplicates: self.duplicates,
-            ordered_replies: self.ordered_replies(),
-            executed: self.executed,
-            reads,
-            read_marks,
-            served: member.map_or_else(Served::default, Member::served),
-            callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
-            transfers: member.map_or_else(Vec::new, Member::transfers),
-            brought: member.and_then(Member::brought),
-            log_hold: self.holds_log(),
-            calls: self.figures,
-        }
     }
 
     /// What the server may know of the request that it executes.
@@ -410,124 +334,6 @@ impl Group {
         }
     }
 
-    pub(crate) fn deliver_join(
-        &mut self,
-        now: Instant,
-        node: NodeId,
-        attempt: Attempt,
-        offer: Offer,
-        here: Here,
-        out: &mut Outbox,
-    ) {
-        let before = self.table.clone();
-        let Some(state) = self.table.join(&self.config, node, attempt, offer) else { return };
-        let Offer { claim, remains, .. } = offer;
-        let mut refused = None;
-        self.note_log(node, state, claim, remains);
-        self.follow_revival(&before, node, here, out);
-        if let Some(member) = self.member.as_mut() {
-            match state {
-                MemberState::In { .. } if node == here.node => {
-                    self.is_bound = false;
-                    member.admitted(attempt, self.table.history);
-                }
-                MemberState::Joining { donor, lacks, .. } if node == here.node => {
-                    let joined_at = self.table.history;
-                    refused = member.must_receive(attempt, donor, lacks, joined_at);
-                    self.joined_at = (here.place, self.table.history);
-                }
-                MemberState::Out { reason: OutReason::Removed, .. } if node == here.node => {
-                    member.kept_out(attempt);
-                }
-                MemberState::Out { reason, .. } if node == here.node => {
-                    member.refused(attempt, reason == OutReason::TotalLoss);
-                    if reason == OutReason::TotalLoss && member.has_not_looked() {
-                        out.push_back(Output::LookUp { group: self.id });
-                    }
-                }
-                _ => {}
-            }
-        }
-        if self.open_at.is_none() && !self.table.opened && !self.table.in_set().is_empty() {
-            self.open_at = Some(now + self.config.open_after);
-        }
-        self.changed(now, &before, here, out);
-        self.follow(refused, here, out);
-        // Behind `changed`, which ends what was given to an earlier try of the same member.
-        if let MemberState::Joining { donor, lacks, .. } = state
-            && donor == here.node
-        {
-            self.give((node, attempt), lacks, offer, here, out);
-        }
-    }
-
-    /// This node has what the joiner lacks.
-    fn give(
-        &mut self,
-        (joiner, attempt): (NodeId, Attempt),
-        lacks: Lacks,
-        offer: Offer,
-        here: Here,
-        out: &mut Outbox,
-    ) {
-        let Some(member) = &mut self.member else { return };
-        match lacks {
-            Lacks::Updates => {
-                let from = offer.kept.unwrap_or(History::EMPTY);
-                let consequence = member.update(Returning { joiner, attempt, from });
-                self.follow(consequence, here, out);
-            }
-            Lacks::State => {
-                let consequence = member.capture(joiner, attempt);
-                self.follow(consequence, here, out);
-            }
-            Lacks::Requests => {
-                // Without another member's state there is nothing else to be had.
-                let has_choice = self.config.can_recover() && !self.table.in_set().is_empty();
-                let bytes_max = if has_choice { trail::SHORT_BYTES } else { usize::MAX };
-                match offer.claim.and_then(|claim| self.trail.since(claim)) {
-                    Some(missed) if missed.len() <= bytes_max => {
-                        member.give_requests(joiner, attempt, missed);
-                    }
-                    Some(_) => {
-                        self.submit_failed(joiner, attempt, DownReason::RequestsTooLong, out);
-                    }
-                    None => self.submit_failed(joiner, attempt, DownReason::RequestsUnknown, out),
-                }
-            }
-        }
-    }
-
-    pub(crate) fn deliver_joined(
-        &mut self,
-        now: Instant,
-        node: NodeId,
-        attempt: Attempt,
-        here: Here,
-        out: &mut Outbox,
-    ) {
-        let before = self.table.clone();
-        if self.table.joined(&self.config, node, attempt) {
-            self.is_bound &= node != here.node;
-            self.changed(now, &before, here, out);
-        }
-    }
-
-    pub(crate) fn deliver_down(
-        &mut self,
-        now: Instant,
-        node: NodeId,
-        attempt: Attempt,
-        reason: DownReason,
-        here: Here,
-        out: &mut Outbox,
-    ) {
-        let before = self.table.clone();
-        if self.table.down(&self.config, node, attempt, reason) {
-            self.changed(now, &before, here, out);
-        }
-    }
-
     pub(crate) fn deliver_open(&mut self, out: &mut Outbox) {
         if !self.table.opened && !self.table.in_set().is_empty() {
             self.table.opened = true;
@@ -536,62 +342,7 @@ impl Group {
         }
     }
 
-    // -- the local server -------------------------------------------------------------------
-
-    pub(crate) fn server_up(&mut self, out: &mut Outbox) {
-        let Some(member) = &mut self.member else { return };
-        let mut commands = Vec::new();
-        // Somebody else's server is known to be fresh only before the domain's first request.
-        let fresh = !self.config.foreign || core::mem::take(&mut self.foreign_fresh);
-        let consequence = member.server_up(fresh, &mut commands);
-        forward(self.id, commands, out);
-        if let Some(Consequence::Lost(attempt, reason)) = consequence {
-            self.submit_down(attempt, reason, out);
-        }
-    }
-
-    pub(crate) fn server_down(&mut self, reason: DownReason, here: Here, out: &mut Outbox) {
-        let consequence = self.member.as_mut().and_then(|m| m.server_lost(reason));
-        self.follow(consequence, here, out);
-    }
-
-    pub(crate) fn connected(&mut self, channel: ChannelId, out: &mut Outbox) {
-        let mut commands = Vec::new();
-        if let Some(member) = &mut self.member {
-            member.connected(channel, &mut commands);
-        }
-        forward(self.id, commands, out);
-    }
-
-    pub(crate) fn disconnected(&mut self, channel: ChannelId, here: Here, out: &mut Outbox) {
-        if self.member.as_ref().is_some_and(|m| m.knows(channel)) {
-            self.server_down(DownReason::ConnectionLost, here, out);
-        }
-    }
-
-    pub(crate) fn received(
-        &mut self,
-        came: Option<Instant>,
-        (channel, bytes): (ChannelId, &[u8]),
-        here: Here,
-        out: &mut Outbox,
-    ) {
-        if let Some(now) = came {
-            self.recent.at(now);
-        }
-        if let Some(member) = &mut self.member {
-            member.received(came, channel, bytes);
-        }
-        while let Some(member) = &mut self.member {
-            let mut commands: Vec<ServerCommand> = Vec::new();
-            let consequence = member.next_consequence(channel, &mut commands, &mut self.recent);
-            forward(self.id, commands, out);
-            if consequence.is_none() {
-                return;
-            }
-            self.follow(consequence, here, out);
-        }
-    }
+    // -- time -------------------------------------------------------------------------------
 
     /// Time passed, or something changed: ask to join, start the next call, notice a hung server.
     pub(crate) fn settle(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
@@ -679,32 +430,6 @@ impl Group {
         }
     }
 
-    pub(crate) fn lost(&mut self, attempt: Option<Attempt>, reason: DownReason, out: &mut Outbox) {
-        if let Some(member) = &mut self.member {
-            let _ = member.server_lost(reason);
-        }
-        out.push_back(Output::Server { group: self.id, command: ServerCommand::Restart(reason) });
-        self.submit_down(attempt, reason, out);
-    }
-
-    fn submit_failed(
-        &self,
-        joiner: NodeId,
-        attempt: Attempt,
-        reason: DownReason,
-        out: &mut Outbox,
-    ) {
-        let failed = Envelope::StateFailed { group: self.id, joiner, attempt, reason };
-        out.push_back(Output::Order(failed.encode()));
-    }
-
-    fn submit_down(&self, attempt: Option<Attempt>, reason: DownReason, out: &mut Outbox) {
-        if let Some(attempt) = attempt {
-            let down = Envelope::Down { group: self.id, attempt, reason };
-            out.push_back(Output::Order(down.encode()));
-        }
-    }
-
     /// Sends a reply to the gateways that this member answers; the others are another's to answer.
     fn answer(
         &mut self,
@@ -719,75 +444,6 @@ impl Group {
             if is_mine {
                 self.send_replies([to].into_iter(), reply.clone(), here, out);
             }
-        }
-    }
-
-    /// The table changed from `before`: tell people, the member, and the gateway.
-    fn changed(&mut self, now: Instant, before: &GroupTable, here: Here, out: &mut Outbox) {
-        self.tell_of_change(now, before, here, out);
-        self.heed_verdicts(now, here, out);
-    }
-
-    fn tell_of_change(&mut self, now: Instant, before: &GroupTable, here: Here, out: &mut Outbox) {
-        for (node, state) in self.table.members() {
-            if before.state(node) != Some(state) {
-                out.push_back(Output::Event(Event::Member { group: self.id, node, state }));
-            }
-        }
-        if self.table.leading() != before.leading() {
-            let leader = self.table.leading();
-            out.push_back(Output::Event(Event::Leader { group: self.id, leader }));
-        }
-        if self.table.opened && !before.opened {
-            self.open_at = None;
-            out.push_back(Output::Event(Event::Opened { group: self.id }));
-        }
-        let repliers = |table: &GroupTable| table.repliers(&self.config, here.node);
-        if repliers(&self.table) != repliers(before) {
-            out.push_back(Output::Resubmit { group: Some(self.id) });
-        }
-        self.assign(out);
-        let strangers = self.table.has_strangers(before, self.here);
-        let Some(member) = &mut self.member else { return };
-        let members = (self.table.joining(), self.table.in_set());
-        if members != (before.joining(), before.in_set()) || strangers {
-            member.members_changed(self.table.history.count, members, strangers);
-        }
-        for (node, state) in before.members() {
-            let was_joining = matches!(state, MemberState::Joining { .. });
-            if was_joining && self.table.state(node) != Some(state) && node != here.node {
-                member.stop_giving(node);
-            }
-        }
-        match self.table.state(here.node) {
-            Some(MemberState::Down(reason))
-                if before.state(here.node) != self.table.state(here.node) =>
-            {
-                member.start_over(now, reason);
-                if reason == DownReason::Diverged {
-                    // What it knows is wrong: another process begins with another member's state.
-                    let _ = member.server_lost(reason);
-                    let command = ServerCommand::Restart(reason);
-                    out.push_back(Output::Server { group: self.id, command });
-                }
-            }
-            Some(MemberState::Out { reason: OutReason::TooMuchToReplay, .. }) => {
-                member.shut_out();
-            }
-            Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
-                if self
-                    .table
-                    .members()
-                    .all(|(_, state)| matches!(state, MemberState::Out { .. })) =>
-            {
-                member.is_out_in_vain();
-            }
-            Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
-                if !self.table.in_set().is_empty() || before.joining() != self.table.joining() =>
-            {
-                member.reconsider();
-            }
-            _ => {}
         }
     }
 }

@@ -1,0 +1,150 @@
+//! What is decoded is what was encoded, and what is cut off makes an error and no panic.
+
+use super::*;
+use crate::hello::{Lineage, Record};
+use crate::history::History;
+use crate::ids::{CallKey, ViewId};
+use crate::remains::Remains;
+use crate::style::Style;
+use alloc::vec;
+
+fn request_sample(group: GroupId) -> RequestEnvelope {
+    RequestEnvelope {
+        group,
+        number: RequestNumber(5),
+        released: Released { below: RequestNumber(4), also: vec![RequestNumber(9)] },
+        stamp: 99,
+        ft: Some(FtRequest {
+            client_id: Bytes::from_static(b"client"),
+            retention_id: -1,
+            expiration: 77,
+        }),
+        nested: None,
+        code_sets: Some(Bytes::from_static(&[0, 1, 2, 3])),
+        giop: Bytes::from_static(b"GIOP..."),
+    }
+}
+
+fn samples() -> alloc::vec::Vec<Envelope> {
+    let node = NodeId::new(2).unwrap();
+    let group = GroupId(7);
+    let attempt = Attempt(3);
+    let remains = Remains::NotLooked;
+    let view = ViewId { seq: 12, representative: node };
+    let request = request_sample(group);
+    let key = CallKey { caller: GroupId(1), during: History::EMPTY, number: 3 };
+    let nested = Some(NestedCall { key, attempt, digest: 12 });
+    let to = GatewayKey { node, incarnation: 1, number: RequestNumber(5) };
+    let plain = RequestEnvelope { ft: None, code_sets: None, ..request.clone() };
+    let nested = RequestEnvelope { nested, ..request.clone() };
+    let empty = Some(History::EMPTY);
+    let fresh = Offer { claim: empty, kept: None, ahead_of: None, told: 0, remains };
+    let unknown =
+        Offer { claim: None, kept: empty, ahead_of: empty, told: 9, remains: Remains::Nothing };
+    vec![
+        Envelope::Request(request),
+        Envelope::Request(plain),
+        Envelope::Request(nested),
+        Envelope::Floor { group, attempt, up_to: 9 },
+        Envelope::Outside { group, key, tries: 1, report: OutsideReport::NotBegun },
+        Envelope::Outside {
+            group,
+            key,
+            tries: 0,
+            report: OutsideReport::Reply(Bytes::from_static(b"reply")),
+        },
+        Envelope::Reply { group, to, giop: Bytes::from_static(b"reply") },
+        Envelope::Join { group, attempt, offer: fresh },
+        Envelope::Join { group, attempt, offer: unknown },
+        Envelope::Joined { group, attempt },
+        Envelope::Down { group, attempt, reason: DownReason::ServerHung },
+        Envelope::StateFailed { group, joiner: node, attempt, reason: DownReason::StateTooLarge },
+        Envelope::Open { group },
+        Envelope::Full { group, attempt: Attempt(3), is_full: true },
+        Envelope::ReadMark { group, number: 6 },
+        Envelope::Checkpoint {
+            group,
+            attempt,
+            number: 4,
+            piece: CheckpointPiece { offset: 1, total: 9, bytes: Bytes::from_static(b"xyz") },
+        },
+        Envelope::Votes {
+            group,
+            attempt,
+            votes: vec![(Subject::decode(1), 2), (Subject::decode(4), 4)],
+        },
+        Envelope::Hello(Hello {
+            view,
+            record: Record {
+                formed: Some(Lineage { view, members: vec![(node, 3)] }),
+                base: Some(view),
+                attempts: vec![Lineage { view, members: vec![(node, 4)] }],
+            },
+            since: 2,
+            lineage: Some(Lineage { view, members: vec![(node, 4)] }),
+            prefix: 3,
+            branch: 2,
+        }),
+        Envelope::Recorded { view },
+    ]
+}
+
+fn commands() -> impl Iterator<Item = Envelope> {
+    let (node, group, attempt) = (NodeId::new(2).unwrap(), GroupId(7), Attempt(4));
+    let component = ViewId { seq: 3, representative: node };
+    let commands = [
+        Command::Promote(node),
+        Command::SetStyle(Style::WarmPassive),
+        Command::Backup(node),
+        Command::Restore { node, attempt, component, wall: 5, digest: 6 },
+    ];
+    commands.into_iter().map(move |command| Envelope::Command { group, id: 7, command })
+}
+
+#[test]
+fn decodes_what_it_encoded() {
+    for envelope in samples().into_iter().chain(commands()) {
+        assert_eq!(Envelope::decode(envelope.encode()), Ok(envelope));
+    }
+}
+
+#[test]
+fn no_request_or_reply_is_wrapped_in_more_than_the_limit() {
+    let group = GroupId(u16::MAX);
+    let number = RequestNumber(u64::MAX);
+    let giop = Bytes::from_static(b"GIOP...");
+    let client_id = Bytes::from(vec![b'c'; quorba_giop::limits::CLIENT_ID_BYTES_MAX]);
+    let request = RequestEnvelope {
+        group,
+        number,
+        released: Released { below: number, also: vec![number; Released::ALSO_MAX] },
+        stamp: u64::MAX,
+        ft: Some(FtRequest { client_id, retention_id: -1, expiration: u64::MAX }),
+        nested: Some(NestedCall {
+            key: CallKey { caller: group, during: History::EMPTY, number: 1 },
+            attempt: Attempt(u64::MAX),
+            digest: u64::MAX,
+        }),
+        code_sets: Some(Bytes::from(vec![0; CODE_SETS_BYTES_MAX])),
+        giop: giop.clone(),
+    };
+    let to = GatewayKey { node: NodeId::new(2).unwrap(), incarnation: u64::MAX, number };
+    let reply = Envelope::Reply { group, to, giop: giop.clone() };
+    for payload in [request.into_payload(), reply.encode()] {
+        let wrapping = payload.len() - giop.len();
+        assert!(wrapping <= ENVELOPE_BYTES_MAX, "{wrapping}");
+    }
+}
+
+#[test]
+fn every_truncation_of_a_control_message_is_an_error_and_no_panic() {
+    for envelope in samples().into_iter().chain(commands()) {
+        let whole = envelope.encode();
+        for length in 0..whole.len() {
+            // A shorter body is legal where the body stands last; the rest must fail cleanly.
+            let _ = Envelope::decode(whole.slice(..length));
+        }
+    }
+    assert!(Envelope::decode(Bytes::new()).is_err());
+    assert!(Envelope::decode(Bytes::from_static(&[99, 0, 0])).is_err());
+}

@@ -1,0 +1,157 @@
+//! Members come and go: what the order says of it, and what this node's member does then.
+//!
+//! What it is not: who may come in, which the table knows.
+
+use super::{Group, Here};
+use crate::envelope::Envelope;
+use crate::executor::Returning;
+use crate::history::History;
+use crate::ids::Attempt;
+use crate::offer::Offer;
+use crate::output::{Outbox, Output};
+use crate::table::{DownReason, Lacks, MemberState, OutReason};
+use crate::trail;
+use quorba_base::{Instant, NodeId};
+
+impl Group {
+    pub(crate) fn deliver_join(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        attempt: Attempt,
+        offer: Offer,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let before = self.table.clone();
+        let Some(state) = self.table.join(&self.config, node, attempt, offer) else { return };
+        let Offer { claim, remains, .. } = offer;
+        let mut refused = None;
+        self.note_log(node, state, claim, remains);
+        self.follow_revival(&before, node, here, out);
+        if let Some(member) = self.member.as_mut() {
+            match state {
+                MemberState::In { .. } if node == here.node => {
+                    self.is_bound = false;
+                    member.admitted(attempt, self.table.history);
+                }
+                MemberState::Joining { donor, lacks, .. } if node == here.node => {
+                    let joined_at = self.table.history;
+                    refused = member.must_receive(attempt, donor, lacks, joined_at);
+                    self.joined_at = (here.place, self.table.history);
+                }
+                MemberState::Out { reason: OutReason::Removed, .. } if node == here.node => {
+                    member.kept_out(attempt);
+                }
+                MemberState::Out { reason, .. } if node == here.node => {
+                    member.refused(attempt, reason == OutReason::TotalLoss);
+                    if reason == OutReason::TotalLoss && member.has_not_looked() {
+                        out.push_back(Output::LookUp { group: self.id });
+                    }
+                }
+                _ => {}
+            }
+        }
+        if self.open_at.is_none() && !self.table.opened && !self.table.in_set().is_empty() {
+            self.open_at = Some(now + self.config.open_after);
+        }
+        self.changed(now, &before, here, out);
+        self.follow(refused, here, out);
+        // Behind `changed`, which ends what was given to an earlier try of the same member.
+        if let MemberState::Joining { donor, lacks, .. } = state
+            && donor == here.node
+        {
+            self.give((node, attempt), lacks, offer, here, out);
+        }
+    }
+
+    /// This node has what the joiner lacks.
+    fn give(
+        &mut self,
+        (joiner, attempt): (NodeId, Attempt),
+        lacks: Lacks,
+        offer: Offer,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let Some(member) = &mut self.member else { return };
+        match lacks {
+            Lacks::Updates => {
+                let from = offer.kept.unwrap_or(History::EMPTY);
+                let consequence = member.update(Returning { joiner, attempt, from });
+                self.follow(consequence, here, out);
+            }
+            Lacks::State => {
+                let consequence = member.capture(joiner, attempt);
+                self.follow(consequence, here, out);
+            }
+            Lacks::Requests => {
+                // Without another member's state there is nothing else to be had.
+                let has_choice = self.config.can_recover() && !self.table.in_set().is_empty();
+                let bytes_max = if has_choice { trail::SHORT_BYTES } else { usize::MAX };
+                match offer.claim.and_then(|claim| self.trail.since(claim)) {
+                    Some(missed) if missed.len() <= bytes_max => {
+                        member.give_requests(joiner, attempt, missed);
+                    }
+                    Some(_) => {
+                        self.submit_failed(joiner, attempt, DownReason::RequestsTooLong, out);
+                    }
+                    None => self.submit_failed(joiner, attempt, DownReason::RequestsUnknown, out),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn deliver_joined(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        attempt: Attempt,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let before = self.table.clone();
+        if self.table.joined(&self.config, node, attempt) {
+            self.is_bound &= node != here.node;
+            self.changed(now, &before, here, out);
+        }
+    }
+
+    pub(crate) fn deliver_down(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        attempt: Attempt,
+        reason: DownReason,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let before = self.table.clone();
+        if self.table.down(&self.config, node, attempt, reason) {
+            self.changed(now, &before, here, out);
+        }
+    }
+
+    pub(super) fn submit_failed(
+        &self,
+        joiner: NodeId,
+        attempt: Attempt,
+        reason: DownReason,
+        out: &mut Outbox,
+    ) {
+        let failed = Envelope::StateFailed { group: self.id, joiner, attempt, reason };
+        out.push_back(Output::Order(failed.encode()));
+    }
+
+    pub(super) fn submit_down(
+        &self,
+        attempt: Option<Attempt>,
+        reason: DownReason,
+        out: &mut Outbox,
+    ) {
+        if let Some(attempt) = attempt {
+            let down = Envelope::Down { group: self.id, attempt, reason };
+            out.push_back(Output::Order(down.encode()));
+        }
+    }
+}

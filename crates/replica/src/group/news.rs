@@ -1,0 +1,90 @@
+//! The table changed: people, the local member and the gateway are told.
+//!
+//! What it is not: the change itself, which was made in the order.
+
+use super::{Group, Here};
+use crate::output::{Event, Outbox, Output, ServerCommand};
+use crate::table::{DownReason, GroupTable, MemberState, OutReason};
+use quorba_base::Instant;
+
+impl Group {
+    /// The table changed from `before`: tell people, the member, and the gateway.
+    pub(super) fn changed(
+        &mut self,
+        now: Instant,
+        before: &GroupTable,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        self.tell_of_change(now, before, here, out);
+        self.heed_verdicts(now, here, out);
+    }
+
+    fn tell_of_change(&mut self, now: Instant, before: &GroupTable, here: Here, out: &mut Outbox) {
+        for (node, state) in self.table.members() {
+            if before.state(node) != Some(state) {
+                out.push_back(Output::Event(Event::Member { group: self.id, node, state }));
+            }
+        }
+        if self.table.leading() != before.leading() {
+            let leader = self.table.leading();
+            out.push_back(Output::Event(Event::Leader { group: self.id, leader }));
+        }
+        if self.table.opened && !before.opened {
+            self.open_at = None;
+            out.push_back(Output::Event(Event::Opened { group: self.id }));
+        }
+        let repliers = |table: &GroupTable| table.repliers(&self.config, here.node);
+        if repliers(&self.table) != repliers(before) {
+            out.push_back(Output::Resubmit { group: Some(self.id) });
+        }
+        self.assign(out);
+        self.tell_member(now, before, here, out);
+    }
+
+    /// The local member hears who is in, who needs nothing of it any more, and what became of it.
+    fn tell_member(&mut self, now: Instant, before: &GroupTable, here: Here, out: &mut Outbox) {
+        let strangers = self.table.has_strangers(before, self.here);
+        let Some(member) = &mut self.member else { return };
+        let members = (self.table.joining(), self.table.in_set());
+        if members != (before.joining(), before.in_set()) || strangers {
+            member.members_changed(self.table.history.count, members, strangers);
+        }
+        for (node, state) in before.members() {
+            let was_joining = matches!(state, MemberState::Joining { .. });
+            if was_joining && self.table.state(node) != Some(state) && node != here.node {
+                member.stop_giving(node);
+            }
+        }
+        match self.table.state(here.node) {
+            Some(MemberState::Down(reason))
+                if before.state(here.node) != self.table.state(here.node) =>
+            {
+                member.start_over(now, reason);
+                if reason == DownReason::Diverged {
+                    // What it knows is wrong: another process begins with another member's state.
+                    let _ = member.server_lost(reason);
+                    let command = ServerCommand::Restart(reason);
+                    out.push_back(Output::Server { group: self.id, command });
+                }
+            }
+            Some(MemberState::Out { reason: OutReason::TooMuchToReplay, .. }) => {
+                member.shut_out();
+            }
+            Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
+                if self
+                    .table
+                    .members()
+                    .all(|(_, state)| matches!(state, MemberState::Out { .. })) =>
+            {
+                member.is_out_in_vain();
+            }
+            Some(MemberState::Out { reason: OutReason::TotalLoss, .. })
+                if !self.table.in_set().is_empty() || before.joining() != self.table.joining() =>
+            {
+                member.reconsider();
+            }
+            _ => {}
+        }
+    }
+}

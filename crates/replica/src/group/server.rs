@@ -1,0 +1,77 @@
+//! What the node says of the local server: it is there, it is gone, it has sent something.
+//!
+//! What it is not: the server's process, which the node starts and ends.
+//! Invariant: none of this changes the table; it leads to messages.
+
+use super::{Group, Here};
+use crate::ids::{Attempt, ChannelId};
+use crate::member::Consequence;
+use crate::output::{Outbox, Output, ServerCommand, forward};
+use crate::table::DownReason;
+use alloc::vec::Vec;
+use quorba_base::Instant;
+
+impl Group {
+    pub(crate) fn server_up(&mut self, out: &mut Outbox) {
+        let Some(member) = &mut self.member else { return };
+        let mut commands = Vec::new();
+        // Somebody else's server is known to be fresh only before the domain's first request.
+        let fresh = !self.config.foreign || core::mem::take(&mut self.foreign_fresh);
+        let consequence = member.server_up(fresh, &mut commands);
+        forward(self.id, commands, out);
+        if let Some(Consequence::Lost(attempt, reason)) = consequence {
+            self.submit_down(attempt, reason, out);
+        }
+    }
+
+    pub(crate) fn server_down(&mut self, reason: DownReason, here: Here, out: &mut Outbox) {
+        let consequence = self.member.as_mut().and_then(|m| m.server_lost(reason));
+        self.follow(consequence, here, out);
+    }
+
+    pub(crate) fn connected(&mut self, channel: ChannelId, out: &mut Outbox) {
+        let mut commands = Vec::new();
+        if let Some(member) = &mut self.member {
+            member.connected(channel, &mut commands);
+        }
+        forward(self.id, commands, out);
+    }
+
+    pub(crate) fn disconnected(&mut self, channel: ChannelId, here: Here, out: &mut Outbox) {
+        if self.member.as_ref().is_some_and(|m| m.knows(channel)) {
+            self.server_down(DownReason::ConnectionLost, here, out);
+        }
+    }
+
+    pub(crate) fn received(
+        &mut self,
+        came: Option<Instant>,
+        (channel, bytes): (ChannelId, &[u8]),
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        if let Some(now) = came {
+            self.recent.at(now);
+        }
+        if let Some(member) = &mut self.member {
+            member.received(came, channel, bytes);
+        }
+        while let Some(member) = &mut self.member {
+            let mut commands: Vec<ServerCommand> = Vec::new();
+            let consequence = member.next_consequence(channel, &mut commands, &mut self.recent);
+            forward(self.id, commands, out);
+            if consequence.is_none() {
+                return;
+            }
+            self.follow(consequence, here, out);
+        }
+    }
+
+    pub(crate) fn lost(&mut self, attempt: Option<Attempt>, reason: DownReason, out: &mut Outbox) {
+        if let Some(member) = &mut self.member {
+            let _ = member.server_lost(reason);
+        }
+        out.push_back(Output::Server { group: self.id, command: ServerCommand::Restart(reason) });
+        self.submit_down(attempt, reason, out);
+    }
+}

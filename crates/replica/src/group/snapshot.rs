@@ -1,0 +1,95 @@
+//! What status says of a group.
+//!
+//! What it is not: replicated; the figures are this node's.
+
+use super::{Group, LogHold};
+use crate::Served;
+use crate::duplicates::OrderedReplies;
+use crate::history::History;
+use crate::member::Member;
+use crate::nested::CallFigures;
+use crate::style::Style;
+use crate::table::{Lacks, MemberState};
+use crate::transfer::TransferProgress;
+use alloc::vec::Vec;
+use quorba_base::NodeId;
+
+/// Figures for status.
+#[derive(Clone, Debug)]
+pub struct GroupSnapshot {
+    /// Requests delivered to the group.
+    pub history: History,
+    /// Every configured member and where it stands.
+    pub members: Vec<(NodeId, MemberState)>,
+    /// Whether requests are taken.
+    pub opened: bool,
+    /// What the local member is doing; `None` if this node has none.
+    pub local: Option<&'static str>,
+    /// How the members share the work now.
+    pub style: Style,
+    /// Who leads, if the style has a leader.
+    pub leader: Option<NodeId>,
+    /// Requests that wait for the local server.
+    pub queued: usize,
+    /// Requests that the local member keeps and has not executed.
+    pub logged: usize,
+    /// Requests remembered.
+    pub retained: usize,
+    /// Bytes of their replies.
+    pub retained_bytes: usize,
+    /// New FT_REQUESTs are refused until some replies are forgotten.
+    pub full: bool,
+    /// Repetitions recognised.
+    pub duplicates: u64,
+    /// Replies that went through the order, or need not.
+    pub ordered_replies: OrderedReplies,
+    /// Requests executed by the local member.
+    pub executed: u64,
+    /// Reads executed by the local member without a place in the order.
+    pub reads: u64,
+    /// Messages that were ordered for them.
+    pub read_marks: u64,
+    /// What its server has done since this node started.
+    pub served: Served,
+    /// Ordered requests of each gateway since this node started.
+    pub callers: Vec<(NodeId, u64)>,
+    /// States on their way to or from the local member.
+    pub transfers: Vec<TransferProgress>,
+    /// What the local member was given last, and how many bytes that was.
+    pub brought: Option<(Lacks, u64)>,
+    /// Why this node's log cannot be shortened now, as far as it is because of this group.
+    pub log_hold: Option<LogHold>,
+    /// What its servers have called.
+    pub calls: CallFigures,
+}
+
+impl Group {
+    pub(crate) fn snapshot(&self) -> GroupSnapshot {
+        let member = self.member.as_ref();
+        let (reads, read_marks) = self.reads.figures();
+        GroupSnapshot {
+            history: self.table.history,
+            members: self.table.members().collect(),
+            opened: self.table.opened,
+            local: member.map(Member::stage_text),
+            style: self.table.style,
+            leader: self.table.leading(),
+            queued: member.map_or(0, Member::queued),
+            logged: member.map_or(0, Member::logged),
+            retained: member.map_or(0, |m| m.retention.len()),
+            retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
+            full: self.table.is_full(),
+            duplicates: self.duplicates,
+            ordered_replies: self.ordered_replies(),
+            executed: self.executed,
+            reads,
+            read_marks,
+            served: member.map_or_else(Served::default, Member::served),
+            callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
+            transfers: member.map_or_else(Vec::new, Member::transfers),
+            brought: member.and_then(Member::brought),
+            log_hold: self.holds_log(),
+            calls: self.figures,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A member asks to come in: what it lacks, who gives it that, and what a group that nobody is in
+//! goes on from.
+//!
+//! What it is not: how it travels, which is `transfer`. Invariant: nobody comes in without all that
+//! the group was delivered.
+
+use super::{GroupTable, Lacks, MemberState, OutReason};
+use crate::config::{GroupConfig, TotalLoss};
+use crate::history::History;
+use crate::ids::Attempt;
+use crate::offer::Offer;
+use crate::remains::Kept;
+use crate::style::Style;
+use crate::table::DownReason;
+use crate::trail::REQUESTS_MAX;
+use crate::votes::Votes;
+use quorba_base::{NodeId, NodeSet, canary};
+
+impl GroupTable {
+    /// A member asks to come in with what `offer` says.
+    pub(crate) fn join(
+        &mut self,
+        config: &GroupConfig,
+        node: NodeId,
+        attempt: Attempt,
+        offer: Offer,
+    ) -> Option<MemberState> {
+        let Offer { claim, remains, .. } = offer;
+        if self.removed.contains(node) {
+            return self.keep_out(node, attempt);
+        }
+        self.end_earlier_try(node, attempt);
+        // Of a passive group only the leader has the whole state; whoever follows one that is gone
+        // leads when the state is asked for.
+        let leading = self.leading().filter(|_| self.style.is_passive());
+        let donor = leading.filter(|leader| *leader != node);
+        let donor = donor.or_else(|| self.spare_donor(node)).filter(|donor| *donor != node);
+        let requests_from = self.knows_since(config, node, claim);
+        // A member that is given what it missed has the group's state, although it is not in yet.
+        let is_expected = self.joining().iter().any(|other| other != node);
+        let goes_on = !is_expected && self.goes_on_ahead(config, node, offer);
+        let updates_from = self.updates_since(config, node, offer.kept);
+        self.state(node)?;
+        let fresh = claim == Some(History::EMPTY);
+        let is_near = |claim: History| claim.count > 0 && claim.count + 3 > self.history.count;
+        let is_near = canary!(AdmitsStaleMember) && claim.is_some_and(is_near);
+        let needs_none = self.style == Style::Stateless;
+        self.opened |= needs_none;
+        let state = if let Some(donor) = updates_from {
+            MemberState::Joining { attempt, donor, lacks: Lacks::Updates }
+        } else if claim == Some(self.history) || is_near || needs_none || goes_on {
+            MemberState::In { attempt }
+        } else if let Some(donor) = requests_from {
+            MemberState::Joining { attempt, donor, lacks: Lacks::Requests }
+        } else if let Some(donor) = donor {
+            if config.can_recover() {
+                MemberState::Joining { attempt, donor, lacks: Lacks::State }
+            } else {
+                MemberState::Out { attempt, reason: OutReason::NoStateObject }
+            }
+        } else if config.on_total_loss == TotalLoss::Fresh && fresh && !is_expected {
+            self.history = History::EMPTY;
+            self.votes = Votes::default();
+            MemberState::In { attempt }
+        } else {
+            MemberState::Out { attempt, reason: OutReason::TotalLoss }
+        };
+        self.members.insert(node, state);
+        if matches!(state, MemberState::Out { .. }) {
+            self.census.hear(node, attempt, remains);
+            self.revive(config);
+        } else {
+            self.votes.join(node, self.history.count);
+        }
+        if !self.in_set().is_empty() {
+            self.census.clear();
+        }
+        self.open_if_whole(config);
+        self.settle_leader(config);
+        self.state(node)
+    }
+
+    /// Nobody is in, and the server of `node` has all that the group was delivered and some
+    /// requests more: the group goes on from there. Nobody was told of those, which no majority
+    /// had; whoever waits for them asks again, and is given the replies of then.
+    fn goes_on_ahead(&mut self, config: &GroupConfig, node: NodeId, offer: Offer) -> bool {
+        let (Some(claim), true) = (offer.claim, offer.ahead_of == Some(self.history)) else {
+            return false;
+        };
+        // What a log has decides for durable groups.
+        let nobody_is_in = self.in_set().is_empty() || canary!(AheadOfOthers);
+        let is_fit = nobody_is_in && !config.durable;
+        if is_fit {
+            // Others lack those requests.
+            self.known_from = [(node, self.history.count)].into();
+            self.history = claim;
+            self.votes = Votes::default();
+            // Time goes on from what was told with them (seed 600127 of the simulator's `styles`).
+            self.clock.was_told(offer.told);
+        }
+        is_fit
+    }
+
+    /// A member that asks again without having said that it was down: a group can have gone on from
+    /// what it had told of its disk before (seed 114467 of the simulator's `styles`). Nobody waits
+    /// for its former server any more.
+    fn end_earlier_try(&mut self, node: NodeId, attempt: Attempt) {
+        let (Some(MemberState::In { attempt: former })
+        | Some(MemberState::Joining { attempt: former, .. })) = self.state(node)
+        else {
+            return;
+        };
+        if former != attempt {
+            self.members.insert(node, MemberState::Down(DownReason::ServerExited));
+            self.verdicts.extend(self.votes.leave(node));
+            self.drop_orphans();
+        }
+    }
+
+    /// A durable group that nobody is in goes on from what is on disks, if enough is known of them:
+    /// see [`crate::remains`].
+    fn revive(&mut self, config: &GroupConfig) {
+        if !config.durable || !self.in_set().is_empty() {
+            return;
+        }
+        let Some((node, attempt, Kept { history, told, .. })) =
+            self.census.furthest(config.members.len(), self.removed.len())
+        else {
+            return;
+        };
+        self.history = history;
+        // As it was there, earlier or later: who asks again is to come to the same history only at
+        // the same time (seeds 702869 and 722965 of the simulator's `backups`).
+        self.clock.goes_on_at(told);
+        self.votes = Votes::default();
+        self.votes.join(node, history.count);
+        self.members.insert(node, MemberState::In { attempt });
+    }
+
+    /// Another node that has every request behind what the server of `node` has executed; one whose
+    /// member is in, if there is one. Where there is a log it must have no gap, so that a member
+    /// needs a state, which its disk keeps.
+    fn knows_since(
+        &self,
+        config: &GroupConfig,
+        node: NodeId,
+        claim: Option<History>,
+    ) -> Option<NodeId> {
+        let claim = claim.filter(|claim| claim.count > 0 && !config.logged)?;
+        let missed = self.history.count.checked_sub(claim.count)?;
+        if missed == 0 || missed > REQUESTS_MAX {
+            return None;
+        }
+        let knows = |(other, from): (&NodeId, &u64)| {
+            (*other != node && *from <= claim.count).then_some(*other)
+        };
+        let able: NodeSet = self.known_from.iter().filter_map(knows).collect();
+        able.intersection(self.in_set()).successor(node).or(able.successor(node))
+    }
+}

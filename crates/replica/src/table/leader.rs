@@ -1,0 +1,84 @@
+//! Who leads, who answers, and who is spared.
+//!
+//! What it is not: who is in. Invariant: a member that leads does so as long as it is in, unless an
+//! operator names another.
+
+use super::GroupTable;
+use crate::config::{GroupConfig, ReplyPath};
+use quorba_base::{NodeId, NodeSet};
+
+impl GroupTable {
+    /// The member that answers all clients, if the style has one and it is in.
+    pub(crate) fn leading(&self) -> Option<NodeId> {
+        self.leader.filter(|leader| self.style.has_leader() && self.in_set().contains(*leader))
+    }
+
+    /// A member leads as long as it is in, so that nothing moves without need; the next one in ring
+    /// order follows it. Until the group takes requests the one that is preferred may still come.
+    pub(crate) fn settle_leader(&mut self, config: &GroupConfig) {
+        let members = self.in_set();
+        let leads = |node: &NodeId| members.contains(*node);
+        if self.opened && self.leader.is_some_and(|leader| leads(&leader)) {
+            return;
+        }
+        let preferred = config.leader.filter(leads);
+        self.leader = match self.leader {
+            Some(gone) if self.opened => members.successor(gone).or(Some(gone)),
+            _ => preferred.or(members.lowest()).or(self.leader),
+        };
+    }
+
+    /// See [`Self::set_style`].
+    pub(crate) fn promote(&mut self, node: NodeId) {
+        self.leader = Some(node);
+    }
+
+    /// Of `members`, the one that answers requests of the gateway on `gateway`.
+    pub(crate) fn replier_among(
+        &self,
+        config: &GroupConfig,
+        gateway: NodeId,
+        members: NodeSet,
+    ) -> Option<NodeId> {
+        let first = config.replier.unwrap_or(gateway);
+        if members.contains(first) { Some(first) } else { members.successor(first) }
+    }
+
+    /// The members that answer requests of the gateway on `gateway`. Unless all do: the named one,
+    /// or the one on the same node, so that the reply needs no second hop; and if that one is not
+    /// in, the next one in ring order. One whose server is giving its state answers late, so that
+    /// another does if there is one.
+    pub(crate) fn repliers(&self, config: &GroupConfig, gateway: NodeId) -> NodeSet {
+        if self.style.has_leader() {
+            return self.leading().into_iter().collect();
+        }
+        let members = self.in_set();
+        let first = match (config.replier, config.reply) {
+            (Some(named), _) => named,
+            (None, ReplyPath::Direct) => gateway,
+            (None, ReplyPath::Ordered | ReplyPath::OrderedOnce) => return members,
+        };
+        let members = self.undisturbed(config, members);
+        let next = || members.successor(first);
+        let one = if members.contains(first) { Some(first) } else { next() };
+        one.into_iter().collect()
+    }
+
+    /// Of `members`, those whose servers are not asked for their state; if all are, all of them.
+    pub(crate) fn undisturbed(&self, config: &GroupConfig, members: NodeSet) -> NodeSet {
+        if config.replay_bytes_max.is_some() {
+            // What these give is known without their servers.
+            return members;
+        }
+        let others = members.difference(self.members.donors());
+        if others.is_empty() { members } else { others }
+    }
+
+    /// The next member that is in, and rather not the leader: clients would wait meanwhile.
+    pub(super) fn spare_donor(&self, joiner: NodeId) -> Option<NodeId> {
+        let inside = self.in_set();
+        let others =
+            self.leading().map_or(inside, |leader| inside.difference(NodeSet::EMPTY.with(leader)));
+        others.successor(joiner).or(inside.successor(joiner))
+    }
+}

@@ -1,0 +1,112 @@
+//! What clients and operators ask of a node.
+
+use super::{Cluster, GROUP};
+use bytes::Bytes;
+use quorba_giop::build::{self, RequestHead};
+use quorba_giop::{Endian, ResponseFlags, Version};
+use quorba_replica::{Backup, BackupRefused, FtRequest, Released, RequestEnvelope, RequestNumber};
+
+impl Cluster {
+    /// A request of the gateway at `index` under a number of its own.
+    pub fn request(&mut self, index: usize, number: u64, text: &str) {
+        self.submit(index, number, text, None);
+    }
+
+    /// A request that its client has named itself, and that is remembered as short as can be.
+    pub fn ft_request(&mut self, index: usize, number: u64, text: &str, retention_id: i32) {
+        let client_id = Bytes::from_static(b"client");
+        let ft = FtRequest { client_id, retention_id, expiration: 0 };
+        self.submit(index, number, text, Some(ft));
+    }
+
+    /// The gateway at `index` has all replies below `number`.
+    pub fn release_below(&mut self, index: usize, number: u64) {
+        self.nodes[index].released_below = number;
+    }
+
+    /// A call to a stateless group.
+    pub fn call(&mut self, index: usize, number: u64, text: &str) {
+        let payload = self.payload(index, number, text, None);
+        self.nodes[index].replica.handle_call(self.now, payload, false);
+        self.drain(index);
+    }
+
+    fn submit(&mut self, index: usize, number: u64, text: &str, ft: Option<FtRequest>) {
+        let payload = self.payload(index, number, text, ft);
+        self.enqueue(index, payload);
+    }
+
+    fn payload(&self, index: usize, number: u64, text: &str, ft: Option<FtRequest>) -> Bytes {
+        let head = RequestHead {
+            version: Version::V1_2,
+            endian: Endian::Little,
+            request_id: 77,
+            response_flags: ResponseFlags::WithTarget,
+            object_key: b"log",
+            operation: b"append",
+            contexts: &[],
+        };
+        let giop = build::request(&head, |cdr| cdr.write_string(text.as_bytes()));
+        let request = RequestEnvelope {
+            group: GROUP,
+            number: RequestNumber(number),
+            released: Released::below(RequestNumber(self.nodes[index].released_below)),
+            stamp: self.now.as_nanos() / 100,
+            ft,
+            nested: None,
+            code_sets: None,
+            giop: giop.bytes().clone(),
+        };
+        request.into_payload()
+    }
+
+    /// A read of the gateway at `index`.
+    pub fn read(&mut self, index: usize, number: u64) {
+        self.read_padded(index, number, 0);
+    }
+
+    pub fn read_padded(&mut self, index: usize, number: u64, padding: usize) {
+        let head = RequestHead {
+            version: Version::V1_2,
+            endian: Endian::Little,
+            request_id: 78,
+            response_flags: ResponseFlags::WithTarget,
+            object_key: b"log",
+            operation: b"tell",
+            contexts: &[],
+        };
+        let giop = build::request(&head, |cdr| cdr.write_octets(&vec![0; padding]));
+        let (number, giop) = (RequestNumber(number), giop.bytes().clone());
+        self.nodes[index].replica.handle_read(self.now, GROUP, number, giop, None);
+        self.drain(index);
+    }
+
+    /// A majority holds all that the node at `index` has had ordered.
+    pub fn hold_marks(&mut self, index: usize) {
+        for mark in core::mem::take(&mut self.nodes[index].marks) {
+            self.nodes[index].replica.handle_mark_safe(self.now, GROUP, mark);
+            self.drain(index);
+        }
+    }
+
+    /// The operator at `index` takes a backup.
+    pub fn back_up(&mut self, index: usize) -> Result<Backup, BackupRefused> {
+        self.nodes[index].replica.handle_backup(GROUP, 1);
+        self.drain(index);
+        self.settle();
+        self.nodes[index].backups.pop().expect("the operator is told")
+    }
+
+    /// The operator at `index` gives it back.
+    pub fn restore(&mut self, index: usize, backup: Backup) -> Result<(), BackupRefused> {
+        self.begin_restore(index, backup);
+        self.nodes[index].restored.pop().expect("the operator is told")
+    }
+
+    /// The same, and the operator still waits.
+    pub fn begin_restore(&mut self, index: usize, backup: Backup) {
+        self.nodes[index].replica.handle_restore(GROUP, 1, backup);
+        self.drain(index);
+        self.settle();
+    }
+}

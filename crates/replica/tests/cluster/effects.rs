@@ -1,0 +1,186 @@
+//! What replicas ask for, carried out: the order, the servers, the disks.
+
+use super::{Cluster, Disk, GROUP, id};
+use bytes::Bytes;
+use quorba_giop::{Body, Framer, FramerLimits};
+use quorba_replica::{Delivered, GatewayKey, Output, Recovered, ServerCommand};
+
+impl Cluster {
+    fn enqueue_held(&mut self, index: usize, payload: Bytes) {
+        self.enqueue(index, payload);
+        self.nodes[index].awaits_held = true;
+    }
+
+    /// A majority holds what was ordered, unless the scenario says otherwise.
+    pub(super) fn hold(&mut self) -> bool {
+        let mut any = false;
+        for index in 0..self.nodes.len() {
+            if !self.nobody_holds && core::mem::take(&mut self.nodes[index].awaits_held) {
+                any = true;
+                self.nodes[index].replica.handle_held(self.now, GROUP);
+                self.drain(index);
+            }
+        }
+        any
+    }
+
+    /// Carries out what the nodes ask for.
+    pub fn drain_all(&mut self) {
+        (0..self.nodes.len()).for_each(|index| self.drain(index));
+    }
+
+    pub(super) fn enqueue(&mut self, index: usize, payload: Bytes) {
+        let node = &mut self.nodes[index];
+        node.ticket += 1;
+        self.order.push_back(Delivered {
+            origin: id(index),
+            incarnation: node.incarnation,
+            ticket: node.ticket,
+            payload,
+            behind_gap: false,
+        });
+    }
+
+    /// Here nothing has left before it is delivered.
+    fn withdraw(&mut self, index: usize, to: GatewayKey) {
+        let node = &mut self.nodes[index];
+        let of = |(name, _): &&(GatewayKey, u64)| *name == to;
+        let (_, ticket) = *node.ordered.iter().rev().find(of).expect("it was given before");
+        let before = self.order.len();
+        self.order.retain(|d| (d.origin, d.ticket) != (id(index), ticket));
+        if self.order.len() < before {
+            node.replica.handle_withdrawn(GROUP);
+        }
+    }
+
+    pub(super) fn drain(&mut self, index: usize) {
+        while let Some(output) = self.nodes[index].replica.poll() {
+            match output {
+                Output::Order(payload) => self.enqueue(index, payload),
+                Output::OrderHeld { payload, .. } => self.enqueue_held(index, payload),
+                Output::BackedUp { result, .. } => self.nodes[index].backups.push(result),
+                Output::Restored { result, .. } => self.nodes[index].restored.push(result),
+                Output::OrderReply { to, payload, .. } => {
+                    self.enqueue(index, payload);
+                    let ticket = self.nodes[index].ticket;
+                    self.nodes[index].ordered.push((to, ticket));
+                }
+                Output::Withdraw { to, .. } => self.withdraw(index, to),
+                Output::Server { command, .. } => self.command(index, command),
+                Output::Peer { to, bytes, .. } => {
+                    self.peers.push_back((index, usize::from(to.index()), bytes));
+                }
+                Output::Reply { number, giop, .. } => {
+                    let text = giop.map_or_else(String::new, |giop| reply_text(&giop));
+                    self.nodes[index].replies.push((number.0, text));
+                }
+                Output::Mark { number, payload, .. } => {
+                    self.nodes[index].marks.push(number);
+                    self.enqueue(index, payload);
+                }
+                Output::Read { number, giop, .. } => {
+                    let text = giop.map_or_else(|| "order it".into(), |giop| reply_text(&giop));
+                    self.nodes[index].reads.push((number.0, text));
+                }
+                Output::Dropped { number, .. } => self.nodes[index].dropped.push(number.0),
+                Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
+                Output::Record(record) => self.nodes[index].record = record,
+                Output::Event(event) => self.nodes[index].events.push(event),
+                Output::Commanded { result, .. } => self.nodes[index].commanded.push(result),
+                Output::Log(record) => {
+                    self.nodes[index].disk.records.push(record);
+                    if !self.nodes[index].disk.slow {
+                        self.sync(index);
+                    }
+                }
+                Output::Save { group, place, parts } => {
+                    let node = &mut self.nodes[index];
+                    node.disk.states.push((group, parts.concat().into()));
+                    node.replica.handle_saved(group, place.record);
+                }
+                Output::Logged { number, .. } => self.nodes[index].logged.push(number.0),
+                Output::Rebuilt => {}
+                Output::Shorten { record } => self.shorten(index, record),
+                Output::CallOutside { .. } | Output::OrderAgain { .. } => {
+                    unreachable!("no group calls to the outside")
+                }
+                Output::LookUp { group } => {
+                    let now = self.now;
+                    let node = &mut self.nodes[index];
+                    let Disk { records, states, .. } = &node.disk;
+                    let (records, states) = (records.clone(), states.clone());
+                    let found = Some(Recovered { records, states, ..Recovered::default() });
+                    node.replica.handle_looked_up(now, group, found);
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, index: usize, command: ServerCommand) {
+        let node = &mut self.nodes[index];
+        match command {
+            ServerCommand::Connect(channel) => {
+                let Some(server) = &mut node.server else { return };
+                server.channels.push((channel, framer()));
+                node.replica.handle_connected(self.now, GROUP, channel);
+            }
+            ServerCommand::Send(channel, bytes) => {
+                let Some(server) = &mut node.server else { return };
+                server.waiting.push_back((channel, bytes));
+            }
+            ServerCommand::Close(channel) => {
+                let Some(server) = &mut node.server else { return };
+                server.channels.retain(|(id, _)| *id != channel);
+            }
+            ServerCommand::Restart(reason) => {
+                node.restarts.push(reason);
+                node.server = None;
+            }
+            ServerCommand::Start => self.start_server(index),
+            ServerCommand::Stop => node.server = None,
+        }
+    }
+
+    /// One call of the server at `index`.
+    pub fn serve_once(&mut self, index: usize) -> bool {
+        self.serve(index)
+    }
+
+    /// Lets the server at `index` answer its calls. Whether it did anything.
+    pub fn serve(&mut self, index: usize) -> bool {
+        let now = self.now;
+        let Some(server) = self.nodes[index].server.as_mut().filter(|server| !server.held) else {
+            return false;
+        };
+        let Some((channel, bytes)) = server.waiting.pop_front() else { return false };
+        let Some((_, framer)) = server.channels.iter_mut().find(|(id, _)| *id == channel) else {
+            return true;
+        };
+        framer.push(&bytes);
+        // A long one comes in pieces.
+        let Some(message) = framer.next().unwrap() else { return true };
+        let Ok(Body::Request(request)) = message.parse() else { panic!("no request") };
+        let reply = server.execute(&request);
+        self.nodes[index].replica.handle_server_bytes(now, GROUP, channel, &reply);
+        self.drain(index);
+        true
+    }
+}
+
+fn framer() -> Framer {
+    Framer::new(FramerLimits {
+        message_bytes_max: 4 << 20,
+        fragmented_requests_max: 1,
+        buffered_bytes_max: 8 << 20,
+    })
+}
+
+fn reply_text(giop: &Bytes) -> String {
+    let message = quorba_giop::Message::from_bytes(giop.clone()).unwrap();
+    let Ok(Body::Reply(reply)) = message.parse() else { panic!("no reply") };
+    if let Some(exception) = reply.system_exception() {
+        return format!("exception {exception:?}");
+    }
+    let text = reply.reader().read_string(1 << 20, "text").unwrap();
+    String::from_utf8(text.to_vec()).unwrap()
+}

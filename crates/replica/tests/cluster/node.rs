@@ -1,0 +1,120 @@
+//! A node of the stage: its replica, its server and its disk, and what its gateway and its operator
+//! were told.
+
+use super::plan::group_config;
+use super::{Plan, Server, id};
+use bytes::Bytes;
+use quorba_base::NodeSet;
+use quorba_replica::{
+    Backup, BackupRefused, CommandRefused, DownReason, Event, GatewayKey, GroupId, LogRecord,
+    MemberState, Record, Recovered, Replica, ReplicaConfig,
+};
+
+pub struct Node {
+    pub replica: Replica,
+    /// What the disk knows.
+    pub record: Record,
+    pub server: Option<Server>,
+    pub replies: Vec<(u64, String)>,
+    pub dropped: Vec<u64>,
+    /// What came of reads.
+    pub reads: Vec<(u64, String)>,
+    /// Marks that it had ordered.
+    pub marks: Vec<u64>,
+    pub resubmits: usize,
+    pub events: Vec<Event>,
+    pub restarts: Vec<DownReason>,
+    /// Commands of its operator and what became of them.
+    pub commanded: Vec<Result<(), CommandRefused>>,
+    pub backups: Vec<Result<Backup, BackupRefused>>,
+    pub restored: Vec<Result<(), BackupRefused>>,
+    pub(super) awaits_held: bool,
+    pub alive: bool,
+    pub disk: Disk,
+    /// Requests that a majority has on disk.
+    pub logged: Vec<u64>,
+    pub(super) incarnation: u64,
+    pub(super) ticket: u64,
+    /// Replies that it had ordered, with their tickets.
+    pub(super) ordered: Vec<(GatewayKey, u64)>,
+    pub(super) released_below: u64,
+}
+
+/// What survives a crash, as far as it is synced.
+#[derive(Clone, Default)]
+pub struct Disk {
+    pub records: Vec<LogRecord>,
+    pub states: Vec<(GroupId, Bytes)>,
+    /// Records that a crash does not take.
+    pub synced: usize,
+    /// Records that were given up at the beginning.
+    pub given_up: usize,
+    /// Records of earlier boots.
+    pub(super) begin: usize,
+    /// Nothing is synced until the scenario says so.
+    pub slow: bool,
+}
+
+impl Node {
+    /// Why members went down, as far as this node was told.
+    pub fn downs(&self) -> Vec<DownReason> {
+        let down = |event: &Event| match event {
+            Event::Member { state: MemberState::Down(reason), .. } => Some(*reason),
+            _ => None,
+        };
+        self.events.iter().filter_map(down).collect()
+    }
+
+    pub(super) fn new(
+        index: usize,
+        count: usize,
+        incarnation: u64,
+        plan: Plan,
+        record: Record,
+        disk: Disk,
+    ) -> Self {
+        let nodes = NodeSet::first(count);
+        let group = group_config(plan, nodes);
+        let me = id(index);
+        let groups = vec![group];
+        let config = ReplicaConfig {
+            me,
+            incarnation,
+            nodes,
+            quorum: plan.quorum,
+            record: record.clone(),
+            groups,
+            outside: Vec::new(),
+            serves_circles: true,
+            in_doubt: false,
+            recovered: (!disk.records.is_empty()).then(|| Recovered {
+                records: disk.records.clone(),
+                states: disk.states.clone(),
+                ..Recovered::default()
+            }),
+        };
+        Self {
+            replica: Replica::new(config),
+            record,
+            server: None,
+            replies: Vec::new(),
+            dropped: Vec::new(),
+            ordered: Vec::new(),
+            reads: Vec::new(),
+            marks: Vec::new(),
+            resubmits: 0,
+            events: Vec::new(),
+            restarts: Vec::new(),
+            commanded: Vec::new(),
+            backups: Vec::new(),
+            restored: Vec::new(),
+            awaits_held: false,
+            alive: true,
+            disk,
+            logged: Vec::new(),
+            incarnation,
+            ticket: 0,
+            released_below: 1,
+        }
+    }
+}

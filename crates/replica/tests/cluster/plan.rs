@@ -1,0 +1,90 @@
+//! What scenarios choose of the group's configuration.
+
+use super::id;
+use bytes::Bytes;
+use quorba_base::{Duration, NodeSet};
+use quorba_replica::{
+    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, Quorum, ReadConsistency,
+    ReadRule, ReplyPath, Style, TotalLoss, TransferRule,
+};
+
+/// What the scenarios choose of the group's configuration.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    pub state_object: bool,
+    pub reply: ReplyPath,
+    pub replier: Option<usize>,
+    pub quorum: Quorum,
+    pub style: Style,
+    pub checkpoint: CheckpointRule,
+    pub comparison: ComparisonRule,
+    pub concurrency: Concurrency,
+    pub durable: bool,
+    pub retention_bytes_max: usize,
+    pub replay_bytes_max: Option<usize>,
+    /// `tell*` changes nothing.
+    pub reads: Option<ReadConsistency>,
+}
+
+impl Plan {
+    pub fn plain(state_object: bool) -> Self {
+        let quorum = Quorum::default();
+        let (reply, concurrency) = (ReplyPath::Direct, Concurrency::Sequential);
+        let style = Style::Active;
+        let after = Duration::from_secs(1);
+        let checkpoint = CheckpointRule { requests: 3, after, updates: false };
+        let comparison = ComparisonRule { requests: 0, expel: false };
+        let (replier, durable) = (None, false);
+        Self {
+            state_object,
+            reply,
+            replier,
+            quorum,
+            style,
+            checkpoint,
+            comparison,
+            concurrency,
+            durable,
+            retention_bytes_max: 64 << 20,
+            replay_bytes_max: None,
+            reads: None,
+        }
+    }
+
+    pub fn style(style: Style) -> Self {
+        Self { style, ..Self::plain(true) }
+    }
+}
+
+pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
+    GroupConfig {
+        members: nodes,
+        concurrency: plan.concurrency,
+        reads: plan.reads.map_or_else(ReadRule::default, |consistency| ReadRule {
+            operations: [Bytes::from_static(b"tell*")].into(),
+            consistency,
+        }),
+        state_object: plan.state_object.then(|| Bytes::from_static(b"log")),
+        foreign: false,
+        ack: Ack::Majority,
+        reply: plan.reply,
+        replier: plan.replier.map(id),
+        style: plan.style,
+        leader: None,
+        checkpoint: plan.checkpoint,
+        comparison: plan.comparison,
+        on_total_loss: TotalLoss::Stop,
+        durable: plan.durable,
+        logged: false,
+        open_after: Duration::from_secs(15),
+        server_reply: Duration::from_secs(30),
+        retention: Duration::from_secs(60),
+        retention_bytes_max: plan.retention_bytes_max,
+        replay_bytes_max: plan.replay_bytes_max,
+        reply_bytes_max: 1 << 20,
+        state_bytes_max: 4 << 20,
+        transfer: TransferRule { chunk_bytes: 50, bytes_per_second: None },
+        calls: Vec::new(),
+        is_called: false,
+    }
+}
