@@ -141,6 +141,7 @@ impl Outside {
             has_token: false,
             rest_owner: None,
             rotation: Duration::ZERO,
+            exchange: Duration::ZERO,
             token_loss: Duration::ZERO,
             packets: [0; 4],
             log_packets: 0,

@@ -11,7 +11,7 @@ use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::GroupId;
 use quorba_placement::{Pilot, Seen};
 
-use crate::placement::{Counters, Pace};
+use crate::placement::{Counters, Pace, RingTimes};
 use crate::status::PaceStatus;
 
 /// Looks in the time for which another leader must be better.
@@ -62,6 +62,8 @@ impl Pilots {
         pace: Option<&PaceStatus>,
     ) -> Vec<(GroupId, NodeId)> {
         let ring: Vec<NodeId> = node.order.members.iter().collect();
+        let (rotation, exchange) = (node.order.rotation, node.order.exchange);
+        let times = RingTimes { rotation, exchange };
         let mut wanted = Vec::new();
         for Own { id, pilot, before, looked, look_every } in &mut self.all {
             let over = looked.elapsed();
@@ -71,7 +73,7 @@ impl Pilots {
             *looked = Clock::now();
             let Some(snapshot) = node.groups.get(usize::from(id.0)) else { continue };
             let counters = Counters::of_snapshot(snapshot, node.order.counters.token_visits);
-            let mut load = counters.since(before, over, node.order.rotation, ring.clone());
+            let mut load = counters.since(before, over, times, ring.clone());
             *before = counters;
             // What clients at other gateways take, this node does not know.
             load.pace = pace.and_then(|pace| Pace::new(pace, usize::from(id.0)));

@@ -31,6 +31,9 @@ pub struct Load {
     pub service: Duration,
     /// Time of a rotation of the token, as the ring's timers have it; zero if none was measured.
     pub rotation: Duration,
+    /// Usual time for a message to another node and its answer, where the token rests; zero if
+    /// none was measured.
+    pub exchange: Duration,
     /// Mean time between two visits of the token, messages on the way included; zero if there was
     /// none. Of a token that rests it says nothing.
     pub circulation: Duration,
@@ -95,6 +98,15 @@ fn of_us(us: f64) -> Duration {
     Duration::try_from_secs_f64(us / 1e6).unwrap_or_default()
 }
 
+/// Times of a ring as one node knows them; zero is not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RingTimes {
+    /// See [`Load::rotation`].
+    pub rotation: Duration,
+    /// See [`Load::exchange`].
+    pub exchange: Duration,
+}
+
 /// A group's counters at a look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -133,7 +145,7 @@ impl Counters {
         &self,
         before: &Self,
         over: Duration,
-        rotation: Duration,
+        times: RingTimes,
         ring: Vec<NodeId>,
     ) -> Load {
         let earlier = |node: &NodeId| before.callers.get(node).copied().unwrap_or(0);
@@ -146,7 +158,8 @@ impl Counters {
         let visits = self.token_visits.saturating_sub(before.token_visits);
         let visits = u32::try_from(visits).unwrap_or(u32::MAX);
         let circulation = over.checked_div(visits).unwrap_or_default();
-        Load { over, callers, service, rotation, circulation, ring, pace: None }
+        let RingTimes { rotation, exchange } = times;
+        Load { over, callers, service, rotation, exchange, circulation, ring, pace: None }
     }
 }
 
@@ -172,9 +185,12 @@ impl Load {
             .or(after.first())?;
         let then = before.iter().find(|one| one.node == now.node && one.pid == now.pid)?;
         let ring = now.ring.members.iter().filter_map(|name| domain.node_id(name)).collect();
-        let rotation = of_us(now.ring.rotation_us.unwrap_or(0.0));
+        let times = RingTimes {
+            rotation: of_us(now.ring.rotation_us.unwrap_or(0.0)),
+            exchange: of_us(now.ring.exchange_us.unwrap_or(0.0)),
+        };
         let counters = |status| Counters::of_status(domain, status, group);
-        let mut load = counters(now)?.since(&counters(then)?, over, rotation, ring);
+        let mut load = counters(now)?.since(&counters(then)?, over, times, ring);
         load.pace = Pace::of_status(domain, now, group);
         if let Some(pace) = &mut load.pace {
             after.iter().for_each(|status| pace.hear(domain, status));
@@ -197,9 +213,14 @@ impl Load {
         let rests = domain.ring.token_rests && domain.ring.engine == Engine::Totem;
         let pace = self.pace.as_ref().filter(|_| !rests);
         let circulation = pace.map_or(self.circulation, |pace| pace.rotation);
+        let hop = match rests {
+            false => circulation / nodes,
+            true if self.exchange.is_zero() => self.rotation / nodes,
+            true => self.exchange / 2,
+        };
         let ring = Ring {
             order: self.ring.clone(),
-            hop: if rests { self.rotation } else { circulation } / nodes,
+            hop,
             token: if rests { Token::Rests } else { Token::Circulates },
             reply: match group.reply {
                 Reply::Direct => ReplyPath::Direct,

@@ -150,7 +150,7 @@ impl Reporter {
             StateName::Recovery => "recovery",
             StateName::Operational => "operational",
         };
-        let rotation = order.rotation.as_secs_f64() * 1e6;
+        let us = |time: Duration| (!time.is_zero()).then(|| time.as_secs_f64() * 1e6);
         RingStatus {
             state: state.into(),
             reason: format!("{:?}", order.reason),
@@ -159,7 +159,8 @@ impl Reporter {
             members: self.names(order.members),
             primary: primary == PrimaryStatus::Primary,
             primary_reason: self.primary_reason(primary),
-            rotation_us: (rotation > 0.0).then_some(rotation),
+            rotation_us: us(order.rotation),
+            exchange_us: us(order.exchange),
             token_visits: order.counters.token_visits,
             delivered: order.counters.delivered,
             retransmits: order.counters.repeated,

@@ -75,6 +75,10 @@ pub struct RingStatus {
     pub primary_reason: String,
     /// Median time of a token's round, in microseconds; none before the first round.
     pub rotation_us: Option<f64>,
+    /// Usual time from a message to another node until that node has acknowledged it, in
+    /// microseconds; none if this node has not measured it: it does where the token rests.
+    #[serde(default)]
+    pub exchange_us: Option<f64>,
     /// How often the token has been here since this node started.
     #[serde(default)]
     pub token_visits: u64,

@@ -37,6 +37,7 @@ mod ring;
 mod seal;
 mod shared;
 mod snapshot;
+mod typical;
 mod wire;
 
 pub use config::{Boot, Config, DATAGRAM_BYTES_LIMIT, DATAGRAM_BYTES_MIN, DomainKey, Hold, Timing};

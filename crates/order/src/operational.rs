@@ -35,6 +35,8 @@ pub(crate) type Doubt = GatherReason;
 #[derive(Clone, Copy, Debug)]
 struct AckWait {
     seq: u64,
+    /// When they were asked for; none if nobody was asked, or somebody has answered.
+    asked: Option<Instant>,
     deadline: Instant,
 }
 
@@ -193,7 +195,8 @@ impl Operational {
                 last.acks_wanted = Self::acks_wanted(core, &self.circuit, last.guarantee);
                 if last.acks_wanted > 0 && self.ack_wait.is_none() {
                     let deadline = core.now + self.circuit.ack_wait(core);
-                    self.ack_wait = Some(AckWait { seq: last.seq, deadline });
+                    let asked = Some(core.now);
+                    self.ack_wait = Some(AckWait { seq: last.seq, asked, deadline });
                 }
             }
             for data in batch {
@@ -207,7 +210,8 @@ impl Operational {
         {
             // Nobody was asked to say so: another rotation will tell.
             let deadline = core.now + self.circuit.ack_wait(core);
-            self.ack_wait = Some(AckWait { seq: self.circuit.log.high(), deadline });
+            let seq = self.circuit.log.high();
+            self.ack_wait = Some(AckWait { seq, asked: None, deadline });
         }
         self.circuit.place = Place::Resting { token, until: core.now + budget };
     }
@@ -276,7 +280,7 @@ impl Operational {
         let more = undelivered || circuit.promises.has_unheld();
         let deadline = core.now + self.circuit.ack_wait(core);
         let seq = circuit.log.high();
-        self.ack_wait = more.then_some(AckWait { seq, deadline });
+        self.ack_wait = more.then_some(AckWait { seq, asked: None, deadline });
     }
 
     /// A packet of this ring has come from `from`.
@@ -307,6 +311,11 @@ impl Operational {
     pub(crate) fn on_ack(&mut self, core: &mut Core, from: NodeId, ack: Ack) {
         if ack.ring == self.circuit.ring && ack.aru <= self.circuit.log.high() {
             self.circuit.learn(from, ack.aru);
+            if let Some(wait) = self.ack_wait.as_mut().filter(|wait| wait.seq <= ack.aru)
+                && let Some(asked) = wait.asked.take()
+            {
+                core.exchange.see(core.now.since(asked));
+            }
             self.settle(core);
         }
     }

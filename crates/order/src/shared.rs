@@ -12,6 +12,7 @@ use crate::output::{Destination, LeaveReason, Output, RefusedReason};
 use crate::queue::Queue;
 use crate::seal::{BootId, Sealer, SessionId, Sessions, session_id};
 use crate::snapshot::Counters;
+use crate::typical::Typical;
 use crate::wire::{CommitToken, Greeting, Packet};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
@@ -64,6 +65,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// How long the last rotation took that was timed here.
     pub(crate) rotation_last: Duration,
+    /// From a packet of this node that asks for acknowledgements to the first of them.
+    pub(crate) exchange: Typical,
     /// Packets that the ring had numbered when the token last came.
     pub(crate) visit_packets: u64,
     /// The highest ring number of a commit token that I accepted.
@@ -98,6 +101,7 @@ impl Core {
             queue: Queue::default(),
             counters: Counters::default(),
             rotation_last: Duration::ZERO,
+            exchange: Typical::default(),
             visit_packets: 0,
             ring_seq: boot.ring_seq_min,
             ring_seq_seen: boot.ring_seq_min,

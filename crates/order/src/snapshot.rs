@@ -109,6 +109,9 @@ pub struct Snapshot {
     pub rest_owner: Option<NodeId>,
     /// Smoothed time of a token rotation; zero if not measured.
     pub rotation: Duration,
+    /// From a packet of this node to the first acknowledgement, usually: there and back. Measured
+    /// where the token rests; zero if not measured.
+    pub exchange: Duration,
     /// The running token loss time.
     pub token_loss: Duration,
     /// Highest packet known, received without a gap, delivered, and received by all.

@@ -75,6 +75,26 @@ fn a_safe_message_needs_all_acks_but_no_rotation() {
     assert_eq!(net.trace.len(), 5, "data, three acks, settled: {:?}", net.trace);
 }
 
+/// The time of an exchange is what a call with another leader is predicted from: a rotation's
+/// follows whoever was slow.
+#[test]
+fn an_exchange_takes_there_and_back_and_a_slow_rotation_changes_nothing_of_it() {
+    let mut net = calm(3);
+    let first = just_rested(&mut net);
+    for number in 1..=50 {
+        net.send(first, 1000, Guarantee::Agreed);
+        assert!(net.run_till(ms(1), |net| net.life(first).held == number), "{number}");
+    }
+    let there_and_back = net.snapshot(first).exchange;
+    assert_eq!(there_and_back, us(200));
+    net.faults.delay_us = (2_000, 2_000);
+    net.run_for(ms(200));
+    net.faults.delay_us = (100, 100);
+    let look = net.snapshot(first);
+    assert!(look.rotation > us(1_000), "{:?}", look.rotation);
+    assert_eq!(look.exchange, there_and_back);
+}
+
 #[test]
 fn safe_messages_one_after_another_leave_the_token_at_rest() {
     let mut net = calm(3);

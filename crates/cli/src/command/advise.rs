@@ -111,6 +111,7 @@ impl<'a> Advice<'a> {
     const fn caution(&self) -> &'static str {
         match self.load.pace {
             Some(_) => "",
+            None if !self.load.exchange.is_zero() => "",
             None => {
                 "The rotation is the ring's own estimate, for its timers, and busy hosts make it \
                  long: compare the rows with each other, not with a client's figures.\n"
@@ -151,6 +152,9 @@ impl<'a> Advice<'a> {
                 span(pace.rotation),
                 span(pace.message)
             ),
+            None if !self.load.exchange.is_zero() => {
+                format!("a message and its answer {}", span(self.load.exchange))
+            }
             None => format!("rotation {}", span(self.load.rotation)),
         }
     }
@@ -204,6 +208,7 @@ impl<'a> Advice<'a> {
             "calls": callers,
             "service_us": micros(self.server()),
             "rotation_us": micros(pace.map_or(self.load.rotation, |pace| pace.rotation)),
+            "exchange_us": micros(self.load.exchange),
             "message_us": pace.map(|pace| micros(pace.message)),
             "candidates": candidates,
             "better": better.map(|(one, _)| self.name(one.leader)),

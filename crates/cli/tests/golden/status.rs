@@ -30,6 +30,7 @@ fn status(node: &str, up: &[&str]) -> Status {
             primary,
             primary_reason: format!("{} of 3 nodes", up.len()),
             rotation_us: Some(412.4),
+            exchange_us: Some(118.2),
             token_visits: 4_000_000,
             delivered: 1_204_417,
             retransmits: 12,

@@ -60,6 +60,7 @@ impl Ring {
             has_token: self.rests_here(),
             rest_owner: circuit.filter(|_| operational).map(|c| c.rest_owner),
             rotation: circuit.map_or(Duration::ZERO, |c| c.rotation()),
+            exchange: core.exchange.time(),
             token_loss: circuit.map_or(Duration::ZERO, |c| c.token_loss(core)),
             packets: circuit
                 .map_or([0; 4], |c| [c.log.high(), c.log.aru(), c.delivered, c.all_received()]),
