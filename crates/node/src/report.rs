@@ -150,7 +150,7 @@ impl Reporter {
             StateName::Recovery => "recovery",
             StateName::Operational => "operational",
         };
-        let us = |time: Duration| (!time.is_zero()).then(|| time.as_secs_f64() * 1e6);
+        let us = |time: Duration| (!time.is_zero()).then_some(time.as_secs_f64() * 1e6);
         RingStatus {
             state: state.into(),
             reason: format!("{:?}", order.reason),
