@@ -3,9 +3,10 @@
 //!
 //! What it is not: a second way to run tests. Each stage is a command that a person can run, and
 //! its line says which. Invariants: a stage that cannot run on this machine is skipped by name;
-//! the commands that the README shows are among the stages, word for word.
+//! the commands that the README shows are among the stages, word for word; what is begun ahead of
+//! its stage changes how long the stage takes, and nothing else.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use clap::Args;
@@ -28,6 +29,12 @@ pub(crate) struct Options {
 /// Bugs that are planted on purpose, each found by its seed. The feature is on in this build only.
 const CANARIES: &[&str] =
     &["test", "--package", "quorba-sim", "--features", "canaries", "--test", "canaries"];
+
+/// Begun beside the tests, which leave much of the cores while they wait, and finished by the stage
+/// that builds the same: its name.
+const AHEAD: (&str, &[&str]) = ("binary", &["build", "--release", "--quiet"]);
+/// Beside which stage.
+const AHEAD_BESIDE: &str = "tests";
 
 enum Stage {
     /// A command that succeeds or fails.
@@ -103,12 +110,24 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         options.filter.as_ref().is_none_or(|filter| stage.name().contains(filter.as_str()))
     };
     let (mut passed, mut failed) = (0, Vec::new());
+    let has = |name| STAGES.iter().filter(wanted).any(|stage| stage.name() == name);
+    let goes_ahead = !options.list && has(AHEAD.0) && has(AHEAD_BESIDE);
+    let mut ahead = None;
     for stage in STAGES.iter().filter(wanted) {
         println!("── {}: {}", stage.name(), stage.text());
         if options.list {
             continue;
         }
+        if goes_ahead && stage.name() == AHEAD_BESIDE {
+            ahead = begin_ahead();
+        }
         let began = Instant::now();
+        if stage.name() == AHEAD.0
+            && let Some(mut child) = ahead.take()
+        {
+            // What came of it the stage itself finds out.
+            let _ = child.wait();
+        }
         let result = stage.run();
         let seconds = began.elapsed().as_secs_f64();
         match result {
@@ -130,6 +149,15 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     }
     println!("stages: {passed} passed, {} failed", failed.len());
     if failed.is_empty() && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// With what others leave of the cores; `None` where that cannot be asked for.
+fn begin_ahead() -> Option<Child> {
+    let cargo = cargo(AHEAD.1);
+    let mut command = Command::new("chrt");
+    command.args(["--idle", "0"]).arg(cargo.get_program()).args(cargo.get_args());
+    command.current_dir(root()).env("CARGO_TARGET_DIR", target());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
 }
 
 pub(crate) fn cargo(words: &[&str]) -> Command {
