@@ -6,6 +6,7 @@
 //! the commands that the README shows are among the stages, word for word; what is begun ahead of
 //! its stage changes how long the stage takes, and nothing else.
 
+use std::ffi::{OsStr, OsString};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -153,16 +154,25 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 
 /// With what others leave of the cores; `None` where that cannot be asked for.
 fn begin_ahead() -> Option<Child> {
-    let cargo = cargo(AHEAD.1);
-    let mut command = Command::new("chrt");
-    command.args(["--idle", "0"]).arg(cargo.get_program()).args(cargo.get_args());
-    command.current_dir(root()).env("CARGO_TARGET_DIR", target());
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
+    let mut command = in_workspace("chrt");
+    command.args(["--idle", "0"]).arg(cargo_program()).args(AHEAD.1);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
+}
+
+fn cargo_program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// A command whose builds go where those of all stages do.
+fn in_workspace(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root()).env("CARGO_TARGET_DIR", target()).stdin(Stdio::null());
+    command
 }
 
 pub(crate) fn cargo(words: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(words).current_dir(root()).env("CARGO_TARGET_DIR", target()).stdin(Stdio::null());
+    let mut command = in_workspace(cargo_program());
+    command.args(words);
     command
 }
 

@@ -1,14 +1,14 @@
 //! The time that something usually takes.
 //!
 //! What it is not: a bound; the timers have their own estimates, which follow the slow ones.
-//! Invariant: one that took very long moves it no further than one that took a little longer.
+//! Invariant: one time moves it by no more than a sixteenth, however long it took.
 
 use quorba_base::Duration;
 
 /// Of its own length, so much it moves with each time seen.
 const STEP: u64 = 16;
 
-/// A running estimate of the median, within a sixteenth.
+/// A running estimate of the median: about there, as it goes on moving.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Typical {
     nanos: u64,

@@ -2,6 +2,7 @@
 
 use crate::history::History;
 use crate::ids::ViewId;
+use crate::log::{put_history, take_history};
 use crate::nested::Calls;
 use crate::table::GroupTable;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
@@ -155,8 +156,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn encode(&self, writer: &mut Writer) {
         put_view(writer, self.view);
-        writer.u64(self.history.count);
-        writer.u64(self.history.digest);
+        put_history(writer, self.history);
         writer.u32(self.tables.len() as u32);
         for table in &self.tables {
             table.encode(writer);
@@ -166,8 +166,7 @@ impl Snapshot {
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let view = take_view(reader)?;
-        let history =
-            History { count: reader.u64("history")?, digest: reader.u64("history digest")? };
+        let history = take_history(reader)?;
         let mut tables = Vec::new();
         for _ in 0..reader.count(29, "table count")? {
             tables.push(GroupTable::decode(reader)?);

@@ -3,6 +3,8 @@
 //! What it is not: the mechanism. Invariant: every question about a style is answered here, by an
 //! exhaustive match, so that a new style is a compile error wherever it matters.
 
+use crate::wire::{code_of, of_code};
+
 /// How the members of a group share the work (FT-CORBA §23.3.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Style {
@@ -35,11 +37,11 @@ impl Style {
     ];
 
     pub(crate) fn code(self) -> u8 {
-        Self::ALL.iter().position(|style| *style == self).expect("ALL has every style") as u8
+        code_of(&Self::ALL, &self)
     }
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
+        of_code(&Self::ALL, code)
     }
 
     /// Whether one member answers all clients, wherever they are connected.

@@ -26,6 +26,20 @@ impl fmt::Display for InvalidEnvelope {
 
 impl core::error::Error for InvalidEnvelope {}
 
+/// What stands for one of `all` in a message: its place there.
+///
+/// # Panics
+/// If `all` lacks it.
+pub(crate) fn code_of<T: PartialEq>(all: &[T], one: &T) -> u8 {
+    let place = all.iter().position(|other| other == one);
+    place.and_then(|place| u8::try_from(place).ok()).expect("all are in it, and they are few")
+}
+
+/// The one of `all` that a code stands for, if there is one.
+pub(crate) fn of_code<T: Copy>(all: &[T], code: u8) -> Option<T> {
+    all.get(usize::from(code)).copied()
+}
+
 /// Appends fields to a message.
 #[derive(Default)]
 pub(crate) struct Writer(Vec<u8>);

@@ -5,8 +5,8 @@
 
 use super::{DownReason, GroupTable, Lacks, MemberState, OutReason};
 use crate::clock::OrderedClock;
-use crate::history::History;
 use crate::ids::Attempt;
+use crate::log::{put_history, take_history};
 use crate::remains::Census;
 use crate::style::Style;
 use crate::votes::Votes;
@@ -20,8 +20,7 @@ const NO_NODE: u8 = u8::MAX;
 
 impl GroupTable {
     pub(crate) fn encode(&self, writer: &mut Writer) {
-        writer.u64(self.history.count);
-        writer.u64(self.history.digest);
+        put_history(writer, self.history);
         self.clock.encode(writer);
         writer.u8(u8::from(self.opened));
         writer.u8(self.style.code());
@@ -43,8 +42,7 @@ impl GroupTable {
     }
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
-        let history =
-            History { count: reader.u64("history")?, digest: reader.u64("history digest")? };
+        let history = take_history(reader)?;
         let clock = OrderedClock::decode(reader)?;
         let opened = reader.bool("opened")?;
         let invalid = reader.error("style");

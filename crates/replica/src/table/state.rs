@@ -3,6 +3,7 @@
 //! What it is not: who may change it, and when; that is the table.
 
 use crate::ids::Attempt;
+use crate::wire::{code_of, of_code};
 use quorba_base::NodeId;
 
 /// Why a member is not in the group any more.
@@ -82,11 +83,11 @@ impl DownReason {
     ];
 
     pub(crate) fn code(self) -> u8 {
-        Self::ALL.iter().position(|reason| *reason == self).expect("ALL has every reason") as u8
+        code_of(&Self::ALL, &self)
     }
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
+        of_code(&Self::ALL, code)
     }
 
     /// One sentence part for people.
@@ -137,11 +138,11 @@ impl OutReason {
         [Self::NoStateObject, Self::TotalLoss, Self::TooMuchToReplay, Self::Removed];
 
     pub(crate) fn code(self) -> u8 {
-        Self::ALL.iter().position(|reason| *reason == self).expect("ALL has every reason") as u8
+        code_of(&Self::ALL, &self)
     }
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
+        of_code(&Self::ALL, code)
     }
 
     /// One sentence part for people.
