@@ -58,10 +58,18 @@ impl Poller {
     /// Nothing is registered.
     ///
     /// # Errors
-    /// The process or the system has no descriptor left.
+    /// The process or the system has no descriptor left, or the kernel is older than Linux 5.11,
+    /// whose epoll does not know times below a millisecond.
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        Ok(Self { epoll, events: Vec::with_capacity(BATCH) })
+        let mut poller = Self { epoll, events: Vec::with_capacity(BATCH) };
+        match poller.wait(Some(Duration::ZERO)) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the kernel has no epoll_pwait2: Linux 5.11 or newer is needed",
+            )),
+            probed => probed.map(|_| poller),
+        }
     }
 
     /// Waits for `fd` too.
@@ -119,5 +127,26 @@ pub fn timespec(duration: Duration) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_wait_for_less_than_a_millisecond_is_not_made_one() {
+        let mut poller = Poller::new().expect("there is a descriptor left");
+        let wanted = Duration::from_micros(50);
+        // On a busy machine most waits take longer; one that was rounded up always does.
+        let is_exact = (0..2_000).any(|_| {
+            let began = Instant::now();
+            poller.wait(Some(wanted)).expect("it waits");
+            let took = began.elapsed();
+            assert!(took >= wanted, "{took:?}");
+            took < Duration::from_millis(1)
+        });
+        assert!(is_exact);
     }
 }
