@@ -68,6 +68,25 @@ impl Namespaces {
         Place::Namespace(self.switch.clone())
     }
 
+    /// Lets each node's cable carry so many bits a second, either way.
+    ///
+    /// # Errors
+    /// What `tc` says, which comes with `ip`.
+    pub fn limit(&self, bits_per_second: u64) -> Result<(), String> {
+        let rate = format!("{bits_per_second}bit");
+        for (index, node) in self.nodes.iter().enumerate() {
+            let port = port(index);
+            for (space, device) in [(node.as_str(), "eth0"), (self.switch.as_str(), &*port)] {
+                let on = ["-n", space];
+                let root = ["dev", device, "root", "handle", "1:", "htb", "default", "1"];
+                tc(&[&on[..], &["qdisc", "add"], &root].concat())?;
+                let class = ["dev", device, "parent", "1:", "classid", "1:1", "htb", "rate", &rate];
+                tc(&[&on[..], &["class", "add"], &class].concat())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Pulls a node's plug, or puts it back.
     ///
     /// # Errors
@@ -98,13 +117,21 @@ fn port(index: usize) -> String {
 }
 
 fn ip(arguments: &[&str]) -> Result<(), String> {
-    let output = Command::new("ip")
+    run("ip", arguments)
+}
+
+fn tc(arguments: &[&str]) -> Result<(), String> {
+    run("tc", arguments)
+}
+
+fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new(program)
         .args(arguments)
         .output()
-        .map_err(|error| format!("ip cannot be started: {error}"))?;
+        .map_err(|error| format!("{program} cannot be started: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
     let reason = String::from_utf8_lossy(&output.stderr);
-    Err(format!("ip {}: {}", arguments.join(" "), reason.trim()))
+    Err(format!("{program} {}: {}", arguments.join(" "), reason.trim()))
 }

@@ -3,8 +3,8 @@
 //!
 //! What travels: the retention table at the capture point, then the server's state as
 //! `get_state` gave it. The donor sends the first window unasked, as soon as it has the state; from
-//! then on the joiner asks for what it can take. Whatever is lost is asked for again, and the
-//! transfer goes on where it stood.
+//! then on the joiner asks for what the way takes without a queue. Whatever is lost is asked for
+//! again, and the transfer goes on where it stood.
 //!
 //! What it is not: the order; that has said who gives and takes what, and at which point.
 //!
@@ -15,6 +15,7 @@ mod incoming;
 mod outgoing;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use crate::retention::{Frozen, Retention};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
@@ -29,6 +30,8 @@ use twox_hash::XxHash3_64;
 /// link's lane is short, most of a window is dropped and fetched again by time (seeds 500821 and
 /// 500408 of `domain`, 500544 of `styles`).
 pub(crate) const WINDOW_CHUNKS: u64 = 16;
+/// Into so many slices a rate is cut, if they are not too short.
+const SLICES_PER_SECOND: u64 = 4_000;
 /// The longest chunk, as it is before it is compressed.
 pub(crate) const CHUNK_BYTES_MAX: usize = 64 << 10;
 /// The largest transfer: a state of 1 GiB, and the replies that clients may still ask for.
@@ -50,8 +53,22 @@ impl Default for TransferRule {
 }
 
 impl TransferRule {
+    /// What may be on its way at most, and is at first.
     fn window_bytes(self) -> u64 {
         self.chunk_bytes as u64 * WINDOW_CHUNKS
+    }
+
+    /// What is on its way at least.
+    fn least_window_bytes(self) -> u64 {
+        (self.chunk_bytes as u64 / 8).max(2)
+    }
+
+    /// The longest chunk to send at once: less if there is a rate, because whatever shares the link
+    /// waits for the whole of a chunk.
+    fn slice_bytes(self) -> u64 {
+        let whole = self.chunk_bytes as u64;
+        let slice = self.bytes_per_second.map_or(whole, |rate| rate / SLICES_PER_SECOND);
+        slice.clamp(whole.div_ceil(8), whole)
     }
 }
 

@@ -9,6 +9,7 @@ use comfy_table::Cell;
 
 use super::html::{environment, open_page, open_table, ranged};
 use super::strips::{Strip, strips};
+use super::svg::escape;
 use super::table::{plain, right};
 use super::with_range;
 use crate::stats::Spread;
@@ -50,6 +51,9 @@ pub fn transfer_table(run: &Transfers) -> String {
         table.add_row(std::iter::once(Cell::new(one.case)).chain(cells(one).map(right)));
     }
     let _ = writeln!(text, "{table}");
+    for line in &run.skipped {
+        let _ = writeln!(text, "{line}");
+    }
     text
 }
 
@@ -85,15 +89,19 @@ pub(crate) fn transfer_page(run: &Transfers) -> String {
          server is killed and gets its state from n2's. Two clients call, with a millisecond \
          between an answer and the next call: at n2 (donor) and at n3 (other). MB/s: over the \
          link; raw: a bare copy over the same link in the same repetition; whole: from the \
-         server's death until its member is in again; donor and other ×: latencies meanwhile, in \
-         those of the two seconds before; longest: the longest call at n2 meanwhile; joiner and \
-         donor × of memory: the most that the node's process had, in sizes of the state; CPU: of \
-         their processes meanwhile. Paced: \
+         server's death until its member is in again; donor and other ×: latencies while the \
+         state is on its way, in those of the two seconds before; longest: the longest call at n2 \
+         until the member is in; joiner and donor × of memory: the most that the node's process \
+         had, in sizes of the state; CPU: of their processes meanwhile. Gigabit: each node has a \
+         cable of 1 Gbit/s; otherwise they share the loopback. Paced: \
          <code>transfer_bytes_per_second</code> is 0.6 of the raw copy's. Wanted: share \
          {SHARE_MIN} at least, latencies {LATENCIES_MAX} at most. Medians of {} repetitions \
          <span class=\"range\">(lowest–highest)</span>.</p>",
         run.repetitions
     );
+    for line in &run.skipped {
+        let _ = writeln!(page, "<p>{}</p>", escape(line));
+    }
     open_table(&mut page, &["state"], &HEADS.map(str::to_owned));
     for one in &run.summaries {
         let _ = write!(page, "<tr><td>{}</td>", one.case);

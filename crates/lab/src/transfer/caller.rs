@@ -2,6 +2,7 @@
 //!
 //! What it is not: load. It calls so seldom that what it waits for is not its own calls.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -25,7 +26,7 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn start(gateway: u16) -> Result<Self, String> {
+    pub(super) fn start(gateway: SocketAddr) -> Result<Self, String> {
         let mut client = client(gateway)?;
         let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (stopped, count) = (Arc::clone(&stop), Arc::clone(&answered));
@@ -61,10 +62,10 @@ impl Caller {
     }
 }
 
-/// A client of the group at the gateway of this port.
-pub(super) fn client(gateway: u16) -> Result<Client, String> {
+/// A client of the group at this gateway.
+pub(super) fn client(gateway: SocketAddr) -> Result<Client, String> {
     let key = crate::ballast::KEY;
-    let reference = Reference::parse(&format!("corbaloc:iiop:1.2@127.0.0.1:{gateway}/{key}"));
+    let reference = Reference::parse(&format!("corbaloc:iiop:1.2@{gateway}/{key}"));
     let reference = reference.map_err(|error| error.to_string())?;
     let options = ClientOptions { call_timeout: Some(CALL_WITHIN), ..ClientOptions::default() };
     Ok(Client::new(&reference, options))

@@ -44,10 +44,12 @@ pub(crate) struct Case {
     bytes: u64,
     /// Of the raw copy's rate; none: as fast as it goes.
     share: Option<f64>,
+    /// Each node has a cable of 1 Gbit/s of its own; otherwise they share the loopback.
+    has_cables: bool,
     is_quick: bool,
 }
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 14] = [
     Case::new("1mib", 1 << 20, None, true),
     Case::new("1mib-paced", 1 << 20, Some(PACED_SHARE), false),
     Case::new("16mib", 16 << 20, None, true),
@@ -58,11 +60,19 @@ const CASES: [Case; 10] = [
     Case::new("256mib-paced", 256 << 20, Some(PACED_SHARE), false),
     Case::new("1gib", BALLAST_BYTES_MAX, None, false),
     Case::new("1gib-paced", BALLAST_BYTES_MAX, Some(PACED_SHARE), false),
+    Case::over_cables("64mib-gigabit", 64 << 20, None),
+    Case::over_cables("64mib-gigabit-paced", 64 << 20, Some(PACED_SHARE)),
+    Case::over_cables("1gib-gigabit", BALLAST_BYTES_MAX, None),
+    Case::over_cables("1gib-gigabit-paced", BALLAST_BYTES_MAX, Some(PACED_SHARE)),
 ];
 
 impl Case {
     const fn new(name: &'static str, bytes: u64, share: Option<f64>, is_quick: bool) -> Self {
-        Self { name, bytes, share, is_quick }
+        Self { name, bytes, share, has_cables: false, is_quick }
+    }
+
+    const fn over_cables(name: &'static str, bytes: u64, share: Option<f64>) -> Self {
+        Self { name, bytes, share, has_cables: true, is_quick: false }
     }
 }
 
@@ -99,12 +109,16 @@ pub struct Sample {
     pub whole_ms: f64,
     /// At the gateway whose member gives the state, in the two seconds before.
     pub donor_before: Latency,
-    /// And until the member was in again.
+    /// And while the state was on its way.
     pub donor_during: Latency,
+    /// And from the server's death until its member was in again.
+    pub donor_whole: Latency,
     /// At the third gateway, before.
     pub other_before: Latency,
-    /// And until the member was in again.
+    /// And while the state was on its way.
     pub other_during: Latency,
+    /// And from the server's death until its member was in again.
+    pub other_whole: Latency,
     /// The most memory of each node, in bytes: the joiner's, the donor's, the other's.
     pub peaks: Vec<u64>,
     /// CPU time of each node from the server's death until its member was in again, in
@@ -125,7 +139,7 @@ pub struct Summary {
     pub share: Option<Spread>,
     /// [`Sample::whole_ms`].
     pub whole_ms: Spread,
-    /// Median latency at the donor's gateway meanwhile, in those before.
+    /// Median latency at the donor's gateway while the state was on its way, in those before.
     pub donor_p50: Spread,
     /// The same of the 99th percentile.
     pub donor_p99: Spread,
@@ -133,7 +147,7 @@ pub struct Summary {
     pub other_p50: Spread,
     /// And at the other gateway.
     pub other_p99: Spread,
-    /// The longest call at the donor's gateway meanwhile, in milliseconds.
+    /// The longest call at the donor's gateway until the member was in, in milliseconds.
     pub donor_max_ms: Spread,
     /// The most memory of the joiner's node, in sizes of the state.
     pub joiner_copies: Spread,
@@ -158,6 +172,8 @@ pub struct Transfers {
     pub environment: Environment,
     /// Why the figures mislead; empty if nothing is known against them.
     pub faults: Vec<String>,
+    /// What was left out, and why.
+    pub skipped: Vec<String>,
     /// Every case.
     pub summaries: Vec<Summary>,
     /// Every repetition.
@@ -178,10 +194,11 @@ pub struct Outcome {
 /// # Errors
 /// [`LabError`]; what was measured before stays in the run's folder.
 pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, LabError> {
-    let cases = wanted(options)?;
+    let mut cases = wanted(options)?;
     let one = if options.changes.quick { 1 } else { REPETITIONS };
     let repetitions = options.changes.rounds.unwrap_or(one);
     let environment = options.environment(tell)?;
+    let skipped = skip_cables(&mut cases, tell);
     let interrupt = Interrupt::listen()?;
     let bench = Bench { program: options.program()?, interrupted: &interrupt.flag };
     let mut record = Record::open(&options.out)?;
@@ -210,6 +227,7 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
         began: record.began.clone(),
         repetitions,
         faults: environment.faults(),
+        skipped,
         environment,
         summaries: CASES.iter().filter_map(|case| Summary::of(case.name, &samples)).collect(),
         samples,
@@ -217,6 +235,20 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     let doing = format!("write to {}", record.folder.display());
     record.pages(&run, &report::transfer_page(&run)).map_err(LabError::system(doing))?;
     Ok(Outcome { run, folder: record.folder })
+}
+
+/// Leaves out what takes cables, if this machine lets us have none.
+fn skip_cables(cases: &mut Vec<Case>, tell: &mut dyn FnMut(&str)) -> Vec<String> {
+    if !cases.iter().any(|case| case.has_cables) {
+        return Vec::new();
+    }
+    let Err(reason) = trial::cables() else { return Vec::new() };
+    let (left, kept): (Vec<Case>, Vec<Case>) = cases.iter().partition(|case| case.has_cables);
+    *cases = kept;
+    let skipped = |case: &Case| format!("skipped: {}: {reason}", case.name);
+    let skipped: Vec<String> = left.iter().map(skipped).collect();
+    skipped.iter().for_each(|line| tell(line));
+    skipped
 }
 
 fn wanted(options: &LabOptions) -> Result<Vec<Case>, LabError> {
@@ -236,9 +268,9 @@ fn wanted(options: &LabOptions) -> Result<Vec<Case>, LabError> {
 
 impl Sample {
     fn line(&self, repetitions: u32) -> String {
-        let ratio = |during: Latency, before: Latency| {
+        let ratio = |during: Latency, before: Latency, whole: Latency| {
             let (p50, p99) = (during.p50_us / before.p50_us, during.p99_us / before.p99_us);
-            format!("{p50:.2} and {p99:.2} (longest {:.1} ms)", during.max_us / 1e3)
+            format!("{p50:.2} and {p99:.2} (longest {:.1} ms)", whole.max_us / 1e3)
         };
         let link = self.link_rate.map_or("-".to_owned(), |rate| format!("{:.0}", rate / 1e6));
         let peaks: Vec<String> =
@@ -250,8 +282,8 @@ impl Sample {
             self.case,
             self.raw_rate / 1e6,
             self.whole_ms,
-            ratio(self.donor_during, self.donor_before),
-            ratio(self.other_during, self.other_before),
+            ratio(self.donor_during, self.donor_before, self.donor_whole),
+            ratio(self.other_during, self.other_before, self.other_whole),
             peaks.join(", "),
             self.cpu_ms.iter().map(|ms| format!("{ms:.0}")).collect::<Vec<_>>().join(", "),
         )
@@ -275,7 +307,7 @@ impl Summary {
             donor_p99: spread(&|one| one.donor_during.p99_us / one.donor_before.p99_us)?,
             other_p50: spread(&|one| one.other_during.p50_us / one.other_before.p50_us)?,
             other_p99: spread(&|one| one.other_during.p99_us / one.other_before.p99_us)?,
-            donor_max_ms: spread(&|one| one.donor_during.max_us / 1e3)?,
+            donor_max_ms: spread(&|one| one.donor_whole.max_us / 1e3)?,
             joiner_copies: copies(0)?,
             donor_copies: copies(1)?,
             joiner_cpu_ms: spread(&|one| one.cpu_ms[0])?,

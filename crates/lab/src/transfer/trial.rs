@@ -4,6 +4,7 @@
 //! servers have the same state behind it.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -15,14 +16,17 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::caller::{CALL_WITHIN, Caller, Timed, client};
 use super::{Case, Latency, Sample, raw};
 use crate::domain::{self, Domain, Servers};
+use crate::namespaces::Namespaces;
 use crate::plan::DomainShape;
 use crate::stats::Percentiles;
 use crate::usage;
 
 const NODES: usize = 3;
+/// What a cable carries.
+const CABLE_BITS_PER_SECOND: u64 = 1_000_000_000;
 /// Whose server dies; the next one gives its state.
-const JOINER: usize = 0;
-const DONOR: usize = 1;
+pub(super) const JOINER: usize = 0;
+pub(super) const DONOR: usize = 1;
 const OTHER: usize = 2;
 /// Calls before anything is looked at.
 const WARM_UP_CALLS: u64 = 200;
@@ -52,13 +56,29 @@ struct Seen {
 
 impl Bench<'_> {
     pub(super) fn run(&self, case: Case, repetition: u32) -> Result<Sample, String> {
-        let raw_rate = raw::rate(case.bytes).map_err(|error| format!("the raw copy: {error}"))?;
+        if !case.has_cables {
+            return self.run_within(None, case, repetition);
+        }
+        let cables = cables()?;
+        // What it starts, the clients included, stays where the clients are.
+        cables.clients().run(|| self.run_within(Some(&cables), case, repetition))
+    }
+
+    fn run_within(
+        &self,
+        cables: Option<&Namespaces>,
+        case: Case,
+        repetition: u32,
+    ) -> Result<Sample, String> {
+        let raw_rate = raw::rate(case.bytes, cables)?;
         let pace = case.share.map(|share| (raw_rate * share) as u64);
         let folder = tempfile::Builder::new().prefix("quorba-lab-").tempdir();
         let folder = folder.map_err(|error| format!("no temporary folder: {error}"))?;
         let servers = Servers::Ballast(&self.program);
-        let domain = Domain::start(&shape(pace), &self.program, servers, folder.path(), false)?;
-        let gateways: Vec<u16> = domain.gateways().map(|gateway| gateway.port()).collect();
+        let shape = shape(pace);
+        let what = (&shape, &*self.program, servers);
+        let domain = Domain::start_within(cables, what, folder.path(), false)?;
+        let gateways: Vec<SocketAddr> = domain.gateways().collect();
         let mut filler = client(gateways[OTHER])?;
         let filled = filler.call("fill", |out| out.write_u64(case.bytes));
         filled.map_err(|error| format!("the servers take no state: {error}"))?;
@@ -81,27 +101,29 @@ impl Bench<'_> {
         let busy_after = busy(&domain)?;
         let peaks = (0..NODES).map(|index| domain.pid(index)).map(peak_bytes).collect();
         let calls: Vec<_> = callers.into_iter().map(Caller::stop).collect::<Result<_, _>>()?;
-        let ended = began + whole;
+        let link = seen.link.filter(|(from, to)| from < to);
+        let (from, to) = link.unwrap_or((began, began + whole));
         let latency = |calls: &Vec<Timed>| {
             let of = |from, to| latency(calls, from, to).ok_or("a client was not answered");
-            Ok::<_, String>([of(before, began)?, of(began, ended)?])
+            Ok::<_, String>([of(before, began)?, of(from, to)?, of(began, began + whole)?])
         };
-        let [donor_before, donor_during] = latency(&calls[0])?;
-        let [other_before, other_during] = latency(&calls[1])?;
+        let [donor_before, donor_during, donor_whole] = latency(&calls[0])?;
+        let [other_before, other_during, other_whole] = latency(&calls[1])?;
         same_everywhere(&gateways)?;
-        let link = seen.link.map(|(from, to)| to - from).filter(|link| !link.is_zero());
         Ok(Sample {
             case: case.name,
             bytes: case.bytes,
             repetition,
             pace,
             raw_rate,
-            link_rate: link.map(|link| case.bytes as f64 / link.as_secs_f64()),
+            link_rate: link.map(|(from, to)| case.bytes as f64 / (to - from).as_secs_f64()),
             whole_ms: whole.as_secs_f64() * 1e3,
             donor_before,
             donor_during,
+            donor_whole,
             other_before,
             other_during,
+            other_whole,
             peaks,
             cpu_ms: std::iter::zip(busy_before, busy_after).map(|(from, to)| to - from).collect(),
         })
@@ -128,6 +150,13 @@ impl Bench<'_> {
         }
         Ok(())
     }
+}
+
+/// A network in which each node has a cable of its own.
+pub(super) fn cables() -> Result<Namespaces, String> {
+    let cables = Namespaces::make(NODES)?;
+    cables.limit(CABLE_BITS_PER_SECOND)?;
+    Ok(cables)
 }
 
 impl Seen {
@@ -201,7 +230,7 @@ fn peak_bytes(pid: u32) -> u64 {
 }
 
 /// At each gateway its own member answers.
-fn same_everywhere(gateways: &[u16]) -> Result<(), String> {
+fn same_everywhere(gateways: &[SocketAddr]) -> Result<(), String> {
     let mut digests = Vec::new();
     for gateway in gateways {
         let answer = client(*gateway)?.call("digest", |_| {}).map_err(|error| error.to_string())?;

@@ -46,8 +46,9 @@ impl GroupTable {
 
     /// The members that answer requests of the gateway on `gateway`. Unless all do: the named one,
     /// or the one on the same node, so that the reply needs no second hop; and if that one is not
-    /// in, the next one in ring order. One whose server is giving its state answers late, so that
-    /// another does if there is one.
+    /// in, the next one in ring order. One whose server is giving its state may answer late, so
+    /// that another does if there is one; at its own gateway both do, because a server is done
+    /// long before its state has travelled, and from then on its own reply is there first.
     pub(crate) fn repliers(&self, config: &GroupConfig, gateway: NodeId) -> NodeSet {
         if self.style.has_leader() {
             return self.leading().into_iter().collect();
@@ -58,10 +59,12 @@ impl GroupTable {
             (None, ReplyPath::Direct) => gateway,
             (None, ReplyPath::Ordered | ReplyPath::OrderedOnce) => return members,
         };
-        let members = self.undisturbed(config, members);
-        let next = || members.successor(first);
-        let one = if members.contains(first) { Some(first) } else { next() };
-        one.into_iter().collect()
+        let undisturbed = self.undisturbed(config, members);
+        if undisturbed.contains(first) {
+            return NodeSet::EMPTY.with(first);
+        }
+        let next: NodeSet = undisturbed.successor(first).into_iter().collect();
+        if first == gateway && members.contains(first) { next.with(first) } else { next }
     }
 
     /// Of `members`, those whose servers are not asked for their state; if all are, all of them.

@@ -4,6 +4,7 @@
 //! announces only after that was compared with the limit; a transfer that has failed takes nothing
 //! more.
 
+use super::window::Window;
 use super::{CHUNK_BYTES_MAX, Chunk, Digest, Fetch, TRANSFER_BYTES_MAX, TransferRule};
 use crate::table::DownReason;
 use alloc::vec::Vec;
@@ -18,7 +19,7 @@ const ASK_AGAIN_MAX: Duration = Duration::from_secs(16);
 /// See the module's text.
 pub(crate) struct Incoming {
     donor: NodeId,
-    rule: TransferRule,
+    window: Window,
     bytes: Vec<u8>,
     total: Option<u64>,
     digest: Digest,
@@ -47,7 +48,7 @@ impl Incoming {
     pub(crate) fn new(donor: NodeId, rule: TransferRule) -> Self {
         Self {
             donor,
-            rule,
+            window: Window::new(rule),
             bytes: Vec::new(),
             total: None,
             digest: Digest::new(),
@@ -152,30 +153,34 @@ impl Incoming {
         if self.failed {
             return None;
         }
-        let (received, window) = (self.received(), self.rule.window_bytes());
+        let received = self.received();
+        self.window.came(now, received, self.asked_to);
         let Some(again_at) = self.ask_again_at else {
             self.ask_again_at = Some(now + self.patience);
-            return self.go_on(received, window);
+            return self.go_on(now, received);
         };
         if again_at > now {
-            return self.go_on(received, window);
+            return self.go_on(now, received);
         }
         if again_at > Instant::ZERO {
             self.patience = (self.patience * 2).min(ASK_AGAIN_MAX);
         }
         self.ask_again_at = Some(now + self.patience);
-        self.asked_to = received + window;
-        Some(Fetch { received, offset: received, bytes: window })
+        self.window.begin_again(now, received);
+        let bytes = self.window.bytes();
+        self.asked_to = received + bytes;
+        Some(Fetch { received, offset: received, bytes })
     }
 
-    /// Asks for more as soon as a quarter of the window has come.
-    fn go_on(&mut self, received: u64, window: u64) -> Option<Fetch> {
+    /// Asks for more as soon as a part of the window has come.
+    fn go_on(&mut self, now: Instant, received: u64) -> Option<Fetch> {
         let offset = self.asked_to;
-        let bytes = (received + window).saturating_sub(offset);
-        let wants = bytes * 4 >= window && self.total.is_some_and(|total| offset < total);
-        if !wants {
+        let bytes = (received + self.window.bytes()).saturating_sub(offset);
+        let wants = bytes >= self.window.question_bytes();
+        if !wants || self.total.is_none_or(|total| offset >= total) {
             return None;
         }
+        self.window.asked(now, offset);
         self.asked_to = offset + bytes;
         Some(Fetch { received, offset, bytes })
     }

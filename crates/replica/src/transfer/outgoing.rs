@@ -13,7 +13,7 @@ const FAST_BYTES_PER_SECOND: u64 = 100_000_000;
 /// A donor that is looked at late sends what it could have sent in so long; else it would fall
 /// short of its rate by every such delay. Much more would fill the link's queue, in which the
 /// ring's datagrams wait as well.
-const CATCHES_UP: Duration = Duration::from_millis(2);
+const CATCHES_UP: Duration = Duration::from_millis(1);
 /// Chunks that show whether compression helps.
 const TRIED_CHUNKS: u32 = 4;
 
@@ -132,7 +132,7 @@ impl Outgoing {
             return None;
         }
         let (offset, total) = (self.next, self.total());
-        let end = (offset + self.rule.chunk_bytes as u64).min(self.end);
+        let end = (offset + self.slice_bytes()).min(self.end);
         let raw = self.slice(offset, end);
         if end > self.digested {
             let known = (self.digested - offset) as usize;
@@ -151,6 +151,13 @@ impl Outgoing {
         }
         let digest = (end == total).then(|| self.digest.value());
         Some(Chunk { offset, total, raw_bytes: raw.len() as u32, compressed, digest, bytes })
+    }
+
+    /// Of what is sent at once: never more than a quarter of the window, so that the joiner can ask
+    /// for more before it has everything.
+    fn slice_bytes(&self) -> u64 {
+        let window = self.end.saturating_sub(self.received);
+        self.rule.slice_bytes().min(self.rule.least_window_bytes().max(window / 2) / 2)
     }
 
     fn slice(&self, start: u64, end: u64) -> Bytes {

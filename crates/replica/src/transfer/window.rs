@@ -1,0 +1,184 @@
+//! How much of a transfer is on its way at once: as much as the way takes without a queue that
+//! others would feel, and enough for half of what the link carries.
+//!
+//! The state shares links and cores with the group's own messages. The first window comes as fast
+//! as it can, and shows what the link carries; most states are no longer. From then on the joiner
+//! looks how long its questions take to be answered: in the least of these times nothing was in the
+//! way; what comes on top is a queue, mostly the transfer's own. It asks for more as long as that
+//! queue is short, and for less when it has become long, as LEDBAT does (RFC 6817), so that a
+//! transfer gives way to what else goes on the link, and an ordinary stream does not give way to
+//! it. If that is less than half of what the link carries, because nodes are slow to look, it asks
+//! for more all the same: a member that is away for long is worse for the group.
+//!
+//! What it is not: what is asked for; a rate that somebody has set, to which the donor keeps.
+//!
+//! Invariants: nothing is asked for before the first window has come; a window is never shorter
+//! than what comes in [`LEAST`], and never longer than the rule's.
+
+use super::TransferRule;
+use quorba_base::{Duration, Instant};
+
+/// A shorter window would cost more of the cores' time than it saves on the link.
+const LEAST: Duration = Duration::from_micros(200);
+/// The same where the donor keeps to a rate, so that a longer one makes no queue.
+const LEAST_OF_RATE: Duration = Duration::from_millis(2);
+/// Times below that are those of schedulers, not of queues.
+const FINEST: Duration = Duration::from_micros(50);
+/// A queue lasts; what a scheduler makes one question wait is over at the next.
+const BELIEVED: u8 = 2;
+/// A node that looks late sees what came meanwhile at once, as if the link were as fast as that.
+const MEASURED: Duration = Duration::from_micros(500);
+/// Windows over which the rate is taken.
+const STRETCH_WINDOWS: u64 = 8;
+
+/// See the module's text.
+pub(super) struct Window {
+    rule: TransferRule,
+    stage: Stage,
+    /// The question that is timed: where its answer begins, and when it was asked.
+    timed: Option<(u64, Instant)>,
+}
+
+enum Stage {
+    /// The first window is on its way; when its beginning came, and how much that was.
+    First {
+        began: Option<(Instant, u64)>,
+    },
+    Known(Known),
+}
+
+/// What the first window has shown, and what came after it.
+struct Known {
+    bytes: u64,
+    least: u64,
+    /// What the link carries, in bytes per second.
+    rate: u64,
+    /// The least time from a question to the beginning of its answer.
+    quickest: Option<Duration>,
+    /// Questions in a row that found a long queue.
+    long_queues: u8,
+    /// Until then it grows faster.
+    has_met_a_queue: bool,
+    /// Where a stretch began whose rate is taken.
+    stretch: (Instant, u64),
+    /// The last stretch had so little of the rate that it should not become less.
+    is_little: bool,
+}
+
+impl Window {
+    pub(super) const fn new(rule: TransferRule) -> Self {
+        Self { rule, stage: Stage::First { began: None }, timed: None }
+    }
+
+    /// What may be on its way.
+    pub(super) fn bytes(&self) -> u64 {
+        match &self.stage {
+            Stage::First { .. } => self.rule.window_bytes(),
+            Stage::Known(known) => known.bytes,
+        }
+    }
+
+    /// What is asked for at once, at least: a quarter, or half of the shortest.
+    pub(super) fn question_bytes(&self) -> u64 {
+        match &self.stage {
+            Stage::First { .. } => u64::MAX,
+            Stage::Known(known) => (known.bytes / 4).max(known.least / 2),
+        }
+    }
+
+    /// Bytes from `offset` on were asked for.
+    pub(super) fn asked(&mut self, now: Instant, offset: u64) {
+        self.timed.get_or_insert((offset, now));
+    }
+
+    /// What was on its way is lost.
+    pub(super) fn begin_again(&mut self, now: Instant, received: u64) {
+        self.timed = None;
+        match &mut self.stage {
+            Stage::First { began } => *began = None,
+            Stage::Known(known) => {
+                (known.bytes, known.stretch) = (known.least, (now, received));
+                (known.long_queues, known.has_met_a_queue) = (0, false);
+            }
+        }
+    }
+
+    /// Everything in front of `received` has come; `awaited`: everything in front of that is asked
+    /// for.
+    pub(super) fn came(&mut self, now: Instant, received: u64, awaited: u64) {
+        match &mut self.stage {
+            Stage::First { began } if received < awaited => {
+                if received > 0 {
+                    began.get_or_insert((now, received));
+                }
+            }
+            Stage::First { began } => {
+                let (since, before) = began.unwrap_or((now, received));
+                let rate = per_second(received - before, now.since(since).max(MEASURED));
+                self.stage = Stage::Known(Known::new(self.rule, rate, (now, received)));
+            }
+            Stage::Known(known) => {
+                if let Some((_, asked)) = self.timed.filter(|(offset, _)| received > *offset) {
+                    self.timed = None;
+                    known.answered(now.since(asked));
+                }
+                known.look_at_rate(now, received);
+                known.bytes = known.bytes.clamp(known.least, self.rule.window_bytes());
+            }
+        }
+    }
+}
+
+impl Known {
+    fn new(rule: TransferRule, rate: u64, stretch: (Instant, u64)) -> Self {
+        let least = if rule.bytes_per_second.is_some() { LEAST_OF_RATE } else { LEAST };
+        let least = rate.saturating_mul(least.as_nanos() as u64) / 1_000_000_000;
+        let least = least.clamp(rule.least_window_bytes(), rule.window_bytes() / 4);
+        Self {
+            bytes: least,
+            least,
+            rate,
+            quickest: None,
+            long_queues: 0,
+            has_met_a_queue: false,
+            stretch,
+            is_little: false,
+        }
+    }
+
+    /// The answer to a question began to come after so long.
+    fn answered(&mut self, took: Duration) {
+        let quickest = self.quickest.map_or(took, |quickest| quickest.min(took));
+        self.quickest = Some(quickest);
+        let (queue, bearable) = (took - quickest, (quickest / 2).max(FINEST));
+        self.long_queues = if queue > bearable { self.long_queues + 1 } else { 0 };
+        if self.long_queues == BELIEVED {
+            (self.long_queues, self.has_met_a_queue) = (0, true);
+            if !self.is_little {
+                self.bytes -= self.bytes / 4;
+            }
+        } else if queue * 2 <= bearable {
+            self.bytes += self.bytes / if self.has_met_a_queue { 4 } else { 2 };
+        }
+    }
+
+    /// Half of what the link carries is the least that is wanted of it.
+    fn look_at_rate(&mut self, now: Instant, received: u64) {
+        let (since, before) = self.stretch;
+        let came = received - before;
+        if came < self.bytes * STRETCH_WINDOWS {
+            return;
+        }
+        self.stretch = (now, received);
+        let rate = per_second(came, now.since(since));
+        self.is_little = rate / 5 < self.rate / 8;
+        if rate < self.rate / 2 {
+            self.bytes += self.bytes / 2;
+        }
+    }
+}
+
+fn per_second(bytes: u64, took: Duration) -> u64 {
+    let nanos = (took.as_nanos() as u64).max(1);
+    (u128::from(bytes) * 1_000_000_000 / u128::from(nanos)) as u64
+}
