@@ -140,7 +140,7 @@ impl Incoming {
 
     /// The link to the donor is there again: what was on its way is lost.
     pub(crate) const fn link_is_up(&mut self) {
-        self.ask_again_at = Some(Instant::ZERO);
+        (self.has_gap, self.ask_again_at) = (false, Some(Instant::ZERO));
     }
 
     /// When [`Self::ask`] wants to be called.
@@ -162,11 +162,12 @@ impl Incoming {
         if again_at > now {
             return self.go_on(now, received);
         }
-        if again_at > Instant::ZERO {
+        let is_late = again_at > Instant::ZERO;
+        if is_late {
             self.patience = (self.patience * 2).min(ASK_AGAIN_MAX);
         }
         self.ask_again_at = Some(now + self.patience);
-        self.window.begin_again(now, received);
+        self.window.begin_again(now, received, is_late || self.has_gap);
         let bytes = self.window.bytes();
         self.asked_to = received + bytes;
         Some(Fetch { received, offset: received, bytes })

@@ -109,6 +109,31 @@ fn a_lost_chunk_shows_as_a_gap_and_silence_is_asked_about() {
     assert!(matches!(carry(&mut donor, &mut joiner, &mut now, Some).0, Some(Taken::Whole(_))));
 }
 
+// domain 910198 and 910799: one chunk of every window was all that came, one window a second.
+#[test]
+fn where_a_link_takes_less_than_a_window_less_is_asked_for() {
+    let state = state(100_000);
+    let (mut donor, mut joiner) = (donor_of(&state, SMALL), joiner(SMALL));
+    let mut now = Instant::ZERO;
+    'whole: loop {
+        let mut room = 2 * SMALL.chunk_bytes;
+        while let Some(chunk) = donor.next_chunk(now) {
+            let fits = chunk.bytes.len() <= room;
+            room = if fits { room - chunk.bytes.len() } else { 0 };
+            if fits && matches!(joiner.add(&chunk), Taken::Whole(_)) {
+                break 'whole;
+            }
+        }
+        now = now + Duration::from_micros(100);
+        if let Some(fetch) = joiner.ask(now) {
+            donor.ask(now, fetch);
+        } else if donor.due().is_none() {
+            now = joiner.ask_at().expect("it lacks something").max(now);
+        }
+    }
+    assert!(now.since(Instant::ZERO) < Duration::from_secs(4), "{now:?}");
+}
+
 #[test]
 fn a_state_that_is_not_what_the_donor_gave_does_not_count() {
     let state = state(3_000);

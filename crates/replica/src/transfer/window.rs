@@ -12,8 +12,9 @@
 //!
 //! What it is not: what is asked for; a rate that somebody has set, to which the donor keeps.
 //!
-//! Invariants: nothing is asked for before the first window has come; a window is never shorter
-//! than what comes in [`LEAST`], and never longer than the rule's.
+//! Invariants: nothing is asked for before the first window has come or some of it was lost; unless
+//! something was, a window is never shorter than what comes in [`LEAST`], and it is never longer
+//! than the rule's.
 
 use super::TransferRule;
 use quorba_base::{Duration, Instant};
@@ -91,12 +92,20 @@ impl Window {
         self.timed.get_or_insert((offset, now));
     }
 
-    /// What was on its way is lost.
-    pub(super) fn begin_again(&mut self, now: Instant, received: u64) {
+    /// What was on its way is lost; `is_short`: not because the link broke, so that it was too
+    /// much.
+    pub(super) fn begin_again(&mut self, now: Instant, received: u64, is_short: bool) {
         self.timed = None;
         match &mut self.stage {
+            Stage::First { began: Some((since, before)) } if is_short => {
+                let rate = per_second(received - *before, now.since(*since).max(MEASURED));
+                self.stage = Stage::Known(Known::new(self.rule, rate, (now, received)));
+            }
             Stage::First { began } => *began = None,
             Stage::Known(known) => {
+                if is_short {
+                    known.least = (known.least / 2).max(self.rule.least_window_bytes());
+                }
                 (known.bytes, known.stretch) = (known.least, (now, received));
                 (known.long_queues, known.has_met_a_queue) = (0, false);
             }
