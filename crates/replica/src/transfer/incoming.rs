@@ -4,7 +4,7 @@
 //! announces only after that was compared with the limit; a transfer that has failed takes nothing
 //! more.
 
-use super::window::Window;
+use super::window::{Lost, Window};
 use super::{CHUNK_BYTES_MAX, Chunk, Digest, Fetch, TRANSFER_BYTES_MAX, TransferRule};
 use crate::table::DownReason;
 use alloc::vec::Vec;
@@ -162,12 +162,17 @@ impl Incoming {
         if again_at > now {
             return self.go_on(now, received);
         }
-        let is_late = again_at > Instant::ZERO;
-        if is_late {
+        let lost = match again_at {
+            Instant::ZERO if self.has_gap => Lost::Partly,
+            Instant::ZERO => Lost::Otherwise,
+            _ if self.total.is_none() => Lost::Otherwise,
+            _ => Lost::Wholly,
+        };
+        if again_at > Instant::ZERO {
             self.patience = (self.patience * 2).min(ASK_AGAIN_MAX);
         }
         self.ask_again_at = Some(now + self.patience);
-        self.window.begin_again(now, received, is_late || self.has_gap);
+        self.window.begin_again(now, received, lost);
         let bytes = self.window.bytes();
         self.asked_to = received + bytes;
         Some(Fetch { received, offset: received, bytes })

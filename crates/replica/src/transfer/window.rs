@@ -12,9 +12,9 @@
 //!
 //! What it is not: what is asked for; a rate that somebody has set, to which the donor keeps.
 //!
-//! Invariants: nothing is asked for before the first window has come or some of it was lost; unless
-//! something was, a window is never shorter than what comes in [`LEAST`], and it is never longer
-//! than the rule's.
+//! Invariants: nothing else is asked for before the first window has come, or what was left of it
+//! after a loss; unless something was lost, a window is never shorter than what comes in [`LEAST`],
+//! and it is never longer than the rule's.
 
 use super::TransferRule;
 use quorba_base::{Duration, Instant};
@@ -40,9 +40,34 @@ pub(super) struct Window {
     timed: Option<(u64, Instant)>,
 }
 
+/// Why what was on its way did not come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Lost {
+    /// The link broke, or the donor has yet to begin.
+    Otherwise,
+    /// Something behind it came.
+    Partly,
+    /// Nothing came for long.
+    Wholly,
+}
+
+impl Lost {
+    /// What should be on its way after that.
+    const fn leaves(self, bytes: u64) -> u64 {
+        match self {
+            Self::Otherwise => bytes,
+            Self::Partly => bytes / 2,
+            Self::Wholly => bytes / 4,
+        }
+    }
+}
+
 enum Stage {
-    /// The first window is on its way; when its beginning came, and how much that was.
+    /// The first window is on its way: its length; if it was asked for, when, and what was there
+    /// then; when its beginning came, and how much that was.
     First {
+        bytes: u64,
+        asked: Option<(Instant, u64)>,
         began: Option<(Instant, u64)>,
     },
     Known(Known),
@@ -52,7 +77,7 @@ enum Stage {
 struct Known {
     bytes: u64,
     least: u64,
-    /// What the link carries, in bytes per second.
+    /// The most that the link was seen to carry, in bytes per second.
     rate: u64,
     /// The least time from a question to the beginning of its answer.
     quickest: Option<Duration>,
@@ -67,15 +92,15 @@ struct Known {
 }
 
 impl Window {
-    pub(super) const fn new(rule: TransferRule) -> Self {
-        Self { rule, stage: Stage::First { began: None }, timed: None }
+    pub(super) fn new(rule: TransferRule) -> Self {
+        let bytes = rule.window_bytes();
+        Self { rule, stage: Stage::First { bytes, asked: None, began: None }, timed: None }
     }
 
     /// What may be on its way.
     pub(super) fn bytes(&self) -> u64 {
         match &self.stage {
-            Stage::First { .. } => self.rule.window_bytes(),
-            Stage::Known(known) => known.bytes,
+            Stage::First { bytes, .. } | Stage::Known(Known { bytes, .. }) => *bytes,
         }
     }
 
@@ -92,21 +117,21 @@ impl Window {
         self.timed.get_or_insert((offset, now));
     }
 
-    /// What was on its way is lost; `is_short`: not because the link broke, so that it was too
-    /// much.
-    pub(super) fn begin_again(&mut self, now: Instant, received: u64, is_short: bool) {
+    /// What was on its way is lost, and why.
+    pub(super) fn begin_again(&mut self, now: Instant, received: u64, lost: Lost) {
         self.timed = None;
+        let least = self.rule.least_window_bytes();
         match &mut self.stage {
-            Stage::First { began: Some((since, before)) } if is_short => {
-                let rate = per_second(received - *before, now.since(*since).max(MEASURED));
-                self.stage = Stage::Known(Known::new(self.rule, rate, (now, received)));
+            Stage::First { bytes, asked, began } => {
+                *bytes = lost.leaves(*bytes).max(least);
+                (*asked, *began) = (Some((now, received)), None);
             }
-            Stage::First { began } => *began = None,
             Stage::Known(known) => {
-                if is_short {
-                    known.least = (known.least / 2).max(self.rule.least_window_bytes());
+                if lost != Lost::Otherwise {
+                    known.least = (known.least / 2).max(least);
                 }
-                (known.bytes, known.stretch) = (known.least, (now, received));
+                known.bytes = lost.leaves(known.bytes).max(known.least);
+                known.stretch = (now, received);
                 (known.long_queues, known.has_met_a_queue) = (0, false);
             }
         }
@@ -116,14 +141,16 @@ impl Window {
     /// for.
     pub(super) fn came(&mut self, now: Instant, received: u64, awaited: u64) {
         match &mut self.stage {
-            Stage::First { began } if received < awaited => {
+            Stage::First { began, .. } if received < awaited => {
                 if received > 0 {
                     began.get_or_insert((now, received));
                 }
             }
-            Stage::First { began } => {
-                let (since, before) = began.unwrap_or((now, received));
-                let rate = per_second(received - before, now.since(since).max(MEASURED));
+            Stage::First { asked, began, .. } => {
+                let rate = |(since, before): &(Instant, u64)| {
+                    per_second(received - before, now.since(*since).max(MEASURED))
+                };
+                let rate = began.iter().chain(asked.iter()).map(rate).max().unwrap_or(0);
                 self.stage = Stage::Known(Known::new(self.rule, rate, (now, received)));
             }
             Stage::Known(known) => {
@@ -180,6 +207,7 @@ impl Known {
         }
         self.stretch = (now, received);
         let rate = per_second(came, now.since(since));
+        self.rate = self.rate.max(rate);
         self.is_little = rate / 5 < self.rate / 8;
         if rate < self.rate / 2 {
             self.bytes += self.bytes / 2;
