@@ -12,6 +12,9 @@
 //!
 //! What it is not: what is asked for; a rate that somebody has set, to which the donor keeps.
 //!
+//! What was too much for a queue on the way, and therefore lost, is tried again only after so many
+//! shorter windows that waiting for what is lost takes little of the time.
+//!
 //! Invariants: nothing else is asked for before the first window has come, or what was left of it
 //! after a loss; unless something was lost, a window is never shorter than what comes in [`LEAST`],
 //! and it is never longer than the rule's.
@@ -31,6 +34,9 @@ const BELIEVED: u8 = 2;
 const MEASURED: Duration = Duration::from_micros(500);
 /// Windows over which the rate is taken.
 const STRETCH_WINDOWS: u64 = 8;
+/// Stretches without a loss after which more is tried: at first, and after many losses.
+const CALM_STRETCHES: u32 = 2;
+const CALM_STRETCHES_MAX: u32 = 64;
 
 /// See the module's text.
 pub(super) struct Window {
@@ -77,6 +83,11 @@ enum Stage {
 struct Known {
     bytes: u64,
     least: u64,
+    /// More was too much at the last loss.
+    most: u64,
+    /// Stretches without a loss that are wanted before more is tried, and those that are left.
+    calm: u32,
+    calm_left: u32,
     /// The most that the link was seen to carry, in bytes per second.
     rate: u64,
     /// The least time from a question to the beginning of its answer.
@@ -108,7 +119,7 @@ impl Window {
     pub(super) fn question_bytes(&self) -> u64 {
         match &self.stage {
             Stage::First { .. } => u64::MAX,
-            Stage::Known(known) => (known.bytes / 4).max(known.least / 2),
+            Stage::Known(known) => (known.bytes / 4).max(known.least / 2).max(1),
         }
     }
 
@@ -120,20 +131,14 @@ impl Window {
     /// What was on its way is lost, and why.
     pub(super) fn begin_again(&mut self, now: Instant, received: u64, lost: Lost) {
         self.timed = None;
-        let least = self.rule.least_window_bytes();
+        // What comes in one piece.
+        let least = self.rule.least_window_bytes() / 2;
         match &mut self.stage {
             Stage::First { bytes, asked, began } => {
                 *bytes = lost.leaves(*bytes).max(least);
                 (*asked, *began) = (Some((now, received)), None);
             }
-            Stage::Known(known) => {
-                if lost != Lost::Otherwise {
-                    known.least = (known.least / 2).max(least);
-                }
-                known.bytes = lost.leaves(known.bytes).max(known.least);
-                known.stretch = (now, received);
-                (known.long_queues, known.has_met_a_queue) = (0, false);
-            }
+            Stage::Known(known) => known.begin_again((now, received), lost, least),
         }
     }
 
@@ -146,33 +151,36 @@ impl Window {
                     began.get_or_insert((now, received));
                 }
             }
-            Stage::First { asked, began, .. } => {
+            Stage::First { bytes, asked, began } => {
                 let rate = |(since, before): &(Instant, u64)| {
                     per_second(received - before, now.since(*since).max(MEASURED))
                 };
                 let rate = began.iter().chain(asked.iter()).map(rate).max().unwrap_or(0);
-                self.stage = Stage::Known(Known::new(self.rule, rate, (now, received)));
+                self.stage = Stage::Known(Known::new(self.rule, rate, *bytes, (now, received)));
             }
             Stage::Known(known) => {
                 if let Some((_, asked)) = self.timed.filter(|(offset, _)| received > *offset) {
                     self.timed = None;
                     known.answered(now.since(asked));
                 }
-                known.look_at_rate(now, received);
-                known.bytes = known.bytes.clamp(known.least, self.rule.window_bytes());
+                known.look_at_rate(now, received, self.rule.window_bytes());
+                known.bytes = known.bytes.clamp(known.least, known.most);
             }
         }
     }
 }
 
 impl Known {
-    fn new(rule: TransferRule, rate: u64, stretch: (Instant, u64)) -> Self {
+    fn new(rule: TransferRule, rate: u64, most: u64, stretch: (Instant, u64)) -> Self {
         let least = if rule.bytes_per_second.is_some() { LEAST_OF_RATE } else { LEAST };
         let least = rate.saturating_mul(least.as_nanos() as u64) / 1_000_000_000;
-        let least = least.clamp(rule.least_window_bytes(), rule.window_bytes() / 4);
+        let least = least.clamp(rule.least_window_bytes(), rule.window_bytes() / 4).min(most);
         Self {
             bytes: least,
             least,
+            most,
+            calm: CALM_STRETCHES,
+            calm_left: CALM_STRETCHES,
             rate,
             quickest: None,
             long_queues: 0,
@@ -180,6 +188,19 @@ impl Known {
             stretch,
             is_little: false,
         }
+    }
+
+    /// What was on its way is lost; `least`: what should be on its way at least.
+    fn begin_again(&mut self, stretch: (Instant, u64), lost: Lost, least: u64) {
+        if lost != Lost::Otherwise {
+            self.least = (self.least / 2).max(least);
+            self.bytes = lost.leaves(self.bytes).max(self.least);
+            self.most = self.bytes;
+            self.calm = (self.calm * 2).min(CALM_STRETCHES_MAX);
+            self.calm_left = self.calm;
+        }
+        self.stretch = stretch;
+        (self.long_queues, self.has_met_a_queue) = (0, false);
     }
 
     /// The answer to a question began to come after so long.
@@ -199,13 +220,17 @@ impl Known {
     }
 
     /// Half of what the link carries is the least that is wanted of it.
-    fn look_at_rate(&mut self, now: Instant, received: u64) {
+    fn look_at_rate(&mut self, now: Instant, received: u64, window_bytes: u64) {
         let (since, before) = self.stretch;
         let came = received - before;
         if came < self.bytes * STRETCH_WINDOWS {
             return;
         }
         self.stretch = (now, received);
+        self.calm_left = self.calm_left.saturating_sub(1);
+        if self.calm_left == 0 {
+            self.most = (self.most + self.most / 4).min(window_bytes);
+        }
         let rate = per_second(came, now.since(since));
         self.rate = self.rate.max(rate);
         self.is_little = rate / 5 < self.rate / 8;
