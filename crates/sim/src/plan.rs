@@ -376,6 +376,14 @@ impl Plan {
         self
     }
 
+    /// What the longest history that is executed again takes on its way, over links of which a
+    /// transfer uses half (styles 912717).
+    pub(crate) fn longest_replay(&self) -> Duration {
+        let bytes =
+            self.groups.iter().filter_map(|group| group.replay_bytes_max).max().unwrap_or(0);
+        Duration::from_millis(2 * bytes as u64 / self.peers.bytes_per_ms)
+    }
+
     /// Some groups have servers without a state to give, which execute everything again.
     fn with_replay(mut self, rng: &mut Rng) -> Self {
         for group in &mut self.groups {

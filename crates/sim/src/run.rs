@@ -145,7 +145,8 @@ fn play(world: &mut World, options: Options) -> Duration {
 /// Lets time pass until all is well; how long that took.
 fn settle(world: &mut World) -> Duration {
     let begin = world.now;
-    let limit = world.now + SETTLE_WITHIN;
+    let within = SETTLE_WITHIN + world.plan.longest_replay();
+    let limit = world.now + within;
     let mut settled = Duration::ZERO;
     while world.checks.violations.is_empty() {
         let Some(missing) = world.unsettled() else {
@@ -158,9 +159,9 @@ fn settle(world: &mut World) -> Duration {
             continue;
         };
         if world.now >= limit {
-            let text = format!("not well after {} s: {missing}", SETTLE_WITHIN.as_secs());
+            let text = format!("not well after {} s: {missing}", within.as_secs());
             world.checks.violate("liveness", world.now, text);
-            return SETTLE_WITHIN;
+            return within;
         }
         world.run_until(world.now + ms(20));
     }
