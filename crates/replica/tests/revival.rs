@@ -124,6 +124,59 @@ fn what_a_revival_throws_away_is_never_called_logged() {
     assert_eq!(cluster.nodes[2].logged, [2]);
 }
 
+/// A group that turned back while a node was away is where that node's log was before the node
+/// missed something: what it is delivered from then on it has (seed 940379 of the simulator's
+/// `styles`).
+#[test]
+fn a_log_goes_on_where_its_group_turned_back_to_while_the_node_was_away() {
+    let mut cluster = durable(Style::Active);
+    cluster.install(&[0, 1]);
+    cluster.settle();
+    cluster.request(0, 1, "acknowledged");
+    cluster.settle();
+    cluster.cut = true;
+    cluster.crash(0);
+    cluster.install(&[1, 2]);
+    cluster.settle();
+    cluster.start_server(2);
+    cluster.request(1, 1, "missed by 0");
+    cluster.settle();
+    cluster.restart(0);
+    start(&mut cluster, &[0, 1, 2]);
+    assert_eq!(cluster.states(1), ["joining", "in", "joining"]);
+    // Its disk does not come to know that the group goes on from what is on it.
+    cluster.nodes[0].disk.slow = true;
+    cluster.crash_server(1);
+    cluster.settle();
+    for index in [0, 2] {
+        cluster.start_server(index);
+        cluster.settle();
+    }
+    cluster.relink();
+    cluster.settle();
+    assert_eq!(cluster.states(2), ["in", "down", "in"]);
+    cluster.crash(0);
+    cluster.install(&[1, 2]);
+    cluster.settle();
+    cluster.restart(0);
+    cluster.install(&[0, 1, 2]);
+    cluster.settle();
+    cluster.start_server(0);
+    cluster.settle();
+    assert_eq!(cluster.states(0), ["in", "down", "in"]);
+    cluster.request(0, 2, "acknowledged later");
+    cluster.settle();
+    assert_eq!(cluster.nodes[0].logged, [2]);
+    for index in 0..3 {
+        cluster.crash(index);
+    }
+    for index in [0, 1] {
+        cluster.restart(index);
+    }
+    start(&mut cluster, &[0, 1]);
+    assert_eq!(cluster.executed(0), ["acknowledged", "acknowledged later"]);
+}
+
 #[test]
 fn a_member_alone_waits_for_another_ones_word_unless_it_has_all() {
     let mut cluster = durable(Style::Active);

@@ -89,13 +89,17 @@ impl Replay {
             self.former.push(Stretch { begin, past, end, history, told });
         }
         self.begin = next;
+        self.go_back_to(next);
     }
 
-    /// The same, if it may be where an earlier stretch ended.
-    fn turn_back(&mut self, end: Option<End>, before: (History, u64), next: History) {
-        self.turn(end, before, next);
-        let is_it = |stretch: &Stretch| stretch.history == next;
-        if let Some(index) = self.former.iter().rposition(is_it) {
+    /// The group stands at this history. That may be where an earlier stretch ended: that goes on
+    /// then, because equal histories are the same requests, and has all that this one has.
+    pub(super) fn go_back_to(&mut self, history: History) {
+        let ended_there = |(_, stretch): &(usize, &Stretch)| stretch.history == history;
+        let former = self.former.iter().enumerate().filter(ended_there);
+        let longest = former.min_by_key(|(_, stretch)| stretch.begin.count);
+        let longer = longest.filter(|(_, stretch)| stretch.begin.count < self.begin.count);
+        if let Some((index, _)) = longer {
             let Stretch { begin, past, .. } = self.former.remove(index);
             (self.begin, self.past) = (begin, past);
         }
@@ -192,7 +196,7 @@ impl Group {
     pub(crate) fn replay_turn(&mut self, before: (History, u64), end: Option<End>) {
         let next = self.table.history;
         if let Some(replay) = self.replay.as_mut().filter(|_| before.0 != next) {
-            replay.turn_back(end, before, next);
+            replay.turn(end, before, next);
         }
     }
 

@@ -27,6 +27,10 @@ impl Group {
         let is_first = self.table.history == History::EMPTY;
         if node == self.here && is_in && (by_log || is_first) {
             self.log_is_whole = Some(true);
+            // What it said may have been of an earlier stretch of the log than the last.
+            if let Some(replay) = &mut self.replay {
+                replay.go_back_to(self.table.history);
+            }
         }
     }
 
