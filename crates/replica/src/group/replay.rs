@@ -213,6 +213,9 @@ impl Group {
         let waits = !self.table.opened && self.takes_requests();
         self.open_at = waits.then(|| Instant::ZERO + self.config.open_after);
         let mut news = self.forgotten_joiners(here);
+        // Who is in a stateless group has a server: calls that are ordered for a member without one
+        // come back, and are ordered again.
+        let is_stateless = self.is_stateless();
         let (Some(replay), Some(member)) = (replay, &mut self.member) else {
             return Outcome { is_whole: true, news };
         };
@@ -230,6 +233,7 @@ impl Group {
         let found = found.filter(|_| !self.config.foreign);
         let history = self.table.history;
         let is_whole = found.as_ref().is_some_and(|(kept, _)| kept.history == history);
+        let is_whole = is_whole && !is_stateless;
         if !is_whole {
             let reason = DownReason::NotStarted;
             let down = |attempt| Envelope::Down { group: self.id, attempt, reason }.encode();
