@@ -1,5 +1,5 @@
 //! How much of a transfer is on its way at once: as much as the way takes without a queue that
-//! others would feel, and enough for half of what the link carries.
+//! others would feel, and enough for more than half of what the link carries.
 //!
 //! The state shares links and cores with the group's own messages. The first window comes as fast
 //! as it can, and shows what the link carries; most states are no longer. From then on the joiner
@@ -7,13 +7,13 @@
 //! way; what comes on top is a queue, mostly the transfer's own. It asks for more as long as that
 //! queue is short, and for less when it has become long, as LEDBAT does (RFC 6817), so that a
 //! transfer gives way to what else goes on the link, and an ordinary stream does not give way to
-//! it. If that is less than half of what the link carries, because nodes are slow to look, it asks
-//! for more all the same: a member that is away for long is worse for the group.
-//!
-//! What it is not: what is asked for; a rate that somebody has set, to which the donor keeps.
+//! it. If that is less than [`WANTED`] of what the link carries, because nodes are slow to look, it
+//! asks for more all the same: a member that is away for long is worse for the group.
 //!
 //! What was too much for a queue on the way, and therefore lost, is tried again only after so many
 //! shorter windows that waiting for what is lost takes little of the time.
+//!
+//! What it is not: what is asked for; a rate that somebody has set, to which the donor keeps.
 //!
 //! Invariants: nothing else is asked for before the first window has come, or what was left of it
 //! after a loss; unless something was lost, a window is never shorter than what comes in [`LEAST`],
@@ -30,6 +30,11 @@ const LEAST_OF_RATE: Duration = Duration::from_millis(2);
 const FINEST: Duration = Duration::from_micros(50);
 /// A queue lasts; what a scheduler makes one question wait is over at the next.
 const BELIEVED: u8 = 2;
+/// Of a hundred parts of what the link carries, what is wanted: half of it, and some for the time
+/// in which servers give and take the state.
+const WANTED: u64 = 60;
+/// With less than that a window is not made shorter.
+const ENOUGH: u64 = 70;
 /// A node that looks late sees what came meanwhile at once, as if the link were as fast as that.
 const MEASURED: Duration = Duration::from_micros(500);
 /// Windows over which the rate is taken.
@@ -219,7 +224,7 @@ impl Known {
         }
     }
 
-    /// Half of what the link carries is the least that is wanted of it.
+    /// Sees to it that what is wanted of the link comes.
     fn look_at_rate(&mut self, now: Instant, received: u64, window_bytes: u64) {
         let (since, before) = self.stretch;
         let came = received - before;
@@ -233,8 +238,8 @@ impl Known {
         }
         let rate = per_second(came, now.since(since));
         self.rate = self.rate.max(rate);
-        self.is_little = rate / 5 < self.rate / 8;
-        if rate < self.rate / 2 {
+        self.is_little = rate < self.rate / 100 * ENOUGH;
+        if rate < self.rate / 100 * WANTED {
             self.bytes += self.bytes / 2;
         }
     }
