@@ -20,6 +20,9 @@ const UNSENT_MAX: usize = 64 << 20;
 /// Bytes that are gathered before some are sent.
 const GATHERED_MAX: usize = 256 << 10;
 
+/// What one [`Stream::flush`] sends at most: whoever passes the token on waits meanwhile.
+const FLUSHED_MAX: usize = 256 << 10;
+
 /// Pieces that one system call writes.
 const SLICES: usize = 256;
 
@@ -206,7 +209,7 @@ impl Stream {
     pub fn send(&mut self, bytes: Bytes, poller: &Poller) -> io::Result<()> {
         let mut bytes = bytes;
         if self.unsent.is_empty() {
-            match self.socket.write(&bytes) {
+            match self.socket.write(&bytes[..bytes.len().min(FLUSHED_MAX)]) {
                 Ok(count) => bytes.advance(count),
                 Err(error) if would_block(&error) => {}
                 Err(error) => return Err(error),
@@ -283,23 +286,32 @@ impl Stream {
         self.unsent_bytes
     }
 
-    /// There is room: sends what waits.
+    /// There is room: sends what waits. Where the reader is as fast as this that has no end for
+    /// long, so that a part is sent, and there is room again at the next look.
     ///
     /// # Errors
     /// The connection is of no use any more.
     pub fn flush(&mut self, poller: &Poller) -> io::Result<()> {
-        while !self.unsent.is_empty() {
-            let written = if self.unsent.len() == 1 {
-                self.socket.write(&self.unsent[0])
+        let mut left = FLUSHED_MAX;
+        while left > 0
+            && let Some(first) = self.unsent.front()
+        {
+            let written = if self.unsent.len() == 1 || first.len() >= left {
+                self.socket.write(&first[..first.len().min(left)])
             } else {
                 let mut slices = [IoSlice::new(&[]); SLICES];
+                let mut room = left;
                 for (slice, piece) in slices.iter_mut().zip(&self.unsent) {
-                    *slice = IoSlice::new(piece);
+                    *slice = IoSlice::new(&piece[..piece.len().min(room)]);
+                    room -= slice.len();
                 }
                 self.socket.write_vectored(&slices[..self.unsent.len().min(SLICES)])
             };
             match written {
-                Ok(count) => self.forget_sent(count),
+                Ok(count) => {
+                    self.forget_sent(count);
+                    left -= count;
+                }
                 Err(error) if would_block(&error) => break,
                 Err(error) => return Err(error),
             }

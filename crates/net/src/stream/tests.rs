@@ -25,6 +25,24 @@ fn one_message_may_be_longer_than_what_may_wait() {
     assert!(bytes.starts_with(b"head") && bytes.len() == 4 + LONG);
 }
 
+/// The token waits while a stream is written to, however much a reader takes.
+#[test]
+fn a_fast_reader_does_not_keep_the_writer() {
+    let (here, mut there) = UnixStream::pair().expect("a pair");
+    let mut poller = Poller::new().expect("a poller");
+    let mut stream = Stream::local(here, 1, &poller).expect("a stream");
+    let reader = thread::spawn(move || std::io::copy(&mut there, &mut std::io::sink()));
+    stream.gather(Bytes::from(vec![7; LONG]), &poller).expect("it may be as long as it likes");
+    while stream.has_unsent() {
+        let before = stream.unsent_bytes();
+        poller.wait(None).expect("events");
+        stream.flush(&poller).expect("a reader");
+        assert!(before - stream.unsent_bytes() <= FLUSHED_MAX);
+    }
+    drop(stream);
+    assert_eq!(reader.join().expect("no panic").expect("all of it"), LONG as u64);
+}
+
 #[test]
 fn a_reader_that_is_too_slow_is_cut_off() {
     let (here, _there) = UnixStream::pair().expect("a pair");
