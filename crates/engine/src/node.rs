@@ -518,6 +518,7 @@ impl Node {
             ReplicaOutput::LookUp { group } => self.out.push_back(Output::LookUp { group }),
             ReplicaOutput::Shorten { record } => self.out.push_back(Output::Shorten { record }),
             ReplicaOutput::Rebuilt => self.out.push_back(Output::Rebuilt),
+            ReplicaOutput::Outlive(state) => self.out.push_back(Output::Outlive(state)),
             ReplicaOutput::Event(event) => {
                 self.out.push_back(Output::Event(Event::Replica(event)));
             }

@@ -179,6 +179,9 @@ pub enum Output {
     /// A log that was in doubt has what the next boot needs; [`crate::Node::handle_trusted`] wants
     /// to be told when the doubt is over. Until then its word does not count.
     Rebuilt,
+    /// A whole state, which is in use. To free so much takes as long as many tokens: hold it until
+    /// nobody else does.
+    Outlive(Bytes),
     /// Something that people want to know.
     Event(Event),
 }

@@ -13,6 +13,7 @@ mod operators;
 
 use crate::abroad::Abroad;
 use crate::admin::{self, AdminServer};
+use crate::attic::Attic;
 use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
@@ -85,6 +86,7 @@ pub(crate) struct DataPlane {
     times: Vec<Option<Arc<Times>>>,
     mailbox: Mailbox<Letter>,
     commands: Commands,
+    attic: Attic,
     backups: backups::Backups,
     /// Only if a group is durable.
     log: Option<Log>,
@@ -127,10 +129,8 @@ impl DataPlane {
         clients.listen_to_servers(&domain, me, LISTENERS, &poller)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
-        let signals = pipe_of(&[SIGTERM, SIGINT]).map_err(NodeError::Resources)?;
-        let reloads = pipe_of(&[SIGHUP]).map_err(NodeError::Resources)?;
-        poller.add(&reloads, RELOADS, Interest::READ).map_err(NodeError::Resources)?;
-        poller.add(&signals, SIGNALS, Interest::READ).map_err(NodeError::Resources)?;
+        let signals = listen_to(&[SIGTERM, SIGINT], SIGNALS, &poller)?;
+        let reloads = listen_to(&[SIGHUP], RELOADS, &poller)?;
         let news = mailer.clone();
         let tell = move |what| {
             news.send(Letter::Log(what));
@@ -164,6 +164,7 @@ impl DataPlane {
             times,
             mailbox,
             commands: Commands::default(),
+            attic: Attic::default(),
             backups: backups::Backups::default(),
             log,
             signals,
@@ -569,12 +570,16 @@ fn supervise(
     Ok(supervisors)
 }
 
-/// A socket that becomes readable when one of `signals` comes.
-fn pipe_of(signals: &[i32]) -> std::io::Result<UnixStream> {
-    let (write, read) = UnixStream::pair()?;
-    read.set_nonblocking(true)?;
-    for signal in signals {
-        signal_hook::low_level::pipe::register(*signal, write.try_clone()?)?;
-    }
-    Ok(read)
+/// A socket that becomes readable, as `token`, when one of `signals` comes.
+fn listen_to(signals: &[i32], token: u64, poller: &Poller) -> Result<UnixStream, NodeError> {
+    let socket = || {
+        let (write, read) = UnixStream::pair()?;
+        read.set_nonblocking(true)?;
+        for signal in signals {
+            signal_hook::low_level::pipe::register(*signal, write.try_clone()?)?;
+        }
+        poller.add(&read, token, Interest::READ)?;
+        Ok(read)
+    };
+    socket().map_err(NodeError::Resources)
 }

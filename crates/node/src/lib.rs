@@ -11,6 +11,7 @@
 
 mod abroad;
 pub mod admin;
+mod attic;
 pub mod backup;
 pub mod boot;
 mod clients;

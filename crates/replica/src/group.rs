@@ -365,6 +365,7 @@ impl Group {
             self.follow(consequence, here, out);
             return;
         }
+        out.extend(member.long_states().map(Output::Outlive));
         let mut commands = core::mem::take(&mut self.commands);
         member.step(now, &mut commands);
         if in_primary && let Some((attempt, votes)) = member.votes_to_cast() {

@@ -194,6 +194,8 @@ pub(crate) struct Member {
     durable: bool,
     /// The state that came last, as it came, until it is on disk.
     taken: Option<Bytes>,
+    /// States that are long, and in use.
+    long_states: Vec<Bytes>,
     /// What is being written down of it.
     sitting: Option<image::Sitting>,
     voting: Voting,
@@ -248,6 +250,7 @@ impl Member {
             remains: Remains::NotLooked,
             durable: config.durable,
             taken: None,
+            long_states: Vec::new(),
             sitting: None,
             voting: Voting::default(),
             archive: config.replay_bytes_max.map(Archive::new),

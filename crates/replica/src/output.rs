@@ -191,6 +191,9 @@ pub enum Output {
     /// A log that was begun in doubt has what the next boot needs: its word may count from now on,
     /// as soon as [`crate::Replica::handle_trusted`] is told. Said once.
     Rebuilt,
+    /// A whole state, which is in use. To free so much takes as long as many tokens: whoever
+    /// carries this out holds it until nobody else does.
+    Outlive(Bytes),
     /// Something that people want to know.
     Event(Event),
 }

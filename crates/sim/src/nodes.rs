@@ -341,6 +341,7 @@ impl World {
             Output::LookUp { group } => self.look_up(node, group),
             Output::Shorten { record } => self.shortened(node, record),
             Output::Rebuilt => self.trust(node),
+            Output::Outlive(_) => {}
             Output::Commanded { result, .. } => {
                 self.say(|| format!("n{node} answers its operator {result:?}"));
             }

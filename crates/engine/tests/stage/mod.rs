@@ -330,6 +330,7 @@ impl Stage {
             | Output::LookUp { .. }
             | Output::Shorten { .. }
             | Output::Rebuilt
+            | Output::Outlive(_)
             | Output::Event(_) => {}
             Output::Abroad { .. } => unreachable!("no group calls to the outside"),
         }

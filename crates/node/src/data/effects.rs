@@ -157,6 +157,7 @@ impl DataPlane {
             | Output::Rebuilt) => {
                 self.log.as_mut().map_or(Ok(()), |log| log.carry_out(output))?;
             }
+            Output::Outlive(state) => self.attic.keep(state),
             Output::Commanded { id, result } => {
                 let reporter = &self.reporter;
                 self.commands.close(id, result.map_err(|refused| reporter.refusal(refused)));

@@ -25,6 +25,9 @@ pub(crate) enum Sent {
     Fetch(NodeId, Attempt, Fetch),
 }
 
+/// To free fewer is done before the next token comes.
+const LONG_STATE_BYTES: usize = 4 << 20;
+
 impl Member {
     /// What it lacks is with `donor`; `joined_at`: what the group has been delivered.
     pub(crate) fn must_receive(
@@ -75,6 +78,7 @@ impl Member {
         if (head.len() + state.len()) as u64 > TRANSFER_BYTES_MAX {
             return Some(Consequence::TooMuch { joiner, attempt });
         }
+        self.note_long(&state);
         self.outgoing.retain(|(node, _, _)| *node != joiner);
         self.outgoing.push((joiner, attempt, Outgoing::new(head, state, self.transfer)));
         None
@@ -130,6 +134,7 @@ impl Member {
             unreachable!("the caller matched");
         };
         self.brought = Some((wanted.lacks(), whole.len() as u64));
+        self.note_long(&whole);
         if let Wanted::Updates { .. } = wanted {
             return Some(self.updated((attempt, joined_at), whole, buffer));
         }
@@ -206,6 +211,17 @@ impl Member {
         self.outgoing.iter_mut().find_map(|(joiner, attempt, outgoing)| {
             outgoing.next_chunk(now).map(|chunk| Sent::Chunk(*joiner, *attempt, chunk))
         })
+    }
+
+    fn note_long(&mut self, state: &Bytes) {
+        if state.len() >= LONG_STATE_BYTES {
+            self.long_states.push(state.clone());
+        }
+    }
+
+    /// States that are long, and in use, each once.
+    pub(crate) fn long_states(&mut self) -> impl Iterator<Item = Bytes> + '_ {
+        self.long_states.drain(..)
     }
 
     /// What it was given last, and how many bytes that was.

@@ -99,7 +99,7 @@ impl Cluster {
                     node.replica.handle_saved(group, place.record);
                 }
                 Output::Logged { number, .. } => self.nodes[index].logged.push(number.0),
-                Output::Rebuilt => {}
+                Output::Rebuilt | Output::Outlive(_) => {}
                 Output::Shorten { record } => self.shorten(index, record),
                 Output::CallOutside { .. } | Output::OrderAgain { .. } => {
                     unreachable!("no group calls to the outside")
