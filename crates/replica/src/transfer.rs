@@ -13,6 +13,7 @@
 
 mod incoming;
 mod outgoing;
+mod pace;
 #[cfg(test)]
 mod tests;
 mod window;

@@ -1,19 +1,16 @@
 //! A transfer that this member gives.
 //!
 //! Invariants: only what was asked for is sent; the digest covers every byte once, in its order,
-//! however often it is sent.
+//! however often it is sent; more than the set rate is sent only for what the last moment lacked.
 
+use super::pace::Pace;
 use super::{Chunk, Digest, Fetch, TransferRule};
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Duration, Instant};
+use quorba_base::Instant;
 
 /// A link that is faster is not worth the time that compression takes.
 const FAST_BYTES_PER_SECOND: u64 = 100_000_000;
-/// A donor that is looked at late sends what it could have sent in so long; else it would fall
-/// short of its rate by every such delay. Much more would fill the link's queue, in which the
-/// ring's datagrams wait as well.
-const CATCHES_UP: Duration = Duration::from_millis(1);
 /// Chunks that show whether compression helps.
 const TRIED_CHUNKS: u32 = 4;
 
@@ -30,7 +27,7 @@ pub(crate) struct Outgoing {
     digest: Digest,
     digested: u64,
     compression: Compression,
-    not_before: Instant,
+    pace: Option<Pace>,
     /// The queue to the joiner's node is full.
     is_blocked: bool,
     /// What goes is known without the member's server.
@@ -66,7 +63,7 @@ impl Outgoing {
             digest: Digest::new(),
             digested: 0,
             compression: Compression::Measuring { since: None },
-            not_before: Instant::ZERO,
+            pace: rule.bytes_per_second.map(Pace::new),
             is_blocked: false,
             needs_no_server: false,
         };
@@ -123,7 +120,8 @@ impl Outgoing {
 
     /// When there is something to send.
     pub(crate) fn due(&self) -> Option<Instant> {
-        (self.next < self.end && !self.is_blocked).then_some(self.not_before)
+        let not_before = self.pace.as_ref().map_or(Instant::ZERO, Pace::not_before);
+        (self.next < self.end && !self.is_blocked).then_some(not_before)
     }
 
     /// The next chunk, if it is due.
@@ -143,11 +141,8 @@ impl Outgoing {
         let packed = self.compress(now, &raw);
         let compressed = packed.is_some();
         let bytes = packed.map_or_else(|| raw.clone(), Bytes::from);
-        if let Some(rate) = self.rule.bytes_per_second {
-            let cost = bytes.len() as u64 * 1_000_000_000 / rate.max(1);
-            let begin = now.as_nanos().saturating_sub(CATCHES_UP.as_nanos() as u64);
-            let begin = self.not_before.max(Instant::from_nanos(begin));
-            self.not_before = begin + Duration::from_nanos(cost);
+        if let Some(pace) = &mut self.pace {
+            pace.sent(now, bytes.len() as u64);
         }
         let digest = (end == total).then(|| self.digest.value());
         Some(Chunk { offset, total, raw_bytes: raw.len() as u32, compressed, digest, bytes })
