@@ -177,6 +177,51 @@ fn a_log_goes_on_where_its_group_turned_back_to_while_the_node_was_away() {
     assert_eq!(cluster.executed(0), ["acknowledged", "acknowledged later"]);
 }
 
+/// A group turns back to what a member's disk has when that member says so: the log that holds
+/// both goes on from there at the next start (seed 952462 of the simulator's `styles`).
+#[test]
+fn a_log_that_tells_of_its_own_nodes_turning_back_goes_on_from_there() {
+    let mut cluster = durable(Style::Active);
+    cluster.install(&[0, 1]);
+    cluster.settle();
+    cluster.request(0, 1, "acknowledged");
+    cluster.settle();
+    cluster.cut = true;
+    cluster.crash(0);
+    cluster.install(&[1, 2]);
+    cluster.settle();
+    cluster.start_server(2);
+    cluster.request(1, 1, "missed by 0");
+    cluster.settle();
+    cluster.restart(0);
+    start(&mut cluster, &[0, 1, 2]);
+    assert_eq!(cluster.states(1), ["joining", "in", "joining"]);
+    for index in 0..3 {
+        cluster.crash(index);
+    }
+    cluster.restart(0);
+    cluster.restart(2);
+    cluster.relink();
+    // It is the last to say what its disk has.
+    cluster.crash_server(0);
+    cluster.install(&[0, 2]);
+    cluster.settle();
+    for index in [2, 0] {
+        cluster.start_server(index);
+        cluster.settle();
+    }
+    assert_eq!(cluster.states(0), ["in", "down", "in"]);
+    cluster.request(0, 2, "acknowledged later");
+    cluster.settle();
+    assert_eq!(cluster.nodes[0].logged, [2]);
+    cluster.crash(0);
+    cluster.crash(2);
+    cluster.restart(0);
+    cluster.restart(1);
+    start(&mut cluster, &[0, 1]);
+    assert_eq!(cluster.executed(0), ["acknowledged", "acknowledged later"]);
+}
+
 #[test]
 fn a_member_alone_waits_for_another_ones_word_unless_it_has_all() {
     let mut cluster = durable(Style::Active);
