@@ -363,7 +363,7 @@ impl World {
     fn execute(&mut self, server: usize, work: &Work) -> Bytes {
         let has_several =
             self.group_plan(self.servers[server].group).concurrency != Concurrency::Sequential;
-        let all_in = self.are_all_in(self.servers[server].group);
+        let is_outvoted = self.is_outvoted(self.servers[server].group, &work.operation);
         let target = &mut self.servers[server];
         let (version, endian) = (work.message.version(), work.message.endian());
         let group = target.group;
@@ -389,9 +389,7 @@ impl World {
         }
         let operation = work.operation.clone();
         let mut reply = operation.execute(&mut target.log, version, endian, work.request_id);
-        let tells_mark = matches!(work.operation, Operation::Append(_) | Operation::Peek);
-        let outvoted = all_in && tells_mark;
-        if outvoted && target.misdeed.take_if(|misdeed| *misdeed == Misdeed::Lie).is_some() {
+        if is_outvoted && target.misdeed.take_if(|misdeed| *misdeed == Misdeed::Lie).is_some() {
             // No two servers tell the same lie.
             let mut log = target.log.clone();
             log.append(Reference(1_000 + server as u64));
@@ -415,16 +413,20 @@ impl World {
         reply
     }
 
-    /// Whether every node knows every member of a group to be in; then one that lies is outvoted.
-    fn are_all_in(&self, group: GroupId) -> bool {
+    /// Whether one member that says something else is outvoted: all have a say in this call, as
+    /// every node knew every member to be in before it was made.
+    fn is_outvoted(&self, group: GroupId, operation: &Operation) -> bool {
         if !self.plan.lies {
             return true;
         }
+        let Operation::Append(reference) = operation else { return false };
+        let invoked = self.ledger.calls.get(reference).map(|call| call.invoked);
         let is_in = |state: &MemberState| matches!(state, MemberState::In { .. });
-        self.snapshots().iter().all(|snapshot| {
+        let are_all_in = self.snapshots().iter().all(|snapshot| {
             let table = snapshot.as_ref().map(|s| &s.groups[usize::from(group.0)].members);
             table.is_some_and(|members| members.iter().all(|(_, state)| is_in(state)))
-        })
+        });
+        are_all_in && invoked > self.checks.groups[usize::from(group.0)].moved_at
     }
 
     /// Lets the planted bug, if there is one, do its work on what was just executed.

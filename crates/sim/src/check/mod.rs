@@ -54,6 +54,8 @@ pub(crate) struct GroupFacts {
     pub(crate) first_executed: Option<Mark>,
     /// When state was last lost for a reason that the fault model excuses.
     pub(crate) lost_at: Option<Instant>,
+    /// When a node last heard of a member that came, went, or was on its way.
+    pub(crate) moved_at: Option<Instant>,
     /// No member has the state any more, and none will.
     pub(crate) dead: bool,
     /// Its servers may wait for such a group for ever: nobody can say what became of their calls.
@@ -194,6 +196,9 @@ impl World {
     }
 
     fn note_replica_event(&mut self, node: usize, event: &ReplicaEvent) {
+        if let ReplicaEvent::Member { group, .. } = event {
+            self.checks.groups[usize::from(group.0)].moved_at = Some(self.now);
+        }
         match event {
             ReplicaEvent::Primary { view, members, current, basis } => {
                 let plan = (self.plan.nodes, self.plan.quorum);
