@@ -248,21 +248,41 @@ fn write_tables(
             facts.insert(*name, value.as_slice())?;
         }
     }
-    if before.is_none_or(|before| before.segments != after.segments) {
+    let none = BTreeMap::new();
+    let old = before.map_or(&none, |before| &before.segments);
+    if before.is_none() || *old != after.segments {
         let mut segments = transaction.open_table(SEGMENTS)?;
-        segments.retain(|segment, _| after.segments.contains_key(&segment))?;
-        for (segment, (first, nonce)) in &after.segments {
+        let (gone, new) = differences(old, &after.segments);
+        for segment in gone {
+            segments.remove(segment)?;
+        }
+        for (segment, (first, nonce)) in new {
             segments.insert(segment, (first.0, *nonce))?;
         }
     }
-    if before.is_none_or(|before| before.checkpoints != after.checkpoints) {
+    let none = BTreeMap::new();
+    let old = before.map_or(&none, |before| &before.checkpoints);
+    if before.is_none() || *old != after.checkpoints {
         let mut checkpoints = transaction.open_table(CHECKPOINTS)?;
-        checkpoints.retain(|(group, seq), _| after.checkpoints.contains_key(&(group, Seq(seq))))?;
-        for ((group, seq), bytes) in &after.checkpoints {
+        let (gone, new) = differences(old, &after.checkpoints);
+        for (group, seq) in gone {
+            checkpoints.remove((*group, seq.0))?;
+        }
+        for ((group, seq), bytes) in new {
             checkpoints.insert((*group, seq.0), bytes)?;
         }
     }
     Ok(())
+}
+
+/// What is in the one and not in the other, and what is in the other and not, or otherwise, in the
+/// one.
+fn differences<'a, K: Ord, V: PartialEq>(
+    old: &'a BTreeMap<K, V>,
+    new: &'a BTreeMap<K, V>,
+) -> (impl Iterator<Item = &'a K>, impl Iterator<Item = (&'a K, &'a V)>) {
+    let gone = old.keys().filter(|key| !new.contains_key(key));
+    (gone, new.iter().filter(|(key, value)| old.get(key) != Some(value)))
 }
 
 /// A file of the log's disk, as the store wants it.
