@@ -47,6 +47,10 @@ pub(crate) struct DiskPlan {
     pub(crate) hits: Hits,
 }
 
+/// A log that is never shortened is, after so many records: there may be a segment for each, and a
+/// run takes hours then. Not one whose requests are to be damaged.
+const RECORDS_MAX: u64 = 5_000;
+
 impl DiskPlan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         Self {
@@ -169,7 +173,9 @@ impl World {
         let host = &mut self.hosts[node];
         host.log.waiting.push(record);
         host.log.grown += 1;
-        if host.log.grown == plan.records_max {
+        let is_kept = plan.hits == Hits::Requests;
+        let records_max = if is_kept { u64::MAX } else { RECORDS_MAX };
+        if host.log.grown == plan.records_max.min(records_max) {
             let boot = host.boot;
             self.queue.push(self.now, Event::Shorten { node, boot });
         }

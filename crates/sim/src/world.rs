@@ -26,6 +26,8 @@ use std::collections::BTreeMap;
 
 /// How often nodes are compared with each other.
 const INSPECT_EVERY: Duration = Duration::from_millis(10);
+/// A run that has so many goes in a circle: others have fewer than a million.
+const EVENTS_MAX: u64 = 5_000_000;
 /// When the run begins; not zero, so that "earlier" exists.
 pub(crate) const BEGIN: Instant = Instant::from_nanos(1_000_000_000);
 
@@ -145,6 +147,10 @@ impl World {
             self.events += 1;
             self.transcript.mix(at.as_nanos());
             self.happen(event);
+            if self.events == EVENTS_MAX {
+                let text = format!("{EVENTS_MAX} events, and no end");
+                self.checks.violate("liveness", self.now, text);
+            }
         }
         self.now = self.now.max(until);
     }
