@@ -307,8 +307,13 @@ impl Node {
     }
 
     /// What the log has, after [`Output::LookUp`]; `None` if it is in doubt, or cannot be read.
-    pub fn handle_looked_up(&mut self, now: Instant, group: GroupId, found: Option<Recovered>) {
-        self.replica.handle_looked_up(now, group, found);
+    pub fn handle_looked_up(
+        &mut self,
+        now: Instant,
+        (group, number): (GroupId, u64),
+        found: Option<Recovered>,
+    ) {
+        self.replica.handle_looked_up(now, (group, number), found);
         self.unsettled = Some(now);
     }
 
@@ -515,7 +520,9 @@ impl Node {
                 self.out.push_back(Output::Save { group, place, parts });
             }
             ReplicaOutput::Logged { group, number } => self.gateway.logged(group, number),
-            ReplicaOutput::LookUp { group } => self.out.push_back(Output::LookUp { group }),
+            ReplicaOutput::LookUp { group, number } => {
+                self.out.push_back(Output::LookUp { group, number });
+            }
             ReplicaOutput::Shorten { record } => self.out.push_back(Output::Shorten { record }),
             ReplicaOutput::Rebuilt => self.out.push_back(Output::Rebuilt),
             ReplicaOutput::Outlive(state) => self.out.push_back(Output::Outlive(state)),

@@ -169,6 +169,8 @@ pub enum Output {
     LookUp {
         /// Which group.
         group: GroupId,
+        /// Which look at it, to be said with what is found.
+        number: u64,
     },
     /// What stands in the log before this record, counted from the first of this boot, is not
     /// needed any more; see [`crate::Node::handle_shorten`].

@@ -23,7 +23,7 @@ mod growth;
 mod lookups;
 
 use growth::Growth;
-use lookups::Lookups;
+use lookups::{Look, Lookups};
 
 /// Octets that may be on their way to the disk.
 const WAITING_BYTES_MAX: usize = 64 << 20;
@@ -34,7 +34,7 @@ const BACKLOG_BYTES_MAX: usize = 512 << 20;
 pub(crate) enum LogNews {
     Notice(Notice),
     Written(Result<Sealed, (GroupId, io::Error)>),
-    LookedUp(GroupId, Box<Result<Recovered, String>>),
+    LookedUp(Look, Box<Result<Recovered, String>>),
 }
 
 /// What became of them, for the engine.
@@ -42,7 +42,7 @@ pub(crate) enum Progress {
     Logged(u64),
     Saved(GroupId, u64),
     Trusted,
-    LookedUp(GroupId, Option<Recovered>),
+    LookedUp(Look, Option<Recovered>),
 }
 
 /// What the start found.
@@ -151,7 +151,9 @@ impl Log {
             Output::Save { group, place, parts } => self.save(group, place, parts),
             Output::Rebuilt => self.trust(),
             Output::Shorten { record } => self.shorten(record),
-            Output::LookUp { group } => self.lookups.want(group, &self.path, &self.tell),
+            Output::LookUp { group, number } => {
+                self.lookups.want((group, number), &self.path, &self.tell);
+            }
             _ => unreachable!("the caller has sorted them"),
         }
         Ok(())
@@ -278,9 +280,9 @@ impl Log {
                 tracing::info!("the log is rebuilt: its doubtful files are removed");
                 Ok(Some(Progress::Trusted))
             }
-            LogNews::LookedUp(group, found) => {
+            LogNews::LookedUp(look, found) => {
                 self.lookups.ended();
-                Ok(Some(self.looked_up(group, *found)))
+                Ok(Some(self.looked_up(look, *found)))
             }
             LogNews::Written(Ok(sealed)) => {
                 self.flush();
@@ -291,12 +293,12 @@ impl Log {
         }
     }
 
-    fn looked_up(&mut self, group: GroupId, found: Result<Recovered, String>) -> Progress {
+    fn looked_up(&mut self, look: Look, found: Result<Recovered, String>) -> Progress {
         let found = found.map_err(|damage| {
             tracing::error!(%damage, "the log cannot be read: its memory is not used");
             self.warning.get_or_insert(damage);
         });
-        Progress::LookedUp(group, found.ok())
+        Progress::LookedUp(look, found.ok())
     }
 
     /// The node ends: what waits is written.

@@ -78,6 +78,9 @@ pub(crate) struct Group {
     replay: Option<replay::Replay>,
     /// A join changed whether the log alone has what the member has: so it is from here on.
     log_is_whole: Option<bool>,
+    /// How often this node's log was looked up, and whether more was delivered since.
+    looks: u64,
+    look_is_old: bool,
     /// Where the local member asked for the state that is on its way, and requests until then.
     joined_at: (Place, History),
     /// What was delivered lately.
@@ -123,6 +126,8 @@ impl Group {
             foreign_fresh: !bootstrapped,
             replay: None,
             log_is_whole: None,
+            looks: 0,
+            look_is_old: false,
             joined_at: (here.place, History::EMPTY),
             trail: Trail::default(),
             is_bound: false,
@@ -212,6 +217,9 @@ impl Group {
 
     /// The table as the up-to-date nodes have it.
     pub(crate) fn adopt(&mut self, table: GroupTable, out: &mut Outbox) {
+        if self.table.history != table.history {
+            self.outdate_remains();
+        }
         self.table = table;
         self.assign(out);
         self.reconsider();
@@ -242,6 +250,7 @@ impl Group {
         }
         let before = self.table.history;
         self.table.history = before.extended(origin, incarnation, number.0);
+        self.outdate_remains();
         let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
         if self.member.is_none() {
@@ -377,7 +386,7 @@ impl Group {
             let is_bound = self.is_bound || member.has_heard_behind(known);
             let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
-            let offer = Offer { claim, kept, ahead_of, told: member.told(), remains };
+            let offer = Offer { claim, kept, ahead_of, told: member.told(), remains, known };
             let join = Envelope::Join { group: self.id, attempt, offer };
             out.push_back(Output::Order(join.encode()));
         }

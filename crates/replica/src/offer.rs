@@ -22,6 +22,9 @@ pub(crate) struct Offer {
     pub(crate) told: u64,
     /// What the sender's disk has of the group.
     pub(crate) remains: Remains,
+    /// The history of the group, as the sender knew it when it said so. What was delivered since
+    /// may be on that disk, too, and counts there.
+    pub(crate) known: History,
 }
 
 impl Offer {
@@ -32,6 +35,7 @@ impl Offer {
         }
         w.u64(self.told);
         self.remains.encode(w);
+        put_history(w, self.known);
     }
 
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
@@ -42,6 +46,7 @@ impl Offer {
         };
         let (claim, kept, ahead_of) = (history()?, history()?, history()?);
         let told = r.u64("told time")?;
-        Ok(Self { claim, kept, ahead_of, told, remains: Remains::decode(r)? })
+        let (remains, known) = (Remains::decode(r)?, take_history(r)?);
+        Ok(Self { claim, kept, ahead_of, told, remains, known })
     }
 }

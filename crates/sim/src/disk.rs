@@ -361,20 +361,21 @@ impl World {
     }
 
     /// A node reads its log while it runs.
-    pub(crate) fn look_up(&mut self, node: usize, group: GroupId) {
+    pub(crate) fn look_up(&mut self, node: usize, look: (GroupId, u64)) {
         let up_to = self.hosts[node].log.handed_over();
-        self.plan_look_up(node, group, up_to);
+        self.plan_look_up(node, look, up_to);
     }
 
-    fn plan_look_up(&mut self, node: usize, group: GroupId, up_to: Seq) {
+    fn plan_look_up(&mut self, node: usize, look: (GroupId, u64), up_to: Seq) {
         let Some(plan) = self.plan.disk else { return };
         let wait = us(self.disk_rng.between(plan.sync_us.0, 3 * plan.sync_us.1));
         let boot = self.hosts[node].boot;
-        self.queue.push(self.now + wait, Event::LookedUp { node, boot, group, up_to });
+        self.queue.push(self.now + wait, Event::LooksUp { node, boot, look, up_to });
     }
 
-    /// It has read it, if the log has come as far.
-    pub(crate) fn looked_up(&mut self, node: usize, boot: u64, group: GroupId, up_to: Seq) {
+    /// It reads it, if the log has come as far, and is told what is there now when more may be.
+    pub(crate) fn looks_up(&mut self, node: usize, boot: u64, look: (GroupId, u64), up_to: Seq) {
+        let Some(plan) = self.plan.disk else { return };
         let host = &self.hosts[node];
         if host.boot != boot || !host.is_up() {
             return;
@@ -382,7 +383,7 @@ impl World {
         let log = &host.log;
         let (Some(journal), Some(disk)) = (&log.journal, &log.disk) else { return };
         if !log.is_doubtful && journal.durable() < up_to {
-            return self.plan_look_up(node, group, up_to);
+            return self.plan_look_up(node, look, up_to);
         }
         let found = look_up(
             Arc::new(disk.clone()),
@@ -392,8 +393,22 @@ impl World {
         );
         let found = found.ok();
         let found = found.filter(|_| !log.is_doubtful);
-        let found = found.and_then(|memory| read(journal, &memory));
-        self.deliver(node, Input::LookedUp(group, found));
+        let found = found.and_then(|memory| read(journal, &memory)).map(Box::new);
+        let event = Event::LookedUp { node, boot, look, found };
+        self.queue.push(self.now + us(plan.sync_us.1), event);
+    }
+
+    /// It has read it.
+    pub(crate) fn looked_up(
+        &mut self,
+        node: usize,
+        boot: u64,
+        look: (GroupId, u64),
+        found: Option<Box<Recovered>>,
+    ) {
+        if self.hosts[node].boot == boot && self.hosts[node].is_up() {
+            self.deliver(node, Input::LookedUp(look, found.map(|found| *found)));
+        }
     }
 
     /// A node has written what the next boot needs.

@@ -7,7 +7,7 @@ use crate::peers::PeerEvent;
 use crate::stream::{Segment, Side, StreamId};
 use bytes::Bytes;
 use quorba_base::Instant;
-use quorba_engine::replica::{DownReason, GroupId, Place};
+use quorba_engine::replica::{DownReason, GroupId, Place, Recovered};
 use quorba_journal::Seq;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -91,12 +91,19 @@ pub(crate) enum Event {
         place: Place,
         bytes: Bytes,
     },
-    /// A node has read its log, which it wanted to see while it runs.
+    /// A node reads its log, which it wanted to see while it runs, if it has come as far.
+    LooksUp {
+        node: usize,
+        boot: u64,
+        look: (GroupId, u64),
+        up_to: Seq,
+    },
+    /// It has read it.
     LookedUp {
         node: usize,
         boot: u64,
-        group: GroupId,
-        up_to: Seq,
+        look: (GroupId, u64),
+        found: Option<Box<Recovered>>,
     },
     /// A log has become long.
     Shorten {

@@ -41,7 +41,7 @@ pub(crate) enum Input {
     Restore(GroupId, u64, Backup),
     Logged(u64),
     Saved(GroupId, u64),
-    LookedUp(GroupId, Option<Recovered>),
+    LookedUp((GroupId, u64), Option<Recovered>),
     Trusted,
     Shorten,
     Stop,

@@ -209,7 +209,7 @@ impl World {
             Input::AbroadBytes(id, bytes) => engine.handle_abroad_bytes(now, id, &bytes),
             Input::AbroadClosed(id) => engine.handle_abroad_closed(now, id),
             Input::Logged(records) => engine.handle_logged(now, records),
-            Input::LookedUp(group, found) => engine.handle_looked_up(now, group, found),
+            Input::LookedUp(look, found) => engine.handle_looked_up(now, look, found),
             Input::Saved(group, record) => engine.handle_saved(now, group, record),
             Input::Shorten => {
                 engine.handle_shorten(now);
@@ -338,7 +338,7 @@ impl World {
             }
             Output::Log(record) => self.log(node, record),
             Output::Save { group, place, parts } => self.save(node, group, place, &parts),
-            Output::LookUp { group } => self.look_up(node, group),
+            Output::LookUp { group, number } => self.look_up(node, (group, number)),
             Output::Shorten { record } => self.shortened(node, record),
             Output::Rebuilt => self.trust(node),
             Output::Outlive(_) => {}

@@ -177,8 +177,9 @@ impl World {
             Event::Saved { node, boot, group, place, bytes } => {
                 self.saved((node, boot), (group, place), &bytes);
             }
-            Event::LookedUp { node, boot, group, up_to } => {
-                self.looked_up(node, boot, group, up_to);
+            Event::LooksUp { node, boot, look, up_to } => self.looks_up(node, boot, look, up_to),
+            Event::LookedUp { node, boot, look, found } => {
+                self.looked_up(node, boot, look, found);
             }
             Event::Shorten { node, boot } => self.shorten(node, boot),
             Event::DiskMended { node, boot } => self.disk_mended(node, boot),

@@ -62,8 +62,8 @@ impl DataPlane {
             Some(Progress::Logged(records)) => self.engine.handle_logged(now, records),
             Some(Progress::Saved(group, record)) => self.engine.handle_saved(now, group, record),
             Some(Progress::Trusted) => self.engine.handle_trusted(now),
-            Some(Progress::LookedUp(group, found)) => {
-                self.engine.handle_looked_up(now, group, found);
+            Some(Progress::LookedUp(look, found)) => {
+                self.engine.handle_looked_up(now, look, found);
             }
             None => {}
         }

@@ -13,6 +13,9 @@ use std::sync::Arc;
 
 const TRIES: usize = 3;
 
+/// A group, and how often it has asked.
+pub(super) type Look = (GroupId, u64);
+
 type Tell = Arc<dyn Fn(LogNews) + Send + Sync>;
 
 /// See the module's text.
@@ -25,8 +28,8 @@ pub(super) struct Lookups {
     in_doubt: bool,
     /// Groups whose newest state was damaged at the start, until there is a newer one.
     lacking: BTreeSet<u16>,
-    /// Groups, and the record that must be on disk before.
-    wanted: Vec<(GroupId, Seq)>,
+    /// Who asks, and the record that must be on disk before.
+    wanted: Vec<(Look, Seq)>,
     /// Threads that read the log now.
     under_way: usize,
 }
@@ -73,8 +76,8 @@ impl Lookups {
         self.under_way = self.under_way.saturating_sub(1);
     }
 
-    pub(super) fn want(&mut self, group: GroupId, path: &Path, tell: &Tell) {
-        self.wanted.push((group, self.appended));
+    pub(super) fn want(&mut self, look: Look, path: &Path, tell: &Tell) {
+        self.wanted.push((look, self.appended));
         self.begin(path, tell);
     }
 
@@ -86,7 +89,7 @@ impl Lookups {
     /// Begins what can be begun, each on a thread of its own: a log may be long.
     fn begin(&mut self, path: &Path, tell: &Tell) {
         let (durable, in_doubt) = (self.durable, self.in_doubt);
-        for (group, _) in self.wanted.extract_if(.., |(_, seq)| in_doubt || *seq <= durable) {
+        for (of, _) in self.wanted.extract_if(.., |(_, seq)| in_doubt || *seq <= durable) {
             self.under_way += 1;
             let (owner, store, path) = (self.owner, self.checkpoints.clone(), path.to_path_buf());
             let (told, failed) = (Arc::clone(tell), Arc::clone(tell));
@@ -99,9 +102,9 @@ impl Lookups {
                     .map_or_else(|| look_up(&store, &path, owner, durable, &lacking), Ok),
             };
             let thread = std::thread::Builder::new().name("look-up".into());
-            let run = move || told(LogNews::LookedUp(group, Box::new(look())));
+            let run = move || told(LogNews::LookedUp(of, Box::new(look())));
             if let Err(error) = thread.spawn(run) {
-                failed(LogNews::LookedUp(group, Box::new(Err(error.to_string()))));
+                failed(LogNews::LookedUp(of, Box::new(Err(error.to_string()))));
             }
         }
     }

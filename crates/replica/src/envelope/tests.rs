@@ -38,9 +38,10 @@ fn samples() -> alloc::vec::Vec<Envelope> {
     let plain = RequestEnvelope { ft: None, code_sets: None, ..request.clone() };
     let nested = RequestEnvelope { nested, ..request.clone() };
     let empty = Some(History::EMPTY);
-    let fresh = Offer { claim: empty, kept: None, ahead_of: None, told: 0, remains };
-    let unknown =
-        Offer { claim: None, kept: empty, ahead_of: empty, told: 9, remains: Remains::Nothing };
+    let known = History { count: 3, digest: 4 };
+    let fresh = Offer { claim: empty, kept: None, ahead_of: None, told: 0, remains, known };
+    let remains = Remains::Nothing;
+    let unknown = Offer { claim: None, kept: empty, ahead_of: empty, told: 9, remains, known };
     vec![
         Envelope::Request(request),
         Envelope::Request(plain),

@@ -26,6 +26,9 @@ impl Group {
         let before = self.table.clone();
         let Some(state) = self.table.join(&self.config, node, attempt, offer) else { return };
         let Offer { claim, remains, .. } = offer;
+        if self.table.history != before.history {
+            self.outdate_remains();
+        }
         let mut refused = None;
         self.note_log(before.history, node, state, claim, remains);
         self.follow_revival(&before, node, here, out);
@@ -46,7 +49,7 @@ impl Group {
                 MemberState::Out { reason, .. } if node == here.node => {
                     member.refused(attempt, reason == OutReason::TotalLoss);
                     if reason == OutReason::TotalLoss && member.has_not_looked() {
-                        out.push_back(Output::LookUp { group: self.id });
+                        self.look_up(out);
                     }
                 }
                 _ => {}

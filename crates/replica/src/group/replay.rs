@@ -19,6 +19,7 @@ use bytes::Bytes;
 use quorba_base::Instant;
 
 /// Something that a member was delivered.
+#[derive(Clone)]
 pub(crate) enum Past {
     /// A request.
     Request(Arrived),
@@ -48,6 +49,12 @@ struct Stretch {
 
 /// A place in the log: a component, and messages applied in it.
 type End = (ViewId, u64);
+
+/// How much had come when the group had this history.
+fn position(past: &[Past], history: History) -> Option<usize> {
+    let is_it = |past: &Past| matches!(past, Past::Request(at) if at.history == history);
+    past.iter().position(is_it).map(|at| at + 1)
+}
 
 /// What a server can go on from.
 pub(crate) struct Start {
@@ -92,16 +99,24 @@ impl Replay {
         self.go_back_to(next);
     }
 
-    /// The group stands at this history. That may be where an earlier stretch ended: that goes on
-    /// then, because equal histories are the same requests, and has all that this one has.
+    /// The group stands at this history. That may be where an earlier stretch ended, or came by:
+    /// that goes on from there then, because equal histories are the same requests, and has all
+    /// that this one has.
     pub(super) fn go_back_to(&mut self, history: History) {
-        let ended_there = |(_, stretch): &(usize, &Stretch)| stretch.history == history;
-        let former = self.former.iter().enumerate().filter(ended_there);
-        let longest = former.min_by_key(|(_, stretch)| stretch.begin.count);
-        let longer = longest.filter(|(_, stretch)| stretch.begin.count < self.begin.count);
-        if let Some((index, _)) = longer {
-            let Stretch { begin, past, .. } = self.former.remove(index);
-            (self.begin, self.past) = (begin, past);
+        let former = self.former.iter().enumerate();
+        let came_by = former.filter_map(|(index, stretch)| Some((index, stretch.upto(history)?)));
+        let longest = came_by.min_by_key(|(index, _)| self.former[*index].begin.count);
+        let longer =
+            longest.filter(|(index, _)| self.former[*index].begin.count < self.begin.count);
+        let Some((index, upto)) = longer else { return };
+        let Stretch { begin, past, history: end, .. } = &mut self.former[index];
+        self.begin = *begin;
+        if *end == history {
+            self.past = core::mem::take(past);
+            self.former.remove(index);
+        } else {
+            // An image may be behind it.
+            self.past = past[..upto].to_vec();
         }
     }
 
@@ -132,15 +147,19 @@ impl Replay {
 }
 
 impl Stretch {
+    /// How much of it had come when the group had this history behind its beginning.
+    fn upto(&self, history: History) -> Option<usize> {
+        if history == self.history {
+            return Some(self.past.len());
+        }
+        position(&self.past, history)
+    }
+
     /// What a server can go on from, and what comes behind it: the newest image that fits, or a
     /// fresh server.
     fn split(mut self, images: &mut Vec<Image>) -> Option<Found> {
         let behind = |history: History| {
-            if history == self.begin {
-                return Some(0);
-            }
-            let is_it = |past: &Past| matches!(past, Past::Request(at) if at.history == history);
-            self.past.iter().position(is_it).map(|at| at + 1)
+            if history == self.begin { Some(0) } else { position(&self.past, history) }
         };
         let fitting = images.iter().enumerate();
         let fitting = fitting.filter_map(|(at, image)| Some((behind(image.history)?, at)));

@@ -9,7 +9,7 @@ use crate::ids::Attempt;
 use crate::output::{Outbox, Output, ServerCommand};
 use crate::remains::Remains;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
-use quorba_base::NodeId;
+use quorba_base::{NodeId, canary};
 
 impl Group {
     /// The member on `node` said what its disk has, and the group stood there `before`. If it comes
@@ -71,8 +71,38 @@ impl Group {
         self.log_is_whole.take()
     }
 
+    /// What does this node's log have?
+    pub(super) fn look_up(&mut self, out: &mut Outbox) {
+        self.looks += 1;
+        self.look_is_old = false;
+        out.push_back(Output::LookUp { group: self.id, number: self.looks });
+    }
+
+    /// The group was delivered something that counts: what the local member has said of its disk,
+    /// or what is being looked up, is of before. The disk may count for it, so the member's word
+    /// must not be that it ends in front of it.
+    pub(super) fn outdate_remains(&mut self) {
+        self.look_is_old = true;
+        if let Some(member) = &mut self.member {
+            member.outdate_remains();
+        }
+    }
+
+    /// Whether the member waits for what that look at its node's log has found. One that is out of
+    /// date is begun anew.
+    pub(crate) fn waits_for_look(&mut self, number: u64, out: &mut Outbox) -> bool {
+        if number != self.looks || !self.waits_for_log() {
+            return false;
+        }
+        let is_old = self.look_is_old && !canary!(TakesOldLooks);
+        if is_old {
+            self.look_up(out);
+        }
+        !is_old
+    }
+
     /// Whether the member waits for what its node's log has.
-    pub(crate) fn waits_for_log(&self) -> bool {
+    fn waits_for_log(&self) -> bool {
         let total_loss = Some(OutReason::TotalLoss);
         let reason = match self.table.state(self.here) {
             Some(MemberState::Out { reason, .. }) => Some(reason),

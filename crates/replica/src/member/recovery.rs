@@ -12,7 +12,7 @@ use crate::remains::Remains;
 use crate::style::Duty;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::Instant;
+use quorba_base::{Instant, canary};
 
 impl Member {
     /// Takes over what the group was delivered, `history` of it in all. `attempt`: the group knows
@@ -84,6 +84,13 @@ impl Member {
     /// What the disk has is known now.
     pub(crate) fn set_remains(&mut self, remains: Remains) {
         self.remains = remains;
+    }
+
+    /// The group was delivered more than what was found there.
+    pub(crate) fn outdate_remains(&mut self) {
+        if !canary!(KeepsOldRemains) {
+            self.remains = Remains::NotLooked;
+        }
     }
 
     pub(crate) fn has_not_looked(&self) -> bool {

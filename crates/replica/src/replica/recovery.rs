@@ -58,9 +58,15 @@ impl Replica {
     }
 
     /// The log was looked up for [`crate::Output::LookUp`]; `None`: it can tell nothing.
-    pub fn handle_looked_up(&mut self, now: Instant, group: GroupId, found: Option<Recovered>) {
+    pub fn handle_looked_up(
+        &mut self,
+        now: Instant,
+        (group, number): (GroupId, u64),
+        found: Option<Recovered>,
+    ) {
         let index = usize::from(group.0);
-        if !self.groups.get(index).is_some_and(crate::group::Group::waits_for_log) {
+        let out = &mut self.out;
+        if !self.groups.get_mut(index).is_some_and(|group| group.waits_for_look(number, out)) {
             return;
         }
         let found = found.and_then(|found| {

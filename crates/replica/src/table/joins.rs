@@ -9,7 +9,7 @@ use crate::config::{GroupConfig, TotalLoss};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::offer::Offer;
-use crate::remains::Kept;
+use crate::remains::{Kept, Remains};
 use crate::style::Style;
 use crate::table::DownReason;
 use crate::trail::REQUESTS_MAX;
@@ -25,7 +25,7 @@ impl GroupTable {
         attempt: Attempt,
         offer: Offer,
     ) -> Option<MemberState> {
-        let Offer { claim, remains, .. } = offer;
+        let Offer { claim, remains, known, .. } = offer;
         if self.removed.contains(node) {
             return self.keep_out(node, attempt);
         }
@@ -67,6 +67,9 @@ impl GroupTable {
         };
         self.members.insert(node, state);
         if matches!(state, MemberState::Out { .. }) {
+            // What was delivered since may be on its disk, too.
+            let is_valid = known == self.history || canary!(KeepsOldRemains);
+            let remains = if is_valid { remains } else { Remains::NotLooked };
             self.census.hear(node, attempt, remains);
             self.revive(config);
         } else {

@@ -104,13 +104,13 @@ impl Cluster {
                 Output::CallOutside { .. } | Output::OrderAgain { .. } => {
                     unreachable!("no group calls to the outside")
                 }
-                Output::LookUp { group } => {
+                Output::LookUp { group, number } => {
                     let now = self.now;
                     let node = &mut self.nodes[index];
                     let Disk { records, states, .. } = &node.disk;
                     let (records, states) = (records.clone(), states.clone());
                     let found = Some(Recovered { records, states, ..Recovered::default() });
-                    node.replica.handle_looked_up(now, group, found);
+                    node.replica.handle_looked_up(now, (group, number), found);
                 }
             }
         }
