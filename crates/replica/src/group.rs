@@ -217,9 +217,6 @@ impl Group {
 
     /// The table as the up-to-date nodes have it.
     pub(crate) fn adopt(&mut self, table: GroupTable, out: &mut Outbox) {
-        if self.table.history != table.history {
-            self.outdate_remains();
-        }
         self.table = table;
         self.assign(out);
         self.reconsider();

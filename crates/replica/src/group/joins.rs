@@ -25,10 +25,7 @@ impl Group {
     ) {
         let before = self.table.clone();
         let Some(state) = self.table.join(&self.config, node, attempt, offer) else { return };
-        let Offer { claim, remains, .. } = offer;
-        if self.table.history != before.history {
-            self.outdate_remains();
-        }
+        let Offer { claim, remains, known, .. } = offer;
         let mut refused = None;
         self.note_log(before.history, node, state, claim, remains);
         self.follow_revival(&before, node, here, out);
@@ -48,7 +45,9 @@ impl Group {
                 }
                 MemberState::Out { reason, .. } if node == here.node => {
                     member.refused(attempt, reason == OutReason::TotalLoss);
-                    if reason == OutReason::TotalLoss && member.has_not_looked() {
+                    // What it said of before does not count.
+                    let is_told = known == before.history && !member.has_not_looked();
+                    if reason == OutReason::TotalLoss && member.is_durable() && !is_told {
                         self.look_up(out);
                     }
                 }

@@ -75,6 +75,9 @@ impl Group {
     pub(super) fn look_up(&mut self, out: &mut Outbox) {
         self.looks += 1;
         self.look_is_old = false;
+        if let Some(member) = &mut self.member {
+            member.outdate_remains();
+        }
         out.push_back(Output::LookUp { group: self.id, number: self.looks });
     }
 
@@ -109,7 +112,8 @@ impl Group {
             _ => None,
         };
         let member = self.member.as_ref();
-        reason == total_loss && member.is_some_and(|m| m.is_out() && m.has_not_looked())
+        reason == total_loss
+            && member.is_some_and(|m| m.is_durable() && m.is_out() && m.has_not_looked())
     }
 
     /// The log was looked up: this is what the group would be after a start of the node.

@@ -94,7 +94,11 @@ impl Member {
     }
 
     pub(crate) fn has_not_looked(&self) -> bool {
-        self.durable && self.remains == Remains::NotLooked
+        self.remains == Remains::NotLooked
+    }
+
+    pub(crate) fn is_durable(&self) -> bool {
+        self.durable
     }
 
     pub(crate) fn is_out(&self) -> bool {
