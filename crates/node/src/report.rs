@@ -14,8 +14,8 @@ use quorba_config::{Backend, Domain, Engine, Group, Node};
 use quorba_engine::order::{LeaveReason, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Command, CommandRefused, GroupId, GroupSnapshot, LogHold, MemberState, OutReason,
-    PrimaryStatus, RecentPage, Style, TransferProgress,
+    Command, CommandRefused, GroupId, GroupSnapshot, LogHold, MemberState, PrimaryStatus,
+    RecentPage, Style, TransferProgress,
 };
 use quorba_engine::{GatewayCounters, NodeSnapshot};
 use quorba_net::Fanout;
@@ -368,7 +368,9 @@ impl Reporter {
             .members
             .iter()
             .map(|(node, state)| {
-                let (state, reason) = self.member(*state);
+                let is_removed = replica.removed.contains(*node);
+                let (state, reason) =
+                    if is_removed { (State::Removed, None) } else { self.member(*state) };
                 MemberStatus { node: self.name_of(*node).into(), state, reason }
             })
             .collect();
@@ -443,7 +445,6 @@ impl Reporter {
                 (State::Joining, Some(format!("state comes from {}", self.name_of(donor))))
             }
             MemberState::Down(reason) => (State::Down, Some(reason.text().into())),
-            MemberState::Out { reason: OutReason::Removed, .. } => (State::Removed, None),
             MemberState::Out { reason, .. } => (State::Out, Some(reason.text().into())),
         }
     }

@@ -23,21 +23,23 @@ impl GroupTable {
     /// Carries out what [`crate::Command`] asks for and has been checked.
     pub(crate) fn remove(&mut self, config: &GroupConfig, node: NodeId) {
         self.removed.insert(node);
-        let attempt = match self.state(node) {
+        match self.state(node) {
             Some(
                 MemberState::In { attempt }
                 | MemberState::Joining { attempt, .. }
                 | MemberState::Out { attempt, .. },
-            ) => attempt,
+            ) => {
+                let state = MemberState::Out { attempt, reason: OutReason::Removed };
+                self.members.insert(node, state);
+            }
             // It hears of it when it asks.
-            Some(MemberState::Down(_)) | None => return,
-        };
-        self.members.insert(node, MemberState::Out { attempt, reason: OutReason::Removed });
+            Some(MemberState::Down(_)) | None => {}
+        }
         let verdicts = self.votes.leave(node);
         self.verdicts.extend(verdicts);
         self.drop_orphans();
-        self.open_if_whole(config);
         self.settle_leader(config);
+        self.open_if_whole(config);
     }
 
     /// See [`Self::remove`].

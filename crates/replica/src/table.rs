@@ -153,8 +153,8 @@ impl GroupTable {
         match self.state(node) {
             Some(MemberState::Joining { attempt: joining, .. }) if joining == attempt => {
                 self.members.insert(node, MemberState::In { attempt });
-                self.open_if_whole(config);
                 self.settle_leader(config);
+                self.open_if_whole(config);
                 true
             }
             _ => false,

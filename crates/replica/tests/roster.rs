@@ -45,6 +45,22 @@ fn a_member_that_is_removed_executes_nothing_and_gets_the_state_when_it_is_added
 }
 
 #[test]
+fn a_member_that_never_came_is_removed_and_the_others_do_not_wait_for_it() {
+    let mut c = Cluster::planned(3, Plan::style(Style::SemiActive));
+    c.install(&[0, 1]);
+    for index in [0, 1] {
+        c.start_server(index);
+    }
+    c.settle();
+    assert!(!c.snapshot(0).opened);
+    c.command_group(0, Command::Remove(node(2)));
+    assert!(c.snapshot(0).opened);
+    assert!(c.snapshot(1).removed.contains(node(2)));
+    requests(&mut c, 1, &["a"]);
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".to_string())]);
+}
+
+#[test]
 fn a_leader_that_is_removed_is_followed_and_nothing_is_lost() {
     for style in [Style::SemiActive, Style::WarmPassive, Style::ColdPassive] {
         let mut c = if style == Style::ColdPassive {

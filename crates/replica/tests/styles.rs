@@ -55,6 +55,18 @@ fn the_leader_of_a_semi_active_group_answers_every_client() {
 }
 
 #[test]
+fn the_preferred_leader_leads_at_first_also_if_it_comes_last() {
+    let mut c = Cluster::planned(3, Plan::style(Style::SemiActive));
+    c.install(&[0, 1, 2]);
+    for index in [2, 1, 0] {
+        c.start_server(index);
+        c.settle();
+    }
+    assert!(c.snapshot(1).opened);
+    assert_eq!(c.leader(1), Some(0));
+}
+
+#[test]
 fn in_a_warm_passive_group_only_the_leader_executes() {
     let mut c = warm();
     requests(&mut c, 1, &["a", "b"]);

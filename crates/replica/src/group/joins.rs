@@ -27,7 +27,7 @@ impl Group {
         let Some(state) = self.table.join(&self.config, node, attempt, offer) else { return };
         let Offer { claim, remains, known, .. } = offer;
         let mut refused = None;
-        self.note_log(before.history, node, state, claim, remains);
+        self.note_log(node, state, claim, remains);
         self.follow_revival(&before, node, here, out);
         if let Some(member) = self.member.as_mut() {
             match state {

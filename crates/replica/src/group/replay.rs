@@ -96,27 +96,18 @@ impl Replay {
             self.former.push(Stretch { begin, past, end, history, told });
         }
         self.begin = next;
-        self.go_back_to(next);
+        self.find_beginning();
     }
 
-    /// The group stands at this history. That may be where an earlier stretch ended, or came by:
-    /// that goes on from there then, because equal histories are the same requests, and has all
-    /// that this one has.
-    pub(super) fn go_back_to(&mut self, history: History) {
-        let former = self.former.iter().enumerate();
-        let came_by = former.filter_map(|(index, stretch)| Some((index, stretch.upto(history)?)));
-        let longest = came_by.min_by_key(|(index, _)| self.former[*index].begin.count);
-        let longer =
-            longest.filter(|(index, _)| self.former[*index].begin.count < self.begin.count);
-        let Some((index, upto)) = longer else { return };
-        let Stretch { begin, past, history: end, .. } = &mut self.former[index];
-        self.begin = *begin;
-        if *end == history {
-            self.past = core::mem::take(past);
-            self.former.remove(index);
-        } else {
-            // An image may be behind it.
-            self.past = past[..upto].to_vec();
+    /// An earlier stretch may have come by where this one begins. It goes on from there then,
+    /// because equal histories are the same requests.
+    fn find_beginning(&mut self) {
+        let former = self.former.iter();
+        let longer = former.filter(|stretch| stretch.begin.count < self.begin.count);
+        let came_by = longer.filter_map(|stretch| Some((stretch, stretch.upto(self.begin)?)));
+        if let Some((longest, upto)) = came_by.min_by_key(|(stretch, _)| stretch.begin.count) {
+            // It stays what it was: an image may be behind that place.
+            (self.begin, self.past) = (longest.begin, longest.past[..upto].to_vec());
         }
     }
 
@@ -147,12 +138,16 @@ impl Replay {
 }
 
 impl Stretch {
-    /// How much of it had come when the group had this history behind its beginning.
+    /// How much of it had come when the group had this history behind its beginning, and was
+    /// delivered another request: checkpoints until then may have the replies of that time.
     fn upto(&self, history: History) -> Option<usize> {
         if history == self.history {
             return Some(self.past.len());
         }
-        position(&self.past, history)
+        let behind = position(&self.past, history)?;
+        let is_request = |past: &Past| matches!(past, Past::Request(_));
+        let next = self.past[behind..].iter().position(is_request);
+        Some(next.map_or(self.past.len(), |next| behind + next))
     }
 
     /// What a server can go on from, and what comes behind it: the newest image that fits, or a

@@ -12,11 +12,10 @@ use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use quorba_base::{NodeId, canary};
 
 impl Group {
-    /// The member on `node` said what its disk has, and the group stood there `before`. If it comes
-    /// in with that, the log alone has all that it has, whether or not the disk was damaged before.
+    /// The member on `node` said what its disk has. If it comes in with that, the log alone has all
+    /// that it has, whether or not the disk was damaged before.
     pub(super) fn note_log(
         &mut self,
-        before: History,
         node: NodeId,
         state: MemberState,
         claim: Option<History>,
@@ -28,12 +27,6 @@ impl Group {
         let is_first = self.table.history == History::EMPTY;
         if node == self.here && is_in && (by_log || is_first) {
             self.log_is_whole = Some(true);
-            // What it said may have been of an earlier stretch of the log than the last. Where the
-            // group turned back for it, the last one is still to be put aside, which looks for it.
-            let stays = before == self.table.history;
-            if let Some(replay) = self.replay.as_mut().filter(|_| stays) {
-                replay.go_back_to(self.table.history);
-            }
         }
     }
 

@@ -12,7 +12,7 @@ use crate::style::Style;
 use crate::table::{Lacks, MemberState};
 use crate::transfer::TransferProgress;
 use alloc::vec::Vec;
-use quorba_base::NodeId;
+use quorba_base::{NodeId, NodeSet};
 
 /// Figures for status.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct GroupSnapshot {
     pub history: History,
     /// Every configured member and where it stands.
     pub members: Vec<(NodeId, MemberState)>,
+    /// Those that operators took out, whether their nodes are there or not.
+    pub removed: NodeSet,
     /// Whether requests are taken.
     pub opened: bool,
     /// What the local member is doing; `None` if this node has none.
@@ -70,6 +72,7 @@ impl Group {
         GroupSnapshot {
             history: self.table.history,
             members: self.table.members().collect(),
+            removed: self.table.removed(),
             opened: self.table.opened,
             local: member.map(Member::stage_text),
             style: self.table.style,

@@ -78,8 +78,8 @@ impl GroupTable {
         if !self.in_set().is_empty() {
             self.census.clear();
         }
-        self.open_if_whole(config);
         self.settle_leader(config);
+        self.open_if_whole(config);
         self.state(node)
     }
 
