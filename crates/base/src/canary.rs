@@ -153,10 +153,6 @@ bugs! {
     RevivesTooEarly,
     /// A disk that lost a checkpoint is taken for one that has all that it had.
     SpoiltDisksSpeak,
-    /// What a member said of its disk holds although more was delivered since.
-    KeepsOldRemains,
-    /// What a look at the log found counts although more was delivered since.
-    TakesOldLooks,
     /// A read is answered before a majority holds the mark behind which it was executed.
     ReadsBeforeMarkIsHeld,
     /// A member that is not in executes reads.

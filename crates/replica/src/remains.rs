@@ -15,6 +15,12 @@
 //! those that spoke has the request, too. What was ordered behind that end was not acknowledged, so
 //! nobody was told of it, and whoever waits for it asks again.
 //!
+//! What is said must be of now. While a member waits, requests may be delivered to its group that
+//! others execute, and its disk counts for them; so with each what it found before is void, and it
+//! looks anew ([`Remains::NotLooked`]). A word that gets its place behind such a request counts as
+//! unsaid, which the history in it tells ([`crate::offer::Offer::known`]); and what a look that was
+//! begun before it finds is thrown away.
+//!
 //! A disk that was damaged has nothing to say: it had held something, perhaps, and does not count
 //! as intact until a state is on it again. Nor does one that lost a checkpoint, if a stretch went
 //! on from that; what is whole on it still is said. If all members have spoken, no better word can

@@ -262,6 +262,49 @@ fn a_disk_that_counts_for_a_request_says_so_when_nobody_is_left() {
     assert_eq!(cluster.executed(0), ["acknowledged", "acknowledged later"]);
 }
 
+/// A node looks at its log for so long that its group has gone on and lost everybody again: what it
+/// saw there is not all that counts on its disk by then.
+#[test]
+fn what_was_seen_on_a_disk_before_more_counted_on_it_is_not_said() {
+    let mut cluster = durable(Style::Active);
+    cluster.request(1, 1, "acknowledged");
+    cluster.settle();
+    cluster.crash(2);
+    cluster.install(&[0, 1]);
+    cluster.settle();
+    for index in [0, 1] {
+        cluster.crash_server(index);
+    }
+    cluster.settle();
+    cluster.nodes[0].looks_long = true;
+    cluster.start_server(0);
+    cluster.settle();
+    cluster.start_server(1);
+    // It gives nobody its state.
+    cluster.nodes[1].server.as_mut().expect("a server").held = true;
+    cluster.settle();
+    assert_eq!(cluster.states(0), ["joining", "in", "down"]);
+    cluster.request(1, 2, "acknowledged later");
+    cluster.settle();
+    assert_eq!(cluster.nodes[1].logged, [1, 2]);
+    cluster.crash(1);
+    cluster.restart(2);
+    cluster.install(&[0, 2]);
+    cluster.settle();
+    assert_eq!(cluster.states(0), ["out", "down", "out"]);
+    cluster.look(0);
+    cluster.settle();
+    assert_eq!(cluster.states(0), ["out", "down", "out"]);
+    cluster.look(0);
+    cluster.settle();
+    for index in [0, 2] {
+        cluster.start_server(index);
+        cluster.settle();
+    }
+    assert_eq!(cluster.states(0), ["in", "down", "in"]);
+    assert_eq!(cluster.executed(0), ["acknowledged", "acknowledged later"]);
+}
+
 #[test]
 fn a_member_alone_waits_for_another_ones_word_unless_it_has_all() {
     let mut cluster = durable(Style::Active);

@@ -9,7 +9,7 @@ use crate::ids::Attempt;
 use crate::output::{Outbox, Output, ServerCommand};
 use crate::remains::Remains;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
-use quorba_base::{NodeId, canary};
+use quorba_base::NodeId;
 
 impl Group {
     /// The member on `node` said what its disk has. If it comes in with that, the log alone has all
@@ -90,7 +90,7 @@ impl Group {
         if number != self.looks || !self.waits_for_log() {
             return false;
         }
-        let is_old = self.look_is_old && !canary!(TakesOldLooks);
+        let is_old = self.look_is_old;
         if is_old {
             self.look_up(out);
         }

@@ -12,7 +12,7 @@ use crate::remains::Remains;
 use crate::style::Duty;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Instant, canary};
+use quorba_base::Instant;
 
 impl Member {
     /// Takes over what the group was delivered, `history` of it in all. `attempt`: the group knows
@@ -88,9 +88,7 @@ impl Member {
 
     /// The group was delivered more than what was found there.
     pub(crate) fn outdate_remains(&mut self) {
-        if !canary!(KeepsOldRemains) {
-            self.remains = Remains::NotLooked;
-        }
+        self.remains = Remains::NotLooked;
     }
 
     pub(crate) fn has_not_looked(&self) -> bool {

@@ -68,7 +68,7 @@ impl GroupTable {
         self.members.insert(node, state);
         if matches!(state, MemberState::Out { .. }) {
             // What was delivered since may be on its disk, too.
-            let is_valid = known == self.history || canary!(KeepsOldRemains);
+            let is_valid = known == self.history;
             let remains = if is_valid { remains } else { Remains::NotLooked };
             self.census.hear(node, attempt, remains);
             self.revive(config);

@@ -105,12 +105,14 @@ impl Cluster {
                     unreachable!("no group calls to the outside")
                 }
                 Output::LookUp { group, number } => {
-                    let now = self.now;
                     let node = &mut self.nodes[index];
                     let Disk { records, states, .. } = &node.disk;
                     let (records, states) = (records.clone(), states.clone());
-                    let found = Some(Recovered { records, states, ..Recovered::default() });
-                    node.replica.handle_looked_up(now, (group, number), found);
+                    let found = Recovered { records, states, ..Recovered::default() };
+                    node.looks.push_back(((group, number), found));
+                    if !node.looks_long {
+                        self.look(index);
+                    }
                 }
             }
         }

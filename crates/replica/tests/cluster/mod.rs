@@ -236,6 +236,14 @@ impl Cluster {
         disk.given_up = first;
     }
 
+    /// A look at the disk is over, the first that was begun.
+    pub fn look(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        let (look, found) = node.looks.pop_front().expect("a look was begun");
+        node.replica.handle_looked_up(self.now, look, Some(found));
+        self.drain(index);
+    }
+
     /// A slow disk has done what it was told.
     pub fn sync(&mut self, index: usize) {
         let node = &mut self.nodes[index];

@@ -9,6 +9,7 @@ use quorba_replica::{
     Backup, BackupRefused, CommandRefused, DownReason, Event, GatewayKey, GroupId, LogRecord,
     MemberState, Record, Recovered, Replica, ReplicaConfig,
 };
+use std::collections::VecDeque;
 
 pub struct Node {
     pub replica: Replica,
@@ -31,6 +32,9 @@ pub struct Node {
     pub(super) awaits_held: bool,
     pub alive: bool,
     pub disk: Disk,
+    /// It takes long to look at the disk while the node runs, and what was seen there.
+    pub looks_long: bool,
+    pub(super) looks: VecDeque<((GroupId, u64), Recovered)>,
     /// Requests that a majority has on disk.
     pub logged: Vec<u64>,
     pub(super) incarnation: u64,
@@ -111,6 +115,8 @@ impl Node {
             awaits_held: false,
             alive: true,
             disk,
+            looks_long: false,
+            looks: VecDeque::new(),
             logged: Vec::new(),
             incarnation,
             ticket: 0,
