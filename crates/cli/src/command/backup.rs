@@ -21,7 +21,6 @@ use serde_json::{Value, json};
 
 use crate::args::DomainFile;
 use crate::ask;
-use crate::command::group::nobody_here;
 use crate::command::status::require_group;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
@@ -234,20 +233,17 @@ impl Asked {
         wish: Wish,
         deadline: Deadline,
     ) -> Result<Self, Failure> {
-        if let Some(name) = node.filter(|name| domain.node_id(name).is_none()) {
-            let what = format!("domain {} has no node {name:?}", domain.id);
-            let names: Vec<&str> = domain.nodes.iter().map(|node| node.name.as_str()).collect();
-            let next = format!("nodes: {}", names.join(", "));
-            return Err(Failure::new(codes::NOT_IN_DOMAIN, Exit::Usage, what, next));
+        if let Some(name) = node {
+            ask::require_node(domain, name)?;
         }
         let answers = ask::everyone(domain, deadline.left());
-        let said = answers.into_iter().filter_map(|answer| answer.status.ok());
-        let said: Vec<Status> = said.collect();
+        let said = answers.iter().filter_map(|answer| answer.status.as_ref().ok());
+        let said = said.filter(|status| node.is_none_or(|name| status.node == name));
+        let said: Vec<&Status> = said.filter(|status| group_of(status, group).is_some()).collect();
         if said.is_empty() {
-            return Err(nobody_here(domain));
+            return Err(ask::no_word(domain, &answers, group, node));
         }
-        let wanted = said.iter().filter(|status| node.is_none_or(|name| status.node == name));
-        let best = wanted.filter_map(|status| Some((rank(status, group, wish)?, status)));
+        let best = said.iter().filter_map(|status| Some((rank(status, group, wish)?, *status)));
         let Some((_, status)) = best.max_by_key(|(rank, _)| *rank) else {
             return Err(unable(&said, group, node, wish));
         };
@@ -278,24 +274,32 @@ fn rank(status: &Status, group: &str, wish: Wish) -> Option<u8> {
 }
 
 /// Why no node can do it.
-fn unable(said: &[Status], name: &str, node: Option<&str>, wish: Wish) -> Failure {
-    let who = node.map_or_else(|| "no node here".to_owned(), |node| format!("not node {node}"));
+fn unable(said: &[&Status], name: &str, node: Option<&str>, wish: Wish) -> Failure {
+    // Who lacks what.
+    let lacks = |what: &str| match node {
+        Some(node) => format!("node {node} has no member of group {name} that {what}"),
+        None => format!("no node here has a member of group {name} that {what}"),
+    };
     let group = said.iter().find_map(|status| group_of(status, name));
     let leader = group.and_then(|group| group.leader.as_deref());
     let is_passive = group.is_some_and(|group| group.style.ends_with("passive"));
     let (what, next) = if said.iter().all(|status| !status.ring.primary) {
-        let what = "no node here is in a primary component, so that nothing can be ordered";
-        (what.to_owned(), "quorba status shows what is missing".to_owned())
+        let who = node.map_or("no node here is".into(), |node| format!("node {node} is not"));
+        let what = format!("{who} in a primary component, so that nothing can be ordered");
+        (what, "quorba status shows what is missing".to_owned())
     } else if let (true, Some(leader), Wish::Take) = (is_passive, leader, wish) {
-        let what =
-            format!("{who} can give a backup: of a passive group only the leader's member can");
-        (what, format!("run this on the machine of node {leader}, which leads"))
+        let what = "of a passive group only the leader's member can give a backup";
+        (what.to_owned(), format!("run this on the machine of node {leader}, which leads"))
     } else if wish == Wish::Take {
-        let what = format!("{who} has a member of group {name} that is in");
-        (what, format!("quorba group show {name} shows its members; run this where one is in"))
+        (
+            lacks("is in"),
+            format!("quorba group show {name} shows its members; run this where one is in"),
+        )
     } else {
-        let what = format!("{who} has a member of group {name} that takes part");
-        (what, format!("quorba group show {name} shows its members; run this where one is"))
+        (
+            lacks("takes part"),
+            format!("quorba group show {name} shows its members; run this where one is"),
+        )
     };
     Failure::new(codes::BACKUP, Exit::Failed, what, next)
 }

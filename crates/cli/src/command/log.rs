@@ -20,7 +20,7 @@ use quorba_node::status::MemberState;
 
 use crate::ask;
 use crate::command::doctor::recording;
-use crate::command::group::{nobody_here, refused};
+use crate::command::group::refused;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -47,8 +47,8 @@ impl Asked {
         node: Option<&str>,
         deadline: Deadline,
     ) -> Result<Self, Failure> {
-        if let Some(name) = node.filter(|name| domain.node_id(name).is_none()) {
-            return Err(no_node(domain, name));
+        if let Some(name) = node {
+            ask::require_node(domain, name)?;
         }
         let answers = ask::everyone(domain, deadline.left());
         let rank = |answer: &&ask::Answer| {
@@ -61,12 +61,11 @@ impl Asked {
             let leads = group.leader.as_ref() == Some(&status.node);
             Some((leads, group.members.iter().any(is_in), is_member))
         };
-        let found = match node {
-            Some(name) => answers.iter().find(|a| a.node == name && a.status.is_ok()),
-            // Of equals the first.
-            None => answers.iter().rev().filter(|a| rank(a).is_some()).max_by_key(rank),
-        };
-        let found = found.ok_or_else(|| nobody_here(domain))?;
+        let is_meant = |answer: &&ask::Answer| node.is_none_or(|name| answer.node == name);
+        // Of equals the first.
+        let able = answers.iter().rev().filter(is_meant).filter(|answer| rank(answer).is_some());
+        let found = able.max_by_key(rank);
+        let found = found.ok_or_else(|| ask::no_word(domain, &answers, group, node))?;
         let node = domain.nodes.iter().find(|node| node.name == found.node).expect("it was asked");
         let client = Client::new(node.admin, node.admin_token_file());
         Ok(Self { name: node.name.clone(), client })
@@ -74,15 +73,8 @@ impl Asked {
 
     fn ask(&self, group: &str, after: u64, messages: bool) -> Result<Requests, Failure> {
         let answer = self.client.requests(group, Wanted { after, messages }, ANSWER_WITHIN);
-        answer.map_err(|error: AdminError| refused(&self.name, &error))
+        answer.map_err(|error: AdminError| refused(&self.name, group, &error))
     }
-}
-
-fn no_node(domain: &Domain, name: &str) -> Failure {
-    let names: Vec<&str> = domain.nodes.iter().map(|node| node.name.as_str()).collect();
-    let what = format!("domain {} has no node {name:?}", domain.id);
-    let next = format!("nodes: {}", names.join(", "));
-    Failure::new(codes::NOT_IN_DOMAIN, Exit::Usage, what, next)
 }
 
 /// What `quorba group log` was asked for.
@@ -152,10 +144,7 @@ fn read_disk(
     let index = domain.groups.iter().position(|one| one.name == group).expect("it was looked for");
     let first = domain.groups[index].members.lowest().and_then(|node| domain.node(node));
     let node = match node {
-        Some(name) => {
-            let found = domain.nodes.iter().find(|node| node.name == name);
-            found.ok_or_else(|| no_node(domain, name))?
-        }
+        Some(name) => ask::require_node(domain, name)?,
         None => first.expect("a group has members"),
     };
     let id = GroupId(u16::try_from(index).expect("groups are few"));
