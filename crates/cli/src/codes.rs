@@ -121,7 +121,7 @@ const CLI: &[CodeText] = &[
         code: "QB-CLI-017",
         title: "a restore wants --yes",
         text: "A restore throws away what the group has: all that it executed since the backup, \
-               acknowledged or not. The message says how much that is. Nothing was done.",
+               acknowledged or not. The message says what is known of it. Nothing was done.",
     },
 ];
 

@@ -145,6 +145,7 @@ fn take(
     let mut waited = Patience::default();
     loop {
         let asked = Asked::find(domain, group, node, Wish::Take, deadline)?;
+        waited.check(&asked.name, deadline)?;
         match asked.client.backup(group, deadline.left()) {
             Ok(answer) => return copy(context, answer, file, &asked.name, deadline),
             Err(error) => waited.heed(context, &asked.name, &error, deadline)?,
@@ -307,10 +308,26 @@ fn unable(said: &[&Status], name: &str, node: Option<&str>, wish: Wish) -> Failu
 /// Nodes that cannot now are asked again.
 #[derive(Default)]
 pub(super) struct Patience {
-    has_told: bool,
+    /// Why the one that was asked last could not.
+    last: Option<String>,
 }
 
 impl Patience {
+    /// Fails if no time is left to ask `node`.
+    pub(super) fn check(&self, node: &str, deadline: Deadline) -> Result<(), Failure> {
+        if deadline.has_passed() { Err(self.over(node, deadline)) } else { Ok(()) }
+    }
+
+    fn over(&self, node: &str, deadline: Deadline) -> Failure {
+        let time = humantime::format_duration(deadline.time);
+        let what = match &self.last {
+            Some(why) => format!("{why}, until the {time} were over"),
+            None => format!("the {time} were over before node {node} was asked"),
+        };
+        let next = "give more time with --timeout; quorba status shows how the group is";
+        Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next)
+    }
+
     /// Waits a moment if that may help, or gives the failure.
     pub(super) fn heed(
         &mut self,
@@ -319,16 +336,21 @@ impl Patience {
         error: &AdminError,
         deadline: Deadline,
     ) -> Result<(), Failure> {
-        let what = format!("node {node}: {error}");
+        let what = error.to_string();
+        let what = match what.trim_end() {
+            named if named.starts_with(&format!("node {node}: ")) => named.to_owned(),
+            other => format!("node {node}: {other}"),
+        };
         let (code, exit, next) = match error {
-            AdminError::NotNow { .. } if !deadline.has_passed() => {
-                if !std::mem::replace(&mut self.has_told, true) {
+            AdminError::NotNow { .. } => {
+                if self.last.is_none() {
                     context.tell(format!("{what}; trying again"));
                 }
+                self.last = Some(what);
                 thread::sleep(AGAIN.min(deadline.left()));
-                return Ok(());
+                return self.check(node, deadline);
             }
-            AdminError::NotNow { .. } | AdminError::Timeout { .. } => {
+            AdminError::Timeout { .. } => {
                 (codes::TIMED_OUT, Exit::TimedOut, "quorba status shows how the group is")
             }
             AdminError::Conflict { .. } => (
@@ -422,4 +444,26 @@ fn show(context: &Context, path: &Path) -> Result<Exit, Failure> {
         bytes = size(bytes),
     ))?;
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Arguments;
+    use clap::Parser;
+
+    #[test]
+    fn what_hindered_a_node_is_said_when_the_time_is_over() {
+        let context =
+            Context::new(&Arguments::parse_from(["quorba", "status", "--timeout", "1ms"]));
+        let deadline = context.deadline(DEADLINE);
+        thread::sleep(Duration::from_millis(2));
+        let refusal = "node n1: another backup is under way".to_owned();
+        let error = AdminError::NotNow { address: ([127, 0, 0, 1], 1).into(), refusal };
+        let failure = Patience::default().heed(&context, "n1", &error, deadline);
+        let failure = failure.expect_err("no time is left");
+        assert_eq!(failure.exit, Exit::TimedOut);
+        let what = "node n1: another backup is under way, until the 1ms were over";
+        assert_eq!(failure.what, what);
+    }
 }
