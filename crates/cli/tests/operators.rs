@@ -165,6 +165,61 @@ fn a_durable_log_is_read_from_the_disk_when_nothing_runs() {
     let (code, report) = doctor(&domain, "bank");
     assert_eq!((code, &report["verdict"]), (Some(0), &Value::from("alike")), "{report}");
     assert_eq!(report["compared"], 20, "{report}");
+    let recorded = std::fs::read_to_string(domain.folder.path().join("log")).expect("read");
+    let head: Value = recorded.lines().next().expect("a line").parse().expect("JSON");
+    assert_eq!(head["node"], node);
+    // A bit of the tenth request is another one.
+    let segments = domain.folder.path().join(format!("quorba-state/{node}/log"));
+    let files = std::fs::read_dir(segments).expect("a log").map(|entry| entry.expect("one").path());
+    let mut files: Vec<_> = files.filter(|path| path.extension() == Some("seg".as_ref())).collect();
+    files.sort();
+    let mut bytes = std::fs::read(&files[0]).expect("read");
+    let at = bytes.windows(4).position(|four| four == b"r-10").expect("it is there");
+    bytes[at] ^= 1;
+    std::fs::write(&files[0], bytes).expect("written");
+    for asked in [
+        &["group", "log", "bank", "--disk", "--node", node][..],
+        &["group", "record", "bank", "--disk", "--node", node, "--to", "part"],
+    ] {
+        let (code, told) = refused(&domain, asked);
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains(&format!("node {node}")), "{told}");
+        let file = files[0].strip_prefix(domain.folder.path()).expect("it is there");
+        assert!(told.contains(&file.display().to_string()), "{told}");
+        assert!(told.contains("reading of this file ended there"), "{told}");
+    }
+    let part = std::fs::read_to_string(domain.folder.path().join("part")).expect("read");
+    assert!(part.lines().count() < 21 && !part.contains("\"missing\""), "it has no end");
+}
+
+#[test]
+fn a_change_of_the_group_is_no_request_that_is_missing() {
+    use std::os::unix::fs::PermissionsExt;
+    let domain = Domain::start();
+    domain.wait_healthy();
+    record(&domain, "bank", || {
+        let mut bank = domain.bank(0);
+        for number in 0..10 {
+            bank.increment(&format!("r-{number}")).expect("it answers");
+        }
+        for style in ["semi-active", "active"] {
+            assert!(domain.quorba(&["group", "style", "bank", style]).status.success());
+        }
+        for number in 10..20 {
+            bank.increment(&format!("r-{number}")).expect("it answers");
+        }
+    });
+    let file = std::fs::metadata(domain.folder.path().join("log")).expect("written");
+    assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    let log = domain.quorba(&["-o", "json", "group", "log", "bank"]);
+    assert_eq!((json(&log).len(), text(&log.stderr)), (20, String::new()));
+    let new = ["-o", "json", "--timeout", "500ms", "group", "log", "bank", "-n", "0", "-f"];
+    let followed = domain.quorba(&new);
+    assert!(followed.status.success());
+    assert_eq!(json(&followed), [Value::Null; 0], "nothing is new");
+    let (code, told) = refused(&domain, &["group", "record", "bank", "--disk", "--to", "x"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(!domain.folder.path().join("x").exists());
 }
 
 #[test]
