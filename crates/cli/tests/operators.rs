@@ -94,6 +94,13 @@ fn the_doctor_finds_a_time_in_replies_and_none_where_it_is_ordered() {
     assert_eq!(first["causes"][0], "time", "{report}");
     assert_eq!(first["offset"], 24, "the results begin with the time: {report}");
     assert_eq!(report["states"]["equal"], false, "{report}");
+    let folder = domain.folder.path().join("temporary");
+    std::fs::create_dir(&folder).expect("made");
+    let mut late = std::process::Command::new(QUORBA);
+    late.current_dir(domain.folder.path()).env("TMPDIR", &folder);
+    late.args(["group", "doctor", "clock", "--log", "log", "--timeout", "1ms"]);
+    assert_eq!(late.output().expect("it runs").status.code(), Some(4));
+    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 0, "nothing is left");
     let shown = domain.quorba(&["group", "doctor", "clock", "--log", "log"]);
     assert!(text(&shown.stdout).contains("request 2: tell of object clock"), "{shown:?}");
     // The same servers with ordered time, without any domain: as they were recorded.
