@@ -13,6 +13,8 @@ use quorba_config::{Domain, Node};
 use quorba_node::admin::{AdminError, Client};
 use quorba_node::status::Status;
 
+use crate::exit::Exit;
+use crate::failure::{Failure, codes};
 use crate::text::system_reason;
 
 /// One node is not waited for longer than this, whatever the deadline of the command.
@@ -91,6 +93,49 @@ pub fn everyone(domain: &Domain, left: Duration) -> Vec<Answer> {
             domain.nodes.iter().map(|node| scope.spawn(move || ask(domain, node, time))).collect();
         asked.into_iter().map(|asked| asked.join().expect("asking does not panic")).collect()
     })
+}
+
+/// Fails if the domain file has no such node.
+pub fn require_node<'d>(domain: &'d Domain, name: &str) -> Result<&'d Node, Failure> {
+    domain.nodes.iter().find(|node| node.name == name).ok_or_else(|| {
+        let names: Vec<&str> = domain.nodes.iter().map(|node| node.name.as_str()).collect();
+        let what = format!("domain {} has no node {name:?}", domain.id);
+        let next = format!("nodes: {}", names.join(", "));
+        Failure::new(codes::NOT_IN_DOMAIN, Exit::Usage, what, next)
+    })
+}
+
+/// Why nothing is known of `group`: by `node`, or by any node if none was named.
+pub fn no_word(domain: &Domain, answers: &[Answer], group: &str, node: Option<&str>) -> Failure {
+    let silent = answers.iter().find(|answer| Some(answer.node.as_str()) == node);
+    if let Some(Answer { node, admin, status: Err(silence), .. }) = silent {
+        let what = format!("node {node}: {silence} ({admin})");
+        let next = "quorba status shows which nodes answer; without --node one of those is asked";
+        return Failure::new(codes::NOBODY_ANSWERS, Exit::Failed, what, next);
+    }
+    let said = answers.iter().find(|answer| answer.status.is_ok() && is_meant(answer, node));
+    match said {
+        Some(answer) => unknown_group(&answer.node, group),
+        None => nobody_here(domain),
+    }
+}
+
+fn is_meant(answer: &Answer, node: Option<&str>) -> bool {
+    node.is_none_or(|name| answer.node == name)
+}
+
+/// The domain file has a group that the nodes do not have.
+pub fn unknown_group(node: &str, group: &str) -> Failure {
+    let what = format!("node {node} does not know group {group}: it runs with another file");
+    let next = "give the file that the nodes run with, or start them anew with this one";
+    Failure::new(codes::NOT_IN_DOMAIN, Exit::Failed, what, next)
+}
+
+/// No node answers.
+pub fn nobody_here(domain: &Domain) -> Failure {
+    let what = format!("no node of domain {} answers on this machine", domain.id);
+    let next = "start one with quorba node, or run this where one runs";
+    Failure::new(codes::NOBODY_ANSWERS, Exit::Failed, what, next)
 }
 
 fn ask(domain: &Domain, node: &Node, time: Duration) -> Answer {

@@ -18,7 +18,8 @@ const CLI: &[CodeText] = &[
         code: "QB-CLI-002",
         title: "no such node or group",
         text: "The domain file has no [node.NAME] or [group.NAME] of that name. The message lists \
-               those that it has. Is it the file of the right domain?",
+               those that it has. Is it the file of the right domain? Or the file names a group \
+               that the nodes do not have: they run with another file.",
     },
     CodeText {
         code: "QB-CLI-003",
@@ -94,7 +95,7 @@ const CLI: &[CodeText] = &[
     CodeText {
         code: "QB-CLI-014",
         title: "a group was not changed",
-        text: "The node says why: the style or the node does not exist, the style has no leader, \
+        text: "The node says why: it is in no primary component, the style has no leader, \
                the member is not in the group now, a passive style is wanted for a group \
                without a state_object, or the last member was to be removed. Nothing has changed.",
     },
@@ -120,7 +121,7 @@ const CLI: &[CodeText] = &[
         code: "QB-CLI-017",
         title: "a restore wants --yes",
         text: "A restore throws away what the group has: all that it executed since the backup, \
-               acknowledged or not. The message says how much that is. Nothing was done.",
+               acknowledged or not. The message says what is known of it. Nothing was done.",
     },
 ];
 

@@ -15,6 +15,7 @@ mod log;
 pub mod man;
 pub mod node;
 pub mod ping;
+pub mod record;
 pub mod restore;
 pub mod sim;
 pub mod status;

@@ -57,20 +57,8 @@ pub fn best(answers: &[Answer]) -> Option<&Status> {
 
 /// Judges what the nodes said.
 pub fn judge(answers: &[Answer]) -> Judgement {
-    let Some(best) = best(answers) else {
-        let reasons = answers
-            .iter()
-            .filter_map(|answer| {
-                let silence = answer.status.as_ref().err()?;
-                Some(format!("{}: {silence} ({})", answer.node, answer.admin))
-            })
-            .collect();
-        return Judgement { health: Health::Unknown, reasons };
-    };
-    let mut judgement = Judgement { health: Health::Ok, reasons: Vec::new() };
-    if !best.ring.primary {
-        judgement.add(Health::NoQuorum, format!("no primary view: {}", best.ring.primary_reason));
-    }
+    let Some(best) = best(answers) else { return unknown(answers) };
+    let mut judgement = judge_component(best);
     for node in best.nodes.iter().filter(|node| !node.in_view) {
         judgement
             .add(Health::Degraded, format!("{} is out of the view {}", node.name, node.standing));
@@ -88,14 +76,51 @@ pub fn judge(answers: &[Answer]) -> Judgement {
         judge_group(&mut judgement, group);
     }
     for status in answers.iter().filter_map(|answer| answer.status.as_ref().ok()) {
-        judge_servers(&mut judgement, status);
+        judge_servers(&mut judgement, status, |_| true);
+    }
+    judgement
+}
+
+/// Judges what the nodes said of one group: its members, its servers, and whether there is a
+/// primary component.
+pub fn judge_one(answers: &[Answer], name: &str) -> Judgement {
+    let Some(best) = best(answers) else { return unknown(answers) };
+    let mut judgement = judge_component(best);
+    for group in best.groups.iter().filter(|group| group.name == name) {
+        judge_group(&mut judgement, group);
+    }
+    for status in answers.iter().filter_map(|answer| answer.status.as_ref().ok()) {
+        judge_servers(&mut judgement, status, |group| group.name == name);
+    }
+    judgement
+}
+
+fn unknown(answers: &[Answer]) -> Judgement {
+    let reasons = answers
+        .iter()
+        .filter_map(|answer| {
+            let silence = answer.status.as_ref().err()?;
+            Some(format!("{}: {silence} ({})", answer.node, answer.admin))
+        })
+        .collect();
+    Judgement { health: Health::Unknown, reasons }
+}
+
+fn judge_component(best: &Status) -> Judgement {
+    let mut judgement = Judgement { health: Health::Ok, reasons: Vec::new() };
+    if !best.ring.primary {
+        judgement.add(Health::NoQuorum, format!("no primary view: {}", best.ring.primary_reason));
     }
     judgement
 }
 
 /// What only a server's own node knows.
-fn judge_servers(judgement: &mut Judgement, status: &Status) {
-    for group in &status.groups {
+fn judge_servers(
+    judgement: &mut Judgement,
+    status: &Status,
+    is_meant: impl Fn(&GroupStatus) -> bool,
+) {
+    for group in status.groups.iter().filter(|group| is_meant(group)) {
         let Some(server) = group.server.as_ref().filter(|it| it.state == "quarantined") else {
             continue;
         };

@@ -108,6 +108,12 @@ fn a_wiped_domain_is_brought_back(more: &str) {
     let restore = ["restore", "bank.backup", "--group", "bank"];
     let (code, said) = json(&domain, &restore);
     assert_eq!((code, &said["error"]["code"]), (Some(3), &"QB-CLI-017".into()), "{said}");
+    let message = said["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("has seen its order up to number 1)"), "{message}");
+    let (code, said) = json(&domain, &[&restore[..], &["--yes", "--timeout", "1ms"]].concat());
+    assert_eq!((code, &said["error"]["restored"]), (Some(4), &"no".into()), "{said}");
+    let message = said["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.ends_with("was asked; nothing was done"), "{message}");
     assert_eq!(references(&domain, 2), ["to be thrown away"], "nothing was done");
     let (code, said) = json(&domain, &[&restore[..], &["--yes"]].concat());
     assert_eq!(code, Some(0), "{said}\n{}", domain.told());
@@ -197,6 +203,8 @@ fn a_group_without_members_is_brought_back() {
     let (code, said) = json(&domain, &["backup", "bank", "--to", "other.backup"]);
     assert_eq!((code, &said["error"]["code"]), (Some(1), &"QB-CLI-015".into()), "{said}");
     assert!(!domain.folder.path().join("other.backup").exists(), "half a backup is none");
+    let (code, said) = json(&domain, &["restore", "bank.backup", "--group", "bank"]);
+    assert_eq!((code, &said["error"]["next"]), (Some(3), &"the same with --yes does it".into()));
     let (code, said) = json(&domain, &["restore", "bank.backup", "--group", "bank", "--yes"]);
     assert_eq!(code, Some(0), "{said}\n{}", domain.told());
     assert_eq!(states(), ["in", "in", "in"]);

@@ -70,8 +70,11 @@ fn a_server_that_fails_again_and_again_is_in_quarantine_until_it_is_released() {
     let status = domain.quorba(&["status"]);
     let said = "the server on n2 is quarantined: ";
     assert!(text(&status.stdout).contains(said), "{}", text(&status.stdout));
+    let shown = text(&domain.quorba(&["group", "show", "bank"]).stdout);
+    let row = shown.lines().find(|line| line.starts_with("n2")).expect("a row");
+    assert!(row.contains("3 failures in a row"), "its reason: {shown}");
     let wrong = domain.quorba(&["group", "release", "bank", "n9"]);
-    assert!(text(&wrong.stderr).contains("there is no node n9"), "{}", text(&wrong.stderr));
+    assert!(text(&wrong.stderr).contains("has no node \"n9\""), "{}", text(&wrong.stderr));
     fs::write(mended, "").expect("written");
     let released = domain.quorba(&["group", "release", "bank", "n2"]);
     assert!(released.status.success(), "{}", text(&released.stderr));

@@ -20,7 +20,7 @@ use quorba_base::{NODES_MAX, NodeId};
 use toml::de::DeTable;
 
 use crate::codes::Code;
-use crate::domain::{Domain, Engine, Limits, Multicast, QuorumRule, Ring};
+use crate::domain::{Domain, Engine, Limits, Multicast, Outside, QuorumRule, Ring};
 use crate::key::{DomainKey, KEY_BYTES, KeyError};
 use crate::problem::{Problem, Report};
 use crate::walk::{At, Problems, Section, Span};
@@ -96,8 +96,10 @@ fn read_domain(
     let tie_breaker = tie_breaker.and_then(|name| find_node(root, &drafts, &name));
     let ring = read_ring(root.section("ring"), &drafts);
     let limits = read_limits(root.section("limits"), ring.engine);
-    let outside = outside::read_all(root, ring.engine);
+    let placed = outside::read_all(root, ring.engine);
+    let outside: Vec<Outside> = placed.iter().map(|(server, _)| server.clone()).collect();
     let groups = group::read_all(root, &drafts, (ring.engine, quorum), &outside);
+    outside::check(root, &placed, &groups);
     place::check(root.problems, &drafts, &groups);
     check_counts(root, &drafts, groups.len(), ring.engine);
     let (key_file, keys) = key?;

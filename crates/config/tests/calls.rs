@@ -163,3 +163,12 @@ fn hosts_must_agree_on_what_becomes_of_a_doubt_and_not_on_where_the_server_is() 
     assert_ne!(digest("\"repeat\"", "\"fail\""), plain);
     assert_eq!(digest("10.0.0.9", "192.168.0.9"), plain);
 }
+
+#[test]
+fn a_server_outside_that_nobody_calls_has_no_effect() {
+    let checked = check(&format!("{DOMAIN}{}", OUTSIDE.replace("outside.bank", "outside.idle")));
+    let problems: Vec<_> =
+        checked.report.problems().iter().map(|it| (it.code, &*it.message)).collect();
+    let said = "[outside.idle] has no effect: no group calls it";
+    assert_eq!(problems, [(Code::SilentSetting, said)]);
+}

@@ -271,7 +271,7 @@ fn digest_is_stable_over_versions_of_this_program() {
     ];
     let older = younger.iter().fold(FULL.to_owned(), |text, line| text.replace(line, ""));
     // A changed number means that running domains refuse the new version: raise FORMAT knowingly.
-    assert_eq!(format!("{:016x}", domain(&older).digest()), "a4d33fe3300f7ac5");
+    assert_eq!(format!("{:016x}", domain(&older).digest()), "356e3a89b1b2da38");
 }
 
 #[test]
@@ -356,4 +356,21 @@ fn a_log_has_a_bound_of_a_mib_at_least_or_none() {
         let refused = bound(&format!("[limits]\nlog_bytes = {wrong}\n")).expect_err(wrong);
         assert!(refused.contains("log_bytes"), "{refused}");
     }
+}
+
+#[test]
+fn settings_without_effect_are_told() {
+    let said = |lines: &str| {
+        let text = FULL.replace("on_total_loss = \"fresh\"\n", lines);
+        let warnings = domain(&text).warnings.into_iter();
+        let idle = warnings.filter(|problem| problem.code == quorba_config::Code::SilentSetting);
+        idle.map(|problem| problem.message).collect::<Vec<_>>()
+    };
+    let watch = "placement_watch_ms = 900\n";
+    assert_eq!(said(watch), ["`placement_watch_ms` has no effect without `placement` = \"auto\""]);
+    assert!(said(&format!("placement = \"auto\"\n{watch}")).is_empty());
+    let expel = "on_divergence = \"expel\"\n";
+    let none = format!("compare_replies = 0\n{expel}");
+    assert_eq!(said(&none), ["`on_divergence` has no effect with `compare_replies` = 0"]);
+    assert!(said(expel).is_empty());
 }

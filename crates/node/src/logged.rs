@@ -14,9 +14,17 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
+/// What else is to be said of a log, in words.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Because of it requests may be missing; each with the file that it is in.
+    pub damage: Vec<String>,
+    /// What else whoever reads should know.
+    pub notes: Vec<String>,
+}
+
 /// Gives every request of `group` in the log of `node` to `take`, in their order. They are numbered
-/// as the log has them: from the group's first one on, unless the log begins behind it. Returns
-/// what is wrong with the log, in words.
+/// as the log has them: from the group's first one on, unless the log begins behind it.
 ///
 /// # Errors
 /// If there is no log, or its folder cannot be read.
@@ -25,7 +33,7 @@ pub fn requests(
     node: &Node,
     group: GroupId,
     mut take: impl FnMut(OrderedRequest, Messages),
-) -> io::Result<Vec<String>> {
+) -> io::Result<Found> {
     let path = node.state_dir.join("log");
     if !path.is_dir() {
         let what = format!("{} is not there: no group is durable", path.display());
@@ -33,7 +41,8 @@ pub fn requests(
     }
     let disk: Arc<dyn Disk> = Arc::new(FileDisk::open_for_reading(&path)?);
     let mut reader = Reading { group, history: History::EMPTY, time: 0, known: BTreeSet::new() };
-    let mut faults = Vec::new();
+    let mut found = Found::default();
+    let (mut file, mut torn) = (String::new(), None);
     let mut first = None;
     inspect(
         &disk,
@@ -50,18 +59,32 @@ pub fn requests(
             None
         },
         |line| {
-            if ["DAMAGED", "DOUBTFUL", "cannot be", "  offset "].iter().any(|w| line.contains(w)) {
-                faults.push(line);
+            if let Some((name, _)) = line.split_once(": records from ") {
+                // What is not whole is damage, unless the log ends there.
+                found.damage.extend(torn.take());
+                file = path.join(name).display().to_string();
+            } else if let Some(fault) = line.strip_prefix("  ") {
+                // Only what is wrong: no records are described here.
+                let fault = format!("{file}: {fault}; reading of this file ended there");
+                if fault.contains(": a part was never written;") {
+                    torn = Some(fault);
+                } else {
+                    found.damage.push(fault);
+                }
+            } else if ["DAMAGED", "DOUBTFUL", "cannot be"].iter().any(|w| line.contains(w)) {
+                let of = if line.contains(".seg: ") { &mut found.damage } else { &mut found.notes };
+                of.push(format!("{}: {line}", path.display()));
             }
         },
     )?;
+    found.notes.extend(torn);
     if let Some(first) = first.filter(|first| *first > Seq(1)) {
-        faults.push(format!(
+        found.notes.push(format!(
             "the log was shortened, or begun anew: it begins with record {first}, and requests are \
              counted from there"
         ));
     }
-    Ok(faults)
+    Ok(found)
 }
 
 /// How far the log was read.

@@ -14,10 +14,9 @@ use quorba_node::status::Status;
 use serde_json::json;
 
 use crate::ask;
-use crate::command::group::nobody_here;
-use crate::context::Context;
+use crate::context::{Context, Deadline};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, codes};
 use crate::text::{span_us, table};
 
 /// How long the nodes have to answer each time.
@@ -38,12 +37,18 @@ pub(super) fn advise(
     group: &str,
     over: Duration,
 ) -> Result<Exit, Failure> {
-    let before = look(domain)?;
+    let deadline = context.deadline(over + 2 * ANSWER_WITHIN);
+    let before = look(domain, group, deadline)?;
+    if deadline.left() < over {
+        let what = format!("measuring takes {} s, longer than is left", over.as_secs());
+        let next = "measure for a shorter time with --seconds, or give more with --timeout";
+        return Err(Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next));
+    }
     thread::sleep(over);
-    let after = look(domain)?;
+    let after = look(domain, group, deadline)?;
     let group = domain.groups.iter().find(|one| one.name == group).expect("it was looked for");
     let advice = Advice::of(domain, group, (&before, &after), over);
-    let advice = advice.ok_or_else(|| nobody_here(domain))?;
+    let advice = advice.ok_or_else(|| ask::nobody_here(domain))?;
     if context.is_json() {
         context.print_json(&advice.json())?;
     } else {
@@ -52,10 +57,13 @@ pub(super) fn advise(
     Ok(Exit::Ok)
 }
 
-fn look(domain: &Domain) -> Result<Vec<Status>, Failure> {
-    let answers = ask::everyone(domain, ANSWER_WITHIN).into_iter();
-    let all: Vec<Status> = answers.filter_map(|answer| answer.status.ok()).collect();
-    if all.is_empty() { Err(nobody_here(domain)) } else { Ok(all) }
+/// What the nodes say that know the group.
+fn look(domain: &Domain, group: &str, deadline: Deadline) -> Result<Vec<Status>, Failure> {
+    let answers = ask::everyone(domain, ANSWER_WITHIN.min(deadline.left()));
+    let knows = |status: &&Status| status.groups.iter().any(|one| one.name == group);
+    let said = answers.iter().filter_map(|answer| answer.status.as_ref().ok());
+    let all: Vec<Status> = said.filter(knows).cloned().collect();
+    if all.is_empty() { Err(ask::no_word(domain, &answers, group, None)) } else { Ok(all) }
 }
 
 impl<'a> Advice<'a> {

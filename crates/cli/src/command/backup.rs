@@ -21,7 +21,6 @@ use serde_json::{Value, json};
 
 use crate::args::DomainFile;
 use crate::ask;
-use crate::command::group::nobody_here;
 use crate::command::status::require_group;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
@@ -146,6 +145,7 @@ fn take(
     let mut waited = Patience::default();
     loop {
         let asked = Asked::find(domain, group, node, Wish::Take, deadline)?;
+        waited.check(&asked.name, deadline)?;
         match asked.client.backup(group, deadline.left()) {
             Ok(answer) => return copy(context, answer, file, &asked.name, deadline),
             Err(error) => waited.heed(context, &asked.name, &error, deadline)?,
@@ -234,20 +234,17 @@ impl Asked {
         wish: Wish,
         deadline: Deadline,
     ) -> Result<Self, Failure> {
-        if let Some(name) = node.filter(|name| domain.node_id(name).is_none()) {
-            let what = format!("domain {} has no node {name:?}", domain.id);
-            let names: Vec<&str> = domain.nodes.iter().map(|node| node.name.as_str()).collect();
-            let next = format!("nodes: {}", names.join(", "));
-            return Err(Failure::new(codes::NOT_IN_DOMAIN, Exit::Usage, what, next));
+        if let Some(name) = node {
+            ask::require_node(domain, name)?;
         }
         let answers = ask::everyone(domain, deadline.left());
-        let said = answers.into_iter().filter_map(|answer| answer.status.ok());
-        let said: Vec<Status> = said.collect();
+        let said = answers.iter().filter_map(|answer| answer.status.as_ref().ok());
+        let said = said.filter(|status| node.is_none_or(|name| status.node == name));
+        let said: Vec<&Status> = said.filter(|status| group_of(status, group).is_some()).collect();
         if said.is_empty() {
-            return Err(nobody_here(domain));
+            return Err(ask::no_word(domain, &answers, group, node));
         }
-        let wanted = said.iter().filter(|status| node.is_none_or(|name| status.node == name));
-        let best = wanted.filter_map(|status| Some((rank(status, group, wish)?, status)));
+        let best = said.iter().filter_map(|status| Some((rank(status, group, wish)?, *status)));
         let Some((_, status)) = best.max_by_key(|(rank, _)| *rank) else {
             return Err(unable(&said, group, node, wish));
         };
@@ -278,24 +275,32 @@ fn rank(status: &Status, group: &str, wish: Wish) -> Option<u8> {
 }
 
 /// Why no node can do it.
-fn unable(said: &[Status], name: &str, node: Option<&str>, wish: Wish) -> Failure {
-    let who = node.map_or_else(|| "no node here".to_owned(), |node| format!("not node {node}"));
+fn unable(said: &[&Status], name: &str, node: Option<&str>, wish: Wish) -> Failure {
+    // Who lacks what.
+    let lacks = |what: &str| match node {
+        Some(node) => format!("node {node} has no member of group {name} that {what}"),
+        None => format!("no node here has a member of group {name} that {what}"),
+    };
     let group = said.iter().find_map(|status| group_of(status, name));
     let leader = group.and_then(|group| group.leader.as_deref());
     let is_passive = group.is_some_and(|group| group.style.ends_with("passive"));
     let (what, next) = if said.iter().all(|status| !status.ring.primary) {
-        let what = "no node here is in a primary component, so that nothing can be ordered";
-        (what.to_owned(), "quorba status shows what is missing".to_owned())
+        let who = node.map_or("no node here is".into(), |node| format!("node {node} is not"));
+        let what = format!("{who} in a primary component, so that nothing can be ordered");
+        (what, "quorba status shows what is missing".to_owned())
     } else if let (true, Some(leader), Wish::Take) = (is_passive, leader, wish) {
-        let what =
-            format!("{who} can give a backup: of a passive group only the leader's member can");
-        (what, format!("run this on the machine of node {leader}, which leads"))
+        let what = "of a passive group only the leader's member can give a backup";
+        (what.to_owned(), format!("run this on the machine of node {leader}, which leads"))
     } else if wish == Wish::Take {
-        let what = format!("{who} has a member of group {name} that is in");
-        (what, format!("quorba group show {name} shows its members; run this where one is in"))
+        (
+            lacks("is in"),
+            format!("quorba group show {name} shows its members; run this where one is in"),
+        )
     } else {
-        let what = format!("{who} has a member of group {name} that takes part");
-        (what, format!("quorba group show {name} shows its members; run this where one is"))
+        (
+            lacks("takes part"),
+            format!("quorba group show {name} shows its members; run this where one is"),
+        )
     };
     Failure::new(codes::BACKUP, Exit::Failed, what, next)
 }
@@ -303,10 +308,26 @@ fn unable(said: &[Status], name: &str, node: Option<&str>, wish: Wish) -> Failur
 /// Nodes that cannot now are asked again.
 #[derive(Default)]
 pub(super) struct Patience {
-    has_told: bool,
+    /// Why the one that was asked last could not.
+    last: Option<String>,
 }
 
 impl Patience {
+    /// Fails if no time is left to ask `node`.
+    pub(super) fn check(&self, node: &str, deadline: Deadline) -> Result<(), Failure> {
+        if deadline.has_passed() { Err(self.over(node, deadline)) } else { Ok(()) }
+    }
+
+    fn over(&self, node: &str, deadline: Deadline) -> Failure {
+        let time = humantime::format_duration(deadline.time);
+        let what = match &self.last {
+            Some(why) => format!("{why}, until the {time} were over"),
+            None => format!("the {time} were over before node {node} was asked"),
+        };
+        let next = "give more time with --timeout; quorba status shows how the group is";
+        Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next)
+    }
+
     /// Waits a moment if that may help, or gives the failure.
     pub(super) fn heed(
         &mut self,
@@ -315,16 +336,21 @@ impl Patience {
         error: &AdminError,
         deadline: Deadline,
     ) -> Result<(), Failure> {
-        let what = format!("node {node}: {error}");
+        let what = error.to_string();
+        let what = match what.trim_end() {
+            named if named.starts_with(&format!("node {node}: ")) => named.to_owned(),
+            other => format!("node {node}: {other}"),
+        };
         let (code, exit, next) = match error {
-            AdminError::NotNow { .. } if !deadline.has_passed() => {
-                if !std::mem::replace(&mut self.has_told, true) {
+            AdminError::NotNow { .. } => {
+                if self.last.is_none() {
                     context.tell(format!("{what}; trying again"));
                 }
+                self.last = Some(what);
                 thread::sleep(AGAIN.min(deadline.left()));
-                return Ok(());
+                return self.check(node, deadline);
             }
-            AdminError::NotNow { .. } | AdminError::Timeout { .. } => {
+            AdminError::Timeout { .. } => {
                 (codes::TIMED_OUT, Exit::TimedOut, "quorba status shows how the group is")
             }
             AdminError::Conflict { .. } => (
@@ -418,4 +444,26 @@ fn show(context: &Context, path: &Path) -> Result<Exit, Failure> {
         bytes = size(bytes),
     ))?;
     Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::Arguments;
+    use clap::Parser;
+
+    #[test]
+    fn what_hindered_a_node_is_said_when_the_time_is_over() {
+        let context =
+            Context::new(&Arguments::parse_from(["quorba", "status", "--timeout", "1ms"]));
+        let deadline = context.deadline(DEADLINE);
+        thread::sleep(Duration::from_millis(2));
+        let refusal = "node n1: another backup is under way".to_owned();
+        let error = AdminError::NotNow { address: ([127, 0, 0, 1], 1).into(), refusal };
+        let failure = Patience::default().heed(&context, "n1", &error, deadline);
+        let failure = failure.expect_err("no time is left");
+        assert_eq!(failure.exit, Exit::TimedOut);
+        let what = "node n1: another backup is under way, until the 1ms were over";
+        assert_eq!(failure.what, what);
+    }
 }

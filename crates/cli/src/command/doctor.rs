@@ -72,13 +72,15 @@ impl Doctor {
         let node = self.member(&domain, group)?;
         let recording = recording::read(&self.log)?;
         self.check(context, &recording)?;
-        let folder = Folder::make()?;
+        let mut folder = Folder::make()?;
         let mut runs = Vec::new();
         let began = Instant::now();
         for number in 1..=2 {
             let place = folder.path.join(format!("run-{number}"));
             let stage = Stage { context, group, node, deadline, place: &place, number };
-            runs.push(stage.run(&recording.requests)?);
+            // What a server printed is needed if it did not start.
+            let run = stage.run(&recording.requests);
+            runs.push(run.inspect_err(|failure| folder.stays = failure.code == codes::PROCESS)?);
             thread::sleep(APART.saturating_sub(began.elapsed()));
         }
         let report = judge(group, &recording, &runs[0], &runs[1]);
@@ -231,9 +233,10 @@ fn compare_with_recorded(recording: &Recording, answers: &[Answer]) -> usize {
         .count()
 }
 
-/// Where the servers live; it goes when all is well.
+/// Where the servers live; it goes with this, unless it is needed.
 struct Folder {
     path: PathBuf,
+    stays: bool,
 }
 
 impl Folder {
@@ -246,15 +249,13 @@ impl Folder {
             let next = "make room in the folder for temporary files (TMPDIR)";
             Failure::new(codes::FILE, Exit::Failed, what, next)
         })?;
-        Ok(Self { path })
+        Ok(Self { path, stays: false })
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What a server printed is needed if it did not start.
-        let is_clean = (1..=2).all(|number| self.path.join(format!("run-{number}")).exists());
-        if is_clean {
+        if !self.stays {
             let _ = fs::remove_dir_all(&self.path);
         }
     }

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use quorba_config::Domain;
+use quorba_demo::STYLES;
 use quorba_node::admin::{AdminError, Change, Client};
 use quorba_node::status::{GroupStatus, MemberState, Status};
 use serde_json::{Value, json};
 
 use crate::args::{DomainFile, duration};
-use crate::ask::{self, Answer};
+use crate::ask::{self, Answer, nobody_here, require_node};
 use crate::command::advise;
 use crate::command::doctor::Doctor;
-use crate::command::log::{Log, Record};
+use crate::command::log::Log;
+use crate::command::record::Record;
 use crate::command::status::{members_text, require_group};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -26,8 +28,8 @@ const DEADLINE: Duration = Duration::from_secs(15);
 /// Show the groups of a running domain, and change them while they work
 ///
 /// A change has its place in the order like any request: all members change at the same request,
-/// and none is lost. It lasts until the whole domain is stopped; the domain file says what the
-/// groups start with.
+/// and none is lost. It lasts until the whole domain is stopped, and in a domain with a durable
+/// group longer: then the disks remember it. Else the domain file says what groups start with.
 #[derive(Debug, Args)]
 pub struct Group {
     #[command(subcommand)]
@@ -54,7 +56,8 @@ enum What {
         /// The group
         group: String,
 
-        /// active, semi-active, warm-passive or cold-passive
+        /// The style
+        #[arg(value_parser = clap::builder::PossibleValuesParser::new(STYLES))]
         style: String,
 
         #[command(flatten)]
@@ -280,6 +283,15 @@ fn change(
     change: &Change,
 ) -> Result<Exit, Failure> {
     require_group(domain, group)?;
+    match change {
+        Change::Promote(node)
+        | Change::Release(node)
+        | Change::Add(node)
+        | Change::Remove(node) => {
+            require_node(domain, node)?;
+        }
+        Change::Style(_) => {}
+    }
     let deadline = context.deadline(DEADLINE);
     let answers = ask::everyone(domain, deadline.left());
     // A node in the primary component can order something; the others would only say so.
@@ -288,8 +300,9 @@ fn change(
     let asked = asked.ok_or_else(|| nobody_here(domain))?;
     let node = domain.nodes.iter().find(|node| node.name == asked.node).expect("it was asked");
     let client = Client::new(node.admin, node.admin_token_file());
-    client.change(group, change, deadline.left()).map_err(|error| refused(&asked.node, &error))?;
-    let status = client.status(deadline.left()).map_err(|error| refused(&asked.node, &error))?;
+    let refused = |error: AdminError| refused(&asked.node, group, &error);
+    client.change(group, change, deadline.left()).map_err(refused)?;
+    let status = client.status(deadline.left()).map_err(refused)?;
     show(context, &status, group)?;
     Ok(Exit::Ok)
 }
@@ -298,17 +311,11 @@ fn change(
 fn release(context: &Context, domain: &Domain, group: &str, name: String) -> Result<Exit, Failure> {
     require_group(domain, group)?;
     let deadline = context.deadline(DEADLINE);
-    let Some(node) = domain.nodes.iter().find(|node| node.name == name) else {
-        return Err(Failure::new(
-            codes::CHANGE_REFUSED,
-            Exit::Failed,
-            format!("there is no node {name}"),
-            "quorba status shows the nodes of the domain",
-        ));
-    };
+    let node = require_node(domain, &name)?;
     let client = Client::new(node.admin, node.admin_token_file());
     let change = Change::Release(name);
-    client.change(group, &change, deadline.left()).map_err(|error| refused(&node.name, &error))?;
+    let refused = |error: AdminError| refused(&node.name, group, &error);
+    client.change(group, &change, deadline.left()).map_err(refused)?;
     if context.is_json() {
         context.print_json(&json!({ "group": group, "released": node.name }))?;
     } else {
@@ -337,14 +344,30 @@ fn show(context: &Context, status: &Status, name: &str) -> Result<(), Failure> {
     context.print(&format!("group {name} is {}{leader}; members: {members}\n", group.style))
 }
 
-pub(super) fn refused(node: &str, error: &AdminError) -> Failure {
+/// What helps against a refusal, as far as its words say it.
+fn next_after(group: &str, refusal: &str) -> String {
+    let says = |words: &str| refusal.contains(words);
+    if says("primary component") {
+        "quorba status shows which nodes are missing".to_owned()
+    } else if says("state_object") {
+        format!("name the key of the servers' FT::Checkpointable as state_object of {group}")
+    } else if says("the domain file does not name") {
+        format!("quorba group show {group} shows its members")
+    } else if says("there is no group") {
+        "give the file that the nodes run with, or start them anew with this one".to_owned()
+    } else {
+        format!("quorba group show {group} shows the group as it is")
+    }
+}
+
+pub(super) fn refused(node: &str, group: &str, error: &AdminError) -> Failure {
     let what = format!("node {node}: {error}");
     match error {
         AdminError::Conflict { .. } => Failure::new(
             codes::CHANGE_REFUSED,
             Exit::Failed,
             what,
-            "quorba group ls shows the groups as they are",
+            next_after(group, &error.to_string()),
         ),
         AdminError::Timeout { .. } => Failure::new(
             codes::TIMED_OUT,
@@ -359,10 +382,4 @@ pub(super) fn refused(node: &str, error: &AdminError) -> Failure {
             "quorba status shows which nodes answer",
         ),
     }
-}
-
-pub(super) fn nobody_here(domain: &Domain) -> Failure {
-    let what = format!("no node of domain {} answers on this machine", domain.id);
-    let next = "start one with quorba node, or run this where one runs";
-    Failure::new(codes::NOBODY_ANSWERS, Exit::Failed, what, next)
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use quorba_config::Domain;
+use quorba_node::admin::{AdminError, Wanted};
 use quorba_node::backup::Description;
 use quorba_node::status::{GroupStatus, MemberState};
 use serde_json::json;
@@ -72,16 +73,13 @@ impl Restore {
         })?;
         let node = self.node.as_deref();
         let asked = Asked::find(&domain, &self.group, node, Wish::Give, deadline)?;
-        let loss = loss(&asked, &self.group, &description);
+        let loss = Loss::of(&asked, &self.group, deadline);
+        let said = loss.said(&description, &domain);
         if !self.yes {
-            let what = format!("nothing was done: {loss}");
-            let next = "the same with --yes does it; quorba backup keeps what is there now, before";
-            return Err(Failure::new(codes::RESTORE_UNSAID, Exit::Usage, what, next));
+            let what = format!("nothing was done: {said}");
+            return Err(Failure::new(codes::RESTORE_UNSAID, Exit::Usage, what, loss.next()));
         }
-        context.tell(&loss);
-        if description.domain != domain.id {
-            context.tell(format!("the backup is of domain {}", description.domain));
-        }
+        context.tell(&said);
         let first = self.give(context, &domain, deadline)?;
         let whole = Whole { context, domain: &domain, group: &self.group, deadline };
         whole.wait(&first, &self.file, &description)
@@ -98,37 +96,117 @@ impl Restore {
         let node = self.node.as_deref();
         loop {
             let asked = Asked::find(domain, &self.group, node, Wish::Give, deadline)?;
+            waited.check(&asked.name, deadline).map_err(|failure| Fate::Not.told(failure))?;
             let mut file = Counted::open(context, &self.file)?;
             match asked.client.restore(&self.group, &mut file, deadline.left()) {
                 Ok(()) => return Ok(asked.name),
-                Err(error) => waited.heed(context, &asked.name, &error, deadline)?,
+                Err(error) => {
+                    let fate = Fate::after(&error, file.done < file.total);
+                    let waits = waited.heed(context, &asked.name, &error, deadline);
+                    waits.map_err(|failure| fate.map_or(failure.clone(), |it| it.told(failure)))?;
+                }
             }
         }
     }
 }
 
-/// What a restore costs, in words. A node that was started later does not know how much the group
-/// has executed in all.
-fn loss(asked: &Asked, name: &str, description: &Description) -> String {
-    let group = group_of(&asked.status, name);
-    let is_in =
-        |group: &GroupStatus| group.members.iter().any(|member| member.state == MemberState::In);
-    let has = if group.is_some_and(is_in) {
-        let executed = group.map_or(0, |group| group.executed);
+/// Whether a restore was done that was not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Not,
+    Unknown,
+    /// The first member has it, others have not.
+    First,
+}
+
+impl Fate {
+    /// None where the node's own words say it. A node does nothing before it has the whole file.
+    const fn after(error: &AdminError, is_sent_in_part: bool) -> Option<Self> {
+        match error {
+            AdminError::Conflict { .. } => None,
+            AdminError::NotNow { .. } | AdminError::Token { .. } | AdminError::Refused { .. } => {
+                Some(Self::Not)
+            }
+            _ if is_sent_in_part => Some(Self::Not),
+            _ => Some(Self::Unknown),
+        }
+    }
+
+    fn told(self, mut failure: Failure) -> Failure {
+        let word = match self {
+            Self::Not => {
+                failure.what += "; nothing was done";
+                "no"
+            }
+            Self::Unknown => {
+                failure.what += "; it is not known whether the group is restored";
+                failure.next = "the nodes' logs say whether the group has the state of a backup \
+                                now; a second restore throws away what came since the first"
+                    .into();
+                "unknown"
+            }
+            Self::First => "first",
+        };
+        failure.data(json!({ "restored": word }))
+    }
+}
+
+/// What a restore costs.
+struct Loss {
+    group: String,
+    /// Whether any member has a state that would go.
+    is_any: bool,
+    /// Who was asked, and the number of the last request that it remembers. A node remembers no
+    /// request that it had before it was started.
+    seen: (String, Option<u64>),
+}
+
+impl Loss {
+    fn of(asked: &Asked, name: &str, deadline: Deadline) -> Self {
+        let is_in = |group: &GroupStatus| {
+            group.members.iter().any(|member| member.state == MemberState::In)
+        };
+        let is_any = group_of(&asked.status, name).is_some_and(is_in);
+        let requests = asked.client.requests(name, Wanted::default(), deadline.left());
+        let last = requests.ok().and_then(|found| found.requests.last().map(|one| one.number));
+        Self { group: name.to_owned(), is_any, seen: (asked.name.clone(), last) }
+    }
+
+    /// In words.
+    fn said(&self, description: &Description, domain: &Domain) -> String {
+        let Self { group, is_any, seen: (node, last) } = self;
+        let has = match is_any {
+            true => format!(
+                "a restore throws away what group {group} has now, with all that was \
+                 acknowledged since the backup"
+            ),
+            false => format!("no member of group {group} is in"),
+        };
+        let seen = match last {
+            Some(last) => {
+                let last = grouped(*last);
+                format!(" (node {node} has seen its order up to number {last})")
+            }
+            None => String::new(),
+        };
+        let of = match &description.domain {
+            other if *other != domain.id => format!(" of domain {other}"),
+            _ => String::new(),
+        };
         format!(
-            "THROWN AWAY is what group {name} has now, with all that was acknowledged since \
-             the backup ({} has executed {} requests since it was started)",
-            asked.name,
-            grouped(executed)
+            "{has}{seen}; the backup{of} is the state after {} requests and was taken {}",
+            grouped(description.executed),
+            backup::taken(description)
         )
-    } else {
-        format!("no member of group {name} is in: nothing but the backup is left")
-    };
-    format!(
-        "{has}; the backup has {} requests and was taken {}",
-        grouped(description.executed),
-        backup::taken(description)
-    )
+    }
+
+    const fn next(&self) -> &'static str {
+        if self.is_any {
+            "the same with --yes does it; quorba backup keeps what is there now, before"
+        } else {
+            "the same with --yes does it"
+        }
+    }
 }
 
 /// A file that says how far it was read.
@@ -197,7 +275,8 @@ impl Whole<'_> {
                     file.display()
                 );
                 let next = format!("quorba group show {} shows how far they are", self.group);
-                return Err(Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next));
+                let failure = Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next);
+                return Err(Fate::First.told(failure));
             }
             thread::sleep(LOOK);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use quorba_config::Domain;
-use quorba_node::status::{GroupStatus, Status as NodeSaid, TransferStatus};
+use quorba_node::status::{GroupStatus, MemberStatus, Status as NodeSaid, TransferStatus};
 use serde_json::{Value, json};
 
 use crate::args::{DomainFile, duration};
@@ -26,7 +26,8 @@ const REDRAW: &str = "\x1b[H\x1b[J";
 /// Show the ring, the nodes and the groups
 ///
 /// Asks every node of the domain file that runs on this machine. Exits with 2 if the domain is
-/// degraded or has no quorum, with 1 if no node answers.
+/// degraded or has no quorum, with 1 if no node answers. With GROUP this is about that group, and
+/// about whether there is a quorum; other groups do not count.
 #[derive(Debug, Args)]
 pub struct Status {
     /// Show this group only, with its members and servers
@@ -39,7 +40,7 @@ pub struct Status {
     #[arg(short, long)]
     watch: bool,
 
-    /// Wait until all nodes are in the view and all members execute
+    /// Wait until all nodes are in the view and all members execute; with GROUP, its members
     #[arg(long, value_name = "TIME", value_parser = duration, num_args = 0..=1)]
     #[arg(default_missing_value = "60s", conflicts_with = "watch")]
     wait_healthy: Option<Duration>,
@@ -93,7 +94,7 @@ impl Status {
     ) -> Result<Exit, Failure> {
         loop {
             let answers = ask::everyone(domain, deadline.left());
-            let judgement = health::judge(&answers);
+            let judgement = self.judge(&answers);
             if judgement.health == Health::Ok {
                 return self.show(context, domain, &answers);
             }
@@ -114,13 +115,26 @@ impl Status {
         }
     }
 
+    /// Of one group if one is shown.
+    fn judge(&self, answers: &[Answer]) -> Judgement {
+        match &self.group {
+            Some(group) => health::judge_one(answers, group),
+            None => health::judge(answers),
+        }
+    }
+
     fn show(
         &self,
         context: &Context,
         domain: &Domain,
         answers: &[Answer],
     ) -> Result<Exit, Failure> {
-        let judgement = health::judge(answers);
+        let judgement = self.judge(answers);
+        if let (Some(best), Some(name)) = (health::best(answers), &self.group)
+            && !best.groups.iter().any(|group| group.name == *name)
+        {
+            return Err(ask::unknown_group(&best.node, name));
+        }
         if context.is_json() {
             let group = self.group.as_deref();
             context.print_json(&survey_json(domain, answers, &judgement, group))?;
@@ -131,7 +145,11 @@ impl Status {
         if !context.is_json() {
             let text = match &self.group {
                 None => domain_text(answers, best, &judgement),
-                Some(group) => group_text(domain, answers, best, group),
+                Some(group) => {
+                    let mut text = group_text(domain, answers, best, group);
+                    reasons_text(&mut text, &judgement);
+                    text
+                }
             };
             context.print(&text)?;
         }
@@ -185,13 +203,17 @@ fn domain_text(answers: &[Answer], best: &NodeSaid, judgement: &Judgement) -> St
     if !best.groups.is_empty() {
         text.push_str(&group_table(answers, best));
     }
-    for reason in &judgement.reasons {
-        text.push_str(&format!("! {reason}\n"));
-    }
+    reasons_text(&mut text, judgement);
     for warning in &best.warnings {
         text.push_str(&format!("! {warning}\n"));
     }
     text
+}
+
+fn reasons_text(text: &mut String, judgement: &Judgement) {
+    for reason in &judgement.reasons {
+        text.push_str(&format!("! {reason}\n"));
+    }
 }
 
 fn node_table(answers: &[Answer], best: &NodeSaid) -> String {
@@ -293,9 +315,7 @@ pub(super) fn members_text(group: &GroupStatus) -> String {
 }
 
 fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) -> String {
-    let Some(group) = best.groups.iter().find(|group| group.name == name) else {
-        return format!("{} does not know group {name}: it runs with another file\n", best.node);
-    };
+    let group = best.groups.iter().find(|group| group.name == name).expect("it was looked for");
     let executed = seen(answers, name).map(|group| group.executed).max().unwrap_or(0);
     let mut text = format!(
         "GROUP {name}   {}   members {}   executed {}\n",
@@ -314,7 +334,7 @@ fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) 
         ];
         row.extend(server_cells(here));
         row.extend(gateway_cells(here));
-        row.push(member.and_then(|member| member.reason.clone()).unwrap_or_default());
+        row.push(reason(member, here));
         row
     });
     let headings = [
@@ -339,6 +359,14 @@ fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) 
         text.push_str(&format!("log of {node}: {log}\n"));
     }
     text
+}
+
+/// Why a member is not in. Only its own node knows that its server is in quarantine, and why.
+fn reason(member: Option<&MemberStatus>, here: Option<&GroupStatus>) -> String {
+    let server = here.and_then(|group| group.server.as_ref());
+    let quarantine = server.filter(|server| server.state == "quarantined");
+    let quarantine = quarantine.and_then(|server| server.reason.clone());
+    quarantine.or_else(|| member?.reason.clone()).unwrap_or_default()
 }
 
 /// States on their way, by joiner, as the one of both sides says it that knows more.

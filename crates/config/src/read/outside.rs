@@ -5,18 +5,19 @@
 use quorba_giop::corbaloc;
 use quorba_giop::ior::{Endpoint, Ior};
 
+use super::group::GroupDraft;
 use crate::codes::Code;
 use crate::domain::{Engine, OnDoubt, Outside};
 use crate::problem::Problem;
-use crate::walk::{At, Section};
+use crate::walk::{At, Section, Span};
 
 /// The most servers outside.
 const OUTSIDE_MAX: usize = 256;
 /// What a reply may have, in bytes: of all that are kept, 4 MiB, this is a part.
 const REPLY_BYTES: std::ops::RangeInclusive<u64> = 1_024..=1 << 20;
 
-/// Every server outside, in the order of the file.
-pub(super) fn read_all(root: &Section<'_>, engine: Engine) -> Vec<Outside> {
+/// Every server outside, in the order of the file, and where it stands.
+pub(super) fn read_all(root: &Section<'_>, engine: Engine) -> Vec<(Outside, Span)> {
     let mut servers = Vec::new();
     for (name, section) in root.named("outside") {
         if servers.len() == OUTSIDE_MAX {
@@ -30,10 +31,23 @@ pub(super) fn read_all(root: &Section<'_>, engine: Engine) -> Vec<Outside> {
                         Corosync carries too little; use `engine = \"totem\"`";
             root.problems.add(problem.help(help));
         }
-        servers.push(read_one(name.value, &section));
+        servers.push((read_one(name.value, &section), name.span));
         section.finish();
     }
     servers
+}
+
+/// Reports servers that no group calls.
+pub(super) fn check(root: &Section<'_>, servers: &[(Outside, Span)], groups: &[GroupDraft]) {
+    for (index, (server, span)) in servers.iter().enumerate() {
+        if groups.iter().any(|draft| draft.group.outside.contains(&index)) {
+            continue;
+        }
+        let name = &server.name;
+        let message = format!("[outside.{name}] has no effect: no group calls it");
+        let problem = Problem::at(Code::SilentSetting, span.clone(), message);
+        root.problems.add(problem.help(format!("a group that calls it: calls = [\"{name}\"]")));
+    }
 }
 
 fn read_one(name: &str, section: &Section<'_>) -> Outside {

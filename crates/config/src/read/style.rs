@@ -44,11 +44,25 @@ pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet)
         requests: section.number_or("compare_replies", "", 0..=1_000_000, COMPARED_DEFAULT),
         expel: section.word_or("on_divergence", &verdicts, &[], false),
     };
+    if comparison.requests == 0 {
+        idle(section, "on_divergence", "with `compare_replies` = 0");
+    }
     let checkpoint = Checkpoint { requests, after, updates };
     let watch = section.millis_or("placement_watch_ms", 600..=86_400_000, 60_000);
     let words = [("manual", Placement::Manual), ("auto", Placement::Auto(watch))];
     let placement = section.word_or("placement", &words, &[], Placement::Manual);
+    if matches!(placement, Placement::Manual) {
+        idle(section, "placement_watch_ms", "without `placement` = \"auto\"");
+    }
     StyleDraft { style, leader, checkpoint, comparison, placement }
+}
+
+/// Reports a key that does nothing.
+fn idle(section: &Section<'_>, key: &'static str, why: &str) {
+    if let Some(value) = section.value(key) {
+        let message = format!("`{key}` has no effect {why}");
+        section.problems.add(Problem::at(Code::SilentSetting, value.span(), message));
+    }
 }
 
 /// What the style needs and the group does not have.
