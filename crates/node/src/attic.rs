@@ -7,6 +7,7 @@
 //! What it is not: a place from which anything is taken again. Invariant: a state is held for no
 //! more than a moment after all others have let go of it.
 
+use crate::priority::stand_back;
 use bytes::Bytes;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -26,8 +27,10 @@ impl Attic {
     pub(crate) fn keep(&mut self, state: Bytes) {
         if self.door.is_none() {
             let (door, arrivals) = channel();
-            let keeper =
-                thread::Builder::new().name("attic".into()).spawn(move || hold(&arrivals, |_| {}));
+            let keeper = thread::Builder::new().name("attic".into()).spawn(move || {
+                stand_back();
+                hold(&arrivals, |_| {});
+            });
             self.door = keeper.is_ok().then_some(door);
         }
         if let Some(door) = &self.door {

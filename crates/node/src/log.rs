@@ -6,6 +6,7 @@
 //! is bounded, and a disk that failed ends the node, for it cannot keep its promises then.
 
 use crate::NodeError;
+use crate::priority::stand_back;
 use quorba_base::NodeId;
 use quorba_config::Domain;
 use quorba_engine::Output;
@@ -201,6 +202,7 @@ impl Log {
         let failed = Arc::clone(&self.tell);
         let thread = std::thread::Builder::new().name("checkpoint".into());
         let started = thread.spawn(move || {
+            stand_back();
             tell(LogNews::Written(write().map_err(|error| (group, error))));
         });
         if let Err(error) = started {

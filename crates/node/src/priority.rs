@@ -26,6 +26,13 @@ const LATE: Duration = Duration::from_millis(20);
 /// And then it stands in front for so long.
 const CAREFUL: Duration = Duration::from_secs(2);
 
+/// The calling thread, which the data plane has begun, is for what takes long: it stands where
+/// everyone does, because it would keep the token otherwise.
+pub(crate) fn stand_back() {
+    // To stand further back is allowed to everybody.
+    let _ = setpriority_process(None, USUAL);
+}
+
 /// See the module's text.
 pub(crate) struct Priority {
     is_allowed: bool,

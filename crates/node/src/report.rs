@@ -374,6 +374,8 @@ impl Reporter {
                 MemberStatus { node: self.name_of(*node).into(), state, reason }
             })
             .collect();
+        let is_in = |(_, state): &(_, MemberState)| matches!(state, MemberState::In { .. });
+        let is_somebody_in = replica.members.iter().any(is_in);
         GroupStatus {
             name: group.name.clone(),
             style: replica.style.text().into(),
@@ -390,6 +392,7 @@ impl Reporter {
                 })
                 .collect(),
             members,
+            waits_for_members: !replica.opened && is_somebody_in,
             server,
             connections: gateway.connections as u64,
             pending: gateway.pending as u64,

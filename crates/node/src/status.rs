@@ -148,6 +148,9 @@ pub struct GroupStatus {
     pub callers: Vec<Caller>,
     /// Every member of the domain file, in its order.
     pub members: Vec<MemberStatus>,
+    /// It takes no requests yet: at its first start it waits a while for all its members.
+    #[serde(default)]
+    pub waits_for_members: bool,
     /// The server behind this node; none on a node that is no member.
     pub server: Option<ServerStatus>,
     /// Client connections open at this node's gateway.

@@ -311,7 +311,8 @@ pub(super) fn members_text(group: &GroupStatus) -> String {
     let whole = group.members.len() - removed;
     let mark = if inside < whole { " !" } else { "" };
     let more = if removed > 0 { format!(" ({removed} removed)") } else { String::new() };
-    format!("{inside}/{whole}{mark}{more}")
+    let waits = if group.waits_for_members { " (takes no requests yet)" } else { "" };
+    format!("{inside}/{whole}{mark}{more}{waits}")
 }
 
 fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) -> String {

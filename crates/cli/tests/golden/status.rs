@@ -82,6 +82,7 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         callers: vec![Caller { node: "n1".to_owned(), requests: 30_000 }],
         executed: 90_000 + u64::from(index),
         members: NODES.iter().map(member).collect(),
+        waits_for_members: false,
         server: Some(ServerStatus {
             state: "up".to_owned(),
             pid: Some(5000 + u32::from(index)),

@@ -4,6 +4,7 @@
 //! handed over before it asked; a log in doubt is not read.
 
 use super::{LogNews, read};
+use crate::priority::stand_back;
 use quorba_engine::replica::{GroupId, Recovered};
 use quorba_journal::disk::FileDisk;
 use quorba_journal::{Checkpoints, Owner, Seq};
@@ -102,7 +103,10 @@ impl Lookups {
                     .map_or_else(|| look_up(&store, &path, owner, durable, &lacking), Ok),
             };
             let thread = std::thread::Builder::new().name("look-up".into());
-            let run = move || told(LogNews::LookedUp(of, Box::new(look())));
+            let run = move || {
+                stand_back();
+                told(LogNews::LookedUp(of, Box::new(look())));
+            };
             if let Err(error) = thread.spawn(run) {
                 failed(LogNews::LookedUp(of, Box::new(Err(error.to_string()))));
             }
