@@ -233,7 +233,6 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
-        self.table.clock.advance(origin, incarnation, request.stamp);
         let number = request.number;
         *self.callers.entry(origin).or_default() += 1;
         if self.table.in_set().is_empty() {
@@ -242,6 +241,8 @@ impl Group {
             }
             return;
         }
+        // Not by what is dropped: at one history it is one time, whatever came by meanwhile.
+        self.table.clock.advance(origin, incarnation, request.stamp);
         if self.is_stateless() {
             return self.deliver_call(origin, incarnation, request, here, out);
         }
