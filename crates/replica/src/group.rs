@@ -78,9 +78,10 @@ pub(crate) struct Group {
     replay: Option<replay::Replay>,
     /// A join changed whether the log alone has what the member has: so it is from here on.
     log_is_whole: Option<bool>,
-    /// How often this node's log was looked up, and whether more was delivered since.
+    /// How often this node's log was looked up, and the look that is under way, unless what it
+    /// finds is of before.
     looks: u64,
-    look_is_old: bool,
+    look: Option<u64>,
     /// Where the local member asked for the state that is on its way, and requests until then.
     joined_at: (Place, History),
     /// What was delivered lately.
@@ -127,7 +128,7 @@ impl Group {
             replay: None,
             log_is_whole: None,
             looks: 0,
-            look_is_old: false,
+            look: None,
             joined_at: (here.place, History::EMPTY),
             trail: Trail::default(),
             is_bound: false,

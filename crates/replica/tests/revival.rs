@@ -305,6 +305,53 @@ fn what_was_seen_on_a_disk_before_more_counted_on_it_is_not_said() {
     assert_eq!(cluster.executed(0), ["acknowledged", "acknowledged later"]);
 }
 
+/// A member was given a state, and says what its disk has before that state is on it. When it is,
+/// the disk counts no sooner than the member has said so.
+#[test]
+fn a_disk_counts_for_no_more_than_its_member_says() {
+    let mut cluster = durable(Style::Active);
+    cluster.request(1, 1, "acknowledged");
+    cluster.settle();
+    cluster.crash(0);
+    cluster.install(&[1, 2]);
+    cluster.settle();
+    cluster.request(1, 2, "missed by 0");
+    cluster.settle();
+    cluster.crash(2);
+    cluster.restart(0);
+    cluster.nodes[0].saves_long = true;
+    cluster.relink();
+    cluster.install(&[0, 1]);
+    cluster.settle();
+    cluster.start_server(0);
+    cluster.settle();
+    assert_eq!(cluster.states(1), ["in", "in", "down"]);
+    cluster.request(1, 3, "acknowledged later");
+    cluster.settle();
+    assert_eq!(cluster.nodes[1].logged, [1, 2]);
+    for index in [0, 1] {
+        cluster.crash_server(index);
+    }
+    cluster.settle();
+    cluster.start_server(0);
+    cluster.settle();
+    assert_eq!(cluster.states(1), ["out", "down", "down"]);
+    cluster.save(0);
+    cluster.settle();
+    cluster.crash(1);
+    cluster.restart(2);
+    cluster.relink();
+    cluster.install(&[0, 2]);
+    cluster.settle();
+    for index in [0, 2] {
+        cluster.start_server(index);
+        cluster.settle();
+    }
+    assert_eq!(cluster.states(0), ["in", "down", "in"]);
+    let all = ["acknowledged", "missed by 0", "acknowledged later"];
+    assert_eq!(cluster.executed(0), all);
+}
+
 #[test]
 fn a_member_alone_waits_for_another_ones_word_unless_it_has_all() {
     let mut cluster = durable(Style::Active);

@@ -19,7 +19,6 @@ use bytes::Bytes;
 use quorba_base::Instant;
 
 /// Something that a member was delivered.
-#[derive(Clone)]
 pub(crate) enum Past {
     /// A request.
     Request(Arrived),
@@ -99,15 +98,26 @@ impl Replay {
         self.find_beginning();
     }
 
-    /// An earlier stretch may have come by where this one begins. It goes on from there then,
-    /// because equal histories are the same requests.
+    /// An earlier stretch may have come by where this one begins, which goes on from there then,
+    /// because equal histories are the same requests. What came behind that place stays a stretch
+    /// that begins there: an image may be in it.
     fn find_beginning(&mut self) {
-        let former = self.former.iter();
-        let longer = former.filter(|stretch| stretch.begin.count < self.begin.count);
-        let came_by = longer.filter_map(|stretch| Some((stretch, stretch.upto(self.begin)?)));
-        if let Some((longest, upto)) = came_by.min_by_key(|(stretch, _)| stretch.begin.count) {
-            // It stays what it was: an image may be behind that place.
-            (self.begin, self.past) = (longest.begin, longest.past[..upto].to_vec());
+        loop {
+            let former = self.former.iter().enumerate();
+            let longer = former.filter(|(_, stretch)| stretch.begin.count < self.begin.count);
+            let came_by =
+                longer.filter_map(|(index, stretch)| Some((index, stretch.upto(self.begin)?)));
+            let longest = came_by.min_by_key(|(index, _)| self.former[*index].begin.count);
+            let Some((index, upto)) = longest else { return };
+            let stretch = &mut self.former[index];
+            let behind = stretch.past.split_off(upto);
+            let mut past = core::mem::replace(&mut stretch.past, behind);
+            self.begin = core::mem::replace(&mut stretch.begin, self.begin);
+            past.append(&mut self.past);
+            self.past = past;
+            if stretch.past.is_empty() {
+                self.former.remove(index);
+            }
         }
     }
 
@@ -224,6 +234,8 @@ impl Group {
         out: &mut Outbox,
     ) -> Outcome {
         let replay = self.replay.take();
+        // Nobody looks up for this boot what the last one wanted.
+        self.look = None;
         let waits = !self.table.opened && self.takes_requests();
         self.open_at = waits.then(|| Instant::ZERO + self.config.open_after);
         let mut news = self.forgotten_joiners(here);

@@ -64,37 +64,45 @@ impl Group {
         self.log_is_whole.take()
     }
 
-    /// What does this node's log have?
+    /// What does this node's log have? A look that is under way, and not of before, finds it.
     pub(super) fn look_up(&mut self, out: &mut Outbox) {
-        self.looks += 1;
-        self.look_is_old = false;
         if let Some(member) = &mut self.member {
             member.outdate_remains();
         }
-        out.push_back(Output::LookUp { group: self.id, number: self.looks });
+        if self.look.is_none() {
+            self.looks += 1;
+            self.look = Some(self.looks);
+            out.push_back(Output::LookUp { group: self.id, number: self.looks });
+        }
     }
 
     /// The group was delivered something that counts: what the local member has said of its disk,
     /// or what is being looked up, is of before. The disk may count for it, so the member's word
     /// must not be that it ends in front of it.
-    pub(super) fn outdate_remains(&mut self) {
-        self.look_is_old = true;
+    pub(crate) fn outdate_remains(&mut self) {
+        self.look = None;
         if let Some(member) = &mut self.member {
             member.outdate_remains();
         }
     }
 
-    /// Whether the member waits for what that look at its node's log has found. One that is out of
-    /// date is begun anew.
-    pub(crate) fn waits_for_look(&mut self, number: u64, out: &mut Outbox) -> bool {
-        if number != self.looks || !self.waits_for_log() {
-            return false;
-        }
-        let is_old = self.look_is_old;
-        if is_old {
-            self.look_up(out);
-        }
-        !is_old
+    /// The disk has more than the local member could have said: it looks anew.
+    pub(crate) fn disk_has_more(&mut self) {
+        self.outdate_remains();
+        self.reconsider();
+    }
+
+    /// Whether the local member says nothing of its disk, and has nothing said that is under way.
+    pub(crate) fn has_no_word(&self) -> bool {
+        let state = self.table.state(self.here);
+        let takes_part =
+            matches!(state, Some(MemberState::In { .. } | MemberState::Joining { .. }));
+        takes_part && self.member.as_ref().is_none_or(|member| !member.asks())
+    }
+
+    /// Whether the member waits for what that look at its node's log has found.
+    pub(crate) fn waits_for_look(&mut self, number: u64) -> bool {
+        self.look.take_if(|look| *look == number).is_some() && self.waits_for_log()
     }
 
     /// Whether the member waits for what its node's log has.

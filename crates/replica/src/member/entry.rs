@@ -134,6 +134,11 @@ impl Member {
         self.stage = Stage::Ready { claim, not_before: now + wait };
     }
 
+    /// It has asked to come in, and waits for what becomes of that.
+    pub(crate) fn asks(&self) -> bool {
+        matches!(self.stage, Stage::Asked { .. })
+    }
+
     /// An `Out` member tries again: somebody is there now who has the state.
     pub(crate) fn reconsider(&mut self) {
         if let Stage::Out { claim } = self.stage {

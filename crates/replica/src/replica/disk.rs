@@ -2,7 +2,9 @@
 //!
 //! What it is not: what is found there at the next boot, which is `recovery`. Invariants: a node
 //! says of its disk only what is true of it: everything up to there is in the log without a gap,
-//! and, but for the groups that it names, the states that the log goes on from are beside it.
+//! and, but for the groups that it names, the states that the log goes on from are beside it. Its
+//! disk counts for no more than what the node's member would say of it, were nobody left
+//! ([`crate::remains`]).
 
 use super::shorten::Cut;
 use super::{Phase, Replica};
@@ -78,6 +80,9 @@ pub(super) struct Disk {
     told: Option<Said>,
     /// By group: the record from which on the log needs a state that is not on disk yet.
     pub(super) broken: Vec<Option<u64>>,
+    /// By group: such a state has come, or the doubt has gone, while what this node's member said,
+    /// or looks up, is of before.
+    withheld: Vec<bool>,
     /// By group: where in the component it went on from what disks have. What was applied before
     /// is in the log, but not in the history that goes on.
     turned: Vec<u64>,
@@ -101,6 +106,7 @@ impl Disk {
             others: BTreeMap::new(),
             told: None,
             broken: vec![None; config.groups.len()],
+            withheld: vec![false; config.groups.len()],
             turned: vec![0; config.groups.len()],
             awaiting: VecDeque::new(),
             is_trusted: !config.in_doubt,
@@ -114,10 +120,10 @@ impl Disk {
         let records = self.synced.checked_sub(record)?;
         let cuts = self.cuts.iter().filter(|cut| **cut <= self.synced).count() as u64;
         let prefix = if canary!(CutsAreMessages) { records } else { records - cuts };
-        let gap = |(broken, turned): (&Option<u64>, &u64)| {
-            if broken.is_some() { Said::WHOLE } else { *turned }
+        let gap = |((broken, withheld), turned): ((&Option<u64>, &bool), &u64)| {
+            if broken.is_some() || *withheld { Said::WHOLE } else { *turned }
         };
-        let gaps = self.broken.iter().zip(&self.turned).map(gap).enumerate();
+        let gaps = self.broken.iter().zip(&self.withheld).zip(&self.turned).map(gap).enumerate();
         let gaps = gaps.filter(|(_, up_to)| *up_to > 0);
         let gaps = gaps.map(|(index, up_to)| (GroupId(index as u16), up_to)).collect();
         Some(Said { view, prefix, gaps })
@@ -129,6 +135,7 @@ impl Disk {
         let broken = self.broken.get_mut(usize::from(group.0));
         if let (Some(broken), Some(is_whole)) = (broken, is_whole) {
             *broken = (!is_whole).then_some(record);
+            self.withheld[usize::from(group.0)] = false;
         }
     }
 
@@ -170,19 +177,45 @@ impl Replica {
     /// The disk is in doubt no more, after [`Output::Rebuilt`].
     pub fn handle_trusted(&mut self) {
         self.disk.is_trusted = true;
+        for index in 0..self.groups.len() {
+            self.disk_has_more(index);
+        }
         self.tell_disk();
     }
 
     /// A state that [`Output::Save`] asked for is on disk, and so is the log up to its place.
     pub fn handle_saved(&mut self, group: GroupId, place: u64) {
-        if let Some(broken) = self.disk.broken.get_mut(usize::from(group.0)) {
-            broken.take_if(|needed| *needed <= place);
+        let index = usize::from(group.0);
+        if let Some(broken) = self.disk.broken.get_mut(index)
+            && broken.take_if(|needed| *needed <= place).is_some()
+        {
+            self.disk_has_more(index);
         }
         if let Some(cut) = &mut self.disk.cut {
             cut.saved(group, place);
         }
         self.tell_disk();
         self.finish_cut();
+    }
+
+    /// The disk has more for a group than its member could have said until now.
+    fn disk_has_more(&mut self, index: usize) {
+        if let (Some(group), Some(withheld)) =
+            (self.groups.get_mut(index), self.disk.withheld.get_mut(index))
+        {
+            *withheld = group.needs_state_on_disk();
+            group.disk_has_more();
+        }
+    }
+
+    /// Who is in, or about to be, says nothing of the disk but what is looked up anew.
+    fn count_withheld(&mut self) {
+        for (withheld, group) in self.disk.withheld.iter_mut().zip(&mut self.groups) {
+            if *withheld && group.has_no_word() {
+                *withheld = false;
+                group.outdate_remains();
+            }
+        }
     }
 
     /// A message is applied: it is written down.
@@ -228,7 +261,7 @@ impl Replica {
         let next = self.disk.written + 1;
         for (index, (group, history)) in self.groups.iter().zip(histories).enumerate() {
             if *history == History::EMPTY {
-                self.disk.broken[index] = None;
+                (self.disk.broken[index], self.disk.withheld[index]) = (None, false);
             } else if group.table().history != *history && group.needs_state_on_disk() {
                 self.disk.broken[index] = Some(next);
             }
@@ -269,6 +302,7 @@ impl Replica {
         if waits && !core::mem::replace(&mut self.disk.is_rebuilt, true) {
             self.out.push_back(Output::Rebuilt);
         }
+        self.count_withheld();
         let Some(own) = self.disk.own() else { return };
         if self.disk.told.as_ref() == Some(&own) {
             return;

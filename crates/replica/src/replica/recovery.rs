@@ -65,8 +65,7 @@ impl Replica {
         found: Option<Recovered>,
     ) {
         let index = usize::from(group.0);
-        let out = &mut self.out;
-        if !self.groups.get_mut(index).is_some_and(|group| group.waits_for_look(number, out)) {
+        if !self.groups.get_mut(index).is_some_and(|group| group.waits_for_look(number)) {
             return;
         }
         let found = found.and_then(|found| {

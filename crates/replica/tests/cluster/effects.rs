@@ -95,8 +95,10 @@ impl Cluster {
                 }
                 Output::Save { group, place, parts } => {
                     let node = &mut self.nodes[index];
-                    node.disk.states.push((group, parts.concat().into()));
-                    node.replica.handle_saved(group, place.record);
+                    node.saves.push_back((group, place.record, parts.concat().into()));
+                    if !node.saves_long {
+                        self.save(index);
+                    }
                 }
                 Output::Logged { number, .. } => self.nodes[index].logged.push(number.0),
                 Output::Rebuilt | Output::Outlive(_) => {}

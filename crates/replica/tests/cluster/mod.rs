@@ -244,6 +244,15 @@ impl Cluster {
         self.drain(index);
     }
 
+    /// A state is on disk, the first that was begun.
+    pub fn save(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        let (group, record, state) = node.saves.pop_front().expect("a state is being written");
+        node.disk.states.push((group, state));
+        node.replica.handle_saved(group, record);
+        self.drain(index);
+    }
+
     /// A slow disk has done what it was told.
     pub fn sync(&mut self, index: usize) {
         let node = &mut self.nodes[index];

@@ -35,6 +35,9 @@ pub struct Node {
     /// It takes long to look at the disk while the node runs, and what was seen there.
     pub looks_long: bool,
     pub(super) looks: VecDeque<((GroupId, u64), Recovered)>,
+    /// It takes long to write a state, and those that are being written.
+    pub saves_long: bool,
+    pub(super) saves: VecDeque<(GroupId, u64, Bytes)>,
     /// Requests that a majority has on disk.
     pub logged: Vec<u64>,
     pub(super) incarnation: u64,
@@ -117,6 +120,8 @@ impl Node {
             disk,
             looks_long: false,
             looks: VecDeque::new(),
+            saves_long: false,
+            saves: VecDeque::new(),
             logged: Vec::new(),
             incarnation,
             ticket: 0,
