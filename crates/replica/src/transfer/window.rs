@@ -220,7 +220,7 @@ impl Known {
                 self.bytes -= self.bytes / 4;
             }
         } else if queue * 2 <= bearable {
-            self.bytes += self.bytes / if self.has_met_a_queue { 4 } else { 2 };
+            self.bytes += part(self.bytes, if self.has_met_a_queue { 4 } else { 2 });
         }
     }
 
@@ -234,15 +234,20 @@ impl Known {
         self.stretch = (now, received);
         self.calm_left = self.calm_left.saturating_sub(1);
         if self.calm_left == 0 {
-            self.most = (self.most + self.most / 4).min(window_bytes);
+            self.most = (self.most + part(self.most, 4)).min(window_bytes);
         }
         let rate = per_second(came, now.since(since));
         self.rate = self.rate.max(rate);
         self.is_little = rate < self.rate / 100 * ENOUGH;
         if rate < self.rate / 100 * WANTED {
-            self.bytes += self.bytes / 2;
+            self.bytes += part(self.bytes, 2);
         }
     }
+}
+
+/// What a window grows by; the shortest, too.
+fn part(bytes: u64, of: u64) -> u64 {
+    (bytes / of).max(1)
 }
 
 fn per_second(bytes: u64, took: Duration) -> u64 {
