@@ -61,7 +61,9 @@ impl TransferRule {
 
     /// What is on its way at least.
     fn least_window_bytes(self) -> u64 {
-        (self.chunk_bytes as u64 / 8).max(2)
+        let chunk = self.chunk_bytes as u64;
+        // With the shortest chunks a question takes as much time as what it asks for.
+        (chunk / 8).max((chunk * 2).min(64))
     }
 
     /// The longest chunk to send at once: less if there is a rate, because whatever shares the link
