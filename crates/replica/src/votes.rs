@@ -158,7 +158,9 @@ impl Votes {
             ballot.electorate.remove(node);
             ballot.votes.remove(&node);
             if ballot.electorate.is_empty() {
-                self.open.remove(&window);
+                // Who has spoken without a say waits for nobody any more.
+                let others = self.open.remove(&window).into_iter().flat_map(|it| it.votes);
+                verdicts.extend(others.map(|(node, _)| Verdict::Settled { node, window }));
             } else {
                 verdicts.extend(self.count(window));
             }
@@ -312,6 +314,16 @@ mod tests {
         let decided = Verdict::Decided { window: at(6), supporters: two };
         let settled = Verdict::Settled { node: node(2), window: at(6) };
         assert_eq!(votes.vote(two, node(1), at(6), 1), vec![decided, settled]);
+    }
+
+    /// Its reply would be held for ever.
+    #[test]
+    fn who_voted_without_a_say_waits_for_nobody_who_is_gone() {
+        let mut votes = Votes::default();
+        votes.join(node(1), 5);
+        votes.vote(NodeSet::first(2), node(1), at(5), 1);
+        let settled = Verdict::Settled { node: node(1), window: at(5) };
+        assert_eq!(votes.leave(node(0)), vec![settled]);
     }
 
     #[test]
