@@ -18,6 +18,25 @@ fn start(cluster: &mut Cluster, nodes: &[usize]) {
     cluster.settle();
 }
 
+/// One server after the other, so that the first comes to where it can without the others.
+fn start_each(cluster: &mut Cluster, nodes: &[usize]) {
+    for index in nodes {
+        cluster.start_server(*index);
+        cluster.settle();
+    }
+}
+
+/// A request is on all disks, and then 2 is away.
+fn without_2() -> Cluster {
+    let mut cluster = durable(Style::Active);
+    cluster.request(1, 1, "acknowledged");
+    cluster.settle();
+    cluster.crash(2);
+    cluster.install(&[0, 1]);
+    cluster.settle();
+    cluster
+}
+
 /// Everybody's server ends, and no node does.
 #[test]
 fn a_group_whose_servers_all_end_goes_on_from_the_logs() {
@@ -148,10 +167,7 @@ fn a_log_goes_on_where_its_group_turned_back_to_while_the_node_was_away() {
     cluster.nodes[0].disk.slow = true;
     cluster.crash_server(1);
     cluster.settle();
-    for index in [0, 2] {
-        cluster.start_server(index);
-        cluster.settle();
-    }
+    start_each(&mut cluster, &[0, 2]);
     cluster.relink();
     cluster.settle();
     assert_eq!(cluster.states(2), ["in", "down", "in"]);
@@ -206,10 +222,7 @@ fn a_log_that_tells_of_its_own_nodes_turning_back_goes_on_from_there() {
     cluster.crash_server(0);
     cluster.install(&[0, 2]);
     cluster.settle();
-    for index in [2, 0] {
-        cluster.start_server(index);
-        cluster.settle();
-    }
+    start_each(&mut cluster, &[2, 0]);
     assert_eq!(cluster.states(0), ["in", "down", "in"]);
     cluster.request(0, 2, "acknowledged later");
     cluster.settle();
@@ -226,12 +239,7 @@ fn a_log_that_tells_of_its_own_nodes_turning_back_goes_on_from_there() {
 /// that member found there at the start is not all then (seed 1004822 of the simulator's `styles`).
 #[test]
 fn a_disk_that_counts_for_a_request_says_so_when_nobody_is_left() {
-    let mut cluster = durable(Style::Active);
-    cluster.request(1, 1, "acknowledged");
-    cluster.settle();
-    cluster.crash(2);
-    cluster.install(&[0, 1]);
-    cluster.settle();
+    let mut cluster = without_2();
     cluster.crash(0);
     cluster.restart(0);
     cluster.install(&[0, 1]);
@@ -254,10 +262,7 @@ fn a_disk_that_counts_for_a_request_says_so_when_nobody_is_left() {
     cluster.install(&[0, 2]);
     cluster.order.extend(late);
     cluster.settle();
-    for index in [0, 2] {
-        cluster.start_server(index);
-        cluster.settle();
-    }
+    start_each(&mut cluster, &[0, 2]);
     assert_eq!(cluster.states(0), ["in", "down", "in"]);
     assert_eq!(cluster.executed(0), ["acknowledged", "acknowledged later"]);
 }
@@ -266,12 +271,7 @@ fn a_disk_that_counts_for_a_request_says_so_when_nobody_is_left() {
 /// saw there is not all that counts on its disk by then.
 #[test]
 fn what_was_seen_on_a_disk_before_more_counted_on_it_is_not_said() {
-    let mut cluster = durable(Style::Active);
-    cluster.request(1, 1, "acknowledged");
-    cluster.settle();
-    cluster.crash(2);
-    cluster.install(&[0, 1]);
-    cluster.settle();
+    let mut cluster = without_2();
     for index in [0, 1] {
         cluster.crash_server(index);
     }
@@ -297,10 +297,7 @@ fn what_was_seen_on_a_disk_before_more_counted_on_it_is_not_said() {
     assert_eq!(cluster.states(0), ["out", "down", "out"]);
     cluster.look(0);
     cluster.settle();
-    for index in [0, 2] {
-        cluster.start_server(index);
-        cluster.settle();
-    }
+    start_each(&mut cluster, &[0, 2]);
     assert_eq!(cluster.states(0), ["in", "down", "in"]);
     assert_eq!(cluster.executed(0), ["acknowledged", "acknowledged later"]);
 }
@@ -343,10 +340,7 @@ fn a_disk_counts_for_no_more_than_its_member_says() {
     cluster.relink();
     cluster.install(&[0, 2]);
     cluster.settle();
-    for index in [0, 2] {
-        cluster.start_server(index);
-        cluster.settle();
-    }
+    start_each(&mut cluster, &[0, 2]);
     assert_eq!(cluster.states(0), ["in", "down", "in"]);
     let all = ["acknowledged", "missed by 0", "acknowledged later"];
     assert_eq!(cluster.executed(0), all);

@@ -47,7 +47,7 @@ impl Group {
                     member.refused(attempt, reason == OutReason::TotalLoss);
                     // What it said of before does not count.
                     let is_told = known == before.history && !member.has_not_looked();
-                    if reason == OutReason::TotalLoss && member.is_durable() && !is_told {
+                    if reason == OutReason::TotalLoss && self.config.durable && !is_told {
                         self.look_up(out);
                     }
                 }

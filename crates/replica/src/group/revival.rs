@@ -113,8 +113,8 @@ impl Group {
             _ => None,
         };
         let member = self.member.as_ref();
-        reason == total_loss
-            && member.is_some_and(|m| m.is_durable() && m.is_out() && m.has_not_looked())
+        let waits = member.is_some_and(|member| member.is_out() && member.has_not_looked());
+        self.config.durable && reason == total_loss && waits
     }
 
     /// The log was looked up: this is what the group would be after a start of the node.

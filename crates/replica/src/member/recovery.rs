@@ -95,10 +95,6 @@ impl Member {
         self.remains == Remains::NotLooked
     }
 
-    pub(crate) fn is_durable(&self) -> bool {
-        self.durable
-    }
-
     pub(crate) fn is_out(&self) -> bool {
         matches!(self.stage, Stage::Out { .. })
     }
