@@ -84,6 +84,8 @@ pub(crate) struct Group {
     look: Option<u64>,
     /// Where the local member asked for the state that is on its way, and requests until then.
     joined_at: (Place, History),
+    /// The record that the last state stands behind which was sent to the disk.
+    saved_at: Option<u64>,
     /// What was delivered lately.
     trail: Trail,
     /// Behind what the group has, this member was delivered calls of groups that may know nothing
@@ -130,6 +132,7 @@ impl Group {
             looks: 0,
             look: None,
             joined_at: (here.place, History::EMPTY),
+            saved_at: None,
             trail: Trail::default(),
             is_bound: false,
             told_full: None,

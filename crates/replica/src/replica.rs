@@ -11,6 +11,7 @@ mod beside;
 mod disk;
 mod held;
 mod late;
+mod mend;
 mod nested;
 mod operators;
 mod outside;
@@ -170,7 +171,8 @@ impl Replica {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let in_primary = matches!(self.phase, Phase::Primary);
-        self.groups.iter().filter_map(|group| group.deadline(in_primary)).min()
+        let groups = self.groups.iter().filter_map(|group| group.deadline(in_primary));
+        groups.chain(self.mending_deadline()).min()
     }
 
     /// Whether `group` can take a request now.
@@ -392,10 +394,10 @@ impl Replica {
         group: GroupId,
         act: impl FnOnce(&mut Group, Here, &mut Outbox),
     ) {
-        let in_primary = matches!(self.phase, Phase::Primary);
-        if let Some(group) = self.groups.get_mut(usize::from(group.0)) {
+        let index = usize::from(group.0);
+        if let Some(group) = self.groups.get_mut(index) {
             act(group, self.here, &mut self.out);
-            group.settle(now, in_primary, self.here, &mut self.out);
+            self.settle(now, index);
             self.mind_held();
         }
     }
@@ -405,11 +407,18 @@ impl Replica {
     }
 
     fn settle_all(&mut self, now: Instant) {
-        let in_primary = matches!(self.phase, Phase::Primary);
-        for group in &mut self.groups {
-            group.settle(now, in_primary, self.here, &mut self.out);
+        for index in 0..self.groups.len() {
+            self.settle(now, index);
         }
         self.mind_held();
+    }
+
+    fn settle(&mut self, now: Instant, index: usize) {
+        let (here, in_primary) = (self.here, self.is_primary());
+        self.groups[index].settle(now, in_primary, here, &mut self.out);
+        if self.mend(now, index) {
+            self.groups[index].settle(now, in_primary, here, &mut self.out);
+        }
     }
 }
 

@@ -21,6 +21,7 @@ use quorba_journal::{
     AdoptError, CommitError, Journal, Memory, Opened, Options, Owner, Position, Recovered as Found,
     Sealed, Seq, look_up,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use translate::{of_engine, position, to_engine};
 
@@ -96,13 +97,16 @@ pub(crate) struct LogDisk {
     pub(crate) is_doubtful: bool,
     /// It has, or may have, something else than what was written.
     is_damaged: bool,
+    /// Groups of which it has had nothing since it was rebuilt: their members were taken out then.
+    bare: BTreeSet<GroupId>,
 }
 
 impl LogDisk {
     /// What this boot found is not all that there was, and nothing has replaced it.
     fn lacks_something(&self) -> bool {
         let lacking = |journal: &Journal| !journal.lacking().is_empty();
-        self.is_doubtful || self.journal.as_ref().is_some_and(lacking)
+        let is_lacking = self.journal.as_ref().is_some_and(lacking);
+        self.is_doubtful || is_lacking || !self.bare.is_empty()
     }
 
     fn durable(&self) -> u64 {
@@ -346,6 +350,7 @@ impl World {
             match journal.adopt(&sealed) {
                 Ok(()) => {
                     let of = sealed.checkpoint();
+                    log.bare.remove(&GroupId(of.group));
                     news.push(Input::Saved(GroupId(of.group), of.seq.0 - log.begin.0));
                 }
                 Err(AdoptError::NotDurable(_)) => left.push(sealed),
@@ -429,7 +434,12 @@ impl World {
         if journal.trust().is_err() {
             return self.disk_failed(node);
         }
-        (log.is_doubtful, log.is_damaged) = (false, false);
+        log.is_doubtful = false;
+        let stays = |group: usize| self.roster.stays(group, node);
+        let durable = self.plan.groups.iter().map(|group| group.durable).enumerate();
+        let bare = durable.filter(|(group, durable)| *durable && !stays(*group));
+        log.bare.extend(bare.map(|(group, _)| GroupId(group as u16)));
+        log.is_damaged = log.lacks_something();
         self.deliver(node, Input::Trusted);
     }
 

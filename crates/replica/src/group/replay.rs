@@ -298,6 +298,7 @@ impl Group {
         let Some(state) = taken.filter(|_| durable) else { return };
         let (place, history) = self.joined_at;
         let parts = [crate::image::head_of_given(history), state];
+        self.saved_at = Some(place.record);
         out.push_back(Output::Save { group, place, parts });
     }
 }

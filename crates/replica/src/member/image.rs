@@ -63,6 +63,11 @@ impl Member {
         self.sitting = Some(sitting);
     }
 
+    /// The record of the image that is being made.
+    pub(crate) fn sits_for(&self) -> Option<u64> {
+        self.sitting.as_ref().map(|sitting| sitting.place.record)
+    }
+
     /// The server gave its state, or could not.
     pub(super) fn image_taken(&mut self, record: u64, state: Option<Bytes>) {
         // Updates of the server go on from this one now.

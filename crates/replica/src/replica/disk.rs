@@ -19,7 +19,7 @@ use crate::remains::holders_min;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
-use quorba_base::{NodeId, canary};
+use quorba_base::{Instant, NodeId, canary};
 
 /// How far a node is with its disk.
 #[derive(Clone, PartialEq, Eq)]
@@ -83,6 +83,8 @@ pub(super) struct Disk {
     /// By group: such a state has come, or the doubt has gone, while what this node's member said,
     /// or looks up, is of before.
     withheld: Vec<bool>,
+    /// By group: when an image was begun last because such a state is lacking.
+    pub(super) mended: Vec<Option<Instant>>,
     /// By group: where in the component it went on from what disks have. What was applied before
     /// is in the log, but not in the history that goes on.
     turned: Vec<u64>,
@@ -107,6 +109,7 @@ impl Disk {
             told: None,
             broken: vec![None; config.groups.len()],
             withheld: vec![false; config.groups.len()],
+            mended: vec![None; config.groups.len()],
             turned: vec![0; config.groups.len()],
             awaiting: VecDeque::new(),
             is_trusted: !config.in_doubt,

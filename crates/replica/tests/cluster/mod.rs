@@ -192,6 +192,11 @@ impl Cluster {
         self.nodes[index].replica.group_snapshots()[0].logged
     }
 
+    /// The server of a node, which has one.
+    pub fn server(&mut self, index: usize) -> &mut Server {
+        self.nodes[index].server.as_mut().expect("a server")
+    }
+
     pub fn crash_server(&mut self, index: usize) {
         self.nodes[index].server = None;
         self.nodes[index].replica.handle_server_down(self.now, GROUP, DownReason::ServerExited);

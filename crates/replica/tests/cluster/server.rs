@@ -24,6 +24,10 @@ pub struct Server {
     /// Calls that it has received and not answered, because the scenario holds it back.
     pub(super) waiting: VecDeque<(ChannelId, Bytes)>,
     pub held: bool,
+    /// It gives nobody its state.
+    pub is_private: bool,
+    /// How often it was asked for it.
+    pub asked: usize,
 }
 
 impl Server {
@@ -62,6 +66,16 @@ impl Server {
                 build::reply(version, endian, id, ok, |_| {})
             }
             b"get_state" => {
+                self.asked += 1;
+                if self.is_private {
+                    let no_state = ReplyStatus::UserException;
+                    let id_of_it = b"IDL:omg.org/CORBA/NoStateAvailable:1.0";
+                    return build::reply(version, endian, id, no_state, |cdr| {
+                        cdr.write_string(id_of_it);
+                    })
+                    .bytes()
+                    .clone();
+                }
                 self.told = self.executed.len();
                 let state = self.executed.join("\n");
                 build::reply(version, endian, id, ok, |cdr| cdr.write_octets(state.as_bytes()))

@@ -1,0 +1,47 @@
+//! A disk that lacks its member's state is given it while the member works.
+//!
+//! A member whose server has all that its group was delivered comes in without a state, or with a
+//! few requests, also behind a gap in its node's log. Nothing of that reaches the disk, which does
+//! not count for the group until it has a state from behind the gap. So the member is depicted as
+//! soon as it can be.
+//!
+//! What it is not: a place from which on the log is enough, which is `shorten`; here nothing is
+//! given up. Invariant: one image at a time, and none while one from behind the gap is on its way.
+
+use super::Replica;
+use crate::group::Depictable;
+use quorba_base::{Duration, Instant, canary};
+
+/// A server that cannot give its state is asked again after so long.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+impl Replica {
+    /// Has the member of a group depicted whose disk lacks its state. True if that was begun.
+    pub(super) fn mend(&mut self, now: Instant, index: usize) -> bool {
+        let is_due = self.mends_at(index).is_some_and(|at| at <= now);
+        if !is_due || !self.is_primary() {
+            return false;
+        }
+        self.disk.mended[index] = Some(now);
+        self.groups[index].depict(self.here.place);
+        true
+    }
+
+    /// When a disk that lacks a state is to be given it.
+    pub(super) fn mending_deadline(&self) -> Option<Instant> {
+        if !self.is_primary() {
+            return None;
+        }
+        (0..self.groups.len()).filter_map(|index| self.mends_at(index)).min()
+    }
+
+    fn mends_at(&self, index: usize) -> Option<Instant> {
+        let needed = (*self.disk.broken.get(index)?)?;
+        let group = &self.groups[index];
+        let waits = group.depictable() == Depictable::Yes && !group.has_image_behind(needed);
+        if !waits || canary!(LeavesGaps) {
+            return None;
+        }
+        Some(self.disk.mended[index].map_or(Instant::ZERO, |last| last + AGAIN_AFTER))
+    }
+}
