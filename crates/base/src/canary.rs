@@ -149,8 +149,6 @@ bugs! {
     ImagesLackRequests,
     /// The record from which a shortened log goes on is counted as a message.
     CutsAreMessages,
-    /// A disk that lacks its member's state is not given it before its log is shortened.
-    LeavesGaps,
     /// A durable group that nobody is in goes on from the first disk that has anything.
     RevivesTooEarly,
     /// A disk that lost a checkpoint is taken for one that has all that it had.

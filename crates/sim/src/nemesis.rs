@@ -357,6 +357,9 @@ impl World {
                 self.say(|| format!("FAULT s{} of c{client} ends within a message", stream.0));
                 let half = Bytes::from_static(b"GIOP\x01\x02\x01\x00\x40\x00\x00\x00half");
                 self.send(stream, Side::Caller, Segment::Bytes(half));
+                if let Some(stream) = self.streams.get_mut(&stream) {
+                    stream.is_over = true;
+                }
                 self.send(stream, Side::Caller, Segment::Reset);
                 self.send(stream, Side::Callee, Segment::Reset);
             }

@@ -100,6 +100,8 @@ pub(crate) struct Stream {
     arrives: [Instant; 2],
     /// The side does not want to hear any more.
     deaf: [bool; 2],
+    /// The caller has ended within a message, and says no more, though it may not know it yet.
+    pub(crate) is_over: bool,
     /// Bytes come in small pieces.
     pub(crate) chopped: bool,
     /// The gateway does not read now; what has come meanwhile.
@@ -116,6 +118,7 @@ impl Stream {
             callee,
             arrives: [Instant::ZERO; 2],
             deaf: [false; 2],
+            is_over: false,
             chopped,
             paused: false,
             resuming: false,

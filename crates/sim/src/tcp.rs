@@ -26,6 +26,8 @@ impl World {
     pub(crate) fn send(&mut self, id: StreamId, from: Side, segment: Segment) {
         let Some(stream) = self.streams.get(&id) else { return };
         match segment {
+            // Behind half a message it would be the rest of that one.
+            Segment::Bytes(_) if stream.is_over && from == Side::Caller => {}
             Segment::Bytes(bytes) if stream.chopped && bytes.len() > 1 => {
                 for piece in self.chop(bytes) {
                     self.send_piece(id, from, Segment::Bytes(piece));

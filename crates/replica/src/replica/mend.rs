@@ -10,7 +10,7 @@
 
 use super::Replica;
 use crate::group::Depictable;
-use quorba_base::{Duration, Instant, canary};
+use quorba_base::{Duration, Instant};
 
 /// A server that cannot give its state is asked again after so long.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ impl Replica {
         let needed = (*self.disk.broken.get(index)?)?;
         let group = &self.groups[index];
         let waits = group.depictable() == Depictable::Yes && !group.has_image_behind(needed);
-        if !waits || canary!(LeavesGaps) {
+        if !waits {
             return None;
         }
         Some(self.disk.mended[index].map_or(Instant::ZERO, |last| last + AGAIN_AFTER))
