@@ -462,7 +462,8 @@ impl DataPlane {
                 status.pace = self.pace.as_ref().map(Pace::status);
                 let holds = self.reporter.log_holds(&snapshot);
                 let log = self.log.iter();
-                status.warnings.extend(log.flat_map(|log| log.warnings(&holds)));
+                let lacks = self.reporter.log_lacks(&snapshot);
+                status.warnings.extend(log.flat_map(|log| log.warnings(&holds, &lacks)));
                 // Whoever asked may have given up.
                 let _ = asker.send(status);
             }

@@ -67,6 +67,8 @@ pub(crate) struct Log {
     /// The last batch was refused; the next news of the disk try again.
     is_full: bool,
     backlog_bytes: usize,
+    /// States that are written, and stand behind records of the backlog.
+    written: Vec<Sealed>,
     warning: Option<String>,
     lookups: Lookups,
     growth: Growth,
@@ -120,6 +122,7 @@ impl Log {
             backlog: Vec::new(),
             is_full: false,
             backlog_bytes: 0,
+            written: Vec::new(),
             warning,
             lookups,
             growth,
@@ -129,9 +132,15 @@ impl Log {
     }
 
     /// What an operator should know of it. `holds`: groups, by name, because of which it cannot be
-    /// shortened, and why.
-    pub(crate) fn warnings(&self, holds: &[(&str, LogHold)]) -> Vec<String> {
+    /// shortened, and why. `lacks`: groups whose member's state it has not got yet.
+    pub(crate) fn warnings(&self, holds: &[(&str, LogHold)], lacks: &[&str]) -> Vec<String> {
         let mut warnings: Vec<String> = self.warning.iter().cloned().collect();
+        warnings.extend(lacks.iter().map(|name| {
+            format!(
+                "group {name}: the log lacks the state of the member here, whose server is asked \
+                 for it; until it is there, the other members' disks must hold every request"
+            )
+        }));
         if self.growth.is_held() {
             let because = |(name, hold): &(&str, LogHold)| format!("group {name}: {}", hold.text());
             let mut because = holds.iter().map(because).collect::<Vec<_>>().join("; ");
@@ -177,13 +186,25 @@ impl Log {
     /// Hands over what waits.
     pub(crate) fn flush(&mut self) {
         if self.backlog.is_empty() || self.is_full {
-            return;
+            return self.adopt();
         }
         match self.committer.append(std::mem::take(&mut self.backlog)) {
-            Ok(()) => self.backlog_bytes = 0,
+            Ok(()) => {
+                self.backlog_bytes = 0;
+                self.adopt();
+            }
             Err(Refused::Full(batch)) => (self.backlog, self.is_full) = (batch, true),
             // The thread has said why, or the order carries more than the log: its news end us.
             Err(Refused::Ended(batch) | Refused::TooLong(batch)) => self.backlog = batch,
+        }
+    }
+
+    /// Has states taken in behind whose place nothing waits here.
+    fn adopt(&mut self) {
+        if self.backlog.is_empty() {
+            for sealed in self.written.drain(..) {
+                self.committer.adopt(sealed);
+            }
         }
     }
 
@@ -287,8 +308,8 @@ impl Log {
                 Ok(Some(self.looked_up(look, *found)))
             }
             LogNews::Written(Ok(sealed)) => {
+                self.written.push(sealed);
                 self.flush();
-                self.committer.adopt(sealed);
                 Ok(None)
             }
             LogNews::Written(Err((_, error))) => Err(failed(error)),

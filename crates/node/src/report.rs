@@ -430,6 +430,13 @@ impl Reporter {
         names.zip(holds).filter_map(|(name, hold)| Some((name, hold?))).collect()
     }
 
+    /// Groups whose member here is in, while this node's log lacks its state.
+    pub(crate) fn log_lacks(&self, snapshot: &NodeSnapshot) -> Vec<&str> {
+        let names = self.domain.groups.iter().map(|group| group.name.as_str());
+        let lacks = snapshot.groups.iter().map(|group| group.disk_lacks_state);
+        names.zip(lacks).filter_map(|(name, lacks)| lacks.then_some(name)).collect()
+    }
+
     fn transfer(&self, transfer: TransferProgress) -> TransferStatus {
         let (me, peer) = (self.node_name(), self.name_of(transfer.peer));
         let (from, to) = if transfer.gives { (me, peer) } else { (peer, me) };

@@ -99,6 +99,8 @@ pub(crate) struct LogDisk {
     is_damaged: bool,
     /// Groups of which it has had nothing since it was rebuilt: their members were taken out then.
     bare: BTreeSet<GroupId>,
+    /// Groups of which it was given a state in this boot.
+    saved: BTreeSet<GroupId>,
 }
 
 impl LogDisk {
@@ -157,6 +159,7 @@ impl World {
             return Err(());
         };
         (log.begin, log.grown) = (journal.last(), 0);
+        log.saved.clear();
         let (found, damage) = match recovered {
             Found::Fresh => (None, None),
             Found::Clean(memory) => (read(&journal, &memory), None),
@@ -350,8 +353,10 @@ impl World {
             match journal.adopt(&sealed) {
                 Ok(()) => {
                     let of = sealed.checkpoint();
-                    log.bare.remove(&GroupId(of.group));
-                    news.push(Input::Saved(GroupId(of.group), of.seq.0 - log.begin.0));
+                    let group = GroupId(of.group);
+                    log.bare.remove(&group);
+                    log.saved.insert(group);
+                    news.push(Input::Saved(group, of.seq.0 - log.begin.0));
                 }
                 Err(AdoptError::NotDurable(_)) => left.push(sealed),
                 Err(AdoptError::Disk(_)) => return false,
@@ -420,8 +425,14 @@ impl World {
     pub(crate) fn trust(&mut self, node: usize) {
         let Some(plan) = self.plan.disk else { return };
         let wait = us(self.disk_rng.between(plan.sync_us.0, plan.sync_us.1));
-        let boot = self.hosts[node].boot;
+        let host = &mut self.hosts[node];
+        let boot = host.boot;
         self.queue.push(self.now + wait, Event::Trusted { node, boot });
+        // It has waited for the states of those groups only that its members take part in.
+        let groups = self.plan.groups.iter().enumerate().filter(|(_, group)| group.durable);
+        let groups = groups.filter(|(group, _)| !self.roster.stays(*group, node));
+        let groups = groups.map(|(group, _)| GroupId(group as u16));
+        host.log.bare.extend(groups.filter(|group| !host.log.saved.contains(group)));
     }
 
     /// The doubt is over.
@@ -435,10 +446,6 @@ impl World {
             return self.disk_failed(node);
         }
         log.is_doubtful = false;
-        let stays = |group: usize| self.roster.stays(group, node);
-        let durable = self.plan.groups.iter().map(|group| group.durable).enumerate();
-        let bare = durable.filter(|(group, durable)| *durable && !stays(*group));
-        log.bare.extend(bare.map(|(group, _)| GroupId(group as u16)));
         log.is_damaged = log.lacks_something();
         self.deliver(node, Input::Trusted);
     }

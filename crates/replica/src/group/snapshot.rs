@@ -61,6 +61,8 @@ pub struct GroupSnapshot {
     pub brought: Option<(Lacks, u64)>,
     /// Why this node's log cannot be shortened now, as far as it is because of this group.
     pub log_hold: Option<LogHold>,
+    /// The local member is in, and this node's disk does not count for it yet.
+    pub disk_lacks_state: bool,
     /// What its servers have called.
     pub calls: CallFigures,
 }
@@ -92,6 +94,7 @@ impl Group {
             transfers: member.map_or_else(Vec::new, Member::transfers),
             brought: member.and_then(Member::brought),
             log_hold: self.holds_log(),
+            disk_lacks_state: false,
             calls: self.figures,
         }
     }

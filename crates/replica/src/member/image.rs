@@ -63,6 +63,11 @@ impl Member {
         self.sitting = Some(sitting);
     }
 
+    /// Whether its server is being asked for its state for an image.
+    pub(super) fn is_posing(&self) -> bool {
+        self.sitting.as_ref().is_some_and(|sitting| matches!(sitting.state, State::Asked))
+    }
+
     /// The record of the image that is being made.
     pub(crate) fn sits_for(&self) -> Option<u64> {
         self.sitting.as_ref().map(|sitting| sitting.place.record)

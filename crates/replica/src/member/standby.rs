@@ -131,7 +131,8 @@ impl Member {
             // Somebody may wait for the state as it was before the duty changed.
             Stage::Serving { .. } if canary!(StopsTooEarly) => false,
             Stage::Serving { .. } => {
-                self.base.is_none() || !self.frozen.is_empty() || self.backup.is_some()
+                let is_asked = !self.frozen.is_empty() || self.backup.is_some() || self.is_posing();
+                self.base.is_none() || is_asked
             }
             Stage::Ready { .. }
             | Stage::Asked { .. }

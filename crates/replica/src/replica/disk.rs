@@ -6,6 +6,7 @@
 //! disk counts for no more than what the node's member would say of it, were nobody left
 //! ([`crate::remains`]).
 
+use super::mend::Mending;
 use super::shorten::Cut;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
@@ -19,7 +20,7 @@ use crate::remains::holders_min;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
-use quorba_base::{Instant, NodeId, canary};
+use quorba_base::{NodeId, canary};
 
 /// How far a node is with its disk.
 #[derive(Clone, PartialEq, Eq)]
@@ -83,8 +84,8 @@ pub(super) struct Disk {
     /// By group: such a state has come, or the doubt has gone, while what this node's member said,
     /// or looks up, is of before.
     withheld: Vec<bool>,
-    /// By group: when an image was begun last because such a state is lacking.
-    pub(super) mended: Vec<Option<Instant>>,
+    /// By group: what was done because such a state is lacking.
+    pub(super) mending: Vec<Mending>,
     /// By group: where in the component it went on from what disks have. What was applied before
     /// is in the log, but not in the history that goes on.
     turned: Vec<u64>,
@@ -109,7 +110,7 @@ impl Disk {
             told: None,
             broken: vec![None; config.groups.len()],
             withheld: vec![false; config.groups.len()],
-            mended: vec![None; config.groups.len()],
+            mending: vec![Mending::default(); config.groups.len()],
             turned: vec![0; config.groups.len()],
             awaiting: VecDeque::new(),
             is_trusted: !config.in_doubt,
@@ -192,6 +193,7 @@ impl Replica {
         if let Some(broken) = self.disk.broken.get_mut(index)
             && broken.take_if(|needed| *needed <= place).is_some()
         {
+            self.disk.mending[index] = Mending::default();
             self.disk_has_more(index);
         }
         if let Some(cut) = &mut self.disk.cut {

@@ -12,8 +12,25 @@ use super::Replica;
 use crate::group::Depictable;
 use quorba_base::{Duration, Instant};
 
-/// A server that cannot give its state is asked again after so long.
+/// A server that cannot give its state is asked again after so long, and then after twice as long
+/// each time, until it is [`AGAIN_AFTER_MAX`].
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
+const AGAIN_AFTER_MAX: Duration = Duration::from_secs(64);
+
+/// What was tried for one group.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Mending {
+    not_before: Instant,
+    wait: Option<Duration>,
+}
+
+impl Mending {
+    /// One more try.
+    fn begin(&mut self, now: Instant) {
+        let wait = self.wait.map_or(AGAIN_AFTER, |wait| (wait * 2).min(AGAIN_AFTER_MAX));
+        (self.not_before, self.wait) = (now + wait, Some(wait));
+    }
+}
 
 impl Replica {
     /// Has the member of a group depicted whose disk lacks its state. True if that was begun.
@@ -22,7 +39,7 @@ impl Replica {
         if !is_due || !self.is_primary() {
             return false;
         }
-        self.disk.mended[index] = Some(now);
+        self.disk.mending[index].begin(now);
         self.groups[index].depict(self.here.place);
         true
     }
@@ -35,13 +52,15 @@ impl Replica {
         (0..self.groups.len()).filter_map(|index| self.mends_at(index)).min()
     }
 
+    /// Whether this node's disk does not count for a group that its member is in.
+    pub(super) fn lacks_state(&self, index: usize) -> bool {
+        let is_broken = self.disk.broken.get(index).is_some_and(Option::is_some);
+        is_broken && self.groups[index].depictable() == Depictable::Yes
+    }
+
     fn mends_at(&self, index: usize) -> Option<Instant> {
         let needed = (*self.disk.broken.get(index)?)?;
-        let group = &self.groups[index];
-        let waits = group.depictable() == Depictable::Yes && !group.has_image_behind(needed);
-        if !waits {
-            return None;
-        }
-        Some(self.disk.mended[index].map_or(Instant::ZERO, |last| last + AGAIN_AFTER))
+        let waits = self.lacks_state(index) && !self.groups[index].has_image_behind(needed);
+        waits.then(|| self.disk.mending[index].not_before)
     }
 }
