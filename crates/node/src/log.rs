@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 mod growth;
 mod lookups;
+#[cfg(test)]
+mod tests;
 
 use growth::Growth;
 use lookups::{Look, Lookups};
