@@ -397,8 +397,14 @@ impl Group {
         self.commands = commands;
         if in_primary {
             self.tell_fullness(out);
+            // What is sent between a view and its primary component would be in front of pieces
+            // that do not count and are sent again.
+            self.send_checkpoint(None, out);
         }
         self.save_image(out);
+        while let Some(consequence) = self.member.as_mut().and_then(Member::give_settled) {
+            self.follow(Some(consequence), here, out);
+        }
         self.send_to_members(now, out);
     }
 
@@ -434,8 +440,8 @@ impl Group {
             Some(Consequence::Beside(served)) => self.served_beside(served, out),
             Some(Consequence::Held) => self.executed += 1,
             Some(Consequence::BackedUp(captured)) => self.backed_up(captured, out),
+            // It is sent when the group is settled, and can be.
             Some(Consequence::Send { refused }) => {
-                self.send_checkpoint(None, out);
                 self.follow(refused.map(Consequence::CannotUpdate), here, out);
             }
             Some(Consequence::Lost(attempt, reason)) => self.lost(attempt, reason, out),

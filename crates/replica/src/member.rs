@@ -14,12 +14,14 @@ mod image;
 mod late;
 mod reads;
 mod recovery;
+mod settled;
 mod standby;
 mod transfers;
 mod updates;
 mod voting;
 
 pub(crate) use self::calls::Standing;
+use self::settled::Whom;
 pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
 use crate::archive::Archive;
@@ -153,6 +155,8 @@ pub(crate) struct Member {
     executor: Executor,
     /// What was known when a join was delivered, until the state is there.
     frozen: Vec<(NodeId, Attempt, Frozen)>,
+    /// States that wait until the replies that go with them are decided.
+    unsettled: Vec<settled::Unsettled>,
     /// What was known when a backup was asked for, until the state is there.
     backup: Option<(u64, Frozen)>,
     /// Backups that were asked for.
@@ -192,6 +196,8 @@ pub(crate) struct Member {
     remains: Remains,
     /// Members may come in with requests that their disks kept for them.
     durable: bool,
+    /// They may also do so where another group of the domain is durable.
+    logged: bool,
     /// The state that came last, as it came, until it is on disk.
     taken: Option<Bytes>,
     /// States that are long, and in use.
@@ -224,6 +230,7 @@ impl Member {
             retention: Retention::default(),
             executor: Executor::new(config),
             frozen: Vec::new(),
+            unsettled: Vec::new(),
             backup: None,
             backups: 0,
             restoring: None,
@@ -249,6 +256,7 @@ impl Member {
             recovered: false,
             remains: Remains::NotLooked,
             durable: config.durable,
+            logged: config.logged,
             taken: None,
             long_states: Vec::new(),
             sitting: None,
@@ -348,6 +356,7 @@ impl Member {
     fn forget(&mut self) {
         self.outgoing.retain(|(_, _, outgoing)| outgoing.needs_no_server());
         self.frozen.clear();
+        self.unsettled.clear();
         self.backup = None;
         self.log = RequestLog::default();
         (self.base, self.kept) = (None, None);
@@ -422,7 +431,7 @@ impl Member {
         }
         match self.retention.admit(&key, gateway, expiry, full) {
             Admission::Execute => {
-                self.voting.admitted(index, &key);
+                self.voting.admitted(index);
                 if let Some(archive) = &mut self.archive {
                     archive.add(&key, moment, &giop, code_sets.as_ref());
                 }
@@ -454,7 +463,8 @@ impl Member {
             return self.give_archive(joiner, attempt);
         }
         self.frozen.retain(|(node, _, _)| *node != joiner);
-        self.frozen.push((joiner, attempt, self.retention.freeze()));
+        self.give_no_more(joiner);
+        self.frozen.push((joiner, attempt, self.freeze()));
         if self.executes_now() {
             self.keep_chain_at_join();
             self.executor.push(Job::Capture(Capture::Join { joiner, attempt }));
@@ -471,6 +481,7 @@ impl Member {
     pub(crate) fn stop_giving(&mut self, joiner: NodeId) {
         self.outgoing.retain(|(node, _, _)| *node != joiner);
         self.frozen.retain(|(node, _, _)| *node != joiner);
+        self.give_no_more(joiner);
     }
 
     /// What the server may know of the request that it executes.
@@ -543,10 +554,10 @@ impl Member {
                 self.replayed(&key, reply);
                 self.all_replayed()
             }
-            Outcome::Executed { call: Call::Request(key, _), reply, gist } => {
+            Outcome::Executed { call: Call::Request(key, history), reply, gist } => {
                 let waiters = self.retention.complete(&key, reply.clone());
                 let said = (reply.as_ref(), gist);
-                let is_held = self.voting.executed(&key, said, &waiters);
+                let is_held = self.voting.executed((history.count, &key), said, &waiters);
                 if self.duty == Duty::Lead && self.checkpoints.audience {
                     self.checkpoints.completed.push(key);
                 }
@@ -562,7 +573,7 @@ impl Member {
                 if canary!(FreezesLate) {
                     frozen = self.retention.freeze();
                 }
-                self.give(joiner, attempt, &frozen, state)
+                self.give_when_settled(Whom::Joiner(joiner, attempt, frozen), state)
             }
             Outcome::Captured { purpose: Capture::Image { record }, state } => {
                 self.image_taken(record, state);

@@ -80,9 +80,9 @@ impl RequestLog {
     }
 
     /// The requests in it: their indices and names.
-    pub(crate) fn requests(&self) -> impl Iterator<Item = (u64, &RequestKey)> {
+    pub(crate) fn requests(&self) -> impl Iterator<Item = u64> {
         self.entries.iter().filter_map(|entry| match entry {
-            Logged::Request { history, key, .. } => Some((history.count, key)),
+            Logged::Request { history, .. } => Some(history.count),
             Logged::Capture { .. } => None,
         })
     }

@@ -204,14 +204,6 @@ impl Retention {
         }
     }
 
-    /// What was replied to a request; `None` if it is not known, or runs.
-    pub(crate) fn reply(&self, key: &RequestKey) -> Option<Option<Bytes>> {
-        match self.entries.get(key)? {
-            Entry::Done { reply } => Some(reply.clone()),
-            Entry::Executing { .. } => None,
-        }
-    }
-
     /// The reply to a request that is only known to have been executed.
     pub(crate) fn fill_in(&mut self, key: &RequestKey, by: Option<Bytes>) {
         if let (Some(Entry::Done { reply: reply @ None }), Some(by)) =

@@ -123,6 +123,10 @@ impl GroupTable {
         if self.style == Style::Stateless && style != Style::Stateless {
             self.keep_one();
         }
+        if self.style != style {
+            // Some may have executed what was delivered before without a vote.
+            self.votes.begin_behind(self.history.count);
+        }
         self.style = style;
         self.opened |= style == Style::Stateless && !self.in_set().is_empty();
     }
@@ -255,7 +259,7 @@ impl GroupTable {
         let count = self.history.count;
         self.known_from.values_mut().for_each(|from| *from = count);
         self.full = NodeSet::EMPTY;
-        (self.votes, self.verdicts) = (Votes::default(), Vec::new());
+        (self.votes, self.verdicts) = (Votes::beginning_behind(count), Vec::new());
         self.votes.join(node, count);
         self.census.clear();
         self.leader = Some(node);

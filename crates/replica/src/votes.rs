@@ -9,7 +9,7 @@
 //! found if it differs.
 
 use crate::wire::{InvalidEnvelope, Reader, Writer};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use quorba_base::{NodeId, NodeSet};
 
@@ -17,6 +17,9 @@ use quorba_base::{NodeId, NodeSet};
 const DECIDED_MAX: usize = 4096;
 /// Windows that may be open; the oldest is given up.
 const OPEN_MAX: usize = 65_536;
+/// Stretches of requests on which nothing is voted any more; between the oldest two of more than
+/// so many, nothing is voted any more, either.
+const RUNS_MAX: usize = 4096;
 
 /// What is voted on: a request, or a window of them. Ordered by the last request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -93,19 +96,69 @@ impl Ballot {
     }
 }
 
+/// Numbers of requests, those without a gap as one: the first and the last.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Runs(BTreeMap<u64, u64>);
+
+impl Runs {
+    fn contains(&self, number: u64) -> bool {
+        self.0.range(..=number).next_back().is_some_and(|(_, last)| *last >= number)
+    }
+
+    fn insert(&mut self, number: u64) {
+        if self.contains(number) {
+            return;
+        }
+        let before = self.0.range(..number).next_back().map(|(first, last)| (*first, *last));
+        let first =
+            before.filter(|(_, last)| last + 1 == number).map_or(number, |(first, _)| first);
+        let last = number.checked_add(1).and_then(|next| self.0.remove(&next)).unwrap_or(number);
+        self.0.insert(first, last);
+        while self.0.len() > RUNS_MAX {
+            let (first, _) = self.0.pop_first().expect("there are many");
+            let (_, last) = self.0.pop_first().expect("there are many");
+            self.0.insert(first, last);
+        }
+    }
+
+    fn insert_up_to(&mut self, number: u64) {
+        let behind = self.0.split_off(&number.saturating_add(1));
+        let reached = self.0.last_key_value().map_or(number, |(_, last)| number.max(*last));
+        self.0 = behind;
+        self.0.insert(0, reached);
+    }
+}
+
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Votes {
     open: BTreeMap<Subject, Ballot>,
     /// What was decided, `None` if nothing could be; the newest.
     decided: BTreeMap<Subject, Option<u64>>,
-    /// Up to here all is over and forgotten; `None`: nothing is.
+    /// Up to here all windows that are voted on behind the replies are over; `None`: none is.
     forgotten: Option<Subject>,
+    /// Requests that nobody has to vote on any more. Some may take longer than thousands of later
+    /// ones, so nothing follows for one from what became of those.
+    over: Runs,
+    /// Those of them of which nothing could be decided; the newest.
+    tied: BTreeSet<u64>,
     /// Requests of the group when a member joined last.
     joined: BTreeMap<NodeId, u64>,
 }
 
 impl Votes {
+    /// Nothing is voted on that was delivered up to `index`.
+    pub(crate) fn beginning_behind(index: u64) -> Self {
+        let mut votes = Self::default();
+        votes.begin_behind(index);
+        votes
+    }
+
+    /// Nobody votes any more on what was delivered up to `index`, but where some have already.
+    pub(crate) fn begin_behind(&mut self, index: u64) {
+        self.over.insert_up_to(index);
+    }
+
     /// A member came in, or joins, with everything up to `index`.
     pub(crate) fn join(&mut self, node: NodeId, index: u64) {
         self.joined.insert(node, index);
@@ -127,26 +180,33 @@ impl Votes {
         window: Subject,
         digest: u64,
     ) -> Vec<Verdict> {
-        if let Some(decided) = self.decided.get(&window) {
+        let settled = Verdict::Settled { node, window };
+        if let Some(decided) = self.decision(window) {
             let differs = decided.is_some_and(|decided| decided != digest);
-            let settled = Verdict::Settled { node, window };
             return [if differs { Verdict::Differs { node, window } } else { settled }].into();
-        }
-        if Some(window) <= self.forgotten {
-            return [Verdict::Settled { node, window }].into();
         }
         let joined = &self.joined;
         let executes = |node: &NodeId| joined.get(node).is_none_or(|joined| *joined < window.last);
-        let ballot = self.open.entry(window).or_insert_with(|| Ballot {
-            electorate: members.iter().filter(executes).collect(),
-            votes: BTreeMap::new(),
-        });
+        if !self.open.contains_key(&window) {
+            let electorate: NodeSet = members.iter().filter(executes).collect();
+            if self.is_over(window) || electorate.is_empty() {
+                return [settled].into();
+            }
+            self.open.insert(window, Ballot { electorate, votes: BTreeMap::new() });
+        }
+        let ballot = self.open.get_mut(&window).expect("it is open");
         ballot.votes.insert(node, digest);
-        let verdicts = self.count(window);
+        let mut verdicts = self.count(window);
         while self.open.len() > OPEN_MAX {
-            self.open.pop_first();
+            let (window, _) = self.open.pop_first().expect("there are many");
+            self.decide(window, None);
+            verdicts.push(Verdict::Tied { window });
         }
         verdicts
+    }
+
+    fn is_over(&self, window: Subject) -> bool {
+        if window.behind { Some(window) <= self.forgotten } else { self.over.contains(window.last) }
     }
 
     /// A member is not in any more: it has no say from here on.
@@ -175,11 +235,7 @@ impl Votes {
             return Vec::new();
         }
         let ballot = self.open.remove(&window).expect("just looked up");
-        self.decided.insert(window, majority);
-        while self.decided.len() > DECIDED_MAX {
-            let (first, _) = self.decided.pop_first().expect("not empty");
-            self.forgotten = self.forgotten.max(Some(first));
-        }
+        self.decide(window, majority);
         let Some(digest) = majority else { return [Verdict::Tied { window }].into() };
         let supporters = ballot.supporters(digest);
         // Who was not in yet when the first voted has no say, but may have spoken.
@@ -192,13 +248,40 @@ impl Votes {
         [Verdict::Decided { window, supporters }].into_iter().chain(others).collect()
     }
 
-    /// What was decided of a window: `None`: nothing yet; `Some(None)`: nothing could be.
+    fn decide(&mut self, window: Subject, digest: Option<u64>) {
+        self.decided.insert(window, digest);
+        while self.decided.len() > DECIDED_MAX {
+            let (first, digest) = self.decided.pop_first().expect("not empty");
+            if first.behind {
+                self.forgotten = self.forgotten.max(Some(first));
+                continue;
+            }
+            self.over.insert(first.last);
+            if digest.is_none() {
+                self.tied.insert(first.last);
+            }
+            if self.tied.len() > DECIDED_MAX {
+                self.tied.pop_first();
+            }
+        }
+    }
+
+    /// What was decided of a window: `None`: nothing yet, or it is forgotten; `Some(None)`: nothing
+    /// could be.
     pub(crate) fn decision(&self, window: Subject) -> Option<Option<u64>> {
-        self.decided.get(&window).copied()
+        let is_tied = !window.behind && self.tied.contains(&window.last);
+        self.decided.get(&window).copied().or(is_tied.then_some(None))
     }
 
     pub(crate) fn encode(&self, w: &mut Writer) {
         w.u64(self.forgotten.map_or(u64::MAX, Subject::encode));
+        w.u32(self.over.0.len() as u32);
+        for (first, last) in &self.over.0 {
+            w.u64(*first);
+            w.u64(*last);
+        }
+        w.u32(self.tied.len() as u32);
+        self.tied.iter().for_each(|number| w.u64(*number));
         w.u32(self.joined.len() as u32);
         for (node, index) in &self.joined {
             w.node(*node);
@@ -225,6 +308,12 @@ impl Votes {
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let forgotten = Some(r.u64("votes")?).filter(|code| *code != u64::MAX);
         let mut votes = Self { forgotten: forgotten.map(Subject::decode), ..Self::default() };
+        for _ in 0..r.count(16, "votes that are over")? {
+            votes.over.0.insert(r.u64("vote that is over")?, r.u64("vote that is over")?);
+        }
+        for _ in 0..r.count(8, "ties")? {
+            votes.tied.insert(r.u64("tie")?);
+        }
         for _ in 0..r.count(9, "joined")? {
             votes.joined.insert(r.node("joined")?, r.u64("joined")?);
         }
@@ -326,9 +415,92 @@ mod tests {
         assert_eq!(votes.leave(node(0)), vec![settled]);
     }
 
+    /// A call of one object may take longer than thousands of calls of others.
+    #[test]
+    fn what_takes_long_is_compared_like_anything_else() {
+        let all = NodeSet::first(3);
+        let mut votes = Votes::default();
+        assert_eq!(votes.vote(all, node(0), at(2), 7), vec![]);
+        for last in 3..DECIDED_MAX as u64 + 10 {
+            all.iter().for_each(|node| drop(votes.vote(all, node, at(last), 1)));
+        }
+        // The first of all was not begun by then, the second was.
+        for last in [1, 2] {
+            votes.vote(all, node(0), at(last), 7);
+            assert_eq!(votes.vote(all, node(1), at(last), 8), vec![]);
+            let differs = Verdict::Differs { node: node(0), window: at(last) };
+            let supporters = NodeSet::from_bits(0b110);
+            let decided = Verdict::Decided { window: at(last), supporters };
+            assert_eq!(votes.vote(all, node(2), at(last), 8), vec![decided, differs]);
+        }
+        let settled = Verdict::Settled { node: node(2), window: at(4) };
+        assert_eq!(votes.vote(all, node(2), at(4), 1), vec![settled], "that is over");
+    }
+
+    #[test]
+    fn a_tie_stays_one_when_it_is_old() {
+        let both = NodeSet::first(2);
+        let mut votes = Votes::default();
+        both.iter().for_each(|n| drop(votes.vote(both, n, at(1), u64::from(n.index()))));
+        for last in 2..DECIDED_MAX as u64 + 10 {
+            both.iter().for_each(|node| drop(votes.vote(both, node, at(last), 1)));
+        }
+        assert_eq!(votes.decision(at(2)), None, "forgotten");
+        assert_eq!(votes.decision(at(1)), Some(None));
+    }
+
+    #[test]
+    fn what_is_given_up_is_a_tie_for_those_who_wait() {
+        let both = NodeSet::first(2);
+        let mut votes = Votes::default();
+        for last in 1..=OPEN_MAX as u64 {
+            assert_eq!(votes.vote(both, node(0), at(last), 1), vec![]);
+        }
+        let tied = Verdict::Tied { window: at(1) };
+        assert_eq!(votes.vote(both, node(0), at(OPEN_MAX as u64 + 1), 1), vec![tied]);
+        let settled = Verdict::Settled { node: node(1), window: at(1) };
+        assert_eq!(votes.vote(both, node(1), at(1), 1), vec![settled]);
+        assert_eq!(votes.decision(at(1)), Some(None));
+    }
+
+    #[test]
+    fn on_what_was_delivered_before_the_comparison_began_nobody_waits_for_votes() {
+        let all = NodeSet::first(3);
+        let mut votes = Votes::beginning_behind(5);
+        let settled = |last| vec![Verdict::Settled { node: node(0), window: at(last) }];
+        assert_eq!(votes.vote(all, node(0), at(5), 1), settled(5));
+        assert_eq!(votes.vote(all, node(0), at(6), 1), vec![]);
+        votes.begin_behind(9);
+        assert_eq!(votes.vote(all, node(0), at(9), 1), settled(9));
+        assert_eq!(votes.vote(all, node(1), at(6), 1).len(), 1, "that was begun");
+        for each in all.iter() {
+            votes.join(each, 20);
+        }
+        assert_eq!(votes.vote(all, node(0), at(20), 1), settled(20), "nobody else has a say");
+    }
+
+    #[test]
+    fn runs_grow_together_and_stay_few() {
+        let mut runs = Runs::default();
+        for number in [3, 5, 4, 9, 4] {
+            runs.insert(number);
+        }
+        assert_eq!(runs.0, [(3, 5), (9, 9)].into());
+        runs.insert_up_to(7);
+        assert_eq!(runs.0, [(0, 7), (9, 9)].into());
+        runs.insert(8);
+        assert_eq!(runs.0, [(0, 9)].into());
+        for number in 0..=RUNS_MAX as u64 {
+            runs.insert(11 + 2 * number);
+        }
+        assert_eq!(runs.0.len(), RUNS_MAX);
+        assert!(runs.contains(10) && !runs.contains(16) && runs.contains(17));
+    }
+
     #[test]
     fn travels_with_the_tables() {
-        let mut votes = Votes::default();
+        let mut votes = Votes::beginning_behind(2);
+        votes.tied.insert(1);
         votes.join(node(2), 5);
         votes.vote(NodeSet::first(3), node(0), at(9), 1);
         votes.vote(NodeSet::first(1), node(0), at(4), 1);

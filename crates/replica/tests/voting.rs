@@ -4,7 +4,7 @@ mod cluster;
 
 use cluster::{Cluster, Plan};
 use quorba_base::NodeId;
-use quorba_replica::{Command, ComparisonRule, DownReason, Event, Style};
+use quorba_replica::{Command, ComparisonRule, DownReason, Event, MemberState, Style};
 
 fn voting() -> Cluster {
     Cluster::whole_planned(Plan::style(Style::ActiveWithVoting))
@@ -16,6 +16,11 @@ fn lie(c: &mut Cluster, index: usize, lies: bool) {
 
 fn hold(c: &mut Cluster, index: usize, held: bool) {
     c.nodes[index].server.as_mut().expect("a server").held = held;
+}
+
+fn replies_to(c: &Cluster, index: usize, number: u64) -> Vec<&str> {
+    let replies = c.nodes[index].replies.iter().filter(|(to, _)| *to == number);
+    replies.map(|(_, text)| text.as_str()).collect()
 }
 
 fn diverged(c: &Cluster, index: usize) -> Vec<(usize, u64)> {
@@ -208,4 +213,134 @@ fn active_members_are_compared_in_windows_behind_the_replies() {
         assert!(c.nodes[2].events.iter().any(|event| matches!(event,
             Event::Diverged { node: n, expelled, .. } if *n == node && *expelled == expel)));
     }
+}
+
+/// Who is given a state answers with the replies that come with it.
+#[test]
+fn a_state_is_not_given_before_the_replies_that_go_with_it_are_decided() {
+    let mut c = voting();
+    c.request(0, 7, "a");
+    c.settle();
+    c.crash_server(2);
+    c.settle();
+    c.cut = true;
+    c.start_server(2);
+    c.settle();
+    let MemberState::Joining { donor, .. } = c.snapshot(0).members[2].1 else { panic!("it joins") };
+    let donor = usize::from(donor.index());
+    c.crash_server(2);
+    c.settle();
+    c.cut = false;
+    lie(&mut c, donor, true);
+    hold(&mut c, 1 - donor, true);
+    c.ft_request(donor, 1, "w", 5);
+    c.settle();
+    c.start_server(2);
+    c.settle();
+    assert_eq!(c.states(donor)[2], "joining");
+    hold(&mut c, 1 - donor, false);
+    c.settle();
+    assert_eq!(c.states(donor)[2], "in");
+    c.ft_request(2, 9, "w", 5);
+    c.settle();
+    assert!(c.nodes[2].replies[0].1.contains("exception"), "{:?}", c.nodes[2].replies);
+    assert_eq!(replies_to(&c, donor, 1)[0], c.nodes[2].replies[0].1);
+}
+
+#[test]
+fn a_backup_waits_for_the_votes_on_the_replies_in_it() {
+    let mut c = voting();
+    hold(&mut c, 1, true);
+    hold(&mut c, 2, true);
+    c.ft_request(0, 1, "w", 5);
+    c.settle();
+    c.nodes[0].replica.handle_backup(cluster::GROUP, 1);
+    c.drain_all();
+    c.settle();
+    assert!(c.nodes[0].backups.is_empty());
+    hold(&mut c, 1, false);
+    c.settle();
+    assert!(matches!(c.nodes[0].backups[..], [Ok(_)]));
+}
+
+/// A wrong member is cut off before its reply is decided, and comes back with all that the group
+/// has executed.
+#[test]
+fn who_comes_back_with_what_it_has_executed_votes_on_it_late() {
+    for more in [false, true] {
+        let mut c = voting();
+        c.request(2, 1, "a");
+        c.settle();
+        lie(&mut c, 2, true);
+        hold(&mut c, 0, true);
+        hold(&mut c, 1, true);
+        c.ft_request(2, 2, "w", 5);
+        c.settle();
+        lie(&mut c, 2, false);
+        c.install(&[0, 1]);
+        c.settle();
+        hold(&mut c, 0, false);
+        hold(&mut c, 1, false);
+        c.settle();
+        if more {
+            c.request(0, 1, "missed by 2");
+            c.settle();
+        }
+        c.install(&[0, 1, 2]);
+        c.settle();
+        assert_eq!(diverged(&c, 0).iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
+        assert_eq!(c.states(0), ["in", "in", "down"]);
+        c.ft_request(2, 2, "w", 5);
+        c.settle();
+        let told: Vec<&str> = replies_to(&c, 2, 2);
+        assert!(!told.is_empty() && told.iter().all(|it| *it == "w is number 2"), "{told:?}");
+    }
+}
+
+#[test]
+fn who_comes_back_and_was_right_stays() {
+    for more in [false, true] {
+        let mut c = voting();
+        hold(&mut c, 0, true);
+        hold(&mut c, 1, true);
+        c.request(2, 2, "w");
+        c.settle();
+        c.install(&[0, 1]);
+        c.settle();
+        hold(&mut c, 0, false);
+        hold(&mut c, 1, false);
+        c.settle();
+        if more {
+            c.request(0, 1, "missed by 2");
+            c.settle();
+        }
+        c.install(&[0, 1, 2]);
+        c.settle();
+        c.request(2, 2, "w");
+        c.settle();
+        assert_eq!(c.states(0), ["in", "in", "in"]);
+        assert_eq!(replies_to(&c, 2, 2).first(), Some(&"w is number 1"));
+        assert_eq!(c.executed(2), c.executed(0));
+        c.request(2, 3, "x");
+        c.settle();
+        assert!(!replies_to(&c, 2, 3).is_empty(), "it votes as before");
+    }
+}
+
+/// Its time is over while its reply is voted on.
+#[test]
+fn a_reply_that_is_decided_late_is_given_although_it_is_forgotten() {
+    let mut c = voting();
+    hold(&mut c, 1, true);
+    hold(&mut c, 2, true);
+    c.ft_request(0, 1, "w", 5);
+    c.settle();
+    c.now = c.now + quorba_base::Duration::from_secs(61);
+    // Their servers take too long.
+    c.request(0, 2, "x");
+    c.settle();
+    c.pass(quorba_base::Duration::from_secs(1));
+    c.settle();
+    let first = c.nodes[0].replies.iter().find(|(number, _)| *number == 1);
+    assert_eq!(first, Some(&(1, "w is number 1".to_string())));
 }

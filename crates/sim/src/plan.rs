@@ -340,6 +340,8 @@ impl Plan {
             Fault::ClientHurry,
         ];
         self.faults = gentle.into_iter().filter(|_| rng.per_mille(300)).collect();
+        // Whoever is left alone is believed (docs/styles.md).
+        self.faults.retain(|fault| *fault != Fault::LossBurst);
         self.faults.push(Fault::ServerLies);
         self.lies = true;
         (self.catastrophe, self.careless) = (false, false);

@@ -171,9 +171,14 @@ impl Group {
 
     /// From here on replies are compared as the table's style wants it.
     pub(super) fn compare(&mut self) {
+        self.compare_behind(self.table.history.count);
+    }
+
+    /// As [`Self::compare`], if that is another way than before, from that request on.
+    pub(super) fn compare_behind(&mut self, index: u64) {
         let comparison = comparison_of(self.table.style, &self.config);
         if let Some(member) = &mut self.member {
-            member.compare(comparison, self.table.history.count);
+            member.compare(comparison, index);
         }
     }
 

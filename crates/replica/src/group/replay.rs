@@ -209,7 +209,11 @@ impl Group {
         table.fit(&self.config);
         let (before, next) = (self.table.standing(), table.history);
         self.table = table;
-        self.compare();
+        match end {
+            Some(_) => self.compare(),
+            // What an image has not executed is voted on as well.
+            None => self.compare_behind(0),
+        }
         if let Some(replay) = self.replay.as_mut().filter(|_| before.0 != next) {
             replay.turn(end, before, next);
         }

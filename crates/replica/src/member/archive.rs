@@ -3,7 +3,7 @@
 //! What it is not: the way of the requests to the joiner; they go like a state. Invariant: only a
 //! fresh server is given an archive, and the member is in when it has executed all of it.
 
-use super::{Consequence, Member, Server, Stage};
+use super::{Consequence, Member, Server, Stage, Whom};
 use crate::archive::{Archive, Archived};
 use crate::executor::{Call, Job};
 use crate::history::History;
@@ -19,8 +19,8 @@ impl Member {
         let Some(requests) = self.archive.as_ref().and_then(Archive::encode) else {
             return Some(Consequence::CannotReplay { joiner, attempt });
         };
-        let frozen = self.retention.freeze();
-        self.give(joiner, attempt, &frozen, requests)
+        let frozen = self.freeze();
+        self.give_when_settled(Whom::Joiner(joiner, attempt, frozen), requests)
     }
 
     /// There is no way to bring it up to date.

@@ -3,7 +3,7 @@
 //! What it is not: ordered; the group has said at which place. Invariant: a backup is of exactly
 //! what was delivered before its place, or there is none.
 
-use super::{Consequence, Member, Stage};
+use super::{Consequence, Member, Stage, Whom};
 use crate::backup::{self, BackupRefused, Staged};
 use crate::executor::{Capture, Job};
 use crate::history::History;
@@ -22,7 +22,7 @@ impl Member {
         // simulator's `backups`).
         self.backups += 1;
         let number = self.backups;
-        self.backup = Some((number, self.retention.freeze()));
+        self.backup = Some((number, self.freeze()));
         self.executor.push(Job::Capture(Capture::Backup { number }));
         if !canary!(BackupSplitsUpdates) {
             // Its next update goes on from the state that it gives now, which no other member has.
@@ -42,10 +42,19 @@ impl Member {
         number: u64,
         state: Option<Bytes>,
     ) -> Option<Consequence> {
+        match state {
+            Some(state) => self.give_when_settled(Whom::Operator(number), state),
+            None => {
+                self.backup.take_if(|(wanted, _)| *wanted == number)?;
+                Some(Consequence::BackedUp(Err(BackupRefused::NoState)))
+            }
+        }
+    }
+
+    /// Nothing that goes with that state is voted on any more.
+    pub(super) fn back_up_with(&mut self, number: u64, state: Bytes) -> Option<Consequence> {
         let (_, frozen) = self.backup.take_if(|(wanted, _)| *wanted == number)?;
-        let state = state.ok_or(BackupRefused::NoState);
-        let captured = state.and_then(|state| backup::pack(&self.retention, &frozen, state));
-        Some(Consequence::BackedUp(captured))
+        Some(Consequence::BackedUp(backup::pack(&self.retention, &frozen, state)))
     }
 
     /// A try of its own for a restore. Until that is over the member does not ask to join: what it

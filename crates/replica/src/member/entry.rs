@@ -74,8 +74,20 @@ impl Member {
         } else {
             self.executor.abandon();
         }
-        self.forget_but(kept);
+        self.forget_but_votes(kept, claim);
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+    }
+
+    /// As [`Self::forget_but`]; but who comes back with what its server has executed is to vote on
+    /// what it replied, which others may have decided meanwhile.
+    fn forget_but_votes(&mut self, kept: Option<History>, claim: Option<History>) {
+        let is_of_use = claim.is_some() && self.server == Server::Up;
+        let voting = is_of_use.then(|| core::mem::take(&mut self.voting));
+        self.forget_but(kept);
+        if let Some(voting) = voting {
+            self.voting = voting;
+            self.voting.forget_waiters();
+        }
     }
 
     /// The group does without it, and knows: whatever its server has executed gets old. Returns
@@ -129,7 +141,7 @@ impl Member {
         if claim.is_none() && kept.is_none() {
             self.executor.abandon();
         }
-        self.forget_but(kept);
+        self.forget_but_votes(kept, claim);
         let claim = claim.or((self.server != Server::Up).then_some(History::EMPTY));
         self.stage = Stage::Ready { claim, not_before: now + wait };
     }
@@ -164,9 +176,18 @@ impl Member {
             self.stage = Stage::Serving { attempt };
             self.kept = None;
             (self.delivered, self.seen) = (history, history);
-            self.voting.begin_anew(index);
+            // What is executed of a log has been voted on as the log wanted.
+            if self.recovered {
+                self.voting.begin_anew(index);
+            } else {
+                self.voting.begin_late(index);
+            }
             if let Some(archive) = &mut self.archive {
                 archive.goes_on_at(index);
+            }
+            if !self.recovered {
+                // It kept one for updates, perhaps, which it was not given.
+                self.base = None;
             }
             if index == 0 && (self.server != Server::Up || self.duty == Duty::Keep) {
                 self.base = Some(Base::FRESH);

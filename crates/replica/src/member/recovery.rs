@@ -56,8 +56,8 @@ impl Member {
     pub(crate) fn vote_again(&mut self, joined: u64) {
         let index = self.base.as_ref().map_or(0, |base| base.at.count);
         self.voting.resume(index.max(joined));
-        for (index, key) in self.log.requests() {
-            self.voting.admitted(index, key);
+        for index in self.log.requests() {
+            self.voting.admitted(index);
         }
     }
 
@@ -76,6 +76,7 @@ impl Member {
         };
         self.outgoing.clear();
         self.frozen.clear();
+        self.unsettled.clear();
         self.log.take_captures();
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
         true

@@ -46,7 +46,7 @@ impl Member {
         self.checkpoints.audience = audience;
         if !audience {
             self.checkpoints.completed.clear();
-            if self.durable {
+            if self.logged {
                 // Nobody is told what it replies alone, but its own disk goes on from here, too:
                 // the next checkpoint has to have it.
                 self.checkpoints.chain.break_off();
@@ -72,7 +72,7 @@ impl Member {
         }
         c.missed_whole &= !joining.is_empty();
         // Who is in now logs what was delivered since it joined, or what it had missed before.
-        c.others_log |= c.joiners.iter().any(|node| inside.contains(node)) || self.durable;
+        c.others_log |= c.joiners.iter().any(|node| inside.contains(node)) || self.logged;
         c.joiners = joining;
     }
 
@@ -225,10 +225,10 @@ impl Member {
             return no_update;
         }
         let completed = core::mem::take(&mut c.completed);
-        // Whoever has not seen the one before may lack any reply. In a durable group that may be a
-        // member that came in with what its disk had, all requests and not all checkpoints; an
+        // Whoever has not seen the one before may lack any reply. Where there is a log that may be
+        // a member that came in with what its disk had, all requests and not all checkpoints; an
         // update is not for such a one.
-        let seen_by_all = c.chain.end().is_some() && (update || !self.durable);
+        let seen_by_all = c.chain.end().is_some() && (update || !self.logged);
         let since = seen_by_all.then_some(completed.as_slice());
         let since = if canary!(CheckpointsWithoutReplies) { Some([].as_slice()) } else { since };
         let replies = self.retention.replies(since);

@@ -58,7 +58,10 @@ impl Member {
             }
             self.recovered = false;
             self.remains = crate::remains::Remains::NotLooked;
-            self.voting.begin_anew(joined_at.count);
+            // Of requests nobody knows yet whether they are what this server lacks.
+            if !matches!(wanted, Wanted::Requests { .. }) {
+                self.voting.begin_anew(joined_at.count);
+            }
             let incoming = Box::new(Incoming::new(donor, self.transfer));
             let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);
             self.stage = Stage::Receiving { attempt, joined_at, wanted, incoming, buffer, bytes };
@@ -148,6 +151,7 @@ impl Member {
                 archive.goes_on_at(claim.count);
             }
             self.stage = Stage::Serving { attempt };
+            self.voting.begin_late(claim.count);
             for arrived in missed {
                 // Somebody else has answered it.
                 let _ = self.admit(arrived);

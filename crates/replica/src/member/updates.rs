@@ -148,7 +148,8 @@ impl Member {
             let jobs = updates.into_iter().map(|state| Job::Restore { state, purpose });
             self.executor.extend(jobs);
         }
-        (self.stage, self.retention) = (Stage::Serving { attempt }, retention);
+        self.stage = Stage::Serving { attempt };
+        self.retention.replace_by(retention);
         // Its server may have come up meanwhile, and may be to execute what came behind (seed
         // 800046 of the simulator's `styles`).
         self.go_on();

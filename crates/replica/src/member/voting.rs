@@ -5,7 +5,7 @@
 //! goes to nobody before it is decided and this member's own vote agrees; a window is voted on only
 //! if this member has executed all of it.
 
-use super::Member;
+use super::{Member, Stage};
 use crate::gist::Gist;
 use crate::ids::{Attempt, GatewayKey, RequestKey};
 use crate::refusal;
@@ -29,9 +29,11 @@ pub(crate) enum Comparison {
     Before,
 }
 
+/// Votes that go in one message.
+const CAST_MAX: usize = 10_000;
+
 /// A request that will be executed.
 struct Admitted {
-    index: u64,
     window: Subject,
     /// Its reply is kept until it is decided.
     before: bool,
@@ -49,6 +51,9 @@ struct Window {
 struct Held {
     key: RequestKey,
     waiters: Vec<GatewayKey>,
+    /// The retention table may have forgotten it when it is decided.
+    reply: Option<Bytes>,
+    digest: u64,
 }
 
 /// See the module's text.
@@ -57,10 +62,11 @@ pub(crate) struct Voting {
     comparison: Comparison,
     /// Requests up to here are not compared: they were executed before, or elsewhere.
     from: u64,
-    admitted: BTreeMap<RequestKey, Admitted>,
+    /// By index: a request may be forgotten and come again while it is executed.
+    admitted: BTreeMap<u64, Admitted>,
     windows: BTreeMap<Subject, Window>,
     held: BTreeMap<u64, Held>,
-    /// Which index a reply that is held has.
+    /// Which index a reply that is held has; of several the last.
     keys: BTreeMap<RequestKey, u64>,
     /// Votes to be cast.
     ballots: Vec<(Subject, u64)>,
@@ -80,6 +86,23 @@ impl Voting {
     /// Everything that is known is void; what comes behind `index` is compared.
     pub(crate) fn begin_anew(&mut self, index: u64) {
         *self = Self { comparison: self.comparison, from: index, ..Self::default() };
+    }
+
+    /// The member comes back with what its server has executed, requests up to `index`, and may be
+    /// the only one that knows what it replied to some: it votes on those, late as it is.
+    pub(crate) fn begin_late(&mut self, index: u64) {
+        self.from = index;
+        self.casting = false;
+        self.admitted.retain(|_, admitted| admitted.before);
+        let admitted = &self.admitted;
+        self.windows.retain(|window, _| admitted.contains_key(&window.last) && !window.behind);
+        let subject = |last: &u64| Subject { last: *last, behind: false };
+        self.ballots = self.held.iter().map(|(last, held)| (subject(last), held.digest)).collect();
+    }
+
+    /// Nobody waits for what is held: who asked asks again.
+    pub(super) fn forget_waiters(&mut self) {
+        self.held.values_mut().for_each(|held| held.waiters.clear());
     }
 
     /// As [`Self::begin_anew`], but what was compared before is still compared.
@@ -106,24 +129,23 @@ impl Voting {
     }
 
     /// A request will be executed.
-    pub(crate) fn admitted(&mut self, index: u64, key: &RequestKey) {
+    pub(crate) fn admitted(&mut self, index: u64) {
         let Some(window) = self.window_of(index) else { return };
         let before = self.comparison == Comparison::Before;
-        self.admitted.insert(key.clone(), Admitted { index, window, before });
+        self.admitted.insert(index, Admitted { window, before });
         self.windows.entry(window).or_default().outstanding += 1;
     }
 
     /// It was executed. True if the reply is kept here until it is decided.
     pub(crate) fn executed(
         &mut self,
-        key: &RequestKey,
-        reply: (Option<&Bytes>, Option<Gist>),
+        (index, key): (u64, &RequestKey),
+        (reply, gist): (Option<&Bytes>, Option<Gist>),
         waiters: &[GatewayKey],
     ) -> bool {
-        let Some(admitted) = self.admitted.remove(key) else { return false };
-        let Admitted { index, window, before } = admitted;
+        let Some(Admitted { window, before }) = self.admitted.remove(&index) else { return false };
         let Some(sums) = self.windows.get_mut(&window) else { return false };
-        let digest = digest_of(index, reply);
+        let digest = digest_of(index, (reply, gist));
         sums.outstanding -= 1;
         sums.digest = sums.digest.wrapping_add(digest);
         if !before || canary!(AnswersBeforeVote) {
@@ -132,7 +154,8 @@ impl Voting {
         self.windows.remove(&window);
         self.ballots.push((window, digest));
         self.keys.insert(key.clone(), index);
-        self.held.insert(index, Held { key: key.clone(), waiters: waiters.into() });
+        let (key, waiters, reply) = (key.clone(), waiters.into(), reply.cloned());
+        self.held.insert(index, Held { key, waiters, reply, digest });
         true
     }
 
@@ -154,7 +177,8 @@ impl Voting {
             return None;
         }
         self.casting = true;
-        Some(core::mem::take(&mut self.ballots))
+        let rest = self.ballots.split_off(self.ballots.len().min(CAST_MAX));
+        Some(core::mem::replace(&mut self.ballots, rest))
     }
 
     /// Votes of this member were delivered.
@@ -173,6 +197,11 @@ impl Voting {
         self.held.first_key_value().is_none_or(|(index, _)| *index > count)
     }
 
+    /// The last request of those whose replies are kept until they are decided.
+    pub(super) fn last_held(&self) -> Option<u64> {
+        self.held.last_key_value().map(|(index, _)| *index)
+    }
+
     /// A repetition of a request whose reply is held: this gateway waits, too.
     pub(crate) fn wait(&mut self, key: &RequestKey, gateway: GatewayKey) -> bool {
         let Some(held) = self.keys.get(key).and_then(|index| self.held.get_mut(index)) else {
@@ -184,21 +213,19 @@ impl Voting {
         true
     }
 
-    fn key_of(&self, index: u64) -> Option<RequestKey> {
-        self.held.get(&index).map(|held| held.key.clone())
-    }
-
     /// Replies are not held any more: those that were, by their index.
     fn hold_no_more(&mut self) -> Vec<u64> {
         self.admitted.values_mut().for_each(|admitted| admitted.before = false);
         self.held.keys().copied().collect()
     }
 
-    /// The reply may go.
-    pub(crate) fn release(&mut self, index: u64) -> Option<(RequestKey, Vec<GatewayKey>)> {
+    /// The reply may go: who waits, and what for.
+    fn release(&mut self, index: u64) -> Option<(Vec<GatewayKey>, Option<Bytes>)> {
         let held = self.held.remove(&index)?;
-        self.keys.remove(&held.key);
-        Some((held.key, held.waiters))
+        if self.keys.get(&held.key) == Some(&index) {
+            self.keys.remove(&held.key);
+        }
+        Some((held.waiters, held.reply))
     }
 }
 
@@ -210,7 +237,8 @@ impl Member {
 
     /// Votes to be ordered now, and the try under which the member casts them.
     pub(crate) fn votes_to_cast(&mut self) -> Option<(Attempt, Vec<(Subject, u64)>)> {
-        let attempt = self.attempt()?;
+        // Before it is in, nobody knows whether it has executed what the group has.
+        let Stage::Serving { attempt } = self.stage else { return None };
         Some((attempt, self.voting.cast()?))
     }
 
@@ -221,9 +249,7 @@ impl Member {
 
     /// A reply that was held may go: who waits, and what for.
     pub(crate) fn release_reply(&mut self, index: u64) -> Option<(Vec<GatewayKey>, Option<Bytes>)> {
-        let (key, waiters) = self.voting.release(index)?;
-        let reply = self.retention.reply(&key).flatten();
-        Some((waiters, reply))
+        self.voting.release(index)
     }
 
     /// From here on nobody votes before replies go, and some members may not execute what they were
@@ -234,8 +260,11 @@ impl Member {
 
     /// Nobody knows which reply to a request is right: an exception takes its place.
     pub(crate) fn replace_reply(&mut self, index: u64) {
-        let Some(key) = self.voting.key_of(index) else { return };
-        self.retention.replace(&key, refusal::disagreement);
+        let Some(held) = self.voting.held.get_mut(&index) else { return };
+        self.retention.replace(&held.key, refusal::disagreement);
+        if let Some(exception) = held.reply.as_ref().and_then(refusal::disagreement) {
+            held.reply = Some(exception);
+        }
     }
 }
 
@@ -258,4 +287,46 @@ fn mix(index: u64, status: u64, body: u64) -> u64 {
     bytes[8..16].copy_from_slice(&status.to_le_bytes());
     bytes[16..].copy_from_slice(&body.to_le_bytes());
     XxHash3_64::oneshot(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::RequestNumber;
+    use quorba_base::NodeId;
+
+    #[test]
+    fn as_many_votes_go_together_as_a_message_carries() {
+        let node = NodeId::new(1).expect("a node");
+        let gateway = |number| {
+            let number = RequestNumber(number);
+            RequestKey::Gateway(GatewayKey { node, incarnation: 1, number })
+        };
+        let mut voting = Voting::default();
+        voting.begin(Comparison::Before, 0);
+        for index in 1..=CAST_MAX as u64 + 1 {
+            voting.admitted(index);
+            assert!(voting.executed((index, &gateway(index)), (None, None), &[]));
+        }
+        assert_eq!(voting.cast().map(|votes| votes.len()), Some(CAST_MAX));
+        assert_eq!(voting.cast(), None);
+        voting.was_cast();
+        assert_eq!(voting.cast().map(|votes| votes.len()), Some(1));
+    }
+
+    /// A client asks again when its time is over, while its first call still runs.
+    #[test]
+    fn a_call_that_comes_again_is_voted_on_by_its_own_number() {
+        let key = RequestKey::Client { client_id: Bytes::new(), retention_id: 1 };
+        let mut voting = Voting::default();
+        voting.begin(Comparison::Before, 0);
+        voting.admitted(1);
+        voting.admitted(2);
+        voting.executed((1, &key), (None, None), &[]);
+        voting.executed((2, &key), (None, None), &[]);
+        let voted = voting.cast().expect("votes").iter().map(|(on, _)| on.last).collect::<Vec<_>>();
+        assert_eq!(voted, [1, 2]);
+        assert!(voting.release(1).is_some() && voting.is_held(&key));
+        assert!(voting.release(2).is_some() && !voting.is_held(&key));
+    }
 }

@@ -60,7 +60,7 @@ impl GroupTable {
             }
         } else if config.on_total_loss == TotalLoss::Fresh && fresh && !is_expected {
             self.history = History::EMPTY;
-            self.votes = Votes::default();
+            self.votes = Votes::beginning_behind(0);
             MemberState::In { attempt }
         } else {
             MemberState::Out { attempt, reason: OutReason::TotalLoss }
@@ -97,7 +97,7 @@ impl GroupTable {
             // Others lack those requests.
             self.known_from = [(node, self.history.count)].into();
             self.history = claim;
-            self.votes = Votes::default();
+            self.votes = Votes::beginning_behind(claim.count);
             // Time goes on from what was told with them (seed 600127 of the simulator's `styles`).
             self.clock.was_told(offer.told);
         }
@@ -135,7 +135,7 @@ impl GroupTable {
         // As it was there, earlier or later: who asks again is to come to the same history only at
         // the same time (seeds 702869 and 722965 of the simulator's `backups`).
         self.clock.goes_on_at(told);
-        self.votes = Votes::default();
+        self.votes = Votes::beginning_behind(history.count);
         self.votes.join(node, history.count);
         self.members.insert(node, MemberState::In { attempt });
     }
