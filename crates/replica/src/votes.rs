@@ -200,7 +200,9 @@ impl Votes {
         while self.open.len() > OPEN_MAX {
             let (window, _) = self.open.pop_first().expect("there are many");
             self.decide(window, None);
-            verdicts.push(Verdict::Tied { window });
+            if !window.behind {
+                verdicts.push(Verdict::Tied { window });
+            }
         }
         verdicts
     }

@@ -180,7 +180,8 @@ impl Member {
             if self.recovered {
                 self.voting.begin_anew(index);
             } else {
-                self.voting.begin_late(index);
+                self.voting.catch_up(index, index);
+                self.voting.vote_late();
             }
             if let Some(archive) = &mut self.archive {
                 archive.goes_on_at(index);

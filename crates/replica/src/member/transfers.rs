@@ -58,9 +58,9 @@ impl Member {
             }
             self.recovered = false;
             self.remains = crate::remains::Remains::NotLooked;
-            // Of requests nobody knows yet whether they are what this server lacks.
-            if !matches!(wanted, Wanted::Requests { .. }) {
-                self.voting.begin_anew(joined_at.count);
+            match &wanted {
+                Wanted::Requests { behind } => self.voting.catch_up(behind.count, joined_at.count),
+                Wanted::State | Wanted::Updates { .. } => self.voting.begin_anew(joined_at.count),
             }
             let incoming = Box::new(Incoming::new(donor, self.transfer));
             let (buffer, bytes) = (alloc::collections::VecDeque::new(), 0);
@@ -151,7 +151,7 @@ impl Member {
                 archive.goes_on_at(claim.count);
             }
             self.stage = Stage::Serving { attempt };
-            self.voting.begin_late(claim.count);
+            self.voting.vote_late();
             for arrived in missed {
                 // Somebody else has answered it.
                 let _ = self.admit(arrived);

@@ -62,6 +62,8 @@ pub(crate) struct Voting {
     comparison: Comparison,
     /// Requests up to here are not compared: they were executed before, or elsewhere.
     from: u64,
+    /// As `from`, for those that are kept until they are decided: who was away votes late on them.
+    late: u64,
     /// By index: a request may be forgotten and come again while it is executed.
     admitted: BTreeMap<u64, Admitted>,
     windows: BTreeMap<Subject, Window>,
@@ -79,19 +81,25 @@ impl Voting {
     pub(crate) fn begin(&mut self, comparison: Comparison, index: u64) {
         if self.comparison != comparison {
             self.comparison = comparison;
-            self.from = index;
+            (self.from, self.late) = (index, index);
         }
     }
 
     /// Everything that is known is void; what comes behind `index` is compared.
     pub(crate) fn begin_anew(&mut self, index: u64) {
-        *self = Self { comparison: self.comparison, from: index, ..Self::default() };
+        let (comparison, from) = (self.comparison, index);
+        *self = Self { comparison, from, late: from, ..Self::default() };
     }
 
-    /// The member comes back with what its server has executed, requests up to `index`, and may be
-    /// the only one that knows what it replied to some: it votes on those, late as it is.
-    pub(crate) fn begin_late(&mut self, index: u64) {
-        self.from = index;
+    /// The member is given the requests behind `claim` that the group was delivered up to
+    /// `joined_at`. Windows of them may have been cut short by changes that it has not seen.
+    pub(super) fn catch_up(&mut self, claim: u64, joined_at: u64) {
+        (self.from, self.late) = (joined_at, claim);
+    }
+
+    /// The member comes back with what its server has executed, and may be the only one that knows
+    /// what it replied to some of it: it votes on that, late as it is.
+    pub(super) fn vote_late(&mut self) {
         self.casting = false;
         self.admitted.retain(|_, admitted| admitted.before);
         let admitted = &self.admitted;
@@ -120,7 +128,8 @@ impl Voting {
                 (last, last - size, true)
             }
         };
-        (begins >= self.from).then_some(Subject { last, behind })
+        let from = if behind { self.from } else { self.late };
+        (begins >= from).then_some(Subject { last, behind })
     }
 
     /// Whether replies are kept until they are decided.
