@@ -73,6 +73,9 @@ pub enum Fault {
     ReplierCable,
     /// The cable of a node is cut that is neither the client's nor the replier's.
     OtherCable,
+    /// SIGKILL to a process like a server, which no node knows: what any death of such a process
+    /// is felt on this machine.
+    Bystander,
     /// Nothing: what the machine does by itself.
     Nothing,
 }
@@ -85,6 +88,7 @@ pub(super) enum Victim {
     KilledNode(usize),
     StoppedNode(usize),
     CutNode(usize),
+    Bystander,
     Nobody,
 }
 
@@ -103,7 +107,7 @@ pub enum Target {
 
 impl Fault {
     /// Every fault.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ReplierServer,
         Self::LateServer,
         Self::OtherServer,
@@ -113,6 +117,7 @@ impl Fault {
         Self::StoppedNode,
         Self::ReplierCable,
         Self::OtherCable,
+        Self::Bystander,
         Self::Nothing,
     ];
 
@@ -129,6 +134,7 @@ impl Fault {
             Self::StoppedNode => "stopped-node",
             Self::ReplierCable => "replier-cable",
             Self::OtherCable => "other-cable",
+            Self::Bystander => "bystander",
             Self::Nothing => "nothing",
         }
     }
@@ -152,6 +158,9 @@ impl Fault {
             Self::OtherCable => {
                 "the cable of a node is cut that neither replies nor has the client"
             }
+            Self::Bystander => {
+                "a process like a server is killed that no node knows, to compare with"
+            }
             Self::Nothing => "no fault, to compare with",
         }
     }
@@ -173,6 +182,7 @@ impl Fault {
             Self::ReplierCable if matches!(style, Style::Active) => return None,
             Self::ReplierCable => Victim::CutNode(replier),
             Self::OtherCable => Victim::CutNode(OTHER),
+            Self::Bystander => Victim::Bystander,
             Self::Nothing => Victim::Nobody,
         })
     }

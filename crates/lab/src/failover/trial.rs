@@ -3,7 +3,9 @@
 //! Invariants: the fault comes when every member is in and the client has been answered for a
 //! while; nothing of a repetition is left behind, stopped processes included.
 
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -71,6 +73,29 @@ impl Network {
     }
 }
 
+/// A server that no node knows.
+struct Bystander(Child);
+
+impl Bystander {
+    fn start(program: &Path) -> Result<Self, String> {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|free| free.local_addr());
+        let port = port.map_err(|error| format!("no free port: {error}"))?.port();
+        let mut command = Command::new(program);
+        command.args(["servant", "bank", "--port", &port.to_string()]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().map_err(|error| format!("no bystander: {error}"))?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for Bystander {
+    fn drop(&mut self) {
+        // It may have been met already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 impl Bench<'_> {
     /// Runs one repetition: its figures, and when each answer came, in microseconds since the
     /// fault.
@@ -103,9 +128,11 @@ impl Bench<'_> {
         let namespaces = network.map(|network| &network.0);
         let domain = Domain::start_within(namespaces, what, folder.path(), false);
         let domain = domain.map_err(start)?;
+        let bystander = matches!(fault, Fault::Bystander).then(|| Bystander::start(&self.program));
+        let bystander = bystander.transpose().map_err(start)?;
         let caller = Caller::start(&reference(&domain)).map_err(start)?;
         let ready = self.await_answers(&caller, WARM_UP_CALLS);
-        let victim = ready.and_then(|()| aim(&domain, style, fault));
+        let victim = ready.and_then(|()| aim(&domain, bystander.as_ref(), (style, fault)));
         let victim = match victim {
             Ok(victim) => victim,
             Err(reason) => {
@@ -221,7 +248,11 @@ enum Aim {
 }
 
 /// Finds out who is to be met, while nothing has happened yet.
-fn aim(domain: &Domain, style: Style, fault: Fault) -> Result<Aim, String> {
+fn aim(
+    domain: &Domain,
+    bystander: Option<&Bystander>,
+    (style, fault): (Style, Fault),
+) -> Result<Aim, String> {
     let victim = fault.meets(style).expect("only such cases are run");
     let server = |index: usize| {
         let name = format!("server of n{}", index + 1);
@@ -235,6 +266,10 @@ fn aim(domain: &Domain, style: Style, fault: Fault) -> Result<Aim, String> {
         Victim::KilledNode(index) => Aim::Node(index, Signal::KILL),
         Victim::StoppedNode(index) => Aim::Node(index, Signal::STOP),
         Victim::CutNode(index) => Aim::Cable(index),
+        Victim::Bystander => {
+            let bystander = bystander.ok_or_else(|| "there is no bystander".to_owned())?;
+            Aim::Server(bystander.0.id(), Signal::KILL)
+        }
         Victim::Nobody => Aim::Nobody,
     })
 }
