@@ -79,7 +79,7 @@ impl RequestLog {
         core::mem::take(&mut self.entries)
     }
 
-    /// The requests in it: their indices and names.
+    /// The requests in it, by their indices.
     pub(crate) fn requests(&self) -> impl Iterator<Item = u64> {
         self.entries.iter().filter_map(|entry| match entry {
             Logged::Request { history, .. } => Some(history.count),

@@ -214,13 +214,8 @@ impl Replica {
     /// Figures of every group, in the order of the domain file.
     #[must_use]
     pub fn group_snapshots(&self) -> Vec<GroupSnapshot> {
-        let lacks_state = |index| self.lacks_state(index);
-        let groups = self.groups.iter().map(Group::snapshot).enumerate();
-        let groups = groups.map(|(index, snapshot)| GroupSnapshot {
-            disk_lacks_state: lacks_state(index),
-            ..snapshot
-        });
-        groups.collect()
+        let groups = self.groups.iter().enumerate();
+        groups.map(|(index, group)| group.snapshot(self.lacks_state(index))).collect()
     }
 
     /// The digest of everything applied so far: equal on nodes that are in step.

@@ -19,15 +19,6 @@ fn blackout(cluster: &mut Cluster) {
     }
 }
 
-fn start(cluster: &mut Cluster, nodes: &[usize]) {
-    cluster.install(nodes);
-    cluster.settle();
-    for index in nodes {
-        cluster.start_server(*index);
-    }
-    cluster.settle();
-}
-
 #[test]
 fn a_reply_waits_for_a_majority_of_disks() {
     let mut cluster = durable();
@@ -55,7 +46,7 @@ fn what_was_acknowledged_is_there_after_all_nodes_ended_and_nothing_is_answered_
     cluster.settle();
     assert_eq!(cluster.nodes[0].logged, [1, 2, 3, 4, 5]);
     blackout(&mut cluster);
-    start(&mut cluster, &[0, 1, 2]);
+    cluster.start(&[0, 1, 2]);
     for index in 0..3 {
         let all = ["call 1", "call 2", "call 3", "call 4", "call 5"];
         assert_eq!(cluster.executed(index), all, "{index}");
@@ -66,7 +57,7 @@ fn what_was_acknowledged_is_there_after_all_nodes_ended_and_nothing_is_answered_
     cluster.settle();
     assert_eq!(cluster.nodes[1].replies, [(1, "more is number 6".to_string())]);
     blackout(&mut cluster);
-    start(&mut cluster, &[0, 1, 2]);
+    cluster.start(&[0, 1, 2]);
     assert_eq!(cluster.executed(2).len(), 6, "and once more, over two boots");
 }
 
@@ -76,7 +67,7 @@ fn a_client_that_repeats_a_call_after_the_blackout_gets_the_reply_of_then() {
     cluster.ft_request(0, 1, "once", 7);
     cluster.settle();
     blackout(&mut cluster);
-    start(&mut cluster, &[0, 1, 2]);
+    cluster.start(&[0, 1, 2]);
     cluster.ft_request(2, 1, "once", 7);
     cluster.settle();
     assert_eq!(cluster.nodes[2].replies, [(1, "once is number 1".to_string())]);
@@ -93,12 +84,12 @@ fn a_majority_of_disks_is_enough_and_the_longest_log_counts() {
     cluster.settle();
     assert_eq!(cluster.nodes[0].logged, [1, 2]);
     blackout(&mut cluster);
-    start(&mut cluster, &[1, 2]);
+    cluster.start(&[1, 2]);
     assert_eq!(cluster.nodes[1].replica.status(), PrimaryStatus::Primary);
     for index in [1, 2] {
         assert_eq!(cluster.executed(index), ["everywhere", "on two disks"], "{index}");
     }
-    start(&mut cluster, &[0, 1, 2]);
+    cluster.start(&[0, 1, 2]);
     assert_eq!(cluster.states(0), ["in", "in", "in"]);
 }
 
@@ -128,7 +119,7 @@ fn a_disk_does_not_count_as_memory_while_one_that_is_away_may_know_more() {
     cluster.settle();
     let blocked = PrimaryStatus::Blocked(Blocked::MemoryAway);
     assert_eq!(cluster.nodes[2].replica.status(), blocked);
-    start(&mut cluster, &[0, 1, 2]);
+    cluster.start(&[0, 1, 2]);
     assert_eq!(cluster.executed(1), ["a"]);
 }
 
@@ -144,7 +135,7 @@ fn a_node_without_its_disk_rebuilds_from_the_others() {
     for index in 0..3 {
         cluster.restart(index);
     }
-    start(&mut cluster, &[0, 1, 2]);
+    cluster.start(&[0, 1, 2]);
     for index in 0..3 {
         assert_eq!(cluster.executed(index), ["a"], "{index}");
         assert_eq!(cluster.states(index), ["in", "in", "in"]);
@@ -166,12 +157,12 @@ fn members_that_were_given_their_state_have_it_on_disk() {
         cluster.request(others[0], 10 + index as u64, &format!("without {index}"));
         cluster.settle();
         cluster.restart(index);
-        start(&mut cluster, &[0, 1, 2]);
+        cluster.start(&[0, 1, 2]);
         assert_eq!(cluster.states(index), ["in", "in", "in"]);
     }
     let before = cluster.executed(0).join(",");
     blackout(&mut cluster);
-    start(&mut cluster, &[1, 2]);
+    cluster.start(&[1, 2]);
     for index in [1, 2] {
         assert_eq!(cluster.executed(index).join(","), before, "{index}");
     }
@@ -289,7 +280,7 @@ fn the_first_checkpoint_after_a_shortened_log_covers_what_was_executed_again() {
     for index in [1, 2] {
         cluster.restart(index);
     }
-    start(&mut cluster, &[1, 2]);
+    cluster.start(&[1, 2]);
     cluster.pass(checkpoint.after);
     cluster.settle();
     for index in [1, 2] {

@@ -10,15 +10,6 @@ fn durable() -> Cluster {
     Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) })
 }
 
-fn start(cluster: &mut Cluster, nodes: &[usize]) {
-    cluster.install(nodes);
-    cluster.settle();
-    for index in nodes {
-        cluster.start_server(*index);
-    }
-    cluster.settle();
-}
-
 /// 2 is delivered a request that does not count, for it is alone; when it counts, its server has
 /// executed it. So it comes in with all that its group was delivered, and its log has a gap in
 /// front of that (seed 1606738 of the simulator's `styles`).
@@ -57,7 +48,7 @@ fn a_disk_with_a_gap_counts_as_soon_as_its_member_is_in() {
     cluster.crash(2);
     cluster.restart(0);
     cluster.restart(2);
-    start(&mut cluster, &[0, 2]);
+    cluster.start(&[0, 2]);
     for index in [0, 2] {
         let all = ["first", "alone", "on both disks that are left"];
         assert_eq!(cluster.executed(index), all, "{index}");

@@ -9,15 +9,6 @@ fn durable(style: Style) -> Cluster {
     Cluster::whole_planned(Plan { durable: true, ..Plan::style(style) })
 }
 
-fn start(cluster: &mut Cluster, nodes: &[usize]) {
-    cluster.install(nodes);
-    cluster.settle();
-    for index in nodes {
-        cluster.start_server(*index);
-    }
-    cluster.settle();
-}
-
 /// One server after the other, so that the first comes to where it can without the others.
 fn start_each(cluster: &mut Cluster, nodes: &[usize]) {
     for index in nodes {
@@ -93,7 +84,7 @@ fn what_only_logs_without_a_state_have_keeps_nobody_out() {
         cluster.restart(index);
     }
     cluster.nodes[0].disk.slow = false;
-    start(&mut cluster, &[0, 1, 2]);
+    cluster.start(&[0, 1, 2]);
     for index in 0..3 {
         assert_eq!(cluster.states(index), ["in", "in", "in"]);
         assert!(cluster.executed(index).contains(&"acknowledged"), "{index}");
@@ -123,7 +114,7 @@ fn what_a_revival_throws_away_is_never_called_logged() {
     cluster.settle();
     assert_eq!(cluster.states(1), ["down", "in", "joining"]);
     cluster.restart(0);
-    start(&mut cluster, &[0, 1, 2]);
+    cluster.start(&[0, 1, 2]);
     // Links pass disks' news only.
     cluster.request(2, 1, "thrown away");
     cluster.settle();
@@ -161,7 +152,7 @@ fn a_log_goes_on_where_its_group_turned_back_to_while_the_node_was_away() {
     cluster.request(1, 1, "missed by 0");
     cluster.settle();
     cluster.restart(0);
-    start(&mut cluster, &[0, 1, 2]);
+    cluster.start(&[0, 1, 2]);
     assert_eq!(cluster.states(1), ["joining", "in", "joining"]);
     // Its disk does not come to know that the group goes on from what is on it.
     cluster.nodes[0].disk.slow = true;
@@ -189,7 +180,7 @@ fn a_log_goes_on_where_its_group_turned_back_to_while_the_node_was_away() {
     for index in [0, 1] {
         cluster.restart(index);
     }
-    start(&mut cluster, &[0, 1]);
+    cluster.start(&[0, 1]);
     assert_eq!(cluster.executed(0), ["acknowledged", "acknowledged later"]);
 }
 
@@ -210,7 +201,7 @@ fn a_log_that_tells_of_its_own_nodes_turning_back_goes_on_from_there() {
     cluster.request(1, 1, "missed by 0");
     cluster.settle();
     cluster.restart(0);
-    start(&mut cluster, &[0, 1, 2]);
+    cluster.start(&[0, 1, 2]);
     assert_eq!(cluster.states(1), ["joining", "in", "joining"]);
     for index in 0..3 {
         cluster.crash(index);
@@ -231,7 +222,7 @@ fn a_log_that_tells_of_its_own_nodes_turning_back_goes_on_from_there() {
     cluster.crash(2);
     cluster.restart(0);
     cluster.restart(1);
-    start(&mut cluster, &[0, 1]);
+    cluster.start(&[0, 1]);
     assert_eq!(cluster.executed(0), ["acknowledged", "acknowledged later"]);
 }
 

@@ -11,11 +11,11 @@ fn voting() -> Cluster {
 }
 
 fn lie(c: &mut Cluster, index: usize, lies: bool) {
-    c.nodes[index].server.as_mut().expect("a server").lies = lies;
+    c.server(index).lies = lies;
 }
 
 fn hold(c: &mut Cluster, index: usize, held: bool) {
-    c.nodes[index].server.as_mut().expect("a server").held = held;
+    c.server(index).held = held;
 }
 
 fn replies_to(c: &Cluster, index: usize, number: u64) -> Vec<&str> {
@@ -263,6 +263,21 @@ fn a_backup_waits_for_the_votes_on_the_replies_in_it() {
     assert!(matches!(c.nodes[0].backups[..], [Ok(_)]));
 }
 
+/// 0 and 1, which were held back, go on without 2, and it comes back.
+fn two_is_away(c: &mut Cluster, more: bool) {
+    c.install(&[0, 1]);
+    c.settle();
+    hold(c, 0, false);
+    hold(c, 1, false);
+    c.settle();
+    if more {
+        c.request(0, 1, "missed by 2");
+        c.settle();
+    }
+    c.install(&[0, 1, 2]);
+    c.settle();
+}
+
 /// A wrong member is cut off before its reply is decided, and comes back with all that the group
 /// has executed.
 #[test]
@@ -277,17 +292,7 @@ fn who_comes_back_with_what_it_has_executed_votes_on_it_late() {
         c.ft_request(2, 2, "w", 5);
         c.settle();
         lie(&mut c, 2, false);
-        c.install(&[0, 1]);
-        c.settle();
-        hold(&mut c, 0, false);
-        hold(&mut c, 1, false);
-        c.settle();
-        if more {
-            c.request(0, 1, "missed by 2");
-            c.settle();
-        }
-        c.install(&[0, 1, 2]);
-        c.settle();
+        two_is_away(&mut c, more);
         assert_eq!(diverged(&c, 0).iter().map(|(node, _)| *node).collect::<Vec<_>>(), [2]);
         assert_eq!(c.states(0), ["in", "in", "down"]);
         c.ft_request(2, 2, "w", 5);
@@ -305,17 +310,7 @@ fn who_comes_back_and_was_right_stays() {
         hold(&mut c, 1, true);
         c.request(2, 2, "w");
         c.settle();
-        c.install(&[0, 1]);
-        c.settle();
-        hold(&mut c, 0, false);
-        hold(&mut c, 1, false);
-        c.settle();
-        if more {
-            c.request(0, 1, "missed by 2");
-            c.settle();
-        }
-        c.install(&[0, 1, 2]);
-        c.settle();
+        two_is_away(&mut c, more);
         c.request(2, 2, "w");
         c.settle();
         assert_eq!(c.states(0), ["in", "in", "in"]);

@@ -68,7 +68,7 @@ pub struct GroupSnapshot {
 }
 
 impl Group {
-    pub(crate) fn snapshot(&self) -> GroupSnapshot {
+    pub(crate) fn snapshot(&self, disk_lacks_state: bool) -> GroupSnapshot {
         let member = self.member.as_ref();
         let (reads, read_marks) = self.reads.figures();
         GroupSnapshot {
@@ -94,7 +94,7 @@ impl Group {
             transfers: member.map_or_else(Vec::new, Member::transfers),
             brought: member.and_then(Member::brought),
             log_hold: self.holds_log(),
-            disk_lacks_state: false,
+            disk_lacks_state,
             calls: self.figures,
         }
     }

@@ -1,9 +1,8 @@
 //! A disk that lacks its member's state is given it while the member works.
 //!
-//! A member whose server has all that its group was delivered comes in without a state, or with a
-//! few requests, also behind a gap in its node's log. Nothing of that reaches the disk, which does
-//! not count for the group until it has a state from behind the gap. So the member is depicted as
-//! soon as it can be.
+//! A member whose server has all that its group was delivered comes in without a state, also behind
+//! a gap in its node's log. The disk does not count for the group then until it has a state from
+//! behind the gap. So the member is depicted as soon as it can be.
 //!
 //! What it is not: a place from which on the log is enough, which is `shorten`; here nothing is
 //! given up. Invariant: one image at a time, and none while one from behind the gap is on its way.
@@ -35,8 +34,7 @@ impl Mending {
 impl Replica {
     /// Has the member of a group depicted whose disk lacks its state. True if that was begun.
     pub(super) fn mend(&mut self, now: Instant, index: usize) -> bool {
-        let is_due = self.mends_at(index).is_some_and(|at| at <= now);
-        if !is_due || !self.is_primary() {
+        if self.mends_at(index).is_none_or(|at| at > now) {
             return false;
         }
         self.disk.mending[index].begin(now);
@@ -46,9 +44,6 @@ impl Replica {
 
     /// When a disk that lacks a state is to be given it.
     pub(super) fn mending_deadline(&self) -> Option<Instant> {
-        if !self.is_primary() {
-            return None;
-        }
         (0..self.groups.len()).filter_map(|index| self.mends_at(index)).min()
     }
 
@@ -60,7 +55,8 @@ impl Replica {
 
     fn mends_at(&self, index: usize) -> Option<Instant> {
         let needed = (*self.disk.broken.get(index)?)?;
-        let waits = self.lacks_state(index) && !self.groups[index].has_image_behind(needed);
+        let is_able = self.is_primary() && self.lacks_state(index);
+        let waits = is_able && !self.groups[index].has_image_behind(needed);
         waits.then(|| self.disk.mending[index].not_before)
     }
 }

@@ -172,6 +172,14 @@ impl Cluster {
         self.drain(index);
     }
 
+    /// A view of these nodes, whose servers come up then.
+    pub fn start(&mut self, nodes: &[usize]) {
+        self.install(nodes);
+        self.settle();
+        nodes.iter().for_each(|index| self.start_server(*index));
+        self.settle();
+    }
+
     /// The operator at `index` changes the group.
     pub fn command_group(&mut self, index: usize, command: Command) {
         self.nodes[index].replica.handle_command(GROUP, 1, command);
