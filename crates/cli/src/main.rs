@@ -28,11 +28,17 @@ mod text;
 use std::process::ExitCode;
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 
 use args::{Arguments, Command};
 use context::Context;
 use exit::Exit;
 use failure::Failure;
+
+/// The system's own allocator joins small pieces that were freed when somebody asks for a large one,
+/// all of them in one go: a node that had forgotten a table would keep its ring waiting for that.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {

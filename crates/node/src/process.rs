@@ -26,6 +26,9 @@ pub fn exec_server(arguments: impl IntoIterator<Item = OsString>) -> Result<(), 
     if rustix::process::getppid() != Some(parent) {
         return Err("the node ended before its server began".into());
     }
+    // This program's allocator does without, and what it starts would inherit that. A kernel that
+    // knows nothing of it has nothing to undo.
+    let _ = rustix::thread::disable_transparent_huge_pages(false);
     let error = Command::new(&program).args(arguments).exec();
     Err(format!("cannot start {}: {error}", program.to_string_lossy()))
 }

@@ -27,6 +27,8 @@ const WAITERS_MAX: usize = 16;
 /// Entries of forgotten tables that are freed at a time, and tables that wait for it.
 const FREED: usize = 64;
 const GRAVES_MAX: usize = 4;
+/// About what an entry takes in a state, without its reply.
+const ENTRY_BYTES: usize = 48;
 
 /// What is known of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,10 +45,17 @@ pub(crate) enum Entry {
     },
 }
 
+/// A request, as the table has it.
+struct Known {
+    entry: Entry,
+    /// Under which [`Retention::expiries`] has it; of clients' requests only.
+    expiry: u64,
+}
+
 /// See the module's text.
 #[derive(Default)]
 pub(crate) struct Retention {
-    entries: BTreeMap<RequestKey, Entry>,
+    entries: BTreeMap<RequestKey, Known>,
     /// When client entries may go, on the group's ordered clock.
     expiries: BTreeSet<(u64, RequestKey)>,
     /// Who waits for requests that still run although their time is over. What is forgotten must
@@ -58,7 +67,7 @@ pub(crate) struct Retention {
 
 /// What is left of a table that was forgotten as a whole.
 struct Grave {
-    entries: btree_map::IntoIter<RequestKey, Entry>,
+    entries: btree_map::IntoIter<RequestKey, Known>,
     expiries: btree_set::IntoIter<(u64, RequestKey)>,
 }
 
@@ -137,7 +146,7 @@ impl Retention {
         full: bool,
     ) -> Admission {
         let known = match self.entries.entry(key.clone()) {
-            MapEntry::Occupied(known) => known.into_mut(),
+            MapEntry::Occupied(known) => &mut known.into_mut().entry,
             MapEntry::Vacant(place) => {
                 if matches!(key, RequestKey::Client { .. }) {
                     if full || self.expiries.len() >= CLIENT_ENTRIES_MAX {
@@ -145,7 +154,7 @@ impl Retention {
                     }
                     self.expiries.insert((expiry, key.clone()));
                 }
-                place.insert(Entry::Executing { waiters: [waiter].into() });
+                place.insert(Known { entry: Entry::Executing { waiters: [waiter].into() }, expiry });
                 return Admission::Execute;
             }
         };
@@ -164,8 +173,8 @@ impl Retention {
     /// Nobody waits for anything that is still to be executed: who asked is gone, or asks again.
     pub(crate) fn forget_waiters(&mut self) {
         self.overdue.values_mut().for_each(Vec::clear);
-        for entry in self.entries.values_mut() {
-            if let Entry::Executing { waiters } = entry {
+        for known in self.entries.values_mut() {
+            if let Entry::Executing { waiters } = &mut known.entry {
                 waiters.clear();
             }
         }
@@ -177,7 +186,7 @@ impl Retention {
             return waiters;
         }
         let bytes = reply.as_ref().map_or(0, Bytes::len);
-        match self.entries.get_mut(key) {
+        match self.entry_mut(key) {
             Some(entry @ Entry::Executing { .. }) => {
                 let done = Entry::Done { reply };
                 let Entry::Executing { waiters } = core::mem::replace(entry, done) else {
@@ -194,7 +203,7 @@ impl Retention {
     /// What was replied to `keys`, or to all requests that are known. What has been forgotten, all
     /// members have.
     pub(crate) fn replies(&self, keys: Option<&[RequestKey]>) -> Vec<(RequestKey, Option<Bytes>)> {
-        let reply = |key: &RequestKey| match self.entries.get(key)? {
+        let reply = |key: &RequestKey| match &self.entries.get(key)?.entry {
             Entry::Done { reply } => Some((key.clone(), reply.clone())),
             Entry::Executing { .. } => None,
         };
@@ -206,17 +215,16 @@ impl Retention {
 
     /// The reply to a request that is only known to have been executed.
     pub(crate) fn fill_in(&mut self, key: &RequestKey, by: Option<Bytes>) {
-        if let (Some(Entry::Done { reply: reply @ None }), Some(by)) =
-            (self.entries.get_mut(key), by)
-        {
-            self.reply_bytes += by.len();
+        if let (Some(Entry::Done { reply: reply @ None }), Some(by)) = (self.entry_mut(key), by) {
+            let bytes = by.len();
             *reply = Some(by);
+            self.reply_bytes += bytes;
         }
     }
 
     /// A request that is known is still to be executed, by whoever goes on from here.
     pub(crate) fn mark_unexecuted(&mut self, key: &RequestKey) {
-        if let Some(entry @ Entry::Done { .. }) = self.entries.get_mut(key)
+        if let Some(entry @ Entry::Done { .. }) = self.entry_mut(key)
             && let Entry::Done { reply } =
                 core::mem::replace(entry, Entry::Executing { waiters: Vec::new() })
         {
@@ -229,15 +237,17 @@ impl Retention {
         let expiries = core::mem::take(&mut self.expiries).into_iter();
         let shifted = |expiry: u64| to.saturating_add(expiry.saturating_sub(from));
         self.expiries = expiries.map(|(expiry, key)| (shifted(expiry), key)).collect();
+        self.entries.values_mut().for_each(|known| known.expiry = shifted(known.expiry));
     }
 
     /// Puts another reply in the place of one.
     pub(crate) fn replace(&mut self, key: &RequestKey, by: impl FnOnce(&Bytes) -> Option<Bytes>) {
-        if let Some(Entry::Done { reply: Some(reply) }) = self.entries.get_mut(key)
+        if let Some(Entry::Done { reply: Some(reply) }) = self.entry_mut(key)
             && let Some(new) = by(reply)
         {
-            self.reply_bytes = self.reply_bytes - reply.len() + new.len();
+            let (gone, come) = (reply.len(), new.len());
             *reply = new;
+            self.reply_bytes = self.reply_bytes - gone + come;
         }
     }
 
@@ -268,7 +278,7 @@ impl Retention {
                 return;
             }
             let gone = first.remove();
-            self.uncount(&gone);
+            self.uncount(&gone.entry);
         }
         while let Some((first, _)) = self.entries.range(low..high).next() {
             let first = first.clone();
@@ -284,8 +294,9 @@ impl Retention {
             }
             let key = key.clone();
             self.expiries.pop_first();
-            if let Some(Entry::Executing { waiters }) = self.entries.get_mut(&key) {
-                self.overdue.insert(key.clone(), core::mem::take(waiters));
+            if let Some(Entry::Executing { waiters }) = self.entry_mut(&key) {
+                let waiters = core::mem::take(waiters);
+                self.overdue.insert(key.clone(), waiters);
             }
             self.remove(&key);
         }
@@ -293,8 +304,12 @@ impl Retention {
 
     fn remove(&mut self, key: &RequestKey) {
         if let Some(gone) = self.entries.remove(key) {
-            self.uncount(&gone);
+            self.uncount(&gone.entry);
         }
+    }
+
+    fn entry_mut(&mut self, key: &RequestKey) -> Option<&mut Entry> {
+        self.entries.get_mut(key).map(|known| &mut known.entry)
     }
 
     fn uncount(&mut self, gone: &Entry) {
@@ -306,14 +321,12 @@ impl Retention {
     /// What is known now, for a member that joins at this position of the order. Requests that
     /// are still executing are in it, because their repetitions may come behind this position.
     pub(crate) fn freeze(&self) -> Frozen {
-        let expiries: BTreeMap<&RequestKey, u64> =
-            self.expiries.iter().map(|(expiry, key)| (key, *expiry)).collect();
-        let known = |(key, entry): (&RequestKey, &Entry)| {
-            let reply = match entry {
+        let known = |(key, known): (&RequestKey, &Known)| {
+            let reply = match &known.entry {
                 Entry::Done { reply } => reply.clone(),
                 Entry::Executing { .. } => None,
             };
-            (key.clone(), expiries.get(key).copied().unwrap_or(0), reply)
+            (key.clone(), known.expiry, reply)
         };
         Frozen(self.entries.iter().map(known).collect())
     }
@@ -324,13 +337,15 @@ impl Retention {
         if canary!(RetentionStaysHome) {
             return writer.u32(0);
         }
+        // The ring waits for it: what is written has room before, and nothing is looked up twice.
+        let replies = frozen.0.iter().map(|(_, _, reply)| reply.as_ref().map_or(0, Bytes::len));
+        writer.reserve(replies.map(|bytes| bytes + ENTRY_BYTES).sum());
         writer.u32(frozen.0.len() as u32);
         for (key, expiry, reply) in &frozen.0 {
-            let now = match self.entries.get(key) {
-                Some(Entry::Done { reply }) => reply.as_ref(),
-                _ => None,
-            };
-            let reply = reply.as_ref().or(now);
+            let reply = reply.as_ref().or_else(|| match &self.entries.get(key)?.entry {
+                Entry::Done { reply } => reply.as_ref(),
+                Entry::Executing { .. } => None,
+            });
             put_key(writer, key, *expiry);
             writer.u8(u8::from(reply.is_some()));
             writer.bytes(reply.map_or(&[], |reply| reply.as_ref()));
@@ -338,18 +353,21 @@ impl Retention {
     }
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
-        let mut retention = Self::default();
+        let (mut entries, mut expiries, mut reply_bytes) = (Vec::new(), Vec::new(), 0);
         for _ in 0..reader.count(14, "retention count")? {
             let (key, expiry) = take_key(reader)?;
             if let Some(expiry) = expiry {
-                retention.expiries.insert((expiry, key.clone()));
+                expiries.push((expiry, key.clone()));
             }
             let some = reader.bool("reply flag")?;
             let reply = reader.bytes("retained reply")?;
-            retention.reply_bytes += reply.len();
-            retention.entries.insert(key, Entry::Done { reply: some.then_some(reply) });
+            reply_bytes += reply.len();
+            let entry = Entry::Done { reply: some.then_some(reply) };
+            entries.push((key, Known { entry, expiry: expiry.unwrap_or(0) }));
         }
-        Ok(retention)
+        // They come in order, so the trees are built from below, without a search for each.
+        let (entries, expiries) = (entries.into_iter().collect(), expiries.into_iter().collect());
+        Ok(Self { entries, expiries, reply_bytes, ..Self::default() })
     }
 }
 
@@ -499,8 +517,8 @@ mod tests {
         let mut writer = Writer::default();
         retention.encode(&frozen, &mut writer);
         let mut copy = Retention::decode(&mut Reader::new(writer.finish())).unwrap();
-        assert_eq!(copy.entries[&client(1)], Entry::Done { reply: reply() });
-        assert_eq!(copy.entries[&key(3)], Entry::Done { reply: reply() });
+        assert_eq!(copy.entries[&client(1)].entry, Entry::Done { reply: reply() });
+        assert_eq!(copy.entries[&key(3)].entry, Entry::Done { reply: reply() });
         let again = copy.admit(&key(2), gateway(1, 2), 0, false);
         assert!(matches!(again, Admission::Answer(_)), "a late repetition is executed twice");
         assert!(matches!(copy.admit(&key(4), gateway(1, 4), 0, false), Admission::Execute));

@@ -46,13 +46,23 @@ impl Trail {
         if last != before {
             *self = Self { base: before, ..Self::default() };
         }
+        // The room for all, which costs nothing before it is used: to grow it later, the ring would
+        // have to wait until all that is there was copied.
+        self.requests.reserve_exact(REQUESTS_MAX as usize - self.requests.len());
+        if self.requests.len() as u64 == REQUESTS_MAX {
+            self.drop_first();
+        }
         self.bytes += arrived.giop.len();
         self.requests.push_back(arrived.clone());
-        while self.requests.len() as u64 > REQUESTS_MAX || self.bytes > BYTES_MAX {
-            let first = self.requests.pop_front().expect("one is there");
-            self.base = first.history;
-            self.bytes -= first.giop.len();
+        while self.bytes > BYTES_MAX {
+            self.drop_first();
         }
+    }
+
+    fn drop_first(&mut self) {
+        let first = self.requests.pop_front().expect("one is there");
+        self.base = first.history;
+        self.bytes -= first.giop.len();
     }
 
     /// Whether the last requests led from `earlier` to `last`, and there was at least one.

@@ -49,6 +49,11 @@ impl Writer {
         Self(Vec::with_capacity(bytes))
     }
 
+    /// Makes room for so many bytes more.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.0.reserve(bytes);
+    }
+
     pub(crate) fn u8(&mut self, value: u8) {
         self.0.push(value);
     }
