@@ -35,8 +35,8 @@ use context::Context;
 use exit::Exit;
 use failure::Failure;
 
-/// The system's own allocator joins small pieces that were freed when somebody asks for a large one,
-/// all of them in one go: a node that had forgotten a table would keep its ring waiting for that.
+/// The system's own joins small pieces that were freed when somebody asks for a large one, all of
+/// them in one go: a node that had forgotten a table would keep its ring waiting for that.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -154,7 +154,8 @@ impl Retention {
                     }
                     self.expiries.insert((expiry, key.clone()));
                 }
-                place.insert(Known { entry: Entry::Executing { waiters: [waiter].into() }, expiry });
+                let entry = Entry::Executing { waiters: [waiter].into() };
+                place.insert(Known { entry, expiry });
                 return Admission::Execute;
             }
         };

@@ -23,6 +23,8 @@ use crate::ring_share::to_f64;
 
 /// Calls before anything is looked at.
 const WARM_UP_CALLS: u64 = 200;
+/// What the servers have answered when the fault comes, about.
+const BYSTANDER_CALLS: u64 = 8_000;
 /// How long calls are looked at before the fault, and at least behind it.
 const WINDOW: Duration = Duration::from_secs(1);
 /// How long the first answer behind the fault may take.
@@ -73,8 +75,12 @@ impl Network {
     }
 }
 
-/// A server that no node knows.
-struct Bystander(Child);
+/// A server that no node knows, and that has answered about as many calls: to end a process takes
+/// the machine the longer, the more memory it has.
+struct Bystander {
+    child: Child,
+    port: u16,
+}
 
 impl Bystander {
     fn start(program: &Path) -> Result<Self, String> {
@@ -84,15 +90,19 @@ impl Bystander {
         command.args(["servant", "bank", "--port", &port.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().map_err(|error| format!("no bystander: {error}"))?;
-        Ok(Self(child))
+        Ok(Self { child, port })
+    }
+
+    fn reference(&self) -> String {
+        format!("corbaloc:iiop:1.2@127.0.0.1:{}/bank", self.port)
     }
 }
 
 impl Drop for Bystander {
     fn drop(&mut self) {
         // It may have been met already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -130,6 +140,12 @@ impl Bench<'_> {
         let domain = domain.map_err(start)?;
         let bystander = matches!(fault, Fault::Bystander).then(|| Bystander::start(&self.program));
         let bystander = bystander.transpose().map_err(start)?;
+        if let Some(bystander) = &bystander {
+            let caller = Caller::start(&bystander.reference()).map_err(start)?;
+            let called = self.await_answers(&caller, BYSTANDER_CALLS);
+            caller.stop();
+            called.map_err(start)?;
+        }
         let caller = Caller::start(&reference(&domain)).map_err(start)?;
         let ready = self.await_answers(&caller, WARM_UP_CALLS);
         let victim = ready.and_then(|()| aim(&domain, bystander.as_ref(), (style, fault)));
@@ -268,7 +284,7 @@ fn aim(
         Victim::CutNode(index) => Aim::Cable(index),
         Victim::Bystander => {
             let bystander = bystander.ok_or_else(|| "there is no bystander".to_owned())?;
-            Aim::Server(bystander.0.id(), Signal::KILL)
+            Aim::Server(bystander.child.id(), Signal::KILL)
         }
         Victim::Nobody => Aim::Nobody,
     })
