@@ -316,3 +316,26 @@ fn a_node_that_comes_back_learns_the_style_and_the_leader() {
     assert_eq!(c.executed(2), ["a"], "it has the state and stands by");
     assert_eq!(c.logged(2), 1);
 }
+
+/// A checkpoint that is taken while a component forms is sent when it has formed: pieces of before
+/// do not count, and would come again behind those that do.
+#[test]
+fn a_checkpoint_that_is_taken_while_a_component_forms_reaches_the_backups() {
+    let mut c = warm();
+    c.server(0).held = true;
+    let long = "x".repeat(150_000);
+    requests(&mut c, 1, &[&long, &long, &long]);
+    assert_eq!(c.logged(1), 3);
+    c.install(&[0, 1, 2]);
+    let last = c.order.pop_back().expect("each says what it knows");
+    assert_eq!(c.order.len(), 2);
+    c.server(0).held = false;
+    while c.serve_once(0) {}
+    // Messages of several nodes come in any order.
+    let place = c.order.len().min(6);
+    c.order.insert(place, last);
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "in"]);
+    assert_eq!((c.logged(1), c.logged(2)), (0, 0));
+    assert_eq!(c.executed(1).len(), 3);
+}

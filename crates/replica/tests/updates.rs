@@ -210,3 +210,36 @@ fn one_that_goes_away_again_on_the_way_still_has_what_it_had() {
     assert_eq!(c.executed(2), c.executed(0));
     assert_eq!(given(&c)[1].0, 1);
 }
+
+/// What the leader replied while it was alone, nobody was told with a checkpoint: the next one is
+/// whole where that is written down, for its node may come back with what is there.
+#[test]
+fn a_leader_that_was_alone_and_comes_back_with_its_log_knows_what_it_replied_then() {
+    let plan = Plan { beside_durable: true, ..with_updates(Style::WarmPassive) };
+    let mut c = Cluster::whole_planned(plan);
+    requests(&mut c, 1, 3);
+    c.crash_server(1);
+    c.crash_server(2);
+    c.settle();
+    c.ft_request(0, 4, "named", 5);
+    c.settle();
+    c.start_server(1);
+    c.start_server(2);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    requests(&mut c, 5, 3);
+    assert!(c.logged(1) < 3, "there was a checkpoint");
+    c.crash(0);
+    c.install(&[1, 2]);
+    c.settle();
+    c.restart(0);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    c.start_server(0);
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "in"]);
+    c.promote(0);
+    c.ft_request(0, 1, "named", 5);
+    c.settle();
+    assert_eq!(c.nodes[0].replies.last(), Some(&(1, "named is number 4".into())));
+}

@@ -6,8 +6,8 @@ use super::{Plan, Server, id};
 use bytes::Bytes;
 use quorba_base::NodeSet;
 use quorba_replica::{
-    Backup, BackupRefused, CommandRefused, DownReason, Event, GatewayKey, GroupId, LogRecord,
-    MemberState, Record, Recovered, Replica, ReplicaConfig,
+    Backup, BackupRefused, CommandRefused, DownReason, Event, GatewayKey, GroupConfig, GroupId,
+    LogRecord, MemberState, Record, Recovered, Replica, ReplicaConfig,
 };
 use std::collections::VecDeque;
 
@@ -83,7 +83,8 @@ impl Node {
         let nodes = NodeSet::first(count);
         let group = group_config(plan, nodes);
         let me = id(index);
-        let groups = vec![group];
+        let other = GroupConfig { durable: true, ..group.clone() };
+        let groups = if plan.beside_durable { vec![group, other] } else { vec![group] };
         let config = ReplicaConfig {
             me,
             incarnation,

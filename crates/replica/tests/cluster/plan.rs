@@ -20,6 +20,8 @@ pub struct Plan {
     pub comparison: ComparisonRule,
     pub concurrency: Concurrency,
     pub durable: bool,
+    /// Another group of the domain is durable, so that all that is delivered is written down.
+    pub beside_durable: bool,
     pub retention_bytes_max: usize,
     pub replay_bytes_max: Option<usize>,
     /// `tell*` changes nothing.
@@ -45,6 +47,7 @@ impl Plan {
             comparison,
             concurrency,
             durable,
+            beside_durable: false,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
             reads: None,
