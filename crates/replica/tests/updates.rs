@@ -4,8 +4,8 @@
 mod cluster;
 
 use cluster::{Cluster, Plan};
-use quorba_base::Duration;
-use quorba_replica::{DownReason, Lacks, MemberState, Style};
+use quorba_base::{Duration, NodeId};
+use quorba_replica::{Command, DownReason, Lacks, MemberState, Style, TotalLoss};
 
 fn with_updates(style: Style) -> Plan {
     let mut plan = Plan::style(style);
@@ -242,4 +242,40 @@ fn a_leader_that_was_alone_and_comes_back_with_its_log_knows_what_it_replied_the
     c.ft_request(0, 1, "named", 5);
     c.settle();
     assert_eq!(c.nodes[0].replies.last(), Some(&(1, "named is number 4".into())));
+}
+
+/// A group that begins anew after a total loss begins with nothing, also if the member that
+/// comes has kept the state of a checkpoint for updates that nobody can give it.
+#[test]
+fn who_begins_a_lost_group_anew_forgets_the_checkpoint_that_it_had_kept() {
+    let mut plan = with_updates(Style::ColdPassive);
+    plan.on_total_loss = TotalLoss::Fresh;
+    let mut c = Cluster::planned(3, plan);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    requests(&mut c, 1, 4);
+    c.install(&[0, 1]);
+    c.settle();
+    requests(&mut c, 5, 1);
+    c.command_group(0, Command::Remove(NodeId::new(1).unwrap()));
+    // So it has a server when it comes, a fresh one.
+    c.command_group(0, Command::SetStyle(Style::WarmPassive));
+    c.install(&[0, 1, 2]);
+    while c.order.len() > 1 || c.states(2) != ["in", "out", "down"] {
+        let next = c.order.pop_front().expect("it asks to come in");
+        c.deliver_one(&next);
+    }
+    let asks = c.order.pop_front().expect("it asks to come in");
+    c.crash_server(0);
+    let leaves = c.order.pop_front().expect("it is down");
+    // Whose word comes first then is chance.
+    c.deliver_one(&leaves);
+    c.deliver_one(&asks);
+    assert_eq!(c.states(2), ["down", "out", "in"]);
+    c.settle();
+    c.request(2, 1, "new");
+    c.settle();
+    let leader = c.leader(2).expect("one leads");
+    assert_eq!(c.executed(leader), ["new"]);
+    assert_eq!(c.nodes[2].replies.last(), Some(&(1, "new is number 1".into())));
 }

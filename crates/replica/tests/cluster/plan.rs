@@ -22,6 +22,7 @@ pub struct Plan {
     pub durable: bool,
     /// Another group of the domain is durable, so that all that is delivered is written down.
     pub beside_durable: bool,
+    pub on_total_loss: TotalLoss,
     pub retention_bytes_max: usize,
     pub replay_bytes_max: Option<usize>,
     /// `tell*` changes nothing.
@@ -48,6 +49,7 @@ impl Plan {
             concurrency,
             durable,
             beside_durable: false,
+            on_total_loss: TotalLoss::Stop,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
             reads: None,
@@ -76,7 +78,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
         leader: None,
         checkpoint: plan.checkpoint,
         comparison: plan.comparison,
-        on_total_loss: TotalLoss::Stop,
+        on_total_loss: plan.on_total_loss,
         durable: plan.durable,
         logged: false,
         open_after: Duration::from_secs(15),
