@@ -19,8 +19,9 @@ use crate::error::LabError;
 
 /// What a process prints when it can be used.
 pub(crate) const READY: &str = "READY\n";
-/// How long it may take until then.
-const READY_WITHIN: Duration = Duration::from_secs(15);
+/// How long a process may take until it is ready. Members of JGroups that began at the same time
+/// may each make a cluster of their own, and look for others only half a minute later.
+const READY_WITHIN: Duration = Duration::from_secs(90);
 /// How long a node has to end its server and itself.
 const GRACE: Duration = Duration::from_secs(5);
 /// Pause between two looks at a process that should end.
