@@ -23,26 +23,27 @@ const fn quick(bytes_per_second: u64) -> u64 {
 /// See the module's text.
 pub(super) struct Pace {
     bytes_per_second: u64,
-    /// By the rate.
-    usual: Instant,
+    /// By the rate; nothing is lacking before something was sent.
+    usual: Option<Instant>,
     /// By that while something is made up for.
     quick: Instant,
 }
 
 impl Pace {
     pub(super) fn new(bytes_per_second: u64) -> Self {
-        Self { bytes_per_second, usual: Instant::ZERO, quick: Instant::ZERO }
+        Self { bytes_per_second, usual: None, quick: Instant::ZERO }
     }
 
     /// Nothing is sent before that.
     pub(super) fn not_before(&self) -> Instant {
-        self.usual.max(self.quick)
+        self.usual.map_or(self.quick, |usual| usual.max(self.quick))
     }
 
     /// So much is sent now.
     pub(super) fn sent(&mut self, now: Instant, bytes: u64) {
         let rate = self.bytes_per_second;
-        self.usual = after(self.usual, back(now, LACKED_MAX), bytes, rate);
+        let usual = self.usual.unwrap_or(now);
+        self.usual = Some(after(usual, back(now, LACKED_MAX), bytes, rate));
         self.quick = after(self.quick, back(now, AT_ONCE), bytes, quick(rate));
     }
 }
