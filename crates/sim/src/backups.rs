@@ -14,7 +14,7 @@ use crate::servant::{Log, Reference, Wish};
 use crate::world::{World, ms, us};
 use quorba_base::Instant;
 use quorba_engine::replica::{Backup, BackupRefused, Command, GroupId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Backups that are kept of each group.
 const KEPT_MAX: usize = 4;
@@ -30,11 +30,25 @@ pub(crate) struct Backups {
     given: BTreeMap<(usize, usize), Vec<Backup>>,
     pub(crate) taken: u64,
     pub(crate) restores: u64,
-    /// By group: when it was restored last, and what it had then. Where objects have orders of
-    /// their own, backups of one history may have them woven in several ways: one of these.
-    restored: BTreeMap<usize, (Instant, Vec<Vec<Reference>>)>,
+    /// By group: the last restore.
+    restored: BTreeMap<usize, Restored>,
     /// By group: when an operator was told last that it was.
     confirmed: BTreeMap<usize, Instant>,
+}
+
+/// A restore that nodes have carried out.
+struct Restored {
+    command: Command,
+    /// When the first of them did.
+    since: Instant,
+    /// When the last of them did.
+    at: Instant,
+    /// What the group had then. Where objects have orders of their own, backups of one history may
+    /// have them woven in several ways: one of these.
+    had: Vec<Vec<Reference>>,
+    /// One that does so alone, because it was cut off or stood still, is overruled, unless its
+    /// operator has been told that it is done.
+    nodes: BTreeSet<usize>,
 }
 
 impl Backups {
@@ -132,17 +146,24 @@ impl World {
     }
 
     /// A node has carried out an operator's command: with a restore the group's past is another.
-    pub(crate) fn note_restore(&mut self, group: usize, command: Command) {
+    pub(crate) fn note_restore(&mut self, at_node: usize, group: usize, command: Command) {
         let Command::Restore { node, digest, .. } = command else { return };
         self.checks.lost(self.now, group);
         self.checks.groups[group].dead = false;
         self.backups.restores += 1;
-        let given = self.backups.given.get(&(group, usize::from(node.index())));
-        let given = given.into_iter().flatten().filter(|one| one.history.digest == digest);
-        let had: Vec<Vec<Reference>> = given
-            .filter_map(|backup| Some(Log::from_bytes(&backup.state)?.references().to_vec()))
-            .collect();
-        self.backups.restored.insert(group, (self.now, had));
+        let before = self.backups.restored.remove(&group);
+        let mut restored = before.filter(|last| last.command == command).unwrap_or_else(|| {
+            let given = self.backups.given.get(&(group, usize::from(node.index())));
+            let given = given.into_iter().flatten().filter(|one| one.history.digest == digest);
+            let had = given
+                .filter_map(|backup| Some(Log::from_bytes(&backup.state)?.references().to_vec()))
+                .collect();
+            let (since, nodes) = (self.now, BTreeSet::new());
+            Restored { command, since, at: since, had, nodes }
+        });
+        restored.at = self.now;
+        restored.nodes.insert(at_node);
+        self.backups.restored.insert(group, restored);
     }
 
     /// An operator is told that a group was restored.
@@ -166,9 +187,12 @@ impl World {
     /// What does not fit to the last restore, if its group has acknowledged anything since, and has
     /// not lost anything.
     pub(crate) fn restored_wrongly(&self, group: usize) -> Option<String> {
-        let (at, had) = self.backups.restored.get(&group)?;
-        // Before that it need not be on disks when all nodes end.
+        let Restored { since, at, had, nodes, .. } = self.backups.restored.get(&group)?;
         let confirmed = self.backups.confirmed.get(&group);
+        if 2 * nodes.len() <= self.plan.nodes && confirmed.is_none_or(|told| told < since) {
+            return None;
+        }
+        // Before that it need not be on disks when all nodes end.
         if self.plan.groups[group].durable && confirmed.is_none_or(|told| told < at) {
             return None;
         }

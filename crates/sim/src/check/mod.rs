@@ -236,7 +236,7 @@ impl World {
             }
             ReplicaEvent::Changed { group, command } => {
                 self.roster.changed(node, *group, *command);
-                self.note_restore(usize::from(group.0), *command);
+                self.note_restore(node, usize::from(group.0), *command);
             }
             ReplicaEvent::Member { group, state: MemberState::In { .. }, .. } => {
                 let group = usize::from(group.0);
