@@ -28,17 +28,15 @@ mod text;
 use std::process::ExitCode;
 
 use clap::Parser;
-use mimalloc::MiMalloc;
+use quorba_heap::Heap;
 
 use args::{Arguments, Command};
 use context::Context;
 use exit::Exit;
 use failure::Failure;
 
-/// The system's own joins small pieces that were freed when somebody asks for a large one, all of
-/// them in one go: a node that had forgotten a table would keep its ring waiting for that.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static HEAP: Heap = Heap;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {

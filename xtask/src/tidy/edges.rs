@@ -34,6 +34,7 @@ const ROOMS: &[Room] = &[
     room("replica", &["base", "giop"], &[]),
     room("engine", &["base", "giop", "order", "replica"], &[]),
     room("placement", &["base"], &[]),
+    room("heap", &[], &[]),
     room("orb", &["giop"], &[]),
     room("corosync", &["base", "order"], &[]),
     room("config", &["base", "giop"], &[]),
@@ -48,7 +49,11 @@ const ROOMS: &[Room] = &[
     room("sim", &["base", "engine", "giop", "journal", "order", "replica"], &[]),
     room("demo", &["base", "config", "giop", "net", "node", "orb"], &[]),
     room("lab", &["base", "config", "demo", "giop", "net", "node", "orb", "placement"], &[]),
-    room("cli", &["base", "config", "demo", "giop", "lab", "node", "orb", "placement", "sim"], &[]),
+    room(
+        "cli",
+        &["base", "config", "demo", "giop", "heap", "lab", "node", "orb", "placement", "sim"],
+        &[],
+    ),
     room("xtask", &["config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
 ];
 

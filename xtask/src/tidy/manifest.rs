@@ -6,11 +6,12 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Finding, line_of, room_of};
 
+/// The only room with unsafe code, which the workspace's lints forbid for good; it has its own.
+const WITH_UNSAFE: &str = "heap";
+
 /// Checks a manifest of a room.
 pub(super) fn check(path: &Path, text: &str) -> Vec<Finding> {
-    if room_of(path).is_none() {
-        return Vec::new();
-    }
+    let Some(room) = room_of(path) else { return Vec::new() };
     let (table, _) = DeTable::parse_recoverable(text);
     let table = table.get_ref();
     let mut findings = Vec::new();
@@ -18,7 +19,7 @@ pub(super) fn check(path: &Path, text: &str) -> Vec<Finding> {
     let inherits = match lints {
         Some(DeValue::Table(lints)) => {
             let workspace = lints.get("workspace").map(|value| value.get_ref());
-            matches!(workspace, Some(DeValue::Boolean(true)))
+            matches!(workspace, Some(DeValue::Boolean(true))) || room == WITH_UNSAFE
         }
         _ => false,
     };
@@ -74,5 +75,8 @@ mod tests {
     fn lints_must_be_inherited() {
         assert_eq!(whats("[lints.rust]\nmissing_docs = \"allow\"\n").len(), 1);
         assert_eq!(whats("").len(), 1);
+        let of_heap = |text: &str| check(Path::new("crates/heap/Cargo.toml"), text).len();
+        assert_eq!(of_heap("[lints.rust]\nmissing_docs = \"warn\"\n"), 0);
+        assert_eq!(of_heap(""), 1, "none at all");
     }
 }

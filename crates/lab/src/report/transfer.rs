@@ -94,7 +94,7 @@ pub(crate) fn transfer_page(run: &Transfers) -> String {
          until the member is in; joiner and donor × of memory: the most that the node's process \
          had, in sizes of the state; CPU: of their processes meanwhile. Gigabit: each node has a \
          cable of 1 Gbit/s; otherwise they share the loopback. Paced: \
-         <code>transfer_bytes_per_second</code> is 0.6 of the raw copy's. Wanted: share \
+         <code>transfer_bytes_per_second</code> is 0.55 of the raw copy's. Wanted: share \
          {SHARE_MIN} at least, latencies {LATENCIES_MAX} at most. Medians of {} repetitions \
          <span class=\"range\">(lowest–highest)</span>.</p>",
         run.repetitions

@@ -35,7 +35,7 @@ pub(crate) const SHARE_MIN: f64 = 0.5;
 /// And of latencies while a state travels, in those before, at most.
 pub(crate) const LATENCIES_MAX: f64 = 2.0;
 /// A pace that keeps the first, and leaves the link to others as well.
-const PACED_SHARE: f64 = 0.6;
+const PACED_SHARE: f64 = 0.55;
 
 /// A state, and whether its transfer is paced.
 #[derive(Clone, Copy, Debug, PartialEq)]
