@@ -49,7 +49,7 @@ fn a_large_zeroed_piece_is_zeroed_though_one_was_freed_there() {
 #[test]
 fn pieces_of_large_alignment_are_aligned() {
     #[repr(align(65536))]
-    struct Aligned([u8; 2 * LARGE_BYTES]);
+    struct Aligned(#[expect(dead_code, reason = "only its size counts")] [u8; 2 * LARGE_BYTES]);
     // In a vector, so that it is never on the stack.
     let mut pieces: Vec<Aligned> = Vec::with_capacity(1);
     let place = pieces.spare_capacity_mut()[0].as_mut_ptr();
