@@ -9,7 +9,7 @@
 //! What it is not: the checks of what was heard, which are in `check::calls`. Invariants: a call
 //! has one reference, whoever makes it and how often; a server makes one call at a time.
 
-use crate::ledger::{Call, Outcome};
+use crate::ledger::{Call, Outcome, SERVERS};
 use crate::rng::finish;
 use crate::servant::{self, Dialect, Mark, Operation, Reference, Wish};
 use crate::server::{Misdeed, Server};
@@ -160,7 +160,7 @@ impl World {
             self.hearsay.outside.insert(inner, (outsider, usize::from(caller.0)));
         } else if !self.ledger.calls.contains_key(&inner) {
             let call = Call {
-                client: usize::MAX,
+                client: SERVERS,
                 group,
                 wish,
                 named: true,

@@ -34,6 +34,16 @@ pub(crate) struct Call {
     pub(crate) sent: u32,
 }
 
+/// In the place of a client: a server makes the call.
+pub(crate) const SERVERS: usize = usize::MAX;
+
+impl Call {
+    /// A server makes it, in a request.
+    pub(crate) fn is_servers(&self) -> bool {
+        self.client == SERVERS
+    }
+}
+
 /// All calls of a run.
 #[derive(Default)]
 pub(crate) struct Ledger {
