@@ -200,7 +200,7 @@ impl GroupTable {
         };
         self.members.insert(node, state);
         self.census.forget(node);
-        self.verdicts.extend(self.votes.leave(node));
+        self.verdicts.extend(self.votes.leave(node, self.in_set()));
         self.drop_orphans();
         self.settle_leader(config);
         true
@@ -208,9 +208,10 @@ impl GroupTable {
 
     /// A new primary component: members on other nodes than `current` are down.
     pub(crate) fn keep_only(&mut self, config: &GroupConfig, current: NodeSet, view: NodeSet) {
+        let staying = self.in_set().intersection(current);
         self.members.change(|node, state| {
             if !current.contains(node) {
-                self.verdicts.extend(self.votes.leave(node));
+                self.verdicts.extend(self.votes.leave(node, staying));
                 self.known_from.remove(&node);
                 if view.contains(node) {
                     // It takes over this table.

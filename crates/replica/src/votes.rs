@@ -186,10 +186,11 @@ impl Votes {
             let differs = decided.is_some_and(|decided| decided != digest);
             return [if differs { Verdict::Differs { node, window } } else { settled }].into();
         }
-        let joined = &self.joined;
-        let executes = |node: &NodeId| joined.get(node).is_none_or(|joined| *joined < window.last);
         if !self.open.contains_key(&window) {
-            let electorate: NodeSet = members.iter().filter(executes).collect();
+            let electorate = self.electors(members, window);
+            if electorate.is_empty() {
+                self.give_up(window);
+            }
             if self.is_over(window) || electorate.is_empty() {
                 return [settled].into();
             }
@@ -208,23 +209,44 @@ impl Votes {
         verdicts
     }
 
+    /// Those of the members that must have executed it.
+    fn electors(&self, members: NodeSet, window: Subject) -> NodeSet {
+        members.iter().filter(|node| self.joined(*node) < window.last).collect()
+    }
+
+    /// Nobody has a say in it. Whoever has spoken waits no more, and is not to be waited for by
+    /// those who speak later.
+    fn give_up(&mut self, window: Subject) {
+        if !window.behind {
+            self.over.insert(window.last);
+        }
+    }
+
     fn is_over(&self, window: Subject) -> bool {
         if window.behind { Some(window) <= self.forgotten } else { self.over.contains(window.last) }
     }
 
-    /// A member is not in any more: it has no say from here on.
-    pub(crate) fn leave(&mut self, node: NodeId) -> Vec<Verdict> {
+    /// A member is not in any more: it has no say from here on. `members`: those that are still in.
+    pub(crate) fn leave(&mut self, node: NodeId, members: NodeSet) -> Vec<Verdict> {
         let windows: Vec<Subject> = self.open.keys().copied().collect();
         let mut verdicts = Vec::new();
         for window in windows {
             let ballot = self.open.get_mut(&window).expect("just listed");
             ballot.electorate.remove(node);
             ballot.votes.remove(&node);
+            if !ballot.electorate.is_empty() {
+                verdicts.extend(self.count(window));
+                continue;
+            }
+            // Who came in after the first vote takes the place of those who have gone since.
+            let mut ballot = self.open.remove(&window).expect("just listed");
+            ballot.electorate = self.electors(members, window);
             if ballot.electorate.is_empty() {
-                // Who has spoken without a say waits for nobody any more.
-                let others = self.open.remove(&window).into_iter().flat_map(|it| it.votes);
-                verdicts.extend(others.map(|(node, _)| Verdict::Settled { node, window }));
+                self.give_up(window);
+                let waiting = ballot.votes.into_keys();
+                verdicts.extend(waiting.map(|node| Verdict::Settled { node, window }));
             } else {
+                self.open.insert(window, ballot);
                 verdicts.extend(self.count(window));
             }
         }
@@ -388,9 +410,13 @@ mod tests {
         votes.join(node(2), 5);
         votes.vote(all, node(0), at(5), 1);
         let decided = Verdict::Decided { window: at(5), supporters: NodeSet::first(1) };
-        assert_eq!(votes.leave(node(1)), vec![decided], "one of one; the third joined behind it");
+        assert_eq!(
+            votes.leave(node(1), NodeSet::first(1)),
+            vec![decided],
+            "one of one; the third joined behind it"
+        );
         votes.vote(all, node(0), at(6), 1);
-        assert_eq!(votes.leave(node(0)), vec![]);
+        assert_eq!(votes.leave(node(0), NodeSet::EMPTY), vec![]);
         assert_eq!(votes.decision(at(6)), None);
     }
 
@@ -415,7 +441,37 @@ mod tests {
         votes.join(node(1), 5);
         votes.vote(NodeSet::first(2), node(1), at(5), 1);
         let settled = Verdict::Settled { node: node(1), window: at(5) };
-        assert_eq!(votes.leave(node(0)), vec![settled]);
+        assert_eq!(votes.leave(node(0), NodeSet::from_bits(0b10)), vec![settled]);
+    }
+
+    /// calls 1870726: it was told to wait for nobody, and then waited for by others without end.
+    #[test]
+    fn who_came_in_after_the_first_vote_has_a_say_when_the_electors_are_gone() {
+        let (two, third) = (NodeSet::first(2), NodeSet::from_bits(0b100));
+        let mut votes = Votes::default();
+        votes.join(node(2), 1);
+        votes.vote(two, node(0), at(3), 7);
+        assert_eq!(votes.vote(NodeSet::first(3), node(2), at(3), 7), vec![], "no say yet");
+        assert_eq!(votes.leave(node(0), NodeSet::from_bits(0b110)), vec![]);
+        let decided = Verdict::Decided { window: at(3), supporters: third };
+        assert_eq!(votes.leave(node(1), third), vec![decided]);
+        // Another comes back with what it has executed.
+        votes.join(node(0), 8);
+        let members = NodeSet::from_bits(0b101);
+        let settled = Verdict::Settled { node: node(0), window: at(3) };
+        assert_eq!(votes.vote(members, node(0), at(3), 7), vec![settled]);
+        let differs = Verdict::Differs { node: node(0), window: at(3) };
+        assert_eq!(votes.vote(members, node(0), at(3), 8), vec![differs]);
+    }
+
+    #[test]
+    fn who_waits_no_more_is_not_waited_for() {
+        let mut votes = Votes::default();
+        // It serves already, but that it is in was not delivered.
+        let settled = |number| vec![Verdict::Settled { node: node(number), window: at(3) }];
+        assert_eq!(votes.vote(NodeSet::EMPTY, node(1), at(3), 1), settled(1));
+        votes.join(node(2), 8);
+        assert_eq!(votes.vote(NodeSet::from_bits(0b110), node(2), at(3), 1), settled(2));
     }
 
     /// A call of one object may take longer than thousands of calls of others.

@@ -115,7 +115,7 @@ impl GroupTable {
         };
         if former != attempt {
             self.members.insert(node, MemberState::Down(DownReason::ServerExited));
-            self.verdicts.extend(self.votes.leave(node));
+            self.verdicts.extend(self.votes.leave(node, self.in_set()));
             self.drop_orphans();
         }
     }

@@ -103,7 +103,9 @@ impl Incoming {
         self.digest.add(&self.bytes[received as usize..]);
         (self.has_gap, self.patience, self.ask_again_at) = (false, ASK_AGAIN, None);
         if end < chunk.total {
-            return Taken::More;
+            // Its donor has no more: waiting for that would have no end.
+            let is_last = chunk.digest.is_some();
+            return if is_last { Taken::Failed(DownReason::StateDamaged) } else { Taken::More };
         }
         let is_right = chunk.digest == Some(self.digest.value()) || canary!(IgnoresStateDigest);
         if !is_right && !canary!(TakesAnyChunk) {

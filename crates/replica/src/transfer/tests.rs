@@ -186,6 +186,15 @@ fn a_state_that_is_not_what_the_donor_gave_does_not_count() {
     }
 }
 
+// backups 1871932: the joiner asked for the rest, of which there was none, without end.
+#[test]
+fn a_last_part_that_is_said_to_be_of_something_longer_is_damaged() {
+    let mut joiner = joiner(SMALL);
+    let mut chunk = donor_of(&state(5), SMALL).next_chunk(Instant::ZERO).expect("its only part");
+    chunk.total += 1;
+    assert_eq!(joiner.add(&chunk), Taken::Failed(DownReason::StateDamaged));
+}
+
 #[test]
 fn a_length_beyond_the_limit_is_refused_before_memory_is_taken() {
     let mut joiner = joiner(SMALL);
