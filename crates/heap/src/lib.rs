@@ -1,4 +1,4 @@
-//! The allocator of the `quorba` process: none of its calls keeps a node's ring waiting.
+//! The allocator of the `quorba` process: no request for memory keeps a node's ring waiting.
 //!
 //! The system's own joins small pieces that were freed when somebody asks for a large one, all of
 //! them in one go. mimalloc does not; but it copies a large piece that grows, and a state of a
@@ -60,8 +60,8 @@ unsafe impl GlobalAlloc for Heap {
 
     unsafe fn dealloc(&self, piece: *mut u8, layout: Layout) {
         if is_large(layout) {
-            // SAFETY: the whole of a mapping of that size, which nobody uses any more. It cannot
-            // fail but for a lack of mappings when one is cut in two, and this is a whole one.
+            // SAFETY: a mapping of that size, which nobody uses any more. The kernel may have
+            // joined it to its neighbours; if it can have no more mappings it stays, and is lost.
             let _ = unsafe { rustix::mm::munmap(piece.cast(), layout.size()) };
             return;
         }

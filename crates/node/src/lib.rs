@@ -189,7 +189,11 @@ pub fn run(domain: Domain, me: NodeId, options: &RunOptions) -> Result<(), NodeE
         Some(path) => Some((File::create(path).map_err(NodeError::record(path))?, path)),
         None => None,
     };
-    let recorder = data::DataPlane::start(domain, me, options)?.run()?;
+    let mut options = options.clone();
+    if process::do_without_huge_pages() {
+        options.launcher.push(process::HUGE_PAGES.into());
+    }
+    let recorder = data::DataPlane::start(domain, me, &options)?.run()?;
     match (recorder, record) {
         (Some(recorder), Some((file, path))) => {
             recorder.write(&name, file).map_err(NodeError::record(path))

@@ -6,8 +6,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Finding, line_of, room_of};
 
-/// The only room with unsafe code, which the workspace's lints forbid for good; it has its own.
+/// The only room with unsafe code, which the workspace's lints forbid for good; it has its own,
+/// of which one must be [`REASONED`].
 const WITH_UNSAFE: &str = "heap";
+const REASONED: &str = "undocumented_unsafe_blocks";
 
 /// Checks a manifest of a room.
 pub(super) fn check(path: &Path, text: &str) -> Vec<Finding> {
@@ -19,7 +21,8 @@ pub(super) fn check(path: &Path, text: &str) -> Vec<Finding> {
     let inherits = match lints {
         Some(DeValue::Table(lints)) => {
             let workspace = lints.get("workspace").map(|value| value.get_ref());
-            matches!(workspace, Some(DeValue::Boolean(true))) || room == WITH_UNSAFE
+            matches!(workspace, Some(DeValue::Boolean(true)))
+                || room == WITH_UNSAFE && denies(lints, "clippy", REASONED)
         }
         _ => false,
     };
@@ -42,6 +45,14 @@ pub(super) fn check(path: &Path, text: &str) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn denies(lints: &DeTable<'_>, tool: &str, lint: &str) -> bool {
+    let Some(DeValue::Table(of_tool)) = lints.get(tool).map(|value| value.get_ref()) else {
+        return false;
+    };
+    let level = of_tool.get(lint).map(|value| value.get_ref());
+    matches!(level, Some(DeValue::String(level)) if level == "deny")
 }
 
 /// Whether the line, or the one above, has a comment.
@@ -76,7 +87,8 @@ mod tests {
         assert_eq!(whats("[lints.rust]\nmissing_docs = \"allow\"\n").len(), 1);
         assert_eq!(whats("").len(), 1);
         let of_heap = |text: &str| check(Path::new("crates/heap/Cargo.toml"), text).len();
-        assert_eq!(of_heap("[lints.rust]\nmissing_docs = \"warn\"\n"), 0);
+        assert_eq!(of_heap("[lints.clippy]\nundocumented_unsafe_blocks = \"deny\"\n"), 0);
+        assert_eq!(of_heap("[lints.clippy]\nall = \"warn\"\n"), 1);
         assert_eq!(of_heap(""), 1, "none at all");
     }
 }
