@@ -46,8 +46,8 @@ struct Restored {
     /// What the group had then. Where objects have orders of their own, backups of one history may
     /// have them woven in several ways: one of these.
     had: Vec<Vec<Reference>>,
-    /// One that does so alone, because it was cut off or stood still, is overruled, unless its
-    /// operator has been told that it is done.
+    /// No more than half of them may have done so alone, cut off or when they stood still, and be
+    /// overruled, unless their operator has been told that it is done.
     nodes: BTreeSet<usize>,
 }
 

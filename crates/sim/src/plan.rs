@@ -340,8 +340,9 @@ impl Plan {
             Fault::ClientHurry,
         ];
         self.faults = gentle.into_iter().filter(|_| rng.per_mille(300)).collect();
-        // Whoever is left alone is believed (docs/styles.md).
-        self.faults.retain(|fault| *fault != Fault::LossBurst);
+        // Whoever is left alone is believed (docs/styles.md), and either parts nodes.
+        let parts = |fault: &Fault| matches!(fault, Fault::LossBurst | Fault::SlowNetwork);
+        self.faults.retain(|fault| !parts(fault));
         self.faults.push(Fault::ServerLies);
         self.lies = true;
         (self.catastrophe, self.careless) = (false, false);
@@ -360,6 +361,11 @@ impl Plan {
             group.state_object = rng.per_mille(500);
             group.fresh_after_loss = false;
         }
+        let windows = |group| {
+            let of_group = self.clients.iter().filter(move |client| client.group == group);
+            of_group.map(|client| client.window as u64).sum::<u64>()
+        };
+        let windows: Vec<u64> = (0..self.groups.len()).map(windows).collect();
         for client in &mut self.clients {
             // Nothing keeps a server from executing again what is repeated elsewhere: who repeats
             // sooner than one server gets through all of it is never answered.
@@ -371,8 +377,10 @@ impl Plan {
             // Nor is a read remembered: who repeats sooner than the link between two nodes takes
             // for what one client asks at a time keeps it full for ever (styles 702473).
             let link_ms = (client.window * client.padding_max) as u64 / self.peers.bytes_per_ms;
+            // A passive group has one server that reads for all (styles 1890746).
+            let server_ms = windows[client.group] * group.execute_us.1 / 1_000;
             if group.reads.is_some() {
-                client.patience_ms = client.patience_ms.max(3 * link_ms);
+                client.patience_ms = client.patience_ms.max(3 * link_ms).max(2 * server_ms);
             }
         }
         self
