@@ -109,6 +109,13 @@ struct Running {
     behind: u64,
 }
 
+/// A read of this node's gateway that another node executes.
+struct Away {
+    at: NodeId,
+    /// It went through the order, and so does its reply, whatever becomes of links.
+    ordered: bool,
+}
+
 /// A read that was executed.
 struct Done {
     asker: GatewayKey,
@@ -126,7 +133,7 @@ pub(crate) struct Reads {
     /// Nodes that may wait for answers that were dropped.
     untold: NodeSet,
     /// Reads of this node's gateway that other nodes execute.
-    away: BTreeMap<RequestNumber, NodeId>,
+    away: BTreeMap<RequestNumber, Away>,
     /// Whose calls were ordered, so that their replies are.
     pub(crate) ordered: BTreeSet<GatewayKey>,
     /// Reads for the next mark.
@@ -134,6 +141,8 @@ pub(crate) struct Reads {
     /// The mark that was submitted last, if it has not been delivered, and its reads.
     marked: Option<(u64, Vec<Read>)>,
     running: BTreeMap<ReadId, Running>,
+    /// Who is answered by those.
+    askers: BTreeSet<GatewayKey>,
     done: VecDeque<Done>,
     /// Marks that were delivered and are not known to be safe, with the requests before each.
     delivered: VecDeque<(u64, u64)>,
@@ -188,45 +197,45 @@ impl Reads {
         untold
     }
 
-    /// Messages to a node are lost; the reads that were given to it are given back.
+    /// Messages to a node are lost; the reads that were given to it in messages are given back.
     pub(crate) fn link_down(&mut self, node: NodeId) -> Vec<RequestNumber> {
         self.links.remove(node);
         self.untold.insert(node);
-        self.lost_at(node)
+        self.lost_where(|away| away.at == node && !away.ordered)
     }
 
     /// The reads that were given to a node are given back.
     pub(crate) fn lost_at(&mut self, node: NodeId) -> Vec<RequestNumber> {
-        self.lost_where(|at| at == node)
+        self.lost_where(|away| away.at == node)
     }
 
     /// Those that were given to nodes that are not of `able`.
     pub(crate) fn keep_at(&mut self, able: NodeSet) -> Vec<RequestNumber> {
-        self.lost_where(|at| !able.contains(at))
+        self.lost_where(|away| !able.contains(away.at))
     }
 
-    fn lost_where(&mut self, is_lost: impl Fn(NodeId) -> bool) -> Vec<RequestNumber> {
-        let lost = self.away.iter().filter(|(_, at)| is_lost(**at)).map(|(number, _)| *number);
+    fn lost_where(&mut self, is_lost: impl Fn(&Away) -> bool) -> Vec<RequestNumber> {
+        let lost = self.away.iter().filter(|(_, away)| is_lost(away)).map(|(number, _)| *number);
         let lost: Vec<RequestNumber> = lost.collect();
         for number in &lost {
-            if let Some(at) = self.away.remove(number) {
-                self.load.end(at);
+            if let Some(away) = self.away.remove(number) {
+                self.load.end(away.at);
             }
         }
         lost
     }
 
-    /// A read goes to another node.
-    pub(crate) fn sent(&mut self, number: RequestNumber, to: NodeId) {
+    /// A read goes to another node, in a message or through the order.
+    pub(crate) fn sent(&mut self, number: RequestNumber, to: NodeId, ordered: bool) {
         self.load.add(to);
-        if let Some(before) = self.away.insert(number, to) {
-            self.load.end(before);
+        if let Some(before) = self.away.insert(number, Away { at: to, ordered }) {
+            self.load.end(before.at);
         }
     }
 
     /// Another node's word on a read. False if it is not awaited from there any more.
     pub(crate) fn answered(&mut self, number: RequestNumber, by: NodeId) -> bool {
-        let is_awaited = self.away.get(&number) == Some(&by);
+        let is_awaited = self.away.get(&number).is_some_and(|away| away.at == by);
         if is_awaited {
             self.away.remove(&number);
             self.load.end(by);
@@ -317,6 +326,12 @@ impl Reads {
 
     // -- executions -------------------------------------------------------------------------
 
+    /// Whether the executor has this one. Whoever asks again, because a message may be lost, gets
+    /// the reply of that: else a server would have the more to do the less it gets done.
+    pub(crate) fn is_running(&self, asker: &GatewayKey) -> bool {
+        self.askers.contains(asker)
+    }
+
     /// A read is given to the executor.
     pub(crate) fn started(&mut self, asker: GatewayKey, behind: u64, here: NodeId) -> ReadId {
         let counted = (asker.node == here).then_some(here);
@@ -324,6 +339,7 @@ impl Reads {
         self.last_read += 1;
         let id = ReadId(self.last_read);
         self.running.insert(id, Running { asker, counted, behind });
+        self.askers.insert(asker);
         id
     }
 
@@ -355,6 +371,7 @@ impl Reads {
     }
 
     fn ended(&mut self, running: &Running) {
+        self.askers.remove(&running.asker);
         running.counted.into_iter().for_each(|node| self.load.end(node));
     }
 
@@ -440,6 +457,25 @@ mod tests {
         assert_eq!(reads.next_reply(), None);
         reads.mark_safe(1);
         assert_eq!(reads.next_reply(), Some((asker(1), Bytes::from_static(b"r"))));
+    }
+
+    /// styles 1910412: each message that did not fit had all calls ordered anew, and executed.
+    #[test]
+    fn what_is_ordered_is_not_lost_with_a_link_and_what_runs_is_not_begun_again() {
+        let node = NodeId::new(1).unwrap();
+        let mut reads = Reads::default();
+        reads.sent(RequestNumber(1), node, false);
+        reads.sent(RequestNumber(2), node, true);
+        assert_eq!(reads.link_down(node), [RequestNumber(1)]);
+        // Its word that it cannot is a message, though.
+        assert_eq!(reads.lost_at(node), [RequestNumber(2)]);
+        let id = reads.started(asker(1), 0, asker(1).node);
+        assert!(reads.is_running(&asker(1)) && !reads.is_running(&asker(2)));
+        reads.executed(id, Some(Bytes::new()));
+        assert!(!reads.is_running(&asker(1)));
+        reads.started(asker(2), 0, asker(2).node);
+        assert_eq!(reads.in_epoch(1), [asker(2)]);
+        assert!(!reads.is_running(&asker(2)));
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Group {
                 self.execute_read(read, behind);
             }
             Some(node) if fits_message(read.bytes()) => {
-                self.reads.sent(number, node);
+                self.reads.sent(number, node, false);
                 self.send_call(node, read, out);
             }
             Some(_) | None => self.give_back([number], out),
@@ -88,7 +88,9 @@ impl Group {
 
     pub(super) fn execute_read(&mut self, read: Read, behind: u64) {
         let Read { asker, giop, code_sets } = read;
-        let Some(member) = &mut self.member else { return };
+        let Some(member) = self.member.as_mut().filter(|_| !self.reads.is_running(&asker)) else {
+            return;
+        };
         let id = self.reads.started(asker, behind, self.here);
         member.read(id, giop, code_sets);
     }

@@ -36,7 +36,7 @@ impl Group {
             Some(node) if node == self.here => self.execute_read(read, 0),
             Some(node) if !is_long => {
                 if !oneway {
-                    self.reads.sent(read.asker.number, node);
+                    self.reads.sent(read.asker.number, node, false);
                 }
                 self.send_call(node, read, out);
             }
@@ -77,7 +77,7 @@ impl Group {
         } else if (origin, incarnation) == (here.node, here.incarnation)
             && let Some(callee) = callee
         {
-            self.reads.sent(number, callee);
+            self.reads.sent(number, callee, true);
         }
     }
 }
