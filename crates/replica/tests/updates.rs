@@ -215,11 +215,25 @@ fn one_that_goes_away_again_on_the_way_still_has_what_it_had() {
 /// whole where that is written down, for its node may come back with what is there.
 #[test]
 fn a_leader_that_was_alone_and_comes_back_with_its_log_knows_what_it_replied_then() {
+    comes_back_with_what_it_replied_alone(false);
+}
+
+/// The same, but it gives the last checkpoint when it is alone already (styles 1930186): the call
+/// was never answered.
+#[test]
+fn so_does_one_whose_checkpoint_was_under_way_when_the_others_went() {
+    comes_back_with_what_it_replied_alone(true);
+}
+
+fn comes_back_with_what_it_replied_alone(under_way: bool) {
     let plan = Plan { beside_durable: true, ..with_updates(Style::WarmPassive) };
     let mut c = Cluster::whole_planned(plan);
+    c.server(0).held = under_way;
     requests(&mut c, 1, 3);
     c.crash_server(1);
     c.crash_server(2);
+    c.settle();
+    c.server(0).held = false;
     c.settle();
     c.ft_request(0, 4, "named", 5);
     c.settle();

@@ -238,8 +238,9 @@ impl Member {
             c.chain.begin(up_to);
             c.missed_whole |= !c.joiners.is_empty();
         }
-        if up_to.count < c.joined_at {
-            // Whoever joined behind it cannot use it.
+        // Whoever joined behind it cannot use it; and as in `take_duty`, what is replied while the
+        // others are away is on this member's own disk with the next whole state only.
+        if up_to.count < c.joined_at || (self.logged && !c.audience) {
             c.chain.break_off();
         }
         let bytes = Checkpoint { from, up_to, replies, state }.encode();
