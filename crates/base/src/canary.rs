@@ -105,6 +105,8 @@ bugs! {
     AdmitsStaleMember,
     /// A member that had executed more when it was cut off takes the group with it, whoever is in.
     AheadOfOthers,
+    /// What a log has counts as memory for groups that are not durable, too.
+    DisksAreMemory,
     /// A member that came back says that it has executed everything while it still executes.
     ClaimsWhileBusy,
     /// A member that fell behind answers with what its server still executed.

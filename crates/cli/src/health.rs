@@ -132,6 +132,14 @@ fn judge_servers(
 }
 
 fn judge_group(judgement: &mut Judgement, group: &GroupStatus) {
+    if !group.waits_for.is_empty() {
+        let (name, nodes) = (&group.name, group.waits_for.join(", "));
+        let said = format!(
+            "group {name} is not durable, and waits for {nodes}: acknowledged requests may be in \
+             memory there (start what is down, with an empty disk if there is no other)"
+        );
+        return judgement.add(Health::Degraded, said);
+    }
     // Whom an operator took out is where it should be.
     let is_fine = |state| matches!(state, MemberState::In | MemberState::Removed);
     for member in group.members.iter().filter(|member| !is_fine(member.state)) {

@@ -49,6 +49,22 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
             );
             reporter.is_primary(*basis);
         }
+        ReplicaEvent::MemoryFrom { view, current, basis } => {
+            tracing::info!(
+                view = view.seq,
+                up_to_date = names(reporter, *current),
+                ?basis,
+                "groups that are not durable go on"
+            );
+            reporter.memory_is_from(*basis);
+        }
+        ReplicaEvent::MemoryWaits { view } => {
+            tracing::warn!(
+                view = view.seq,
+                "groups that are not durable wait: a node that is away may have requests in memory \
+                 that were acknowledged"
+            );
+        }
         ReplicaEvent::Blocked { view, reason } => {
             tracing::warn!(view = view.seq, reason = reason.text(), "not a primary component");
         }

@@ -34,6 +34,8 @@ pub(crate) struct Reporter {
     me: NodeId,
     last_changes: HashMap<GroupId, String>,
     basis: Option<Basis>,
+    /// The same for groups that are not durable, where that is another question.
+    memory_basis: Option<Basis>,
     /// Who is not in the view, since when and why.
     left: HashMap<NodeId, (Instant, LeaveReason)>,
 }
@@ -53,7 +55,7 @@ const fn why_left(reason: LeaveReason) -> &'static str {
 
 impl Reporter {
     pub(crate) fn new(domain: Domain, me: NodeId) -> Self {
-        Self { domain, me, last_changes: HashMap::new(), basis: None, left: HashMap::new() }
+        Self { domain, me, last_changes: HashMap::new(), basis: None, memory_basis: None, left: HashMap::new() }
     }
 
     fn node(&self) -> &Node {
@@ -81,7 +83,7 @@ impl Reporter {
     }
 
     pub(crate) fn saw_view(&mut self, view: &View) {
-        self.basis = None;
+        (self.basis, self.memory_basis) = (None, None);
         let now = Instant::now();
         self.left.extend(view.left.iter().map(|(node, reason)| (*node, (now, *reason))));
         self.left.retain(|node, _| !view.members.contains(*node));
@@ -89,6 +91,11 @@ impl Reporter {
 
     pub(crate) fn is_primary(&mut self, basis: Basis) {
         self.basis = Some(basis);
+    }
+
+    /// Groups that are not durable go on from other nodes than the domain.
+    pub(crate) fn memory_is_from(&mut self, basis: Basis) {
+        self.memory_basis = Some(basis);
     }
 
     pub(crate) fn member_changed(&mut self, group: GroupId, text: String) {
@@ -114,7 +121,10 @@ impl Reporter {
             .enumerate()
             .map(|(index, (((group, replica), gateway), server))| {
                 let last = self.last_changes.get(&GroupId(index as u16)).cloned();
-                self.group(group, replica, gateway, server, last)
+                let away = self.domain.node_set().difference(snapshot.order.members);
+                let waits = replica.waits_for_memory;
+                let waits_for = if waits { self.names(away) } else { Vec::new() };
+                GroupStatus { waits_for, ..self.group(group, replica, gateway, server, last) }
             })
             .collect();
         Status {
@@ -298,6 +308,12 @@ impl Reporter {
 
     fn primary_reason(&self, primary: PrimaryStatus) -> String {
         match (primary, self.basis) {
+            (PrimaryStatus::Primary, Some(Basis::Continues))
+                if self.memory_basis == Some(Basis::MemoryLost) =>
+            {
+                "every node is here, but most were restarted at once: groups that are not durable \
+                 may have lost acknowledged requests"
+            }
             (PrimaryStatus::Primary, Some(Basis::MemoryLost)) => {
                 "every node is here, but most were restarted at once: acknowledged requests may \
                  be lost"
@@ -364,16 +380,6 @@ impl Reporter {
         server: Option<ServerStatus>,
         last_change: Option<String>,
     ) -> GroupStatus {
-        let members = replica
-            .members
-            .iter()
-            .map(|(node, state)| {
-                let is_removed = replica.removed.contains(*node);
-                let (state, reason) =
-                    if is_removed { (State::Removed, None) } else { self.member(*state) };
-                MemberStatus { node: self.name_of(*node).into(), state, reason }
-            })
-            .collect();
         let is_in = |(_, state): &(_, MemberState)| matches!(state, MemberState::In { .. });
         let is_somebody_in = replica.members.iter().any(is_in);
         GroupStatus {
@@ -391,7 +397,8 @@ impl Reporter {
                     requests: *requests,
                 })
                 .collect(),
-            members,
+            members: self.members(replica),
+            waits_for: Vec::new(),
             waits_for_members: !replica.opened && is_somebody_in,
             server,
             connections: gateway.connections as u64,
@@ -446,6 +453,20 @@ impl Reporter {
             done_bytes: transfer.done,
             total_bytes: transfer.total,
         }
+    }
+
+    fn members(&self, replica: &GroupSnapshot) -> Vec<MemberStatus> {
+        let waits = "the group waits for a node that is away, and may have acknowledged requests";
+        let member = |(node, state): &(NodeId, MemberState)| {
+            let (state, reason) = match (replica.removed.contains(*node), replica.waits_for_memory)
+            {
+                (true, _) => (State::Removed, None),
+                (false, true) => (State::Out, Some(waits.into())),
+                (false, false) => self.member(*state),
+            };
+            MemberStatus { node: self.name_of(*node).into(), state, reason }
+        };
+        replica.members.iter().map(member).collect()
     }
 
     fn member(&self, state: MemberState) -> (State, Option<String>) {

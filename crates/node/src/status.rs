@@ -151,6 +151,10 @@ pub struct GroupStatus {
     /// It takes no requests yet: at its first start it waits a while for all its members.
     #[serde(default)]
     pub waits_for_members: bool,
+    /// Nodes that are away, and may have requests in memory that were acknowledged: a group that is
+    /// not durable waits for them after disks have brought back the domain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
     /// The server behind this node; none on a node that is no member.
     pub server: Option<ServerStatus>,
     /// Client connections open at this node's gateway.

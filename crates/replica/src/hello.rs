@@ -62,11 +62,8 @@ impl Record {
         self.formed.iter().chain(&self.attempts).map(|lineage| lineage.view).max()
     }
 
-    fn encode(&self, writer: &mut Writer) {
-        writer.u8(u8::from(self.formed.is_some()));
-        if let Some(formed) = &self.formed {
-            formed.encode(writer);
-        }
+    pub(crate) fn encode(&self, writer: &mut Writer) {
+        put_lineage(writer, self.formed.as_ref());
         writer.u8(u8::from(self.base.is_some()));
         if let Some(base) = self.base {
             put_view(writer, base);
@@ -77,11 +74,8 @@ impl Record {
         }
     }
 
-    fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
-        let formed = match reader.bool("formed flag")? {
-            true => Some(Lineage::decode(reader)?),
-            false => None,
-        };
+    pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let formed = take_lineage(reader)?;
         let base = match reader.bool("base flag")? {
             true => Some(take_view(reader)?),
             false => None,
@@ -111,18 +105,62 @@ pub struct Hello {
     pub prefix: u64,
     /// Digest of all that it has applied, in this and former components.
     pub branch: u64,
+    /// Where its groups that are not durable stand, if that is not there.
+    pub apart: Option<Apart>,
+}
+
+/// Where groups stand that live in memory alone, and were left behind when disks decided; see
+/// [`crate::primary`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Apart {
+    /// The primary components in which these groups took part.
+    pub record: Record,
+    /// The last of them.
+    pub lineage: Option<Lineage>,
+    /// Messages that were applied in it.
+    pub prefix: u64,
+    /// Digest of all that had been applied then.
+    pub branch: u64,
+}
+
+impl Apart {
+    fn encode(&self, writer: &mut Writer) {
+        self.record.encode(writer);
+        put_lineage(writer, self.lineage.as_ref());
+        writer.u64(self.prefix);
+        writer.u64(self.branch);
+    }
+
+    fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        Ok(Self {
+            record: Record::decode(reader)?,
+            lineage: take_lineage(reader)?,
+            prefix: reader.u64("prefix")?,
+            branch: reader.u64("branch")?,
+        })
+    }
 }
 
 impl Hello {
+    /// What it says of groups that are not durable.
+    pub(crate) fn of_memory(mut self) -> Self {
+        if let Some(Apart { record, lineage, prefix, branch }) = self.apart.take() {
+            (self.record, self.lineage) = (record, lineage);
+            (self.prefix, self.branch) = (prefix, branch);
+        }
+        self
+    }
+
     pub(crate) fn encode(&self, writer: &mut Writer) {
         put_view(writer, self.view);
         self.record.encode(writer);
         writer.u64(self.since);
         writer.u64(self.prefix);
         writer.u64(self.branch);
-        writer.u8(u8::from(self.lineage.is_some()));
-        if let Some(lineage) = &self.lineage {
-            lineage.encode(writer);
+        put_lineage(writer, self.lineage.as_ref());
+        writer.u8(u8::from(self.apart.is_some()));
+        if let Some(apart) = &self.apart {
+            apart.encode(writer);
         }
     }
 
@@ -132,11 +170,12 @@ impl Hello {
         let since = reader.u64("since")?;
         let prefix = reader.u64("prefix")?;
         let branch = reader.u64("branch")?;
-        let lineage = match reader.bool("lineage flag")? {
-            true => Some(Lineage::decode(reader)?),
+        let lineage = take_lineage(reader)?;
+        let apart = match reader.bool("apart flag")? {
+            true => Some(Apart::decode(reader)?),
             false => None,
         };
-        Ok(Self { view, record, since, lineage, prefix, branch })
+        Ok(Self { view, record, since, lineage, prefix, branch, apart })
     }
 }
 
@@ -145,6 +184,8 @@ impl Hello {
 pub(crate) struct Snapshot {
     /// The view that was decided.
     pub(crate) view: ViewId,
+    /// It tells of groups that are not durable, which go on from other nodes than the domain.
+    pub(crate) is_apart: bool,
     /// Digest of everything applied so far.
     pub(crate) history: History,
     /// One table per group, in the order of the domain file.
@@ -156,6 +197,7 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     pub(crate) fn encode(&self, writer: &mut Writer) {
         put_view(writer, self.view);
+        writer.u8(u8::from(self.is_apart));
         put_history(writer, self.history);
         writer.u32(self.tables.len() as u32);
         for table in &self.tables {
@@ -166,12 +208,27 @@ impl Snapshot {
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let view = take_view(reader)?;
+        let is_apart = reader.bool("apart flag")?;
         let history = take_history(reader)?;
         let mut tables = Vec::new();
         for _ in 0..reader.count(29, "table count")? {
             tables.push(GroupTable::decode(reader)?);
         }
-        Ok(Self { view, history, tables, calls: Calls::decode(reader)? })
+        Ok(Self { view, is_apart, history, tables, calls: Calls::decode(reader)? })
+    }
+}
+
+pub(crate) fn put_lineage(writer: &mut Writer, lineage: Option<&Lineage>) {
+    writer.u8(u8::from(lineage.is_some()));
+    if let Some(lineage) = lineage {
+        lineage.encode(writer);
+    }
+}
+
+pub(crate) fn take_lineage(reader: &mut Reader) -> Result<Option<Lineage>, InvalidEnvelope> {
+    match reader.bool("lineage flag")? {
+        true => Lineage::decode(reader).map(Some),
+        false => Ok(None),
     }
 }
 

@@ -4,7 +4,7 @@
 //! effect; a component's record has everything that a node must know to go on from it, save for
 //! the states of servers.
 
-use crate::hello::Lineage;
+use crate::hello::{Lineage, Record, put_lineage, take_lineage};
 use crate::history::History;
 use crate::ids::{GroupId, ViewId};
 use crate::nested::Calls;
@@ -86,6 +86,42 @@ pub(crate) struct Established {
     pub(crate) tables: Vec<GroupTable>,
     /// What they have called.
     pub(crate) calls: Calls,
+    /// Where groups that are not durable stand, if they wait in this component.
+    pub(crate) apart: Option<Standing>,
+}
+
+/// Where groups that are not durable stand while the domain goes on without them: their tables are
+/// as they were then.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Standing {
+    pub(crate) record: Record,
+    pub(crate) lineage: Option<Lineage>,
+    /// Messages that were applied in it.
+    pub(crate) prefix: u64,
+    /// What had been applied then.
+    pub(crate) history: History,
+    /// What they had called.
+    pub(crate) calls: Calls,
+}
+
+impl Standing {
+    fn encode(&self, w: &mut Writer) {
+        self.record.encode(w);
+        put_lineage(w, self.lineage.as_ref());
+        w.u64(self.prefix);
+        put_history(w, self.history);
+        self.calls.encode(w);
+    }
+
+    fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        Ok(Self {
+            record: Record::decode(r)?,
+            lineage: take_lineage(r)?,
+            prefix: r.u64("prefix")?,
+            history: take_history(r)?,
+            calls: Calls::decode(r)?,
+        })
+    }
 }
 
 impl Established {
@@ -100,6 +136,10 @@ impl Established {
             table.encode(&mut w);
         }
         self.calls.encode(&mut w);
+        w.u8(u8::from(self.apart.is_some()));
+        if let Some(apart) = &self.apart {
+            apart.encode(&mut w);
+        }
         w.finish()
     }
 
@@ -114,8 +154,12 @@ impl Established {
             tables.push(GroupTable::decode(&mut r)?);
         }
         let calls = Calls::decode(&mut r)?;
+        let apart = match r.bool("apart flag")? {
+            true => Some(Standing::decode(&mut r)?),
+            false => None,
+        };
         r.end()?;
-        Ok(Self { since, lineage, prefix, history, tables, calls })
+        Ok(Self { since, lineage, prefix, history, tables, calls, apart })
     }
 }
 
@@ -140,7 +184,11 @@ mod tests {
         let lineage = Lineage { view, members: vec![(node, 3)] };
         let (history, tables) = (History::EMPTY, Vec::new());
         let calls = Calls::default();
-        let established = Established { since: 2, lineage, prefix: 3, history, tables, calls };
+        let record = Record { formed: Some(lineage.clone()), base: Some(view), attempts: vec![] };
+        let former = Some(lineage.clone());
+        let apart = Standing { record, lineage: former, prefix: 7, history, calls: calls.clone() };
+        let apart = Some(apart);
+        let established = Established { since: 2, lineage, prefix: 3, history, tables, calls, apart };
         let bytes = established.encode();
         for length in 0..bytes.len() {
             assert!(Established::decode(bytes.slice(..length)).is_err());

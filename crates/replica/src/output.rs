@@ -231,6 +231,22 @@ pub enum Event {
         /// Why it may go on.
         basis: Basis,
     },
+    /// In a primary component that disks decided, groups that are not durable go on from these
+    /// nodes, or go on again.
+    MemoryFrom {
+        /// Which view.
+        view: ViewId,
+        /// Those that were up to date.
+        current: NodeSet,
+        /// Why they may go on.
+        basis: Basis,
+    },
+    /// In a primary component that disks decided, groups that are not durable wait: a node that is
+    /// away may have what they acknowledged.
+    MemoryWaits {
+        /// Which view.
+        view: ViewId,
+    },
     /// The view must not serve.
     Blocked {
         /// Which view.
@@ -340,6 +356,8 @@ pub enum Availability {
     NoPrimary(Option<Blocked>),
     /// No member is in.
     NoMember,
+    /// It is not durable, and waits for a node that is away.
+    Waits,
 }
 
 /// Where the rooms of this crate put their outputs.

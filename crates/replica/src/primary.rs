@@ -32,20 +32,12 @@
 //! its disk would know). If every node of the domain is present, no more memory can come, and the
 //! best there is goes on.
 //!
-//! With a log on disk. A node that comes back with an intact log has the memory of the boots since
-//! [`Hello::since`], up to what was on its disk. A durable group acknowledges only what a majority
-//! has on disk besides; so the argument above holds for it if "with its memory" means "in memory
-//! or on disk": of the `k0` nodes of `P` that are present so, at least `k` have all of it, and who
-//! has a later component neither in memory nor on disk is not of a majority that has it on disk.
-//! For other groups a node that restarted has forgotten: it lacks what had not reached its disk.
-//! So disks are heeded ([`heeded`]) only where living memory does not decide and, without them,
-//! none that is away could: the nodes present that forgot are a quorum, or all are present. Then
-//! more nodes than a minority forgot at once, which only durable groups survive. Where living
-//! memory decides, it has everything that was acknowledged, in durable groups, too.
+//! What a node's log counts for, where there are logs, and for which groups, is in `disks`.
 //!
 //! Invariant: [`decide`] is a pure function of what was delivered, so that all nodes of a view come
 //! to the same decision.
 
+pub(crate) mod disks;
 pub(crate) mod dynamic;
 mod quorum;
 
@@ -121,46 +113,6 @@ pub struct Statement {
     pub incarnation: u64,
     /// What it said.
     pub hello: Hello,
-}
-
-impl Statement {
-    /// Whether its memory is what a disk had of it, and no component of this boot.
-    fn is_restored(&self, node: NodeId) -> bool {
-        let is_here = |lineage: &Lineage| lineage.members.contains(&(node, self.incarnation));
-        self.hello.since < self.incarnation
-            && self.hello.lineage.as_ref().is_some_and(|lineage| !is_here(lineage))
-    }
-
-    /// The same of a node that has no disk.
-    fn forgetful(mut self, node: NodeId) -> Self {
-        if self.is_restored(node) {
-            (self.hello.lineage, self.hello.prefix) = (None, 0);
-        }
-        self.hello.since = self.incarnation;
-        self
-    }
-}
-
-/// The statements by which a view is decided: with what disks have, or without; see the module's
-/// text.
-pub(crate) fn heeded(
-    nodes: NodeSet,
-    quorum: Quorum,
-    statements: BTreeMap<NodeId, Statement>,
-) -> BTreeMap<NodeId, Statement> {
-    if quorum.is_dynamic() || !statements.iter().any(|(node, s)| s.is_restored(*node)) {
-        return statements;
-    }
-    let living: BTreeMap<_, _> =
-        statements.iter().map(|(node, s)| (*node, s.clone().forgetful(*node))).collect();
-    let decision = decide(nodes, quorum, &living);
-    if matches!(decision, Decision::Primary { basis: Basis::Continues, .. }) {
-        return living;
-    }
-    let forgot = living.iter().filter(|(_, s)| s.hello.lineage.is_none());
-    let forgot: NodeSet = forgot.map(|(node, _)| *node).collect();
-    let is_all = statements.len() == nodes.len();
-    if is_all || quorum.of(nodes, forgot) { statements } else { living }
 }
 
 /// How far the members of `component` are that have lived on since; the furthest first.

@@ -6,6 +6,7 @@
 //! component from the delivery of the group tables on, for all.
 
 mod agreement;
+mod apart;
 mod backup;
 mod beside;
 mod disk;
@@ -27,11 +28,12 @@ use crate::group::{Group, GroupSnapshot, Here};
 use crate::hello::{Hello, Lineage, Record};
 use crate::history::History;
 use crate::ids::{ChannelId, GroupId, ViewId};
-use crate::log::Place;
+use crate::log::{Place, Standing};
 use crate::nested::Calls;
 use crate::output::{Availability, Event, Outbox, Output};
 use crate::primary::{Blocked, Statement};
 use crate::table::DownReason;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -90,7 +92,7 @@ enum Phase {
     Primary,
     /// The view is to be a primary component as soon as the group tables, which some of its nodes
     /// lack, and what else it waits for, are delivered.
-    Agreed(Agreed),
+    Agreed(Box<Agreed>),
     Blocked(Blocked),
 }
 
@@ -109,6 +111,8 @@ pub struct Replica {
     /// Messages applied since `lineage` was decided.
     prefix: u64,
     history: History,
+    /// Where groups that are not durable stand, if that is not where the domain does.
+    apart: Option<Standing>,
     /// This node's own messages that were delivered where they do not count; those that concern
     /// its members are sent again when they do.
     lost: Vec<Bytes>,
@@ -157,6 +161,7 @@ impl Replica {
             lineage: None,
             prefix: 0,
             history: History::EMPTY,
+            apart: None,
             lost: Vec::new(),
             out: Outbox::new(),
         }
@@ -170,8 +175,9 @@ impl Replica {
     /// When [`Self::handle_timeout`] is wanted.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let in_primary = matches!(self.phase, Phase::Primary);
-        let groups = self.groups.iter().filter_map(|group| group.deadline(in_primary));
+        let groups = self.groups.iter().zip(0..).filter_map(|(group, index)| {
+            group.deadline(self.is_active(GroupId(index)))
+        });
         groups.chain(self.mending_deadline()).min()
     }
 
@@ -180,6 +186,9 @@ impl Replica {
     pub fn availability(&self, group: GroupId) -> Availability {
         match &self.phase {
             Phase::Primary if self.is_outside(group) => Availability::Ready,
+            Phase::Primary if self.stands_apart(group) => {
+                Availability::Waits
+            }
             Phase::Primary => {
                 let Some(group) = self.groups.get(usize::from(group.0)) else {
                     return Availability::NoMember;
@@ -215,7 +224,11 @@ impl Replica {
     #[must_use]
     pub fn group_snapshots(&self) -> Vec<GroupSnapshot> {
         let groups = self.groups.iter().enumerate();
-        groups.map(|(index, group)| group.snapshot(self.lacks_state(index))).collect()
+        let snapshot = |(index, group): (usize, &Group)| {
+            let waits = self.is_primary() && self.stands_apart(GroupId(index as u16));
+            group.snapshot(self.lacks_state(index), waits)
+        };
+        groups.map(snapshot).collect()
     }
 
     /// The digest of everything applied so far: equal on nodes that are in step.
@@ -235,15 +248,15 @@ impl Replica {
             lineage: self.lineage.clone(),
             prefix: self.prefix,
             branch: self.history.digest,
+            apart: self.says_apart(),
         };
         self.out.push_back(Output::Order(Envelope::Hello(hello).encode()));
         let statements = BTreeMap::new();
         let syncing = Phase::Syncing { view, statements, held_back: Vec::new() };
         match core::mem::replace(&mut self.phase, syncing) {
             // The view ended before it was decided: nobody applied any of it.
-            Phase::Syncing { held_back, .. } | Phase::Agreed(Agreed { held_back, .. }) => {
-                self.disregard(held_back);
-            }
+            Phase::Syncing { held_back, .. } => self.disregard(held_back),
+            Phase::Agreed(agreed) => self.disregard(agreed.held_back),
             Phase::Forming | Phase::Primary | Phase::Blocked(_) => {}
         }
     }
@@ -276,6 +289,9 @@ impl Replica {
         self.history = extend(self.history, &delivered);
         self.prefix += 1;
         self.log_message(&delivered);
+        if self.apart.is_some() && self.leaves_out(&delivered) {
+            return;
+        }
         let Delivered { origin, incarnation, payload, .. } = delivered;
         let Ok(envelope) = Envelope::decode(payload) else {
             return self.out.push_back(Output::Event(Event::Skipped { origin }));
@@ -290,6 +306,10 @@ impl Replica {
             }
             return;
         };
+        if self.stands_apart(id) {
+            // A call that was made when its group took part, and is ordered again with it.
+            return;
+        }
         if let Envelope::Outside { group, key, tries, report } = &envelope {
             return self.deliver_report(by, (*group, *key), *tries, report);
         }
@@ -415,7 +435,7 @@ impl Replica {
     }
 
     fn settle(&mut self, now: Instant, index: usize) {
-        let (here, in_primary) = (self.here, self.is_primary());
+        let (here, in_primary) = (self.here, self.is_active(GroupId(index as u16)));
         self.groups[index].settle(now, in_primary, here, &mut self.out);
         if self.mend(now, index) {
             self.groups[index].settle(now, in_primary, here, &mut self.out);

@@ -385,9 +385,13 @@ impl World {
         for host in &mut self.hosts {
             let Some(node) = &host.node else { continue };
             let doomed = host.stopping || host.machine.is_doomed();
-            if host.amnesic && !doomed && node.snapshot().primary == PrimaryStatus::Primary {
-                host.amnesic = false;
+            if !host.amnesic || doomed {
+                continue;
             }
+            let snapshot = node.snapshot();
+            // Groups that are not durable may have to wait for more.
+            let is_whole = !snapshot.groups.iter().any(|group| group.waits_for_memory);
+            host.amnesic = snapshot.primary != PrimaryStatus::Primary || !is_whole;
         }
     }
 

@@ -311,7 +311,13 @@ pub(super) fn members_text(group: &GroupStatus) -> String {
     let whole = group.members.len() - removed;
     let mark = if inside < whole { " !" } else { "" };
     let more = if removed > 0 { format!(" ({removed} removed)") } else { String::new() };
-    let waits = if group.waits_for_members { " (takes no requests yet)" } else { "" };
+    let waits = if !group.waits_for.is_empty() {
+        format!(" (waits for {})", group.waits_for.join(", "))
+    } else if group.waits_for_members {
+        " (takes no requests yet)".to_owned()
+    } else {
+        String::new()
+    };
     format!("{inside}/{whole}{mark}{more}{waits}")
 }
 

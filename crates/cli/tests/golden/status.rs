@@ -83,6 +83,7 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         executed: 90_000 + u64::from(index),
         members: NODES.iter().map(member).collect(),
         waits_for_members: false,
+        waits_for: Vec::new(),
         server: Some(ServerStatus {
             state: "up".to_owned(),
             pid: Some(5000 + u32::from(index)),

@@ -265,7 +265,9 @@ impl GroupBook {
             };
             let may_go = match available() {
                 Availability::Ready => true,
-                Availability::NoMember | Availability::Starting => pending.insists,
+                Availability::NoMember | Availability::Starting | Availability::Waits => {
+                    pending.insists
+                }
                 Availability::NoPrimary(_) => false,
             };
             let payload = pending.payload.clone();

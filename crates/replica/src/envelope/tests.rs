@@ -1,7 +1,7 @@
 //! What is decoded is what was encoded, and what is cut off makes an error and no panic.
 
 use super::*;
-use crate::hello::{Lineage, Record};
+use crate::hello::{Apart, Lineage, Record};
 use crate::history::History;
 use crate::ids::{CallKey, ViewId};
 use crate::remains::Remains;
@@ -85,6 +85,21 @@ fn samples() -> alloc::vec::Vec<Envelope> {
             lineage: Some(Lineage { view, members: vec![(node, 4)] }),
             prefix: 3,
             branch: 2,
+            apart: None,
+        }),
+        Envelope::Hello(Hello {
+            view,
+            record: Record::default(),
+            since: 2,
+            lineage: None,
+            prefix: 0,
+            branch: 0,
+            apart: Some(Apart {
+                record: Record { base: Some(view), ..Record::default() },
+                lineage: Some(Lineage { view, members: vec![(node, 4)] }),
+                prefix: 5,
+                branch: 6,
+            }),
         }),
         Envelope::Recorded { view },
     ]

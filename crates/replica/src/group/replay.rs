@@ -13,6 +13,7 @@ use crate::output::{Outbox, Output};
 use crate::passive::{Base, CheckpointPiece, Logged, Source};
 use crate::remains::{Kept, Remains};
 use crate::retention::Retention;
+use crate::style::Style;
 use crate::table::{DownReason, GroupTable, MemberState};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -182,6 +183,11 @@ impl Group {
     /// Whether a reply needs a majority of disks.
     pub(crate) fn is_durable(&self) -> bool {
         self.config.durable
+    }
+
+    /// Whether nothing but its members' memory is promised to have its state.
+    pub(crate) fn lives_in_memory(&self) -> bool {
+        !self.config.durable && self.config.style != Style::Stateless
     }
 
     /// All that are configured.

@@ -63,12 +63,14 @@ pub struct GroupSnapshot {
     pub log_hold: Option<LogHold>,
     /// The local member is in, and this node's disk does not count for it yet.
     pub disk_lacks_state: bool,
+    /// It waits for a node that is away, and may have requests in memory that were acknowledged.
+    pub waits_for_memory: bool,
     /// What its servers have called.
     pub calls: CallFigures,
 }
 
 impl Group {
-    pub(crate) fn snapshot(&self, disk_lacks_state: bool) -> GroupSnapshot {
+    pub(crate) fn snapshot(&self, disk_lacks_state: bool, waits_for_memory: bool) -> GroupSnapshot {
         let member = self.member.as_ref();
         let (reads, read_marks) = self.reads.figures();
         GroupSnapshot {
@@ -95,6 +97,7 @@ impl Group {
             brought: member.and_then(Member::brought),
             log_hold: self.holds_log(),
             disk_lacks_state,
+            waits_for_memory,
             calls: self.figures,
         }
     }

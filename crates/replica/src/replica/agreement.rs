@@ -4,15 +4,16 @@
 //! What it is not: the rule itself, which is [`crate::primary`]. Invariant: until a component is
 //! established, nothing that is delivered counts, on any node.
 
+use super::apart::Share;
 use super::{Delivered, Phase, Replica, ReplicaView};
 use crate::envelope::Envelope;
 use crate::hello::{Lineage, Record, Snapshot};
-use crate::history::History;
 use crate::ids::ViewId;
-use crate::nested::Calls;
 use crate::output::{Event, Output};
 use crate::primary::dynamic::Known;
-use crate::primary::{Basis, Decision, Statement, decide, heeded, last_remembered};
+use crate::primary::disks::{ForMemory, Verdict, decide_all};
+use crate::primary::{Basis, Decision, Statement, last_remembered};
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
@@ -21,27 +22,65 @@ use quorba_base::{Instant, NodeId, NodeSet, canary};
 /// on any node: who holds a message that counts, holds everything that made it count.
 pub(super) struct Agreed {
     view: ReplicaView,
-    current: NodeSet,
-    basis: Basis,
     /// The last component that one of its nodes remembers.
     base: Option<ViewId>,
     pub(super) held_back: Vec<Delivered>,
     /// Nodes that have not said that they wrote the attempt down (dynamic rule).
     unrecorded: NodeSet,
-    /// The tables, if some nodes lack them.
-    tables: Tables,
+    /// What the domain goes on from.
+    domain: Part,
+    memory: Memory,
 }
 
-enum Tables {
+/// What groups go on from.
+pub(super) struct Part {
+    pub(super) current: NodeSet,
+    pub(super) basis: Basis,
+    /// The tables, if some nodes lack them.
+    pub(super) tables: Tables,
+}
+
+/// What becomes of groups that are not durable; see [`ForMemory`].
+enum Memory {
+    Same,
+    From(Part),
+    Waits,
+}
+
+pub(super) enum Tables {
     NotNeeded,
     Awaited,
     Delivered(Snapshot),
 }
 
+impl Part {
+    fn new(view: NodeSet, current: NodeSet, basis: Basis) -> Self {
+        let tables = if view == current { Tables::NotNeeded } else { Tables::Awaited };
+        Self { current, basis, tables }
+    }
+}
+
 impl Agreed {
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        let memory = match &self.memory {
+            Memory::From(part) => Some(part),
+            Memory::Same | Memory::Waits => None,
+        };
+        [&self.domain].into_iter().chain(memory)
+    }
+
+    fn part_mut(&mut self, is_apart: bool) -> Option<&mut Part> {
+        match (&mut self.memory, is_apart) {
+            (_, false) => Some(&mut self.domain),
+            (Memory::From(part), true) => Some(part),
+            (Memory::Same | Memory::Waits, true) => None,
+        }
+    }
+
     fn is_complete(&self) -> bool {
         let is_recorded = self.unrecorded.is_empty() || canary!(FormsUnrecorded);
-        is_recorded && !matches!(self.tables, Tables::Awaited)
+        let awaits = |part: &Part| matches!(part.tables, Tables::Awaited);
+        is_recorded && !self.parts().any(awaits)
     }
 }
 
@@ -71,8 +110,9 @@ impl Replica {
         let Phase::Syncing { view, statements, held_back } = phase else {
             unreachable!("the caller matched");
         };
-        let statements = heeded(self.config.nodes, self.config.quorum, statements);
-        match decide(self.config.nodes, self.config.quorum, &statements) {
+        let verdict = decide_all(self.config.nodes, self.config.quorum, statements);
+        let Verdict { decision, memory, statements } = verdict;
+        match decision {
             Decision::NotPrimary(reason) => {
                 self.out.push_back(Output::Event(Event::Blocked { view: view.id, reason }));
                 self.disregard(held_back);
@@ -80,10 +120,17 @@ impl Replica {
             }
             Decision::Primary { current, basis } => {
                 let unrecorded = self.attempt(&view, &statements);
-                let tables =
-                    if view.nodes() == current { Tables::NotNeeded } else { Tables::Awaited };
+                let nodes = view.nodes();
+                let domain = Part::new(nodes, current, basis);
+                let memory = match memory {
+                    ForMemory::From(current, basis) => {
+                        Memory::From(Part::new(nodes, current, basis))
+                    }
+                    ForMemory::Waits => Memory::Waits,
+                    ForMemory::Same => Memory::Same,
+                };
                 let base = last_remembered(&statements).map(|last| last.view);
-                let agreed = Agreed { view, current, basis, base, held_back, unrecorded, tables };
+                let agreed = Agreed { view, base, held_back, unrecorded, domain, memory };
                 self.go_on(now, agreed);
             }
         }
@@ -108,15 +155,25 @@ impl Replica {
         if agreed.is_complete() {
             return self.establish(now, agreed);
         }
-        let Agreed { view, current, .. } = &agreed;
-        if *current != view.nodes() && current.lowest() == Some(self.here.node) {
+        let nodes = agreed.view.nodes();
+        for (part, is_apart) in agreed.parts().zip([false, true]) {
+            let Part { current, tables, .. } = part;
+            let is_awaited = matches!(tables, Tables::Awaited);
+            if !is_awaited || current.lowest() != Some(self.here.node) {
+                continue;
+            }
+            let share = match (is_apart, &agreed.memory) {
+                (true, _) => Share::Memory,
+                (false, Memory::Same) => Share::All,
+                (false, _) => Share::Kept,
+            };
             let tables = self.groups.iter();
-            let tables = tables.map(|group| group.table_for(*current, view.nodes())).collect();
-            let (history, calls) = (self.history, self.calls.clone());
-            let snapshot = Snapshot { view: view.id, history, tables, calls };
+            let tables = tables.map(|group| group.table_for(*current, nodes)).collect();
+            let (view, history, calls) = (agreed.view.id, self.history, self.calls_of(share));
+            let snapshot = Snapshot { view, is_apart, history, tables, calls };
             self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
         }
-        self.phase = Phase::Agreed(agreed);
+        self.phase = Phase::Agreed(Box::new(agreed));
     }
 
     /// Takes what the view waits for; all else is held back.
@@ -128,9 +185,12 @@ impl Replica {
         match Envelope::decode(delivered.payload.clone()) {
             Ok(Envelope::Snapshot(snapshot))
                 if snapshot.view == agreed.view.id
-                    && snapshot.tables.len() == self.groups.len() =>
+                    && snapshot.tables.len() == self.groups.len()
+                    && agreed.part_mut(snapshot.is_apart).is_some() =>
             {
-                agreed.tables = Tables::Delivered(snapshot);
+                if let Some(part) = agreed.part_mut(snapshot.is_apart) {
+                    part.tables = Tables::Delivered(snapshot);
+                }
             }
             Ok(Envelope::Recorded { view })
                 if view == agreed.view.id && agreed.view.members.contains(&spoke) =>
@@ -142,40 +202,30 @@ impl Replica {
         if agreed.is_complete() {
             let phase = core::mem::replace(&mut self.phase, Phase::Forming);
             let Phase::Agreed(agreed) = phase else { unreachable!("matched above") };
-            self.establish(now, agreed);
+            self.establish(now, *agreed);
         }
     }
 
     /// From here on the view is a primary component, and this node is up to date in it.
     fn establish(&mut self, now: Instant, agreed: Agreed) {
-        let Agreed { view, current, basis, base, held_back, tables, .. } = agreed;
-        match tables {
-            Tables::Delivered(snapshot) if !current.contains(self.here.node) => {
-                // The members start over, so what was said of them before is void.
-                self.lost.clear();
-                self.history = snapshot.history;
-                self.calls = snapshot.calls;
-                let histories: Vec<_> = snapshot.tables.iter().map(|t| t.history).collect();
-                self.break_log(&histories);
-                let former: Vec<_> = self.groups.iter().map(|g| g.table().history).collect();
-                for (group, table) in self.groups.iter_mut().zip(snapshot.tables) {
-                    group.fell_behind();
-                    if !canary!(KeepsOwnTables) {
-                        group.adopt(table, &mut self.out);
-                    }
-                    group.bind(|caller| {
-                        let caller = usize::from(caller.0);
-                        former.get(caller) != histories.get(caller)
-                    });
-                }
+        let Agreed { view, base, held_back, mut domain, mut memory, .. } = agreed;
+        let share = match &memory {
+            Memory::Same => Share::All,
+            Memory::From(_) | Memory::Waits => Share::Kept,
+        };
+        if share == Share::Kept {
+            self.put_apart();
+        }
+        if let Some((history, calls)) = self.take_over(&mut domain, share) {
+            (self.history, self.calls) = (history, calls);
+        }
+        match &mut memory {
+            Memory::From(part) => {
+                let told = self.take_over(part, Share::Memory);
+                self.put_together(told.map(|(_, calls)| calls));
             }
-            Tables::NotNeeded if matches!(basis, Basis::FirstStart | Basis::ColdStart) => {
-                self.history = History::EMPTY;
-                self.calls = Calls::default();
-                self.break_log(&alloc::vec![History::EMPTY; self.groups.len()]);
-                self.groups.iter_mut().for_each(|group| group.begin_anew(&mut self.out));
-            }
-            _ => {}
+            Memory::Same => self.apart = None,
+            Memory::Waits => {}
         }
         // Ordered before what made the component: nobody counts it, and who sent it says it again.
         self.disregard(held_back);
@@ -183,13 +233,24 @@ impl Replica {
         let lineage = Lineage { view: view.id, members: view.members };
         self.record = Record { formed: Some(lineage.clone()), base, attempts: Vec::new() };
         self.out.push_back(Output::Record(self.record.clone()));
+        let (current, basis) = (domain.current, domain.basis);
         let event = Event::Primary { view: view.id, members, current, basis };
         self.out.push_back(Output::Event(event));
-        for group in &mut self.groups {
-            group.decided(now, current, members, self.here, &mut self.out);
-        }
         self.lineage = Some(lineage);
         self.prefix = 0;
+        let of_memory = match &memory {
+            Memory::Same => Some(&domain),
+            Memory::From(part) => Some(part),
+            Memory::Waits => None,
+        };
+        if share == Share::Kept {
+            self.say_apart(of_memory);
+        }
+        for group in &mut self.groups {
+            let part = if group.lives_in_memory() { of_memory } else { Some(&domain) };
+            let Some(Part { current, .. }) = part else { continue };
+            group.decided(now, *current, members, self.here, &mut self.out);
+        }
         self.phase = Phase::Primary;
         self.log_component();
         self.out.extend(core::mem::take(&mut self.lost).into_iter().map(Output::Order));

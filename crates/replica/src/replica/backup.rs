@@ -2,7 +2,7 @@
 //!
 //! What it is not: it changes no group; ordered commands do.
 
-use super::{Phase, Replica};
+use super::Replica;
 use crate::backup::{Backup, BackupRefused};
 use crate::command::{Command, CommandRefused};
 use crate::envelope::Envelope;
@@ -53,8 +53,7 @@ impl Replica {
         if self.groups.get(usize::from(group.0)).is_none() {
             return Some(BackupRefused::Group(CommandRefused::NoGroup));
         }
-        let in_primary = matches!(self.phase, Phase::Primary);
-        (!in_primary).then_some(BackupRefused::Group(CommandRefused::NoPrimary))
+        (!self.is_active(group)).then_some(BackupRefused::Group(CommandRefused::NoPrimary))
     }
 
     /// Whether the message is a restore of an earlier component: its operator has been told that

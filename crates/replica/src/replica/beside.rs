@@ -85,7 +85,11 @@ impl Replica {
 
     /// A component was established: what nobody may have heard is said again, as long as it counts.
     pub(super) fn say_tasks_again(&mut self) {
+        let is_apart = self.apart.is_some();
         for group in &mut self.groups {
+            if is_apart && group.lives_in_memory() {
+                continue;
+            }
             let Some((Errand { key, tries }, attempt)) = group.task() else { continue };
             let maker = (self.here.node, attempt.0);
             let read = self.calls.outside(key);

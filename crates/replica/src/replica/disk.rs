@@ -8,6 +8,7 @@
 
 use super::mend::Mending;
 use super::shorten::Cut;
+use super::apart::Share;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
 use crate::group::Group;
@@ -254,17 +255,21 @@ impl Replica {
         self.here.place = self.disk.place(self.here.node, 0);
         let tables = self.groups.iter().map(|group| group.table().clone()).collect();
         let (since, history) = (self.disk.since, self.history);
-        let calls = self.calls.clone();
-        let payload = Established { since, lineage, prefix: 0, history, tables, calls }.encode();
+        let (calls, apart) = (self.calls.clone(), self.apart.clone());
+        let established = Established { since, lineage, prefix: 0, history, tables, calls, apart };
+        let payload = established.encode();
         self.out.push_back(Output::Log(LogRecord::Component { view, payload }));
         self.tell_disk();
     }
 
     /// The group tables are about to be replaced: a log that lacks what is in them needs the state
     /// of the member that goes on from there.
-    pub(super) fn break_log(&mut self, histories: &[History]) {
+    pub(super) fn break_log(&mut self, histories: &[History], share: Share) {
         let next = self.disk.written + 1;
         for (index, (group, history)) in self.groups.iter().zip(histories).enumerate() {
+            if !share.has(group) {
+                continue;
+            }
             if *history == History::EMPTY {
                 (self.disk.broken[index], self.disk.withheld[index]) = (None, false);
             } else if group.table().history != *history && group.needs_state_on_disk() {

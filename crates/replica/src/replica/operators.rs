@@ -2,7 +2,7 @@
 //!
 //! What it is not: it changes no group; commands do when they are delivered.
 
-use super::{Phase, Replica};
+use super::Replica;
 use crate::command::{Command, CommandRefused};
 use crate::envelope::Envelope;
 use crate::ids::GroupId;
@@ -17,7 +17,7 @@ impl Replica {
     pub fn handle_command(&mut self, group: GroupId, id: u64, command: Command) {
         let refused = if self.groups.get(usize::from(group.0)).is_none() {
             Some(CommandRefused::NoGroup)
-        } else if !matches!(self.phase, Phase::Primary) {
+        } else if !self.is_active(group) {
             Some(CommandRefused::NoPrimary)
         } else {
             None

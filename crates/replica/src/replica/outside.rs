@@ -5,6 +5,7 @@
 
 use super::{Replica, disk};
 use crate::envelope::{Envelope, RequestEnvelope};
+use crate::group::Group;
 use crate::ids::{CallKey, GroupId, RequestNumber};
 use crate::nested::{CallRefusal, NestedCall};
 use crate::output::{Event, Output};
@@ -177,11 +178,19 @@ impl Replica {
     /// nobody may have heard is said again.
     pub(super) fn say_reports_again(&mut self) {
         self.outside.waiting.clear();
+        let (is_apart, groups) = (self.apart.is_some(), &self.groups);
+        // What groups that wait have called is said when they go on.
+        let waits = |key: &CallKey| {
+            let caller = groups.get(usize::from(key.caller.0));
+            is_apart && caller.is_some_and(Group::lives_in_memory)
+        };
         let (calls, me) = (&mut self.calls, (self.here.node, self.here.incarnation));
         self.outside.making.retain(|key, making| {
-            calls.outside(*key).is_some_and(|call| call.is_made_by(me, making.tries))
+            let is_made = calls.outside(*key).is_some_and(|call| call.is_made_by(me, making.tries));
+            waits(key) || is_made
         });
-        let told = self.outside.making.iter().filter_map(|(key, making)| making.told(*key));
+        let made = self.outside.making.iter().filter(|(key, _)| !waits(key));
+        let told = made.filter_map(|(key, making)| making.told(*key));
         self.out.extend(told.map(Output::Order));
         self.say_tasks_again();
     }

@@ -1,6 +1,6 @@
 //! Reads of this node's gateway, and the marks for them; see [`crate::reads`].
 
-use super::{Phase, Replica};
+use super::Replica;
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::ids::{GatewayKey, GroupId, RequestNumber};
 use crate::reads::Read;
@@ -11,7 +11,7 @@ impl Replica {
     /// Whether a member can be asked to execute a read of `group`.
     #[must_use]
     pub fn can_read(&self, group: GroupId) -> bool {
-        matches!(self.phase, Phase::Primary)
+        self.is_active(group)
             && self.groups.get(usize::from(group.0)).is_some_and(|group| group.reader().is_some())
     }
 
@@ -35,9 +35,9 @@ impl Replica {
     /// stateless, and somebody is there. Otherwise it is to be ordered.
     #[must_use]
     pub fn takes_call(&self, group: GroupId, bytes: usize) -> bool {
+        let is_active = self.is_active(group);
         let group = self.groups.get(usize::from(group.0));
-        matches!(self.phase, Phase::Primary)
-            && group.is_some_and(|group| group.is_stateless() && group.takes_call(bytes))
+        is_active && group.is_some_and(|group| group.is_stateless() && group.takes_call(bytes))
     }
 
     /// A request, as it would be ordered, to a stateless group; [`crate::Output::Read`] says what

@@ -93,12 +93,12 @@ impl Replica {
 
     fn replay_component(&mut self, payload: Bytes) -> bool {
         let Ok(established) = Established::decode(payload) else { return false };
-        let Established { since, lineage, prefix, history, tables, calls } = established;
+        let Established { since, lineage, prefix, history, tables, calls, apart } = established;
         if tables.len() != self.groups.len() {
             return false;
         }
         self.disk.since = since;
-        self.calls = calls;
+        (self.calls, self.apart) = (calls, apart);
         let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
         (self.lineage, self.prefix, self.history) = (Some(lineage), prefix, history);
         for (group, table) in self.groups.iter_mut().zip(tables) {

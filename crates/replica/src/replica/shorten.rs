@@ -72,8 +72,9 @@ impl Replica {
         let place = self.disk.note_cut(self.here.node, self.prefix);
         let tables = self.groups.iter().map(|group| group.table().clone()).collect();
         let (since, prefix, history) = (self.disk.since, self.prefix, self.history);
-        let calls = self.calls.clone();
-        let payload = Established { since, lineage, prefix, history, tables, calls }.encode();
+        let (calls, apart) = (self.calls.clone(), self.apart.clone());
+        let established = Established { since, lineage, prefix, history, tables, calls, apart };
+        let payload = established.encode();
         self.out.push_back(Output::Log(LogRecord::Component { view, payload }));
         Some(place)
     }

@@ -25,7 +25,7 @@ use crate::report::Violation;
 use crate::servant::{Log, Mark, Reference, Wish};
 use crate::server::Server;
 use crate::world::{World, node_id};
-use quorba_base::{Instant, NodeId};
+use quorba_base::{Instant, NodeId, NodeSet};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
     Concurrency, Event as ReplicaEvent, GroupId, GroupSnapshot, MemberState, OutReason, Style,
@@ -83,6 +83,10 @@ pub(crate) struct Checks {
     pub(crate) violations: Vec<Violation>,
     pub(crate) groups: Vec<GroupFacts>,
     decisions: one_primary::Decisions,
+    /// What groups that are not durable went on from where the domain did not.
+    memory_from: BTreeMap<ViewId, (NodeSet, Basis)>,
+    /// A majority has lost its memory, or may have.
+    majority_ended: bool,
     pub(crate) memories: memory_lost::Memories,
     moments: moments::Moments,
     /// A majority may lose its memory in this run.
@@ -98,6 +102,8 @@ impl Checks {
             violations: Vec::new(),
             groups: plan.groups.iter().map(GroupFacts::new).collect(),
             decisions: one_primary::Decisions::default(),
+            memory_from: BTreeMap::new(),
+            majority_ended: false,
             memories: memory_lost::Memories::default(),
             moments: moments::Moments::default(),
             catastrophe: plan.catastrophe,
@@ -212,6 +218,9 @@ impl World {
                 let (who, boot) = (node_id(node), self.hosts[node].disk.incarnation);
                 self.checks.memories.note_formed(who, boot, *view);
             }
+            ReplicaEvent::MemoryFrom { view, current, basis } => {
+                self.note_memory_from(node, *view, *current, *basis);
+            }
             // Replicas are deterministic here, so nobody differs unless it was made to.
             ReplicaEvent::Diverged { node: other, request, .. } if !self.plan.lies => {
                 let text =
@@ -273,8 +282,25 @@ impl World {
         }
     }
 
+    /// Groups that are not durable go on from other nodes than the domain.
+    fn note_memory_from(&mut self, node: usize, view: ViewId, current: NodeSet, basis: Basis) {
+        let decided = *self.checks.memory_from.entry(view).or_insert((current, basis));
+        if decided != (current, basis) {
+            let text = format!("n{node} of memory in {view:?}: {decided:?}, {current:?} {basis:?}");
+            self.checks.violate("one primary", self.now, text);
+        }
+        if matches!(basis, Basis::MemoryLost | Basis::ColdStart) {
+            if !self.checks.catastrophe && !self.checks.majority_ended {
+                let text = format!("n{node} decided {basis:?} of memory, and only a few ended");
+                self.checks.violate("one primary", self.now, text);
+            }
+            self.memory_lost(node, view, basis);
+        }
+    }
+
     /// A majority ends at once.
     pub(crate) fn lose_what_is_not_durable(&mut self) {
+        self.checks.majority_ended = true;
         for group in 0..self.plan.groups.len() {
             if self.plan.disk.is_some() && !self.plan.groups[group].durable {
                 self.checks.lost(self.now, group);
@@ -456,6 +482,7 @@ impl World {
             let Some(snapshot) = snapshot else { continue };
             let table = &snapshot.groups[group];
             let has_state = matches!(table.local, Some("serving" | "standing by"));
+            let has_state = has_state && !table.waits_for_memory;
             let supervisor = self.hosts[node].supervisors[group].as_ref();
             let Some(server) = supervisor.and_then(|s| s.server) else { continue };
             if is_in(table, node) && has_state && self.servers[server].alive {

@@ -111,6 +111,10 @@ fn compare_tables(
     }
     let a = &primary(snapshots, one)?.groups[group];
     let b = &primary(snapshots, other)?.groups[group];
+    if a.waits_for_memory || b.waits_for_memory {
+        // Each stands where it stood.
+        return None;
+    }
     // One of them may not have heard yet that the group has begun anew, or goes on from a disk, and
     // counts from before.
     if may_turn && a.members != b.members {

@@ -160,7 +160,7 @@ impl World {
             host.log.hash(&mut hasher);
             let (lineage, prefix, branch) = (host.lineage.clone(), host.prefix, hasher.finish());
             let (record, since) = (host.record.clone(), host.incarnation);
-            let hello = Hello { view: id, record, since, lineage, prefix, branch };
+            let hello = Hello { view: id, record, since, lineage, prefix, branch, apart: None };
             statements.insert(node, Statement { incarnation: host.incarnation, hello });
         }
         let Decision::Primary { current, basis } = decide(self.nodes(), quorum, &statements) else {

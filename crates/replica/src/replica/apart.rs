@@ -1,0 +1,172 @@
+//! Groups that are not durable, in a component that disks have decided: they wait, or go on from
+//! other nodes than the domain does.
+//!
+//! While they wait they are, on every node, as if that node were in no primary component: nothing
+//! that is ordered counts for them, their tables and members stand where they stood, and what they
+//! had called is put aside with them, so that nothing that is decided without them depends on it.
+//!
+//! What it is not: the decision, which is `primary::disks`. Invariant: [`Replica::apart`] is there
+//! in a primary component if and only if these groups have no part in it.
+
+use super::agreement::{Part, Tables};
+use super::{Delivered, Replica, target};
+use crate::envelope::Envelope;
+use crate::group::Group;
+use crate::hello::{Apart, Snapshot};
+use crate::history::History;
+use crate::ids::GroupId;
+use crate::log::Standing;
+use crate::nested::Calls;
+use crate::output::{Event, Output};
+use crate::primary::Basis;
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::canary;
+
+/// For which groups something is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Share {
+    /// All.
+    All,
+    /// Those that a log keeps, or that have nothing to keep.
+    Kept,
+    /// Those that live in memory.
+    Memory,
+}
+
+impl Share {
+    pub(super) fn has(self, group: &Group) -> bool {
+        match self {
+            Self::All => true,
+            Self::Kept => !group.lives_in_memory(),
+            Self::Memory => group.lives_in_memory(),
+        }
+    }
+}
+
+impl Replica {
+    /// What a node says of groups that stand apart.
+    pub(super) fn says_apart(&self) -> Option<Apart> {
+        let Standing { record, lineage, prefix, history, .. } = self.apart.as_ref()?;
+        let (record, lineage) = (record.clone(), lineage.clone());
+        Some(Apart { record, lineage, prefix: *prefix, branch: history.digest })
+    }
+
+    /// The group has no part in what the domain does now.
+    pub(super) fn stands_apart(&self, group: GroupId) -> bool {
+        let group = self.groups.get(usize::from(group.0));
+        self.apart.is_some() && group.is_some_and(Group::lives_in_memory)
+    }
+
+    /// In a primary component in which the group takes part.
+    pub(super) fn is_active(&self, group: GroupId) -> bool {
+        self.is_primary() && !self.stands_apart(group)
+    }
+
+    /// From here on the domain goes on without them, if it did not before.
+    pub(super) fn put_apart(&mut self) {
+        if self.apart.is_some() {
+            return;
+        }
+        let groups = &self.groups;
+        let is_of = |id: GroupId| groups.get(usize::from(id.0)).is_some_and(Group::lives_in_memory);
+        let calls = self.calls.take_of(is_of);
+        let (record, lineage) = (self.record.clone(), self.lineage.clone());
+        let (prefix, history) = (self.prefix, self.history);
+        self.apart = Some(Standing { record, lineage, prefix, history, calls });
+    }
+
+    /// They take part again, with the calls of their own, or those that they were told of.
+    pub(super) fn put_together(&mut self, told: Option<Calls>) {
+        let Some(Standing { calls, .. }) = self.apart.take() else { return };
+        self.calls.put_back(told.unwrap_or(calls));
+    }
+
+    /// What groups of this share have called, for nodes that are not up to date.
+    pub(super) fn calls_of(&self, share: Share) -> Calls {
+        let mut calls = match (&self.apart, share) {
+            (Some(apart), Share::Memory) => apart.calls.clone(),
+            _ => self.calls.clone(),
+        };
+        calls.take_of(|id| self.groups.get(usize::from(id.0)).is_some_and(|g| share.has(g)))
+    }
+
+    /// Takes over, for groups of this share, what the component goes on from: what had been
+    /// applied and called, if this node was told.
+    pub(super) fn take_over(&mut self, part: &mut Part, share: Share) -> Option<(History, Calls)> {
+        let is_current = part.current.contains(self.here.node);
+        match core::mem::replace(&mut part.tables, Tables::NotNeeded) {
+            Tables::Delivered(snapshot) if !is_current => Some(self.catch_up(snapshot, share)),
+            Tables::NotNeeded if matches!(part.basis, Basis::FirstStart | Basis::ColdStart) => {
+                self.break_log(&alloc::vec![History::EMPTY; self.groups.len()], share);
+                let groups = self.groups.iter_mut().filter(|group| share.has(group));
+                groups.for_each(|group| group.begin_anew(&mut self.out));
+                Some((History::EMPTY, Calls::default()))
+            }
+            _ => None,
+        }
+    }
+
+    /// This node is not up to date: its members start over.
+    fn catch_up(&mut self, snapshot: Snapshot, share: Share) -> (History, Calls) {
+        let Snapshot { history, tables, mut calls, .. } = snapshot;
+        // What was said of them before is void.
+        let groups = &self.groups;
+        let is_of = |id: GroupId| groups.get(usize::from(id.0)).is_some_and(|g| share.has(g));
+        self.lost.retain(|payload| !concerned(payload).is_some_and(is_of));
+        let calls = calls.take_of(is_of);
+        let histories: Vec<_> = tables.iter().map(|table| table.history).collect();
+        self.break_log(&histories, share);
+        let former: Vec<_> = self.groups.iter().map(|g| g.table().history).collect();
+        let both = self.groups.iter_mut().zip(tables);
+        for (group, table) in both.filter(|(group, _)| share.has(group)) {
+            group.fell_behind();
+            if !canary!(KeepsOwnTables) {
+                group.adopt(table, &mut self.out);
+            }
+            group.bind(|caller| {
+                let caller = usize::from(caller.0);
+                former.get(caller) != histories.get(caller)
+            });
+        }
+        (history, calls)
+    }
+
+    /// A message that is for a group which stands apart, or from one, does not count. One that
+    /// another group's server makes is refused where it is not known; that is for
+    /// [`Replica::admit`] to say.
+    pub(super) fn leaves_out(&mut self, delivered: &Delivered) -> bool {
+        let Ok(envelope) = Envelope::decode(delivered.payload.clone()) else { return false };
+        let caller = match &envelope {
+            Envelope::Request(request) => request.nested.map(|call| call.key.caller),
+            Envelope::Outside { key, .. } => Some(key.caller),
+            _ => None,
+        };
+        let is_apart = |id: Option<GroupId>| id.is_some_and(|id| self.stands_apart(id));
+        let is_left = match caller {
+            Some(caller) => is_apart(Some(caller)),
+            None => is_apart(target(&envelope)),
+        };
+        if is_left {
+            self.disregard([delivered.clone()].into());
+        }
+        is_left
+    }
+
+    /// What became of groups that are not durable in the component that was established last.
+    pub(super) fn say_apart(&mut self, part: Option<&Part>) {
+        let Some(view) = self.lineage.as_ref().map(|lineage| lineage.view) else { return };
+        let event = match part {
+            Some(Part { current, basis, .. }) => {
+                Event::MemoryFrom { view, current: *current, basis: *basis }
+            }
+            None => Event::MemoryWaits { view },
+        };
+        self.out.push_back(Output::Event(event));
+    }
+}
+
+/// The group that an own message is about.
+fn concerned(payload: &Bytes) -> Option<GroupId> {
+    target(&Envelope::decode(payload.clone()).ok()?)
+}
