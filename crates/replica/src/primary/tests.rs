@@ -1,5 +1,6 @@
 //! Small components, one claim each.
 
+mod apart;
 mod walk;
 
 use super::*;
