@@ -38,36 +38,10 @@ pub(crate) fn log(event: &Event, reporter: &mut Reporter) {
 
 fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
     match event {
-        ReplicaEvent::Primary { view, members, current, basis } => {
-            let behind = members.difference(*current);
-            tracing::info!(
-                view = view.seq,
-                up_to_date = names(reporter, *current),
-                behind = names(reporter, behind),
-                ?basis,
-                "primary component"
-            );
-            reporter.is_primary(*basis);
-        }
-        ReplicaEvent::MemoryFrom { view, current, basis } => {
-            tracing::info!(
-                view = view.seq,
-                up_to_date = names(reporter, *current),
-                ?basis,
-                "groups that are not durable go on"
-            );
-            reporter.memory_is_from(*basis);
-        }
-        ReplicaEvent::MemoryWaits { view } => {
-            tracing::warn!(
-                view = view.seq,
-                "groups that are not durable wait: a node that is away may have requests in memory \
-                 that were acknowledged"
-            );
-        }
-        ReplicaEvent::Blocked { view, reason } => {
-            tracing::warn!(view = view.seq, reason = reason.text(), "not a primary component");
-        }
+        ReplicaEvent::Primary { .. }
+        | ReplicaEvent::MemoryFrom { .. }
+        | ReplicaEvent::MemoryWaits { .. }
+        | ReplicaEvent::Blocked { .. } => log_component(event, reporter),
         ReplicaEvent::Member { group, node, state } => {
             let text = match state {
                 MemberState::In { .. } => "in".to_string(),
@@ -107,6 +81,43 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
             let origin = reporter.name_of(*origin);
             tracing::error!(origin, "an ordered message of another version was skipped");
         }
+    }
+}
+
+/// What the view is.
+fn log_component(event: &ReplicaEvent, reporter: &mut Reporter) {
+    match event {
+        ReplicaEvent::Primary { view, members, current, basis } => {
+            let behind = members.difference(*current);
+            tracing::info!(
+                view = view.seq,
+                up_to_date = names(reporter, *current),
+                behind = names(reporter, behind),
+                ?basis,
+                "primary component"
+            );
+            reporter.is_primary(*basis);
+        }
+        ReplicaEvent::MemoryFrom { view, current, basis } => {
+            tracing::info!(
+                view = view.seq,
+                up_to_date = names(reporter, *current),
+                ?basis,
+                "groups that are not durable go on"
+            );
+            reporter.memory_is_from(*basis);
+        }
+        ReplicaEvent::MemoryWaits { view } => {
+            tracing::warn!(
+                view = view.seq,
+                "groups that are not durable wait: a node that is away may have requests in memory \
+                 that were acknowledged"
+            );
+        }
+        ReplicaEvent::Blocked { view, reason } => {
+            tracing::warn!(view = view.seq, reason = reason.text(), "not a primary component");
+        }
+        _ => unreachable!("the caller matched"),
     }
 }
 

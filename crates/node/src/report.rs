@@ -55,7 +55,14 @@ const fn why_left(reason: LeaveReason) -> &'static str {
 
 impl Reporter {
     pub(crate) fn new(domain: Domain, me: NodeId) -> Self {
-        Self { domain, me, last_changes: HashMap::new(), basis: None, memory_basis: None, left: HashMap::new() }
+        Self {
+            domain,
+            me,
+            last_changes: HashMap::new(),
+            basis: None,
+            memory_basis: None,
+            left: HashMap::new(),
+        }
     }
 
     fn node(&self) -> &Node {

@@ -188,7 +188,8 @@ mod tests {
         let former = Some(lineage.clone());
         let apart = Standing { record, lineage: former, prefix: 7, history, calls: calls.clone() };
         let apart = Some(apart);
-        let established = Established { since: 2, lineage, prefix: 3, history, tables, calls, apart };
+        let established =
+            Established { since: 2, lineage, prefix: 3, history, tables, calls, apart };
         let bytes = established.encode();
         for length in 0..bytes.len() {
             assert!(Established::decode(bytes.slice(..length)).is_err());

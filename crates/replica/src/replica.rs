@@ -175,9 +175,11 @@ impl Replica {
     /// When [`Self::handle_timeout`] is wanted.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let groups = self.groups.iter().zip(0..).filter_map(|(group, index)| {
-            group.deadline(self.is_active(GroupId(index)))
-        });
+        let groups = self
+            .groups
+            .iter()
+            .zip(0..)
+            .filter_map(|(group, index)| group.deadline(self.is_active(GroupId(index))));
         groups.chain(self.mending_deadline()).min()
     }
 
@@ -186,9 +188,7 @@ impl Replica {
     pub fn availability(&self, group: GroupId) -> Availability {
         match &self.phase {
             Phase::Primary if self.is_outside(group) => Availability::Ready,
-            Phase::Primary if self.stands_apart(group) => {
-                Availability::Waits
-            }
+            Phase::Primary if self.stands_apart(group) => Availability::Waits,
             Phase::Primary => {
                 let Some(group) = self.groups.get(usize::from(group.0)) else {
                     return Availability::NoMember;
@@ -296,7 +296,7 @@ impl Replica {
         let Ok(envelope) = Envelope::decode(payload) else {
             return self.out.push_back(Output::Event(Event::Skipped { origin }));
         };
-        let (here, by) = (self.here, (origin, incarnation));
+        let by = (origin, incarnation);
         let Some(id) = target(&envelope).filter(|_| !self.is_void(&envelope)) else { return };
         let in_primary = matches!(self.phase, Phase::Primary);
         let Some(calls_below) = self.admit(by, &envelope) else {
@@ -313,14 +313,38 @@ impl Replica {
         if let Envelope::Outside { group, key, tries, report } = &envelope {
             return self.deliver_report(by, (*group, *key), *tries, report);
         }
-        let mut taken = None;
-        let Some(group) = self.groups.get_mut(usize::from(id.0)) else {
+        if self.groups.get(usize::from(id.0)).is_none() {
             return self.out.push_back(Output::Event(Event::Skipped { origin }));
-        };
-        let out = &mut self.out;
+        }
+        let taken = self.deliver(now, by, id, envelope, calls_below);
+        if in_primary {
+            self.with_group(now, id, |_, _, _| {});
+        }
+        if let Some(awaited) = taken {
+            self.await_disk(id, awaited);
+        }
+        if in_primary {
+            self.mind_reads_beside();
+        }
+    }
+
+    /// Delivers it to its group, which is there; gives what has to be on disks before anybody hears
+    /// of it.
+    fn deliver(
+        &mut self,
+        now: Instant,
+        by: (NodeId, u64),
+        id: GroupId,
+        envelope: Envelope,
+        calls_below: Option<(GroupId, u64)>,
+    ) -> Option<disk::Awaited> {
+        let ((origin, _), here) = (by, self.here);
+        let in_primary = matches!(self.phase, Phase::Primary);
+        let mine = by == (here.node, here.incarnation);
+        let mut taken = None;
+        let (group, out) = (&mut self.groups[usize::from(id.0)], &mut self.out);
         match envelope {
             Envelope::Request(request) => {
-                let mine = by == (here.node, here.incarnation);
                 let awaited = disk::Awaited::Request(request.number);
                 taken = Some(awaited).filter(|_| mine && group.takes_requests());
                 group.deliver_request(now, by, request, calls_below, here, out);
@@ -334,7 +358,6 @@ impl Replica {
                 self.heed_join(id, before);
             }
             Envelope::ReadMark { number, .. } => {
-                let mine = by == (here.node, here.incarnation);
                 taken = Some(disk::Awaited::Mark(number)).filter(|_| mine);
                 group.deliver_mark(by, number, here, out);
             }
@@ -352,15 +375,7 @@ impl Replica {
                 }
             }
         }
-        if in_primary {
-            self.with_group(now, id, |_, _, _| {});
-        }
-        if let Some(awaited) = taken {
-            self.await_disk(id, awaited);
-        }
-        if in_primary {
-            self.mind_reads_beside();
-        }
+        taken
     }
 
     // -- the local servers ------------------------------------------------------------------

@@ -8,6 +8,9 @@
 //! table; a ballot is decided at most once; who joined behind a window has no say in it, but is
 //! found if it differs.
 
+mod runs;
+
+use self::runs::Runs;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -17,9 +20,6 @@ use quorba_base::{NodeId, NodeSet};
 const DECIDED_MAX: usize = 4096;
 /// Windows that may be open; the oldest is given up.
 const OPEN_MAX: usize = 65_536;
-/// Stretches of requests on which nothing is voted any more; between the oldest two of more than
-/// so many, nothing is voted any more, either.
-const RUNS_MAX: usize = 4096;
 
 /// What is voted on: a request, or a window of them. Ordered by the last request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -96,39 +96,6 @@ impl Ballot {
     }
 }
 
-/// Numbers of requests, those without a gap as one: the first and the last.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Runs(BTreeMap<u64, u64>);
-
-impl Runs {
-    fn contains(&self, number: u64) -> bool {
-        self.0.range(..=number).next_back().is_some_and(|(_, last)| *last >= number)
-    }
-
-    fn insert(&mut self, number: u64) {
-        if self.contains(number) {
-            return;
-        }
-        let before = self.0.range(..number).next_back().map(|(first, last)| (*first, *last));
-        let first =
-            before.filter(|(_, last)| last + 1 == number).map_or(number, |(first, _)| first);
-        let last = number.checked_add(1).and_then(|next| self.0.remove(&next)).unwrap_or(number);
-        self.0.insert(first, last);
-        while self.0.len() > RUNS_MAX {
-            let (first, _) = self.0.pop_first().expect("there are many");
-            let (_, last) = self.0.pop_first().expect("there are many");
-            self.0.insert(first, last);
-        }
-    }
-
-    fn insert_up_to(&mut self, number: u64) {
-        let behind = self.0.split_off(&number.saturating_add(1));
-        let reached = self.0.last_key_value().map_or(number, |(_, last)| number.max(*last));
-        self.0 = behind;
-        self.0.insert(0, reached);
-    }
-}
-
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Votes {
@@ -188,10 +155,8 @@ impl Votes {
         }
         if !self.open.contains_key(&window) {
             let electorate = self.electors(members, window);
-            if electorate.is_empty() {
-                self.give_up(window);
-            }
             if self.is_over(window) || electorate.is_empty() {
+                self.give_up(window);
                 return [settled].into();
             }
             self.open.insert(window, Ballot { electorate, votes: BTreeMap::new() });
@@ -300,11 +265,7 @@ impl Votes {
 
     pub(crate) fn encode(&self, w: &mut Writer) {
         w.u64(self.forgotten.map_or(u64::MAX, Subject::encode));
-        w.u32(self.over.0.len() as u32);
-        for (first, last) in &self.over.0 {
-            w.u64(*first);
-            w.u64(*last);
-        }
+        self.over.encode(w);
         w.u32(self.tied.len() as u32);
         self.tied.iter().for_each(|number| w.u64(*number));
         w.u32(self.joined.len() as u32);
@@ -333,9 +294,7 @@ impl Votes {
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let forgotten = Some(r.u64("votes")?).filter(|code| *code != u64::MAX);
         let mut votes = Self { forgotten: forgotten.map(Subject::decode), ..Self::default() };
-        for _ in 0..r.count(16, "votes that are over")? {
-            votes.over.0.insert(r.u64("vote that is over")?, r.u64("vote that is over")?);
-        }
+        votes.over = Runs::decode(r)?;
         for _ in 0..r.count(8, "ties")? {
             votes.tied.insert(r.u64("tie")?);
         }
@@ -536,24 +495,6 @@ mod tests {
             votes.join(each, 20);
         }
         assert_eq!(votes.vote(all, node(0), at(20), 1), settled(20), "nobody else has a say");
-    }
-
-    #[test]
-    fn runs_grow_together_and_stay_few() {
-        let mut runs = Runs::default();
-        for number in [3, 5, 4, 9, 4] {
-            runs.insert(number);
-        }
-        assert_eq!(runs.0, [(3, 5), (9, 9)].into());
-        runs.insert_up_to(7);
-        assert_eq!(runs.0, [(0, 7), (9, 9)].into());
-        runs.insert(8);
-        assert_eq!(runs.0, [(0, 9)].into());
-        for number in 0..=RUNS_MAX as u64 {
-            runs.insert(11 + 2 * number);
-        }
-        assert_eq!(runs.0.len(), RUNS_MAX);
-        assert!(runs.contains(10) && !runs.contains(16) && runs.contains(17));
     }
 
     #[test]

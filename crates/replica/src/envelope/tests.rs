@@ -74,6 +74,14 @@ fn samples() -> alloc::vec::Vec<Envelope> {
             attempt,
             votes: vec![(Subject::decode(1), 2), (Subject::decode(4), 4)],
         },
+        Envelope::Recorded { view },
+    ]
+}
+
+fn hellos() -> [Envelope; 2] {
+    let node = NodeId::new(2).unwrap();
+    let view = ViewId { seq: 3, representative: node };
+    [
         Envelope::Hello(Hello {
             view,
             record: Record {
@@ -101,7 +109,6 @@ fn samples() -> alloc::vec::Vec<Envelope> {
                 branch: 6,
             }),
         }),
-        Envelope::Recorded { view },
     ]
 }
 
@@ -119,7 +126,7 @@ fn commands() -> impl Iterator<Item = Envelope> {
 
 #[test]
 fn decodes_what_it_encoded() {
-    for envelope in samples().into_iter().chain(commands()) {
+    for envelope in samples().into_iter().chain(hellos()).chain(commands()) {
         assert_eq!(Envelope::decode(envelope.encode()), Ok(envelope));
     }
 }
@@ -154,7 +161,7 @@ fn no_request_or_reply_is_wrapped_in_more_than_the_limit() {
 
 #[test]
 fn every_truncation_of_a_control_message_is_an_error_and_no_panic() {
-    for envelope in samples().into_iter().chain(commands()) {
+    for envelope in samples().into_iter().chain(hellos()).chain(commands()) {
         let whole = envelope.encode();
         for length in 0..whole.len() {
             // A shorter body is legal where the body stands last; the rest must fail cleanly.

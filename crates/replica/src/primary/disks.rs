@@ -1,20 +1,20 @@
 //! What disks count for, where nodes have logs.
 //!
-//! A node that comes back with an intact log has the memory of the boots since [`crate::Hello::since`], up
-//! to what was on its disk. A durable group acknowledges only what a majority has on disk besides;
-//! so the argument of [`super`] holds for it if "with its memory" means "in memory or on disk": of
-//! the `k0` nodes of `P` that are present so, at least `k` have all of it, and who has a later
-//! component neither in memory nor on disk is not of a majority that has it on disk. For other
-//! groups a node that restarted has forgotten: it lacks what had not reached its disk. So disks are
-//! heeded only where living memory does not decide and, without them, none that is away could: the
-//! nodes present that forgot are a quorum, or all are present. Where living memory decides, it has
-//! everything that was acknowledged, in durable groups, too.
+//! A node that comes back with an intact log has the memory of the boots since
+//! [`crate::Hello::since`], up to what was on its disk. A durable group acknowledges only what a
+//! majority has on disk besides; so the argument of [`super`] holds for it if "with its memory"
+//! means "in memory or on disk": of the `k0` nodes of `P` that are present so, at least `k` have
+//! all of it, and who has a later component neither in memory nor on disk is not of a majority that
+//! has it on disk. For other groups a node that restarted has forgotten: it lacks what had not
+//! reached its disk. So disks are heeded only where living memory does not decide and, without
+//! them, none that is away could: the nodes present that forgot are a quorum, or all are present.
+//! Where living memory decides, it has everything that was acknowledged, in durable groups, too.
 //!
 //! Where disks are heeded, groups that are not durable are decided about *apart*, as they would be
 //! in a domain without logs: by living memory of the components in which they took part. If a node
-//! that is away may have what they acknowledged, they wait, while durable groups go on; they take no
-//! part in that component, and stand where they stood. In the next one the same is asked again: a
-//! node that was cut off, and not in the component that disks formed, may be the one that has
+//! that is away may have what they acknowledged, they wait, while durable groups go on; they take
+//! no part in that component, and stand where they stood. In the next one the same is asked again:
+//! a node that was cut off, and not in the component that disks formed, may be the one that has
 //! everything. Then it is from there that they go on. So for these groups there are no components
 //! but those that they took part in, and the argument of [`super`] is theirs. When every node is
 //! present, no more memory can come; then disks are heeded for them, too, as the best there is: if

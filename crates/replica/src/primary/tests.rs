@@ -36,7 +36,8 @@ impl World {
         let lineage =
             last.map(|seq| Lineage { view: view(seq), members: self.components[&seq].clone() });
         let record = Record { formed: lineage.clone(), base: None, attempts: Vec::new() };
-        let hello = Hello { view: view(99), record, since: boot, lineage, prefix, branch, apart: None };
+        let hello =
+            Hello { view: view(99), record, since: boot, lineage, prefix, branch, apart: None };
         self.statements.insert(node(n), Statement { incarnation: boot, hello });
         self
     }

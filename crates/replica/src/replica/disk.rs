@@ -6,9 +6,9 @@
 //! disk counts for no more than what the node's member would say of it, were nobody left
 //! ([`crate::remains`]).
 
+use super::apart::Share;
 use super::mend::Mending;
 use super::shorten::Cut;
-use super::apart::Share;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
 use crate::group::Group;
