@@ -105,8 +105,6 @@ bugs! {
     AdmitsStaleMember,
     /// A member that had executed more when it was cut off takes the group with it, whoever is in.
     AheadOfOthers,
-    /// What a log has counts as memory for groups that are not durable, too.
-    DisksAreMemory,
     /// A member that came back says that it has executed everything while it still executes.
     ClaimsWhileBusy,
     /// A member that fell behind answers with what its server still executed.
@@ -143,6 +141,8 @@ bugs! {
     StopsTooEarly,
     /// A request of a durable group is said to be on disk before it is.
     RepliesBeforeLogged,
+    /// What a log has counts as memory for groups that are not durable, too.
+    DisksAreMemory,
     /// A read of a durable group tells of what is not on disk yet.
     ReadsBeforeLogged,
     /// The beginning of the log is given up without what replaces it.

@@ -44,6 +44,10 @@ pub(crate) enum Event {
         boot: u64,
         left: usize,
     },
+    /// A node has come late: some of those who were there end, and the rest are cut off.
+    Bereave {
+        latecomer: usize,
+    },
     /// A node that was asked to stop is looked at.
     Stopping {
         node: usize,

@@ -20,6 +20,7 @@ mod disk;
 mod event;
 mod fault;
 mod host;
+mod latecomer;
 mod ledger;
 mod machine;
 pub mod measure;

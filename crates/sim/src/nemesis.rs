@@ -99,7 +99,7 @@ impl World {
     // -- nodes ------------------------------------------------------------------------------
 
     /// Whether `node` may lose its memory now.
-    fn may_crash(&mut self, node: usize) -> bool {
+    pub(crate) fn may_crash(&mut self, node: usize) -> bool {
         self.note_memory();
         let minority = (self.plan.nodes - 1) / 2;
         let amnesic = self.hosts.iter().filter(|host| host.amnesic).count();

@@ -336,7 +336,7 @@ impl Network {
     }
 
     /// Cuts the links between two sides; who is parted already stays so.
-    fn part(&mut self, side: u64) {
+    pub(crate) fn part(&mut self, side: u64) {
         for from in 0..self.nodes {
             for to in 0..self.nodes {
                 self.link(from, to).cut |= (side >> from) & 1 != (side >> to) & 1;

@@ -4,8 +4,9 @@
 //! as important as mixing them, because some bugs need peace in between.
 
 mod calls;
+mod disks;
 
-use crate::disk::{DiskPlan, Hits};
+use crate::disk::DiskPlan;
 use crate::fault::Fault;
 use crate::network::SlowLink;
 use crate::profile::Profile;
@@ -48,6 +49,9 @@ pub(crate) struct Plan {
     pub(crate) lies: bool,
     /// Operators take backups and put them back.
     pub(crate) backups: bool,
+    /// A node that comes for the first time when the others have worked for a while; then some of
+    /// those end, and the rest are cut off.
+    pub(crate) latecomer: Option<usize>,
 }
 
 /// What the network does to datagrams all the time, in chances per thousand.
@@ -217,7 +221,8 @@ impl Plan {
         let plan = plan.with_disks(&mut Rng::new(seed).fork(0xd15c));
         let plan = plan.with_rot(&mut Rng::new(seed).fork(0x2077));
         let plan = plan.with_spoilt_states(&mut Rng::new(seed).fork(0x5b01));
-        plan.with_returns(&mut Rng::new(seed).fork(0x4e75))
+        let plan = plan.with_returns(&mut Rng::new(seed).fork(0x4e75));
+        plan.with_latecomer(&mut Rng::new(seed).fork(0x1a7e))
     }
 
     /// The plan of a seed with styles, and with operators who take backups and put them back.
@@ -232,27 +237,6 @@ impl Plan {
         for group in &mut self.groups {
             group.replies_once = rng.per_mille(700) && group.ordered_replies;
         }
-        self
-    }
-
-    /// Some domains have durable groups, and lose all nodes at once.
-    fn with_disks(mut self, rng: &mut Rng) -> Self {
-        if !rng.per_mille(400) || self.catastrophe || self.lies {
-            return self;
-        }
-        self.disk = Some(DiskPlan::draw(rng));
-        self.quorum.rule = QuorumRule::Majority;
-        let is_mixed = rng.per_mille(300);
-        for (index, group) in self.groups.iter_mut().enumerate() {
-            group.durable = index == 0 || !is_mixed || rng.per_mille(500);
-            group.durable &= group.style != Style::Stateless && group.replay_bytes_max.is_none();
-            if group.durable {
-                group.members = (1 << self.nodes) - 1;
-                (group.foreign, group.fresh_after_loss) = (false, false);
-            }
-        }
-        let all_at_once = [Fault::Blackout, Fault::MajorityCrash];
-        self.faults.extend(all_at_once.into_iter().filter(|_| rng.per_mille(700)));
         self
     }
 
@@ -276,34 +260,6 @@ impl Plan {
         let more = [Fault::ServerCrash, Fault::Partition, Fault::Crash, Fault::PauseLong];
         self.faults.extend(more.into_iter().filter(|_| rng.per_mille(400)));
         self.fault_every_us = rng.pick(&[100_000, 300_000]);
-        self
-    }
-
-    /// In some domains parts of states change on their way, or requests in logs.
-    fn with_rot(mut self, rng: &mut Rng) -> Self {
-        if rng.per_mille(80) {
-            self.peers.bent = rng.pick(&[20, 200]);
-        }
-        if let Some(disk) = self.disk.as_mut().filter(|_| rng.per_mille(200)) {
-            (disk.hits, disk.damage, disk.records_max) = (Hits::Requests, 700, u64::MAX);
-            // The log only grows, and a start goes through all its segments.
-            disk.segment_bytes = disk.segment_bytes.max(4_000);
-            self.faults.retain(|fault| *fault != Fault::Blackout);
-            self.faults.push(Fault::Blackout);
-        }
-        self
-    }
-
-    /// In some domains it is the states of members on disks that are damaged, and all nodes end.
-    fn with_spoilt_states(mut self, rng: &mut Rng) -> Self {
-        let is_hit = |disk: &&mut DiskPlan| disk.hits == Hits::Anything && rng.per_mille(80);
-        if let Some(disk) = self.disk.as_mut().filter(is_hit) {
-            (disk.hits, disk.damage) = (Hits::Checkpoints, 500);
-            for fault in [Fault::Blackout, Fault::Crash] {
-                self.faults.retain(|other| *other != fault);
-                self.faults.push(fault);
-            }
-        }
         self
     }
 
@@ -519,6 +475,7 @@ impl Plan {
             disk: None,
             lies: false,
             backups: false,
+            latecomer: None,
         }
     }
 }

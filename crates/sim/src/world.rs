@@ -126,6 +126,9 @@ impl World {
             let wait = us(self.rng.below(spread + 1));
             self.plan_boot(node, wait);
         }
+        if let Some(node) = self.plan.latecomer {
+            self.delay_latecomer(node);
+        }
         for client in 0..self.clients.len() {
             let wait = us(self.rng.below(50_000));
             self.wake_client(client, wait);
@@ -163,6 +166,7 @@ impl World {
             Event::Resume { id } => self.resumed(id),
             Event::Boot { node, boot } => self.boot(node, boot),
             Event::Roll { node, boot, left } => self.roll(node, boot, left),
+            Event::Bereave { latecomer } => self.bereave(latecomer),
             Event::Stopping { node, boot, tries } => self.stopping(node, boot, tries),
             Event::PeerLost { node, boot, lost } => self.peer_lost(node, boot, lost),
             Event::Peer(event) => self.peer_event(event),

@@ -7,6 +7,7 @@
 use super::apart::Share;
 use super::{Delivered, Phase, Replica, ReplicaView};
 use crate::envelope::Envelope;
+use crate::group::Group;
 use crate::hello::{Lineage, Record, Snapshot};
 use crate::ids::ViewId;
 use crate::output::{Event, Output};
@@ -123,6 +124,7 @@ impl Replica {
                 let nodes = view.nodes();
                 let domain = Part::new(nodes, current, basis);
                 let memory = match memory {
+                    _ if !self.groups.iter().any(Group::lives_in_memory) => Memory::Same,
                     ForMemory::From(current, basis) => {
                         Memory::From(Part::new(nodes, current, basis))
                     }
