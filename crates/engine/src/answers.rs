@@ -76,7 +76,8 @@ pub(crate) fn forbidden(message: &Message, request_id: u32) -> Bytes {
 /// TRANSIENT, COMPLETED_NO: not now, and not executed.
 pub(crate) fn unavailable(client: &Client, availability: Availability) -> Bytes {
     let code = match availability {
-        Availability::NoPrimary(_) | Availability::Waits => MinorCode::NoPrimary,
+        Availability::NoPrimary(_) => MinorCode::NoPrimary,
+        Availability::Waits => MinorCode::MemoryAway,
         Availability::NoMember => MinorCode::NoMember,
         Availability::Starting => MinorCode::GroupStarting,
         Availability::Ready => MinorCode::Crowded,

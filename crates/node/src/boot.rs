@@ -5,7 +5,7 @@
 
 use crate::NodeError;
 use quorba_base::NodeId;
-use quorba_engine::replica::{Lineage, Record, ViewId};
+use quorba_engine::replica::{Former, Lineage, Record, ViewId};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -92,6 +92,15 @@ impl BootFile {
         for attempt in &record.attempts {
             put_component(&mut text, "attempt", attempt);
         }
+        if let Some(Former { formed, base }) = &record.former {
+            text += "former here\n";
+            if let Some(formed) = formed {
+                put_component(&mut text, "former_formed", formed);
+            }
+            if let Some(ViewId { seq, representative }) = base {
+                text += &format!("former_base {seq} {}\n", representative.index());
+            }
+        }
         let next = self.path.with_extension("next");
         let mut file = File::create(&next)?;
         file.write_all(text.as_bytes())?;
@@ -137,6 +146,13 @@ fn parse(text: &str) -> Option<Memory> {
             ("ring_seq", value) => memory.ring_seq = value.parse().ok()?,
             ("formed", value) => memory.record.formed = Some(component(value)?),
             ("base", value) => memory.record.base = Some(component(value)?.view),
+            ("former", "here") => memory.record.former = Some(Former::default()),
+            ("former_formed", value) => {
+                memory.record.former.as_mut()?.formed = Some(component(value)?);
+            }
+            ("former_base", value) => {
+                memory.record.former.as_mut()?.base = Some(component(value)?.view);
+            }
             ("attempt", value) => memory.record.attempts.push(component(value)?),
             _ => return None,
         }
@@ -162,12 +178,17 @@ mod tests {
         };
         let attempts = vec![component(66), component(70)];
         let base = Some(component(64).view);
-        let record = Record { formed: Some(component(65)), base, attempts };
+        let former = Former { formed: Some(component(63)), base: Some(component(62).view) };
+        let formed = Some(component(65));
+        let record = Record { formed, base, attempts, former: Some(former) };
         first.set_record(record.clone()).unwrap();
         let second = BootFile::begin(&dir).unwrap();
         assert!(second.incarnation() > first.incarnation());
         assert_eq!(second.ring_seq(), 40);
         assert_eq!(second.record(), record);
+        let record = Record { former: Some(Former::default()), ..record };
+        first.set_record(record.clone()).unwrap();
+        assert_eq!(BootFile::begin(&dir).unwrap().record(), record);
         fs::write(dir.join("node.state"), "something else").unwrap();
         assert!(matches!(BootFile::begin(&dir), Err(NodeError::StateFile { .. })));
         fs::remove_dir_all(&dir).unwrap();

@@ -117,6 +117,22 @@ pub enum NodeError {
         /// Why.
         source: quorba_journal::OpenError,
     },
+    /// Groups were declared in another way while some of them waited.
+    #[error(
+        "the durable log in {}: when it ended, groups that are not durable waited for a node that \
+         was away ({waiting}), and the domain file declares others as not durable now ({declared}). \
+         Declare durable, style and state_object as before, start all nodes until `quorba status` \
+         says of no group that it waits, and change the file then",
+        path.display()
+    )]
+    GroupsWait {
+        /// Its directory.
+        path: PathBuf,
+        /// Which waited, by name.
+        waiting: String,
+        /// Which would be such groups now.
+        declared: String,
+    },
     /// A socket cannot be opened.
     #[error("cannot listen for {what} on {address}: {source}")]
     Listen {

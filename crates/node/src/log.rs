@@ -24,6 +24,7 @@ mod growth;
 mod lookups;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use growth::Growth;
 use lookups::{Look, Lookups};
@@ -106,6 +107,8 @@ impl Log {
         let (found, first) = extent(&recovered);
         let growth = Growth::new(domain, me, found);
         let (boot, begin) = (remembered(&journal, recovered), journal.last());
+        let waiting = boot.recovered.as_ref().and_then(Recovered::waiting);
+        waiting::check(domain, waiting, &path)?;
         let checkpoints = journal.checkpoints();
         let lacking = journal.lacking().clone();
         let lookups = Lookups::new(owner, checkpoints.clone(), begin, boot.in_doubt, lacking);

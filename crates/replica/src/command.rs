@@ -79,6 +79,8 @@ pub enum CommandRefused {
     NotLeading(NodeId),
     /// This node is in no primary component, so nothing can be ordered.
     NoPrimary,
+    /// The group is not durable, and waits for a node that is away.
+    Waits,
     /// The node has no such group.
     NoGroup,
 }
@@ -129,6 +131,9 @@ impl fmt::Display for CommandRefused {
                 "the member on node {node} does not lead, and has executed a part of it only"
             ),
             Self::NoPrimary => f.write_str("this node is in no primary component"),
+            Self::Waits => f.write_str(
+                "the group waits for a node that is away, and may have acknowledged requests",
+            ),
             Self::NoGroup => f.write_str("there is no such group"),
         }
     }

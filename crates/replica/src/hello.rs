@@ -53,6 +53,18 @@ pub struct Record {
     pub base: Option<ViewId>,
     /// Later ones that it took part in preparing, and that may have been formed (dynamic rule).
     pub attempts: Vec<Lineage>,
+    /// The same for groups that are not durable, if they had no part in `formed`; see
+    /// `primary::disks`.
+    pub former: Option<Former>,
+}
+
+/// The last component in which groups that are not durable took part.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Former {
+    /// Which one; `None`: they never did.
+    pub formed: Option<Lineage>,
+    /// What it went on from.
+    pub base: Option<ViewId>,
 }
 
 impl Record {
@@ -62,11 +74,13 @@ impl Record {
         self.formed.iter().chain(&self.attempts).map(|lineage| lineage.view).max()
     }
 
-    pub(crate) fn encode(&self, writer: &mut Writer) {
+    fn encode(&self, writer: &mut Writer) {
         put_lineage(writer, self.formed.as_ref());
-        writer.u8(u8::from(self.base.is_some()));
-        if let Some(base) = self.base {
-            put_view(writer, base);
+        put_base(writer, self.base);
+        writer.u8(u8::from(self.former.is_some()));
+        if let Some(former) = &self.former {
+            put_lineage(writer, former.formed.as_ref());
+            put_base(writer, former.base);
         }
         writer.u32(self.attempts.len() as u32);
         for attempt in &self.attempts {
@@ -74,17 +88,18 @@ impl Record {
         }
     }
 
-    pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
+    fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let formed = take_lineage(reader)?;
-        let base = match reader.bool("base flag")? {
-            true => Some(take_view(reader)?),
+        let base = take_base(reader)?;
+        let former = match reader.bool("former flag")? {
+            true => Some(Former { formed: take_lineage(reader)?, base: take_base(reader)? }),
             false => None,
         };
         let mut attempts = Vec::new();
         for _ in 0..reader.count(13, "attempts")? {
             attempts.push(Lineage::decode(reader)?);
         }
-        Ok(Self { formed, base, attempts })
+        Ok(Self { formed, base, attempts, former })
     }
 }
 
@@ -113,9 +128,7 @@ pub struct Hello {
 /// [`crate::primary`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Apart {
-    /// The primary components in which these groups took part.
-    pub record: Record,
-    /// The last of them.
+    /// The last component in which these groups took part, as far as this node has it in memory.
     pub lineage: Option<Lineage>,
     /// Messages that were applied in it.
     pub prefix: u64,
@@ -125,7 +138,6 @@ pub struct Apart {
 
 impl Apart {
     fn encode(&self, writer: &mut Writer) {
-        self.record.encode(writer);
         put_lineage(writer, self.lineage.as_ref());
         writer.u64(self.prefix);
         writer.u64(self.branch);
@@ -133,7 +145,6 @@ impl Apart {
 
     fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         Ok(Self {
-            record: Record::decode(reader)?,
             lineage: take_lineage(reader)?,
             prefix: reader.u64("prefix")?,
             branch: reader.u64("branch")?,
@@ -144,11 +155,19 @@ impl Apart {
 impl Hello {
     /// What it says of groups that are not durable.
     pub(crate) fn of_memory(mut self) -> Self {
-        if let Some(Apart { record, lineage, prefix, branch }) = self.apart.take() {
-            (self.record, self.lineage) = (record, lineage);
-            (self.prefix, self.branch) = (prefix, branch);
+        if let Some(Former { formed, base }) = self.record.former.take() {
+            (self.record.formed, self.record.base) = (formed, base);
+        }
+        if let Some(Apart { lineage, prefix, branch }) = self.apart.take() {
+            (self.lineage, self.prefix, self.branch) = (lineage, prefix, branch);
         }
         self
+    }
+
+    /// Whether its groups that are not durable have had no part in the last component, as far as it
+    /// knows.
+    pub(crate) fn stands_apart(&self) -> bool {
+        self.apart.is_some() || self.record.former.is_some()
     }
 
     pub(crate) fn encode(&self, writer: &mut Writer) {
@@ -215,6 +234,20 @@ impl Snapshot {
             tables.push(GroupTable::decode(reader)?);
         }
         Ok(Self { view, is_apart, history, tables, calls: Calls::decode(reader)? })
+    }
+}
+
+fn put_base(writer: &mut Writer, base: Option<ViewId>) {
+    writer.u8(u8::from(base.is_some()));
+    if let Some(base) = base {
+        put_view(writer, base);
+    }
+}
+
+fn take_base(reader: &mut Reader) -> Result<Option<ViewId>, InvalidEnvelope> {
+    match reader.bool("base flag")? {
+        true => take_view(reader).map(Some),
+        false => Ok(None),
     }
 }
 

@@ -73,7 +73,7 @@ pub use duplicates::OrderedReplies;
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
 pub use executor::Served;
 pub use group::{GroupSnapshot, LogHold};
-pub use hello::{Hello, Lineage, Record};
+pub use hello::{Former, Hello, Lineage, Record};
 pub use history::History;
 pub use ids::{
     Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId,
@@ -93,7 +93,7 @@ pub use recent::{
 pub use refusal::outside_failed;
 pub use released::Released;
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
-pub use style::Style;
+pub use style::{Style, lives_in_memory};
 pub use table::{DownReason, Lacks, MemberState, OutReason};
 pub use transfer::{TransferProgress, TransferRule};
 pub use wire::InvalidEnvelope;

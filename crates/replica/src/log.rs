@@ -4,7 +4,7 @@
 //! effect; a component's record has everything that a node must know to go on from it, save for
 //! the states of servers.
 
-use crate::hello::{Lineage, Record, put_lineage, take_lineage};
+use crate::hello::{Lineage, put_lineage, take_lineage};
 use crate::history::History;
 use crate::ids::{GroupId, ViewId};
 use crate::nested::Calls;
@@ -71,6 +71,19 @@ pub struct Recovered {
     pub lacking: Vec<GroupId>,
 }
 
+impl Recovered {
+    /// The groups that wait for a node's memory where the log ends; `None` if none does. They are
+    /// those that are not durable, and must be the same when the node goes on.
+    #[must_use]
+    pub fn waiting(&self) -> Option<Vec<GroupId>> {
+        let payload = self.records.iter().rev().find_map(|record| match record {
+            LogRecord::Component { payload, .. } => Some(payload.clone()),
+            LogRecord::Message { .. } => None,
+        })?;
+        Some(Established::decode(payload).ok()?.apart?.groups)
+    }
+}
+
 /// What a component's record says: all that a node must know to go on from there, save for its
 /// members.
 #[derive(PartialEq, Eq, Debug)]
@@ -94,32 +107,34 @@ pub(crate) struct Established {
 /// as they were then.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Standing {
-    pub(crate) record: Record,
+    /// Which groups these are.
+    pub(crate) groups: Vec<GroupId>,
     pub(crate) lineage: Option<Lineage>,
     /// Messages that were applied in it.
     pub(crate) prefix: u64,
     /// What had been applied then.
     pub(crate) history: History,
-    /// What they had called.
-    pub(crate) calls: Calls,
 }
 
 impl Standing {
     fn encode(&self, w: &mut Writer) {
-        self.record.encode(w);
+        w.u32(self.groups.len() as u32);
+        self.groups.iter().for_each(|group| w.u16(group.0));
         put_lineage(w, self.lineage.as_ref());
         w.u64(self.prefix);
         put_history(w, self.history);
-        self.calls.encode(w);
     }
 
     fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let mut groups = Vec::new();
+        for _ in 0..r.count(2, "groups")? {
+            groups.push(GroupId(r.u16("group")?));
+        }
         Ok(Self {
-            record: Record::decode(r)?,
+            groups,
             lineage: take_lineage(r)?,
             prefix: r.u64("prefix")?,
             history: take_history(r)?,
-            calls: Calls::decode(r)?,
         })
     }
 }
@@ -184,10 +199,8 @@ mod tests {
         let lineage = Lineage { view, members: vec![(node, 3)] };
         let (history, tables) = (History::EMPTY, Vec::new());
         let calls = Calls::default();
-        let record = Record { formed: Some(lineage.clone()), base: Some(view), attempts: vec![] };
-        let former = Some(lineage.clone());
-        let apart = Standing { record, lineage: former, prefix: 7, history, calls: calls.clone() };
-        let apart = Some(apart);
+        let (groups, former) = (vec![GroupId(1), GroupId(4)], Some(lineage.clone()));
+        let apart = Some(Standing { groups, lineage: former, prefix: 7, history });
         let established =
             Established { since: 2, lineage, prefix: 3, history, tables, calls, apart };
         let bytes = established.encode();

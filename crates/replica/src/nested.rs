@@ -322,19 +322,6 @@ impl Calls {
         }
     }
 
-    /// What these groups have called is taken out.
-    pub(crate) fn take_of(&mut self, is_of: impl Fn(GroupId) -> bool) -> Self {
-        let all = core::mem::take(&mut self.callers).into_iter();
-        let (taken, rest) = all.partition(|(caller, _)| is_of(*caller));
-        self.callers = rest;
-        Self { callers: taken }
-    }
-
-    /// And put back: of no group that calls are known of here.
-    pub(crate) fn put_back(&mut self, calls: Self) {
-        self.callers.extend(calls.callers);
-    }
-
     /// A group begins anew: its requests are counted from the first again.
     pub(crate) fn reset(&mut self, caller: GroupId) {
         self.callers.remove(&caller);

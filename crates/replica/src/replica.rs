@@ -306,10 +306,6 @@ impl Replica {
             }
             return;
         };
-        if self.stands_apart(id) {
-            // A call that was made when its group took part, and is ordered again with it.
-            return;
-        }
         if let Envelope::Outside { group, key, tries, report } = &envelope {
             return self.deliver_report(by, (*group, *key), *tries, report);
         }

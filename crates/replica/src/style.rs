@@ -25,6 +25,13 @@ pub enum Style {
     Stateless,
 }
 
+/// Whether nothing but its members' memory is promised to have a group's state: it is not durable,
+/// and has one, or may have one when an operator has changed its style. Of how it is declared.
+#[must_use]
+pub fn lives_in_memory(durable: bool, declared: Style, has_state_object: bool) -> bool {
+    !durable && (declared != Style::Stateless || has_state_object)
+}
+
 impl Style {
     /// All of them.
     pub const ALL: [Self; 6] = [

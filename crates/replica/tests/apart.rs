@@ -6,7 +6,9 @@ mod cluster;
 use cluster::{Cluster, GROUP, Plan};
 use quorba_base::Duration;
 use quorba_replica::primary::Basis;
-use quorba_replica::{Availability, Event, PrimaryStatus, Style};
+use quorba_replica::{
+    Availability, BackupRefused, Command, CommandRefused, Event, PrimaryStatus, Style,
+};
 
 fn beside_durable(style: Style) -> Plan {
     Plan { beside_durable: true, ..Plan::style(style) }
@@ -28,6 +30,12 @@ fn one_ends_and_one_is_cut_off(style: Style) -> Cluster {
     let mut cluster = first_start(3, style, &[0, 2]);
     if style.is_passive() {
         cluster.promote(2);
+    }
+    if style == Style::Stateless {
+        cluster.command_group(0, Command::SetStyle(Style::Active));
+        cluster.start_server(2);
+        cluster.settle();
+        assert_eq!(cluster.states(0)[2], "in");
     }
     cluster.request(0, 1, "on disk");
     cluster.settle();
@@ -92,6 +100,38 @@ fn a_backup_that_was_cut_off_has_what_it_logged() {
 }
 
 #[test]
+fn a_group_that_was_declared_stateless_and_has_a_state_now_waits_as_well() {
+    let mut cluster = one_ends_and_one_is_cut_off(Style::Stateless);
+    assert_waits(&mut cluster, &[1, 2]);
+    cluster.install(&[0, 1, 2]);
+    cluster.settle();
+    assert_all_have(&cluster, &["on disk", "in memory"]);
+}
+
+#[test]
+fn operators_are_told_that_it_waits() {
+    let mut cluster = one_ends_and_one_is_cut_off(Style::Active);
+    cluster.command_group(1, Command::SetStyle(Style::SemiActive));
+    assert_eq!(cluster.nodes[1].commanded, [Err(CommandRefused::Waits)]);
+    let refused = cluster.back_up(2).err();
+    assert_eq!(refused, Some(BackupRefused::Group(CommandRefused::Waits)));
+}
+
+#[test]
+fn a_log_is_shortened_while_a_server_of_a_group_that_waits_is_down() {
+    let mut cluster = one_ends_and_one_is_cut_off(Style::Active);
+    cluster.crash_server(2);
+    assert!(cluster.shorten_log(2));
+    cluster.settle();
+    assert!(cluster.nodes[2].disk.given_up > 0);
+    assert_eq!(cluster.snapshot(2).log_hold, None);
+    cluster.install(&[0, 1, 2]);
+    cluster.start_server(2);
+    cluster.settle();
+    assert_all_have(&cluster, &["on disk", "in memory"]);
+}
+
+#[test]
 fn that_it_waits_is_known_after_a_restart() {
     let mut cluster = one_ends_and_one_is_cut_off(Style::Active);
     for node in [1, 2] {
@@ -152,8 +192,9 @@ fn when_all_nodes_ended_nobody_waits() {
     }
     cluster.start(&[0, 1, 2]);
     assert_all_have(&cluster, &["everywhere"]);
-    let is_apart = |event: &Event| matches!(event, Event::MemoryFrom { .. });
-    assert!(!cluster.nodes[0].events.iter().any(is_apart), "the same as for durable groups");
+    let is_said =
+        |event: &Event| matches!(event, Event::MemoryFrom { basis: Basis::MemoryLost, .. });
+    assert!(cluster.nodes[0].events.iter().any(is_said), "what was on no disk may be lost");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What is decoded is what was encoded, and what is cut off makes an error and no panic.
 
 use super::*;
-use crate::hello::{Apart, Lineage, Record};
+use crate::hello::{Apart, Former, Lineage, Record};
 use crate::history::History;
 use crate::ids::{CallKey, ViewId};
 use crate::remains::Remains;
@@ -88,6 +88,7 @@ fn hellos() -> [Envelope; 2] {
                 formed: Some(Lineage { view, members: vec![(node, 3)] }),
                 base: Some(view),
                 attempts: vec![Lineage { view, members: vec![(node, 4)] }],
+                former: None,
             },
             since: 2,
             lineage: Some(Lineage { view, members: vec![(node, 4)] }),
@@ -97,13 +98,15 @@ fn hellos() -> [Envelope; 2] {
         }),
         Envelope::Hello(Hello {
             view,
-            record: Record::default(),
+            record: Record {
+                former: Some(Former { formed: None, base: Some(view) }),
+                ..Record::default()
+            },
             since: 2,
             lineage: None,
             prefix: 0,
             branch: 0,
             apart: Some(Apart {
-                record: Record { base: Some(view), ..Record::default() },
                 lineage: Some(Lineage { view, members: vec![(node, 4)] }),
                 prefix: 5,
                 branch: 6,

@@ -13,7 +13,6 @@ use crate::output::{Outbox, Output};
 use crate::passive::{Base, CheckpointPiece, Logged, Source};
 use crate::remains::{Kept, Remains};
 use crate::retention::Retention;
-use crate::style::Style;
 use crate::table::{DownReason, GroupTable, MemberState};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -187,7 +186,11 @@ impl Group {
 
     /// Whether nothing but its members' memory is promised to have its state.
     pub(crate) fn lives_in_memory(&self) -> bool {
-        !self.config.durable && self.config.style != Style::Stateless
+        crate::style::lives_in_memory(
+            self.config.durable,
+            self.config.style,
+            self.config.state_object.is_some(),
+        )
     }
 
     /// All that are configured.

@@ -95,7 +95,7 @@ impl Group {
             callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
             brought: member.and_then(Member::brought),
-            log_hold: self.holds_log(),
+            log_hold: self.holds_log().filter(|hold| *hold != LogHold::NotIn || !waits_for_memory),
             disk_lacks_state,
             waits_for_memory,
             calls: self.figures,

@@ -35,6 +35,9 @@ type Statements = BTreeMap<NodeId, Statement>;
 pub(crate) enum ForMemory {
     /// They go on as all others do.
     Same,
+    /// So they do, since nobody has kept any memory, and all nodes are here: what they acknowledged
+    /// may be lost.
+    Best,
     /// They go on from these nodes.
     From(NodeSet, Basis),
     /// They wait: a node that is away may have what they acknowledged.
@@ -83,16 +86,19 @@ fn lives(said: &Statements) -> bool {
 
 /// Decides for a view whose nodes have all spoken: for durable groups, and for others.
 pub(crate) fn decide_all(nodes: NodeSet, quorum: Quorum, said: Statements) -> Verdict {
-    let stands_apart = said.values().any(|statement| statement.hello.apart.is_some());
+    let stands_apart = said.values().any(|statement| statement.hello.stands_apart());
     let (statements, by_disks) = heeded(nodes, quorum, &said);
     let decision = decide(nodes, quorum, &statements);
     let memory = match decision {
         Decision::Primary { basis: Basis::FirstStart | Basis::ColdStart, .. } => ForMemory::Same,
-        Decision::Primary { .. } if (by_disks || stands_apart) && !canary!(DisksAreMemory) => {
-            let is_last_resort = said.len() == nodes.len() && !lives(&said);
+        Decision::Primary { .. } if canary!(DisksAreMemory) => ForMemory::Same,
+        Decision::Primary { .. }
+            if by_disks && !stands_apart && said.len() == nodes.len() && !lives(&said) =>
+        {
+            ForMemory::Best
+        }
+        Decision::Primary { .. } if by_disks || stands_apart => {
             match decide_by_memory(nodes, quorum, said) {
-                // The best there is, for all groups alike.
-                _ if is_last_resort && !stands_apart => ForMemory::Same,
                 Decision::Primary { current, basis } => ForMemory::From(current, basis),
                 Decision::NotPrimary(_) => ForMemory::Waits,
             }

@@ -74,7 +74,8 @@ impl Known {
         if let Some(formed) = &formed {
             all.remove(&formed.view);
         }
-        Record { formed, base: None, attempts: all.into_values().chain([attempt]).collect() }
+        let attempts = all.into_values().chain([attempt]).collect();
+        Record { formed, base: None, attempts, former: None }
     }
 }
 

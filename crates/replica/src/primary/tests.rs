@@ -35,7 +35,8 @@ impl World {
     fn says(mut self, n: u8, boot: u64, last: Option<u64>, prefix: u64, branch: u64) -> Self {
         let lineage =
             last.map(|seq| Lineage { view: view(seq), members: self.components[&seq].clone() });
-        let record = Record { formed: lineage.clone(), base: None, attempts: Vec::new() };
+        let record =
+            Record { formed: lineage.clone(), base: None, attempts: Vec::new(), former: None };
         let hello =
             Hello { view: view(99), record, since: boot, lineage, prefix, branch, apart: None };
         self.statements.insert(node(n), Statement { incarnation: boot, hello });

@@ -44,8 +44,20 @@ pub(super) struct Part {
 /// What becomes of groups that are not durable; see [`ForMemory`].
 enum Memory {
     Same,
+    /// As all others, and what they acknowledged may be lost.
+    Best,
     From(Part),
     Waits,
+}
+
+impl Memory {
+    /// For which groups the domain's part is.
+    fn share_of_domain(&self) -> Share {
+        match self {
+            Self::Same | Self::Best => Share::All,
+            Self::From(_) | Self::Waits => Share::Kept,
+        }
+    }
 }
 
 pub(super) enum Tables {
@@ -65,7 +77,7 @@ impl Agreed {
     fn parts(&self) -> impl Iterator<Item = &Part> {
         let memory = match &self.memory {
             Memory::From(part) => Some(part),
-            Memory::Same | Memory::Waits => None,
+            Memory::Same | Memory::Best | Memory::Waits => None,
         };
         [&self.domain].into_iter().chain(memory)
     }
@@ -74,7 +86,7 @@ impl Agreed {
         match (&mut self.memory, is_apart) {
             (_, false) => Some(&mut self.domain),
             (Memory::From(part), true) => Some(part),
-            (Memory::Same | Memory::Waits, true) => None,
+            (Memory::Same | Memory::Best | Memory::Waits, true) => None,
         }
     }
 
@@ -130,6 +142,7 @@ impl Replica {
                     }
                     ForMemory::Waits => Memory::Waits,
                     ForMemory::Same => Memory::Same,
+                    ForMemory::Best => Memory::Best,
                 };
                 let base = last_remembered(&statements).map(|last| last.view);
                 let agreed = Agreed { view, base, held_back, unrecorded, domain, memory };
@@ -164,14 +177,9 @@ impl Replica {
             if !is_awaited || current.lowest() != Some(self.here.node) {
                 continue;
             }
-            let share = match (is_apart, &agreed.memory) {
-                (true, _) => Share::Memory,
-                (false, Memory::Same) => Share::All,
-                (false, _) => Share::Kept,
-            };
             let tables = self.groups.iter();
             let tables = tables.map(|group| group.table_for(*current, nodes)).collect();
-            let (view, history, calls) = (agreed.view.id, self.history, self.calls_of(share));
+            let (view, history, calls) = (agreed.view.id, self.history, self.calls.clone());
             let snapshot = Snapshot { view, is_apart, history, tables, calls };
             self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
         }
@@ -211,29 +219,24 @@ impl Replica {
     /// From here on the view is a primary component, and this node is up to date in it.
     fn establish(&mut self, now: Instant, agreed: Agreed) {
         let Agreed { view, base, held_back, mut domain, mut memory, .. } = agreed;
-        let share = match &memory {
-            Memory::Same => Share::All,
-            Memory::From(_) | Memory::Waits => Share::Kept,
-        };
-        if share == Share::Kept {
+        let waits = matches!(memory, Memory::Waits);
+        if waits {
             self.put_apart();
         }
-        if let Some((history, calls)) = self.take_over(&mut domain, share) {
-            (self.history, self.calls) = (history, calls);
+        if let Some(history) = self.take_over(&mut domain, memory.share_of_domain()) {
+            self.history = history;
         }
-        match &mut memory {
-            Memory::From(part) => {
-                let told = self.take_over(part, Share::Memory);
-                self.put_together(told.map(|(_, calls)| calls));
-            }
-            Memory::Same => self.apart = None,
-            Memory::Waits => {}
+        if let Memory::From(part) = &mut memory {
+            self.take_over(part, Share::Memory);
         }
+        self.apart.take_if(|_| !waits);
         // Ordered before what made the component: nobody counts it, and who sent it says it again.
         self.disregard(held_back);
         let members = view.nodes();
         let lineage = Lineage { view: view.id, members: view.members };
-        self.record = Record { formed: Some(lineage.clone()), base, attempts: Vec::new() };
+        let former = waits.then(|| self.former());
+        let attempts = Vec::new();
+        self.record = Record { formed: Some(lineage.clone()), base, attempts, former };
         self.out.push_back(Output::Record(self.record.clone()));
         let (current, basis) = (domain.current, domain.basis);
         let event = Event::Primary { view: view.id, members, current, basis };
@@ -241,13 +244,11 @@ impl Replica {
         self.lineage = Some(lineage);
         self.prefix = 0;
         let of_memory = match &memory {
-            Memory::Same => Some(&domain),
+            Memory::Same | Memory::Best => Some(&domain),
             Memory::From(part) => Some(part),
             Memory::Waits => None,
         };
-        if share == Share::Kept {
-            self.say_apart(of_memory);
-        }
+        self.say_of_memory(&memory, (view.id, current));
         for group in &mut self.groups {
             let part = if group.lives_in_memory() { of_memory } else { Some(&domain) };
             let Some(Part { current, .. }) = part else { continue };
@@ -259,5 +260,18 @@ impl Replica {
         self.say_reports_again();
         self.out.push_back(Output::Resubmit { group: None });
         self.settle_all(now);
+    }
+
+    /// What became of groups that are not durable, where that is another question.
+    fn say_of_memory(&mut self, memory: &Memory, (view, domain): (ViewId, NodeSet)) {
+        let event = match memory {
+            Memory::Same => return,
+            Memory::Best => Event::MemoryFrom { view, current: domain, basis: Basis::MemoryLost },
+            Memory::From(Part { current, basis, .. }) => {
+                Event::MemoryFrom { view, current: *current, basis: *basis }
+            }
+            Memory::Waits => Event::MemoryWaits { view },
+        };
+        self.out.push_back(Output::Event(event));
     }
 }

@@ -2,8 +2,8 @@
 //! other nodes than the domain does.
 //!
 //! While they wait they are, on every node, as if that node were in no primary component: nothing
-//! that is ordered counts for them, their tables and members stand where they stood, and what they
-//! had called is put aside with them, so that nothing that is decided without them depends on it.
+//! that is ordered counts for them, and their tables and members stand where they stood. So does
+//! what is known of calls: only groups that live in memory make any.
 //!
 //! What it is not: the decision, which is `primary::disks`. Invariant: [`Replica::apart`] is there
 //! in a primary component if and only if these groups have no part in it.
@@ -12,12 +12,11 @@ use super::agreement::{Part, Tables};
 use super::{Delivered, Replica, target};
 use crate::envelope::Envelope;
 use crate::group::Group;
-use crate::hello::{Apart, Snapshot};
+use crate::hello::{Apart, Former, Record, Snapshot};
 use crate::history::History;
 use crate::ids::GroupId;
 use crate::log::Standing;
 use crate::nested::Calls;
-use crate::output::{Event, Output};
 use crate::primary::Basis;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -47,9 +46,14 @@ impl Share {
 impl Replica {
     /// What a node says of groups that stand apart.
     pub(super) fn says_apart(&self) -> Option<Apart> {
-        let Standing { record, lineage, prefix, history, .. } = self.apart.as_ref()?;
-        let (record, lineage) = (record.clone(), lineage.clone());
-        Some(Apart { record, lineage, prefix: *prefix, branch: history.digest })
+        let Standing { lineage, prefix, history, .. } = self.apart.as_ref()?;
+        Some(Apart { lineage: lineage.clone(), prefix: *prefix, branch: history.digest })
+    }
+
+    /// The groups that may have to wait.
+    pub(super) fn living_in_memory(&self) -> Vec<GroupId> {
+        let groups = self.groups.iter().zip(0..);
+        groups.filter(|(group, _)| group.lives_in_memory()).map(|(_, id)| GroupId(id)).collect()
     }
 
     /// The group has no part in what the domain does now.
@@ -68,32 +72,21 @@ impl Replica {
         if self.apart.is_some() {
             return;
         }
-        let groups = &self.groups;
-        let is_of = |id: GroupId| groups.get(usize::from(id.0)).is_some_and(Group::lives_in_memory);
-        let calls = self.calls.take_of(is_of);
-        let (record, lineage) = (self.record.clone(), self.lineage.clone());
+        let (groups, lineage) = (self.living_in_memory(), self.lineage.clone());
         let (prefix, history) = (self.prefix, self.history);
-        self.apart = Some(Standing { record, lineage, prefix, history, calls });
+        self.apart = Some(Standing { groups, lineage, prefix, history });
     }
 
-    /// They take part again, with the calls of their own, or those that they were told of.
-    pub(super) fn put_together(&mut self, told: Option<Calls>) {
-        let Some(Standing { calls, .. }) = self.apart.take() else { return };
-        self.calls.put_back(told.unwrap_or(calls));
-    }
-
-    /// What groups of this share have called, for nodes that are not up to date.
-    pub(super) fn calls_of(&self, share: Share) -> Calls {
-        let mut calls = match (&self.apart, share) {
-            (Some(apart), Share::Memory) => apart.calls.clone(),
-            _ => self.calls.clone(),
-        };
-        calls.take_of(|id| self.groups.get(usize::from(id.0)).is_some_and(|g| share.has(g)))
+    /// In which component these groups took part last, if that is not the one that is about to be
+    /// written down.
+    pub(super) fn former(&mut self) -> Former {
+        let Record { formed, base, former, .. } = core::mem::take(&mut self.record);
+        former.unwrap_or(Former { formed, base })
     }
 
     /// Takes over, for groups of this share, what the component goes on from: what had been
-    /// applied and called, if this node was told.
-    pub(super) fn take_over(&mut self, part: &mut Part, share: Share) -> Option<(History, Calls)> {
+    /// applied, if this node was told.
+    pub(super) fn take_over(&mut self, part: &mut Part, share: Share) -> Option<History> {
         let is_current = part.current.contains(self.here.node);
         match core::mem::replace(&mut part.tables, Tables::NotNeeded) {
             Tables::Delivered(snapshot) if !is_current => Some(self.catch_up(snapshot, share)),
@@ -101,20 +94,27 @@ impl Replica {
                 self.break_log(&alloc::vec![History::EMPTY; self.groups.len()], share);
                 let groups = self.groups.iter_mut().filter(|group| share.has(group));
                 groups.for_each(|group| group.begin_anew(&mut self.out));
-                Some((History::EMPTY, Calls::default()))
+                self.take_calls(Calls::default(), share);
+                Some(History::EMPTY)
             }
             _ => None,
         }
     }
 
+    /// Whoever calls lives in memory (see the rules for domain files).
+    fn take_calls(&mut self, calls: Calls, share: Share) {
+        if share != Share::Kept {
+            self.calls = calls;
+        }
+    }
+
     /// This node is not up to date: its members start over.
-    fn catch_up(&mut self, snapshot: Snapshot, share: Share) -> (History, Calls) {
-        let Snapshot { history, tables, mut calls, .. } = snapshot;
+    fn catch_up(&mut self, snapshot: Snapshot, share: Share) -> History {
+        let Snapshot { history, tables, calls, .. } = snapshot;
         // What was said of them before is void.
         let groups = &self.groups;
         let is_of = |id: GroupId| groups.get(usize::from(id.0)).is_some_and(|g| share.has(g));
         self.lost.retain(|payload| !concerned(payload).is_some_and(is_of));
-        let calls = calls.take_of(is_of);
         let histories: Vec<_> = tables.iter().map(|table| table.history).collect();
         self.break_log(&histories, share);
         let former: Vec<_> = self.groups.iter().map(|g| g.table().history).collect();
@@ -129,12 +129,11 @@ impl Replica {
                 former.get(caller) != histories.get(caller)
             });
         }
-        (history, calls)
+        self.take_calls(calls, share);
+        history
     }
 
-    /// A message that is for a group which stands apart, or from one, does not count. One that
-    /// another group's server makes is refused where it is not known; that is for
-    /// [`Replica::admit`] to say.
+    /// A message that is for a group which stands apart, or from one, does not count.
     pub(super) fn leaves_out(&mut self, delivered: &Delivered) -> bool {
         let Ok(envelope) = Envelope::decode(delivered.payload.clone()) else { return false };
         let caller = match &envelope {
@@ -142,27 +141,12 @@ impl Replica {
             Envelope::Outside { key, .. } => Some(key.caller),
             _ => None,
         };
-        let is_apart = |id: Option<GroupId>| id.is_some_and(|id| self.stands_apart(id));
-        let is_left = match caller {
-            Some(caller) => is_apart(Some(caller)),
-            None => is_apart(target(&envelope)),
-        };
+        let concerned = [target(&envelope), caller].into_iter().flatten();
+        let is_left = concerned.into_iter().any(|group| self.stands_apart(group));
         if is_left {
             self.disregard([delivered.clone()].into());
         }
         is_left
-    }
-
-    /// What became of groups that are not durable in the component that was established last.
-    pub(super) fn say_apart(&mut self, part: Option<&Part>) {
-        let Some(view) = self.lineage.as_ref().map(|lineage| lineage.view) else { return };
-        let event = match part {
-            Some(Part { current, basis, .. }) => {
-                Event::MemoryFrom { view, current: *current, basis: *basis }
-            }
-            None => Event::MemoryWaits { view },
-        };
-        self.out.push_back(Output::Event(event));
     }
 }
 

@@ -53,7 +53,12 @@ impl Replica {
         if self.groups.get(usize::from(group.0)).is_none() {
             return Some(BackupRefused::Group(CommandRefused::NoGroup));
         }
-        (!self.is_active(group)).then_some(BackupRefused::Group(CommandRefused::NoPrimary))
+        let refused = match (self.is_primary(), self.stands_apart(group)) {
+            (false, _) => CommandRefused::NoPrimary,
+            (true, true) => CommandRefused::Waits,
+            (true, false) => return None,
+        };
+        Some(BackupRefused::Group(refused))
     }
 
     /// Whether the message is a restore of an earlier component: its operator has been told that

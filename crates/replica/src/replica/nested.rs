@@ -20,9 +20,9 @@ use quorba_giop::{Body, Message};
 use twox_hash::XxHash3_64;
 
 /// A group that is called.
-fn callee(group: &Group, is_there: bool, is_read: bool) -> Callee {
+fn callee(group: &Group, is_read: bool) -> Callee {
     let table = group.table();
-    let is_served = is_there && table.opened && group.takes_requests();
+    let is_served = table.opened && group.takes_requests();
     Callee::Group { position: table.history.count + 1, is_served, is_read }
 }
 
@@ -145,8 +145,7 @@ impl Replica {
         }
         let group = self.groups.get(usize::from(request.group.0))?;
         let is_read = self.config.serves_circles && group.is_read(&request.giop);
-        let is_there = !self.stands_apart(request.group);
-        Some(callee(group, is_there, is_read))
+        Some(callee(group, is_read))
     }
 
     /// Whether a call goes on to the group that is called, now that it counts.

@@ -17,8 +17,10 @@ impl Replica {
     pub fn handle_command(&mut self, group: GroupId, id: u64, command: Command) {
         let refused = if self.groups.get(usize::from(group.0)).is_none() {
             Some(CommandRefused::NoGroup)
-        } else if !self.is_active(group) {
+        } else if !self.is_primary() {
             Some(CommandRefused::NoPrimary)
+        } else if self.stands_apart(group) {
+            Some(CommandRefused::Waits)
         } else {
             None
         };

@@ -13,7 +13,7 @@ use super::{Delivered, Phase, Replica};
 use crate::history::History;
 use crate::ids::GroupId;
 use crate::image::Image;
-use crate::log::{Established, LogRecord, Recovered};
+use crate::log::{Established, LogRecord, Recovered, Standing};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
@@ -94,7 +94,8 @@ impl Replica {
     fn replay_component(&mut self, payload: Bytes) -> bool {
         let Ok(established) = Established::decode(payload) else { return false };
         let Established { since, lineage, prefix, history, tables, calls, apart } = established;
-        if tables.len() != self.groups.len() {
+        let is_other = |apart: &Standing| apart.groups != self.living_in_memory();
+        if tables.len() != self.groups.len() || apart.as_ref().is_some_and(is_other) {
             return false;
         }
         self.disk.since = since;

@@ -15,7 +15,7 @@
 //! member can neither be depicted nor be spared holds the log back as a whole.
 
 use super::{Phase, Replica};
-use crate::group::Depictable;
+use crate::group::{Depictable, Group, LogHold};
 use crate::ids::GroupId;
 use crate::log::{Established, LogRecord, Place};
 use crate::output::Output;
@@ -47,8 +47,13 @@ impl Replica {
         if !is_primary || !self.disk.takes_cuts() {
             return false;
         }
-        let holds = |group: &crate::group::Group| matches!(group.depictable(), Depictable::No(_));
-        if self.groups.iter().any(holds) {
+        // A group that waits for memory elsewhere may be given up here.
+        let holds = |(group, id): (&Group, u16)| match group.depictable() {
+            Depictable::No(LogHold::NotIn) => !self.stands_apart(GroupId(id)),
+            Depictable::No(LogHold::NoState) => true,
+            Depictable::NotNeeded | Depictable::Yes => false,
+        };
+        if self.groups.iter().zip(0..).any(holds) {
             return false;
         }
         let Some(place) = self.log_cut() else { return false };

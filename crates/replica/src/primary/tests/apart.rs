@@ -8,7 +8,7 @@
 extern crate std;
 use super::super::disks::{ForMemory, decide_all};
 use super::super::*;
-use crate::hello::{Apart, Record};
+use crate::hello::{Apart, Former, Record};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A place in what a node knows.
@@ -78,6 +78,15 @@ impl World {
 
     fn host(&mut self, node: NodeId) -> &mut Host {
         &mut self.hosts[usize::from(node.index())]
+    }
+
+    fn take(&mut self, quorum: Quorum, step: &Step) {
+        match *step {
+            Step::View(members, formed) => self.view(quorum, members, formed),
+            Step::Request(at, held, durable) => self.request(quorum, at, held, durable),
+            Step::Sync(node) => self.sync(quorum, node),
+            Step::Restart(node) => self.restart(node),
+        }
     }
 
     fn restart(&mut self, node: NodeId) {
@@ -177,22 +186,19 @@ impl World {
         let memory = match verdict.memory {
             ForMemory::Waits => None,
             ForMemory::Same => Some((lowest(current), basis)),
+            ForMemory::Best => Some((lowest(current), Basis::MemoryLost)),
             ForMemory::From(current, basis) => Some((lowest(current), basis)),
         };
         self.waited += usize::from(memory.is_none());
         self.moved += usize::from(matches!(verdict.memory, ForMemory::From(..)));
         let memory = memory.map(|(source, basis)| (self.hosts[source].now.memory.clone(), basis));
         if let Some((memory, basis)) = &memory {
-            // When all have restarted, disks are the best there is, and say that they go on.
-            let is_all = members == nodes && verdict.memory == ForMemory::Same;
-            let basis = if is_all { Basis::MemoryLost } else { *basis };
-            check(&mut self.acknowledged.1, memory, (members, nodes), basis);
+            check(&mut self.acknowledged.1, memory, (members, nodes), *basis);
         }
         for node in formed.intersection(members) {
             self.formed.0 = seq;
             let host = &mut self.hosts[usize::from(node.index())];
-            let former = Apart {
-                record: host.record.clone(),
+            let apart = Apart {
                 lineage: host.now.lineage.clone(),
                 prefix: host.now.prefix,
                 branch: host.now.branch(),
@@ -203,10 +209,14 @@ impl World {
                     (host.now.apart, host.now.memory) = (None, memory.clone());
                 }
                 None => {
-                    host.now.apart.get_or_insert(former);
+                    host.now.apart.get_or_insert(apart);
                 }
             }
-            host.record = Record { formed: Some(lineage.clone()), base, attempts: Vec::new() };
+            let Record { formed, base: former_base, former, .. } = host.record.clone();
+            let former = former.unwrap_or(Former { formed, base: former_base });
+            let former = memory.is_none().then_some(former);
+            let (formed, attempts) = (Some(lineage.clone()), Vec::new());
+            host.record = Record { formed, base, attempts, former };
             (host.now.lineage, host.now.prefix) = (Some(lineage.clone()), 0);
             host.now.kept.clone_from(&kept);
         }
@@ -269,11 +279,8 @@ fn walks(count: usize, walks: u64) -> (usize, usize, usize) {
                 _ if members.is_empty() => continue,
                 _ => Step::View(members, part),
             };
-            let result = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| match step {
-                Step::View(members, formed) => world.view(quorum, members, formed),
-                Step::Request(at, held, durable) => world.request(quorum, at, held, durable),
-                Step::Sync(node) => world.sync(quorum, node),
-                Step::Restart(node) => world.restart(node),
+            let result = std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| {
+                world.take(quorum, &step);
             }));
             taken.push(step);
             assert!(result.is_ok(), "{count} nodes, walk {seed}: {taken:#?}");
@@ -293,4 +300,59 @@ fn long_walks_with_logs_at_random() {
         assert!(acknowledged > 200, "{count}: {acknowledged}");
         assert!(count == 2 || (waited > 10 && moved > 10), "{count}: {waited}, {moved}");
     }
+}
+
+fn set(nodes: &[u8]) -> NodeSet {
+    nodes.iter().map(|index| NodeId::new(*index).expect("in range")).collect()
+}
+
+/// All of these form a view; then these write to their disks what they know.
+fn form(world: &mut World, members: &[u8], synced: &[u8]) {
+    let quorum = Quorum::default();
+    world.take(quorum, &Step::View(set(members), set(members)));
+    set(synced).iter().for_each(|node| world.take(quorum, &Step::Sync(node)));
+}
+
+fn restart(world: &mut World, nodes: &[u8]) {
+    set(nodes).iter().for_each(|node| world.take(Quorum::default(), &Step::Restart(node)));
+}
+
+/// The walk is so rare at random that it stands here: in which component they took part last is
+/// on disk before anybody acts in the next one, whether or not the log has it.
+#[test]
+fn where_they_took_part_last_is_known_without_the_log() {
+    let mut world = World::new(5);
+    form(&mut world, &[0, 2, 4], &[0, 2, 4]);
+    form(&mut world, &[0, 3, 4], &[]);
+    let at = NodeId::new(0).expect("in range");
+    world.take(Quorum::default(), &Step::Request(at, set(&[0, 3, 4]), false));
+    assert_eq!(world.acknowledged.1.len(), 1);
+    restart(&mut world, &[0, 4]);
+    form(&mut world, &[0, 1, 2, 4], &[]);
+    assert_eq!(world.waited, 1, "node 3 has it in memory");
+    restart(&mut world, &[0]);
+    form(&mut world, &[0, 1, 2], &[]);
+    assert_eq!(world.waited, 2, "and so it is known");
+    form(&mut world, &[0, 1, 2, 3, 4], &[]);
+    assert_eq!(world.hosts[1].now.memory.len(), 1);
+}
+
+/// And the log may say less than the record that is written before it.
+#[test]
+fn that_they_took_part_again_is_known_without_the_log() {
+    let mut world = World::new(5);
+    form(&mut world, &[0, 1, 2, 3, 4], &[0, 1, 2, 3, 4]);
+    form(&mut world, &[0, 1, 2], &[0, 1, 2]);
+    restart(&mut world, &[1, 2, 3]);
+    form(&mut world, &[1, 2, 3], &[1, 2, 3]);
+    assert_eq!(world.waited, 1);
+    let quorum = Quorum::default();
+    world.take(quorum, &Step::View(set(&[0, 1, 2, 3]), set(&[1, 2, 3])));
+    assert_eq!(world.moved, 1, "from node 0");
+    let at = NodeId::new(1).expect("in range");
+    world.take(quorum, &Step::Request(at, set(&[1, 2, 3]), false));
+    assert_eq!(world.acknowledged.1.len(), 1);
+    restart(&mut world, &[1, 2, 3]);
+    form(&mut world, &[0, 1, 2, 3], &[]);
+    assert_eq!(world.waited, 2, "node 0 has not got it, and a majority ended");
 }

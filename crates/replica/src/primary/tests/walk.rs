@@ -193,7 +193,8 @@ impl World {
         for node in formed {
             self.formed = seq;
             let host = self.host(node);
-            host.record = Record { formed: Some(lineage.clone()), base, attempts: Vec::new() };
+            host.record =
+                Record { formed: Some(lineage.clone()), base, attempts: Vec::new(), former: None };
             host.lineage = Some(lineage.clone());
             host.log.clone_from(&log);
             host.prefix = 0;
