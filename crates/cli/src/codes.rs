@@ -254,10 +254,10 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
              `quorba status` shows who sees whom."
         }
         MinorCode::MemoryAway => {
-            "TRANSIENT COMPLETED_NO. Nodes were restarted, and disks have brought back the domain's \
-             durable groups. This group is not durable, and a node that is away may have \
-             acknowledged requests of it in memory, so it waits for that node. `quorba status` \
-             names it: start it, with an empty disk if there is no other."
+            "TRANSIENT COMPLETED_NO. Nodes were restarted, and disks have brought back the durable \
+             groups. This group is not durable, and a node that is away may have acknowledged \
+             requests of it in memory, so it waits for that node. `quorba status` names it: \
+             start it, with an empty disk if there is no other."
         }
         MinorCode::NoMember => {
             "TRANSIENT COMPLETED_NO. The group has waited unavailable_wait_ms for a member that \

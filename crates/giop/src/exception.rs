@@ -199,7 +199,7 @@ minor_codes! {
     OutsideInDoubt = 33 "the server outside has not replied; the call may have been executed"
     OutsideMoved = 34 "the server outside refers to another one, which is not followed"
     CircleUnanswered = 35 "the server that is in a circle of calls does not answer a read meanwhile"
-    MemoryAway = 36 "the group waits for a node that may know acknowledged requests; try again later"
+    MemoryAway = 36 "the group waits for a node that may know acknowledged calls; try again later"
 }
 
 impl MinorCode {

@@ -120,7 +120,7 @@ pub enum NodeError {
     /// Groups were declared in another way while some of them waited.
     #[error(
         "the durable log in {}: when it ended, groups that are not durable waited for a node that \
-         was away ({waiting}), and the domain file declares others as not durable now ({declared}). \
+         was away ({waiting}), and the domain file declares others as such now ({declared}). \
          Declare durable, style and state_object as before, start all nodes until `quorba status` \
          says of no group that it waits, and change the file then",
         path.display()

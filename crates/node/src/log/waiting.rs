@@ -1,7 +1,7 @@
 //! Groups that waited for a node's memory when the log ended, and the domain file of today.
 //!
-//! What it is not: the rule by which they wait, which is the replica's. Invariant: a node whose file
-//! declares others as such groups does not start.
+//! What it is not: the rule by which they wait, which is the replica's. Invariant: a node whose
+//! file declares others as such groups does not start.
 
 use crate::NodeError;
 use crate::settings::style;
