@@ -4,11 +4,15 @@ mod stage;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
+use quorba_demo::bank::ledger::Ledger;
+use quorba_orb::giop::{MinorCode, QUORBA_VMCID};
+use quorba_orb::{Client, ClientOptions, Reference};
 use rustix::process::{Resource, Rlimit, prlimit};
-use stage::{Domain, QUORBA, assert_each_once, pids, wait_until};
+use serde_json::{Value, json};
+use stage::{Domain, QUORBA, assert_each_once, free_ports, pids, wait_until};
 
 fn segments(domain: &Domain, node: usize) -> Vec<String> {
     let folder = domain.folder.path().join(format!("quorba-state/n{node}/log"));
@@ -166,4 +170,87 @@ fn a_disk_that_fails_ends_its_node_which_says_why_and_the_others_go_on() {
     let found = bank.history(0, 10_000).expect("it answers");
     let found: Vec<String> = found.into_iter().map(|entry| entry.reference).collect();
     assert_eq!(found, known);
+}
+
+/// A node of the domain, for itself.
+struct Alone(Child);
+
+impl Alone {
+    fn start(domain: &Domain, name: &str) -> Self {
+        let err = fs::File::create(domain.folder.path().join(format!("{name}.err")));
+        let mut command = Command::new(QUORBA);
+        command.args(["node", name]).current_dir(domain.folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(err.expect("a file"));
+        Self(command.spawn().expect("quorba starts"))
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn entries(domain: &Domain, key: &[u8], node: u16) -> Vec<String> {
+    let history = Ledger::new(domain.client(node, key)).history(0, 100).expect("it answers");
+    history.into_iter().map(|entry| entry.reference).collect()
+}
+
+/// After the end of all nodes two of three bring back what is durable. What is not waits for the
+/// third, which might have kept its memory, and says so.
+#[test]
+fn a_group_that_is_not_durable_waits_for_a_node_that_is_away() {
+    let group = |name: &str, listen: &str, more: &str| {
+        format!(
+            "[group.{name}]\nlisten = {listen}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
+             server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
+             state_object = \"bank\"\nobject_key = \"{name}\"\n{more}"
+        )
+    };
+    let other = free_ports(30_000, 3);
+    let groups = group("bank", "{listen}", "durable = true\n")
+        + &group("meter", &other.to_string(), "unavailable_wait_ms = 200\n")
+            .replace("object_key = \"meter\"\n", "");
+    let mut domain = Domain::start_group(&groups);
+    let running = pids(&domain.wait_healthy());
+    let meter = |node: u16| {
+        let address = ([127, 0, 0, 1], other + node).into();
+        Ledger::new(Client::new(&Reference::direct(address, b"bank"), ClientOptions::default()))
+    };
+    domain.bank(0).increment("durable").expect("it answers");
+    meter(0).increment("in memory").expect("it answers");
+    domain.end(&running);
+    let _nodes = ["n2", "n3"].map(|name| Alone::start(&domain, name));
+    let status = || {
+        let said = domain.quorba(&["-o", "json", "status"]).stdout;
+        serde_json::from_slice::<Value>(&said).unwrap_or_default()
+    };
+    let waits = || {
+        let said = status();
+        let nodes = said["nodes"].as_array().cloned().unwrap_or_default();
+        let groups = nodes.into_iter().map(|node| node["status"]["groups"].clone());
+        groups.filter(|groups| groups[1]["waits_for"] == json!(["n1"])).count()
+    };
+    wait_until("both say for whom it waits", || waits() == 2);
+    let reasons = status()["reasons"].to_string();
+    assert!(reasons.contains("group meter is not durable, and waits for n1"), "{reasons}");
+    domain.bank(1).increment("more").expect("the durable one goes on");
+    let refused = meter(1).increment("too early").expect_err("it waits");
+    let refused = format!("{refused:?}");
+    let minor = QUORBA_VMCID | MinorCode::MemoryAway.number();
+    assert!(refused.contains(&format!("minor: {minor}, completed: No")), "{refused}");
+    let change = domain.quorba(&["-o", "json", "group", "style", "meter", "semi-active"]);
+    let said = stage::text(&change.stdout) + &stage::text(&change.stderr);
+    assert!(!change.status.success() && said.contains("waits for a node"), "{said}");
+    let _last = Alone::start(&domain, "n1");
+    domain.wait_healthy();
+    for node in 0..3 {
+        assert_eq!(entries(&domain, b"bank", node), ["durable", "more"], "{node}");
+        let history = meter(node).history(0, 100).expect("it answers");
+        let history: Vec<_> = history.into_iter().map(|entry| entry.reference).collect();
+        assert_eq!(history, ["in memory"], "{node}: a log had it");
+    }
+    let said = status()["nodes"].to_string();
+    assert!(said.contains("may have lost acknowledged requests"), "{said}");
 }
