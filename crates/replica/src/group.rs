@@ -251,7 +251,8 @@ impl Group {
             return self.deliver_call(origin, incarnation, request, here, out);
         }
         let before = self.table.history;
-        self.table.history = before.extended(origin, incarnation, number.0);
+        let full = self.table.is_full();
+        self.table.history = before.with_request(origin, incarnation, number, full);
         self.outdate_remains();
         let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
@@ -275,7 +276,7 @@ impl Group {
             full: if canary!(FullByItself) {
                 member.retention.is_full(self.config.retention_bytes_max, false)
             } else {
-                self.table.is_full()
+                full
             },
             released: request.released,
             calls_below,

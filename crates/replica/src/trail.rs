@@ -114,7 +114,7 @@ pub(crate) fn decode(
     for _ in 0..reader.count(REQUEST_BYTES_MIN, "request count")? {
         let arrived = take(&mut reader)?;
         let GatewayKey { node, incarnation, number } = arrived.gateway;
-        history = history.extended(node, incarnation, number.0);
+        history = history.with_request(node, incarnation, number, arrived.full);
         missed.push(arrived);
     }
     reader.end()?;
@@ -208,7 +208,7 @@ mod tests {
         for number in 1..=count {
             let before = *histories.last().unwrap();
             let mut one = arrived(number, Bytes::from(alloc::vec![1; bytes]));
-            one.history = before.extended(one.gateway.node, 7, number);
+            one.history = before.with_request(one.gateway.node, 7, one.gateway.number, one.full);
             trail.push(before, &one);
             histories.push(one.history);
         }
@@ -257,7 +257,7 @@ mod tests {
         for caller in [GroupId(4), GroupId(6)] {
             let before = *histories.last().unwrap();
             let mut one = arrived(before.count + 1, Bytes::from_static(b"call"));
-            one.history = before.extended(one.gateway.node, 7, before.count + 1);
+            one.history = before.with_request(one.gateway.node, 7, one.gateway.number, one.full);
             let during = History { count: 9, digest: 9 };
             one.key = RequestKey::Nested(CallKey { caller, during, number: 1 });
             trail.push(before, &one);

@@ -71,6 +71,38 @@ fn a_member_that_joins_refuses_what_the_others_refuse() {
     assert!(!c.executed(2).contains(&"while it joins"));
 }
 
+/// Found as seed 2055964 of the simulator's `styles`: a member refused a request when only it was
+/// full and only it was delivered the request; the others, without it, executed the same one.
+#[test]
+fn who_refused_what_the_others_executed_does_not_say_that_it_has_the_same() {
+    let plan = Plan { retention_bytes_max: 200, ..Plan::plain(true) };
+    let mut c = Cluster::whole_planned(plan);
+    for node in &mut c.nodes[1..] {
+        node.server.as_mut().unwrap().held = true;
+    }
+    for number in 1..=5 {
+        c.ft_request(0, number, "a", number as i32);
+        c.settle();
+    }
+    assert!(c.snapshot(1).full, "because member 0 is");
+    c.only_at(0, |c| c.ft_request(1, 9, "refused, or not", 9));
+    c.install(&[1, 2]);
+    c.settle();
+    assert!(!c.snapshot(1).full, "member 0 is gone");
+    c.ft_request(1, 9, "refused, or not", 9);
+    c.settle();
+    for node in &mut c.nodes[1..] {
+        node.server.as_mut().unwrap().held = false;
+    }
+    c.settle();
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.executed(1).last(), Some(&"refused, or not"));
+    for index in [0, 2] {
+        assert_eq!(c.executed(index), c.executed(1), "{index}");
+    }
+}
+
 #[test]
 fn a_member_that_is_gone_is_not_full_any_more() {
     let mut c = Cluster::whole_planned(Plan { retention_bytes_max: 200, ..Plan::plain(true) });

@@ -38,6 +38,12 @@ impl Roster {
             self.going.remove(&(usize::from(group.0), node));
         }
     }
+
+    /// A node says that its own member is removed: the end of all nodes can have undone what its
+    /// operator did last.
+    pub(crate) fn is_removed(&mut self, node: usize, group: GroupId) {
+        self.going.insert((usize::from(group.0), node));
+    }
 }
 
 impl World {

@@ -243,6 +243,11 @@ impl World {
                 self.note_total_loss(group);
                 self.strand_callers(group);
             }
+            ReplicaEvent::Member {
+                group,
+                node: member,
+                state: MemberState::Out { reason: OutReason::Removed, .. },
+            } if *member == node_id(node) => self.roster.is_removed(node, *group),
             ReplicaEvent::Changed { group, command } => {
                 self.roster.changed(node, *group, *command);
                 self.note_restore(node, usize::from(group.0), *command);
