@@ -14,6 +14,9 @@ use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
 use quorba_engine::replica::{Concurrency, OnDoubt, Quorum, QuorumRule, ReadConsistency, Style};
 
+/// So many bytes of requests members keep for those who lack them.
+const REQUESTS_KEPT_BYTES: u64 = 16 << 20;
+
 /// See the module's text. Times are in microseconds unless the name says otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -347,7 +350,11 @@ impl Plan {
     pub(crate) fn longest_replay(&self) -> Duration {
         let bytes =
             self.groups.iter().filter_map(|group| group.replay_bytes_max).max().unwrap_or(0);
-        Duration::from_millis(2 * bytes as u64 / self.peers.bytes_per_ms)
+        // Without anybody who is in, joiners are given all the requests that they lack, at the rate
+        // of transfers (styles 2102456: ten minutes).
+        let rate = self.peers.transfer_rate.unwrap_or(u64::MAX);
+        let lacking = 1_000 * REQUESTS_KEPT_BYTES / rate;
+        Duration::from_millis(2 * bytes as u64 / self.peers.bytes_per_ms + lacking)
     }
 
     /// Some groups have servers without a state to give, which execute everything again.
