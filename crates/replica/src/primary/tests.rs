@@ -6,6 +6,17 @@ mod walk;
 use super::*;
 use crate::hello::{Lineage, Record};
 
+/// Numbers below a bound, by chance, and the same ones for each seed (xorshift).
+fn chances(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move |bound| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 20) as usize % bound
+    }
+}
+
 fn node(index: u8) -> NodeId {
     NodeId::new(index).unwrap()
 }

@@ -8,6 +8,7 @@
 extern crate std;
 use super::super::disks::{ForMemory, decide_all};
 use super::super::*;
+use super::chances;
 use crate::hello::{Apart, Former, Record};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -256,13 +257,7 @@ fn walks(count: usize, walks: u64) -> (usize, usize, usize) {
     let quorum = Quorum::default();
     let (mut acknowledged, mut waited, mut moved) = (0, 0, 0);
     for seed in 0..walks {
-        let mut state = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut random = move |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 20) as usize % bound
-        };
+        let mut random = chances(seed + 1);
         let mut world = World::new(count);
         let mut taken = Vec::new();
         for _ in 0..60 {

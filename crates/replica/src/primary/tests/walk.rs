@@ -7,6 +7,7 @@
 extern crate std;
 use super::super::dynamic::Known;
 use super::super::*;
+use super::chances;
 use crate::hello::Record;
 use alloc::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -244,13 +245,7 @@ fn all_walks_of_three_and_four_nodes() {
 fn random_walks(quorum: Quorum, count: usize, walks: u64) -> usize {
     let mut acknowledged = 0;
     for seed in 0..walks {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut random = |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 20) as usize % bound
-        };
+        let mut random = chances(seed);
         let mut world = World::new(count);
         let mut taken = Vec::new();
         for _ in 0..40 {
