@@ -100,6 +100,11 @@ pub(crate) fn timed_out(client: &Client) -> Bytes {
     raise(client, ExceptionKind::Timeout, MinorCode::TimedOut, Completion::Maybe)
 }
 
+/// COMM_FAILURE, COMPLETED_MAYBE: server processes ended at it.
+pub(crate) fn ends_servers(client: &Client) -> Bytes {
+    raise(client, ExceptionKind::CommFailure, MinorCode::EndsServers, Completion::Maybe)
+}
+
 fn raise(client: &Client, kind: ExceptionKind, code: MinorCode, done: Completion) -> Bytes {
     let exception = SystemException::ours(kind, code, done);
     let Client { version, endian, request_id, .. } = *client;

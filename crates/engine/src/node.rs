@@ -493,7 +493,9 @@ impl Node {
             ReplicaOutput::Mark { group, number, payload } => {
                 self.gateway.mark(group, number, payload);
             }
-            ReplicaOutput::Read { group, number, giop } => self.gateway.read(group, number, giop),
+            ReplicaOutput::Read { group, number, giop, ended } => {
+                self.gateway.read(group, number, giop, ended);
+            }
             ReplicaOutput::Dropped { group, number } => self.gateway.dropped(now, group, number),
             ReplicaOutput::CallOutside { target, key, tries } => {
                 self.gateway.will_call_outside(target, key, tries);

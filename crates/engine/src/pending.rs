@@ -50,6 +50,8 @@ pub(crate) struct Pending {
     /// It is a call to a server outside, which this node makes as soon as it is safe: so many tries
     /// were in doubt.
     pub(crate) goes_abroad: Option<u32>,
+    /// Server processes that have ended while they executed it past the order.
+    pub(crate) process_ends: u8,
     /// What becomes of it is safe only on disk.
     pub(crate) durable: bool,
     /// It does not wait any longer for somebody to take it: the order decides what becomes of it.
@@ -164,6 +166,7 @@ mod tests {
             logged: true,
             durable: false,
             goes_abroad: None,
+            process_ends: 0,
             submissions: 0,
             reply: None,
             deadline: Instant::ZERO,

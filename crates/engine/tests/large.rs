@@ -79,6 +79,7 @@ fn request_bytes_max() -> usize {
         stamp: 0,
         ft: None,
         nested: None,
+        ended_process: false,
         code_sets: None,
         giop: Bytes::new(),
     };

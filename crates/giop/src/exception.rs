@@ -200,6 +200,11 @@ minor_codes! {
     OutsideMoved = 34 "the server outside refers to another one, which is not followed"
     CircleUnanswered = 35 "the server that is in a circle of calls does not answer a read meanwhile"
     MemoryAway = 36 "the group waits for a node that may know acknowledged calls; try again later"
+    NoReply = 37 "every server that executed the call ended it without a reply"
+    EndsServers = 38 "server processes ended at this call; no server executes it again"
+    Skipped = 39 "an operator, or a limit of the group, has given the call up"
+    CallbackNotCarried = 43 "a server's calls on its node's connection are not carried to clients"
+    NeverTaken = 40 "the servers closed the connection each time the call was sent to them"
 }
 
 impl MinorCode {

@@ -116,8 +116,11 @@ pub struct GroupConfig {
     pub logged: bool,
     /// How long the group waits for its configured members before it opens without them.
     pub open_after: Duration,
-    /// How long a server may take for one request before it counts as hung.
+    /// How long a server may take for one request before it counts as late: where others have
+    /// answered, it is restarted then. If all are late with the same one, they live on.
     pub server_reply: Duration,
+    /// After so long with the servers of all members a request is given up; `None`: never.
+    pub abandon: Option<Duration>,
     /// How long replies to FT_REQUESTs are kept at least, on the group's ordered clock.
     pub retention: Duration,
     /// Bytes of replies that a member remembers before the group takes no new FT_REQUESTs until

@@ -7,7 +7,9 @@ mod codec;
 mod tests;
 
 use crate::command::Command;
+use crate::endings::Report;
 use crate::hello::{Hello, Snapshot};
+use crate::history::History;
 use crate::ids::{Attempt, CallKey, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
 use crate::nested::NestedCall;
 use crate::offer::Offer;
@@ -51,6 +53,8 @@ pub struct RequestEnvelope {
     pub ft: Option<FtRequest>,
     /// It is a call of a replicated server; then its name counts, whatever the client says.
     pub nested: Option<NestedCall>,
+    /// A server's process has ended at it before it was ordered.
+    pub ended_process: bool,
     /// The CodeSets context of the client's connection, if it ever sent one.
     pub code_sets: Option<Bytes>,
     /// The whole GIOP message.
@@ -106,6 +110,15 @@ impl RequestEnvelope {
     }
 }
 
+/// What a server was at when its process ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ProcessEnd {
+    /// Requests that it had and had not answered.
+    pub(crate) at: Vec<(RequestKey, History)>,
+    /// It had answered all up to this one, counted from the group's first.
+    pub(crate) answered: u64,
+}
+
 /// Everything that travels through the order.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Envelope {
@@ -144,6 +157,30 @@ pub(crate) enum Envelope {
         attempt: Attempt,
         /// Why.
         reason: DownReason,
+        /// What its server was at, if it was seen to end.
+        ended: ProcessEnd,
+    },
+    /// What the sender's member says of a request that some server did not answer.
+    Ending {
+        /// Of this group.
+        group: GroupId,
+        /// The try that brought the member in, or is about to.
+        attempt: Attempt,
+        /// The request, and what the group was delivered with it.
+        request: (RequestKey, History),
+        /// What it says.
+        report: Report,
+    },
+    /// The digest of the sender's state, behind a request that had no reply.
+    StateDigest {
+        /// Of this group.
+        group: GroupId,
+        /// The try that brought the member in.
+        attempt: Attempt,
+        /// Which comparison.
+        number: u64,
+        /// `None`: it could not be had.
+        digest: Option<u64>,
     },
     /// The donor cannot give its state.
     StateFailed {

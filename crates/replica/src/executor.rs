@@ -8,15 +8,20 @@
 mod beside;
 mod calls;
 mod channel;
+mod ends;
 mod late;
+mod lateness;
 mod schedule;
 
 pub(crate) use self::beside::Position;
 use self::channel::{Channel, Pieces};
+pub use self::ends::ServerFigures;
+pub(crate) use self::lateness::Waiting;
 pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
 use crate::checkpoint;
 use crate::config::GroupConfig;
+use crate::endings::{NoReply, Report};
 use crate::gist::Gist;
 use crate::history::History;
 use crate::ids::{ChannelId, RequestKey};
@@ -86,6 +91,8 @@ pub(crate) enum Capture {
     Checkpoint { number: u64, up_to: History, update: bool, joiner: Option<Returning> },
     /// What the node's log can go on from behind this record.
     Image { record: u64 },
+    /// The comparison of this number, with the other members.
+    Compare { number: u64 },
 }
 
 /// A member that joins with the state of an earlier checkpoint.
@@ -118,6 +125,14 @@ pub(crate) enum Outcome {
     Restored { purpose: Restore, accepted: bool },
     /// What came of a read beside the request in which the server waits.
     Beside(crate::beside::Served),
+    /// The server has not replied to a request, and lives; it waits for how that ends.
+    NoReply { key: RequestKey, at: History, how: NoReply },
+    /// It has not replied to a read. `reply`: what its client is told if nobody else is asked.
+    ReadEnded { id: ReadId, reply: Option<Bytes> },
+    /// It has a request for long.
+    Late { key: RequestKey, at: History, report: Report },
+    /// It has one that others have answered for longer than it may.
+    Overdue,
 }
 
 impl Outcome {
@@ -135,6 +150,11 @@ impl Job {
             Self::Execute { code_sets, .. } => code_sets.as_ref(),
             Self::Capture(_) | Self::Restore { .. } => None,
         }
+    }
+
+    /// Whether it is the request with which the group was delivered this.
+    fn is_request(&self, history: History) -> bool {
+        matches!(self, Self::Execute { call: Call::Request(_, of), .. } if *of == history)
     }
 
     /// Which request it is, counted from the group's first.
@@ -165,6 +185,9 @@ struct Outstanding {
     deadline: Option<Instant>,
     /// The member was detached meanwhile: the reply only says that the server is free again.
     abandoned: bool,
+    /// It got no reply.
+    odd: Option<ends::Odd>,
+    late: lateness::Lateness,
 }
 
 /// Requests that the server has answered, and how long it worked on them.
@@ -198,6 +221,10 @@ pub(crate) struct Executor {
     told: u64,
     calls: calls::Calls,
     beside: beside::Beside,
+    ends: ends::Ends,
+    /// Nobody else executes what this server does.
+    alone: bool,
+    abandon: Option<Duration>,
 }
 
 impl Executor {
@@ -218,6 +245,9 @@ impl Executor {
             told: 0,
             calls: calls::Calls::default(),
             beside: beside::Beside::default(),
+            ends: ends::Ends::new(config.foreign),
+            alone: false,
+            abandon: config.abandon,
         }
     }
 
@@ -252,12 +282,10 @@ impl Executor {
         self.schedule.queued()
     }
 
-    /// When the server must have answered the call that it has had for longest.
+    /// When something must be said of the call that the server has had for longest, or a connection
+    /// is to be made.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        if self.calls.is_any_open() {
-            return None;
-        }
-        self.schedule.oldest().and_then(|oldest| oldest.deadline)
+        [self.late_at(), self.ends_deadline()].into_iter().flatten().min()
     }
 
     pub(crate) fn push(&mut self, job: Job) {
@@ -291,6 +319,7 @@ impl Executor {
         self.channels.clear();
         self.calls.begin_anew();
         self.beside.reset();
+        self.ends.begin_anew();
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -314,6 +343,19 @@ impl Executor {
         }
     }
 
+    /// Forgets reads that have not begun; which these were.
+    pub(crate) fn take_reads(&mut self) -> Vec<ReadId> {
+        let mut taken = Vec::new();
+        self.schedule.retain_queue(|job| match job {
+            Job::Execute { call: Call::Read(id), .. } => {
+                taken.push(*id);
+                false
+            }
+            _ => true,
+        });
+        taken
+    }
+
     /// Whether what the server does is of no account any more, and yet not over, and may change
     /// its state: what is for others does not.
     pub(crate) fn has_abandoned(&mut self) -> bool {
@@ -324,13 +366,29 @@ impl Executor {
     /// Starts the jobs that the server may have now.
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
         self.beside.close_stale(out);
+        self.connect_due(now, out);
         let deadline = now + self.reply_within;
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline.get_or_insert(deadline);
         }
-        while let Some(job) = self.schedule.take() {
-            self.start(deadline, job, out);
+        loop {
+            let ends = &self.ends;
+            let Some(job) = self.schedule.take(|job| ends.holds(job)) else { return };
+            match self.left_out(&job) {
+                Some(skipped) => {
+                    self.schedule.leave_out(&job);
+                    self.ended.push_back(skipped);
+                }
+                None => self.start(deadline, job, out),
+            }
         }
+    }
+
+    /// What comes of a call that no server may execute.
+    fn left_out(&self, job: &Job) -> Option<Outcome> {
+        let Job::Execute { call, giop, .. } = job else { return None };
+        let end = self.ends.forbids(call)?;
+        Some(self.not_executed(call.clone(), giop, is_oneway(giop), end))
     }
 
     fn start(&mut self, deadline: Instant, job: Job, out: &mut Vec<ServerCommand>) {
@@ -346,8 +404,8 @@ impl Executor {
         channel.send(pieces, out);
         let channel = channel.id;
         self.calls.begin_anew();
-        let abandoned = false;
-        let call = Outstanding { job, oneway, request_id, channel, deadline, abandoned };
+        let (abandoned, odd, late) = (false, None, lateness::Lateness::default());
+        let call = Outstanding { job, oneway, request_id, channel, deadline, abandoned, odd, late };
         self.schedule.started(call);
     }
 
@@ -383,11 +441,6 @@ impl Executor {
         }
     }
 
-    /// Whether `channel` is one that this executor still counts on.
-    pub(crate) fn knows(&self, channel: ChannelId) -> bool {
-        self.channels.iter().any(|c| c.id == channel)
-    }
-
     /// Bytes from the server, which came at `came` if that is known; [`Self::next_outcome`] says
     /// what they end.
     pub(crate) fn received(&mut self, came: Option<Instant>, channel: ChannelId, bytes: &[u8]) {
@@ -418,50 +471,84 @@ impl Executor {
                 Ok(Some(message)) => message,
                 Ok(None) => return Ok(None),
                 Err(FrameError::TooLarge { .. } | FrameError::TooMuchBuffered { .. })
-                    if self.owes_reply(channel) =>
+                    if self.owes_one_reply(channel) =>
                 {
                     self.fail(index, refusal::reply_too_large, out);
                     continue;
                 }
-                Err(_) => return Err(DownReason::ServerProtocol),
-            };
-            match message.parse().map_err(|_| DownReason::ServerProtocol)? {
-                Body::Reply(reply) => {
-                    let outcome = self.finish(channel, &reply, &message)?;
-                    self.ended.extend(outcome);
+                Err(FrameError::UnexpectedFragment | FrameError::FragmentedTwice(_)) => {
+                    // The next message begins where it should.
+                    self.ends.drop_message();
+                    continue;
                 }
-                Body::CloseConnection => self.closed_gracefully(index, out),
-                // The server cannot read what it was sent.
-                Body::MessageError => self.fail(index, refusal::rejected, out),
-                // A server may only reply; a LocateReply answers nothing that we sent.
-                _ => return Err(DownReason::ServerProtocol),
-            }
+                Err(_) => {
+                    self.break_off(index, NoReply::NotAReply, Duration::ZERO, out);
+                    continue;
+                }
+            };
+            self.take_message(index, &message, out)?;
         }
     }
 
-    fn owes_reply(&self, channel: ChannelId) -> bool {
-        self.schedule.oldest().is_some_and(|oldest| oldest.channel == channel)
+    /// A whole message of the server.
+    fn take_message(
+        &mut self,
+        index: usize,
+        message: &Message,
+        out: &mut Vec<ServerCommand>,
+    ) -> Result<(), DownReason> {
+        let channel = self.channels[index].id;
+        match message.parse() {
+            Ok(Body::Reply(reply)) => match self.finish(channel, &reply, message) {
+                Finished::Outcome(outcome) => self.ended.extend(outcome),
+                Finished::Nothing => self.ends.drop_message(),
+                Finished::OutOfTurn => {
+                    self.break_off(index, NoReply::NotAReply, Duration::ZERO, out);
+                }
+            },
+            Ok(Body::CloseConnection) => self.closed_gracefully(index, out)?,
+            // The server cannot read what it was sent.
+            Ok(Body::MessageError) if self.owes_one_reply(channel) => {
+                self.fail(index, refusal::rejected, out);
+            }
+            Ok(Body::MessageError) | Err(_) => {
+                self.break_off(index, NoReply::NotAReply, Duration::ZERO, out);
+            }
+            Ok(Body::Request(request)) => self.refuse(channel, message, &request, out),
+            Ok(Body::LocateRequest(request)) => {
+                self.refuse_location(channel, message, request.request_id(), out);
+            }
+            // It answers nothing that was sent.
+            Ok(_) => self.ends.drop_message(),
+        }
+        Ok(())
     }
 
-    /// A reply to something else than what may be answered now is an error of the server: one that
-    /// is declared to work in order and does not has perhaps done so in another order elsewhere.
-    fn finish(
-        &mut self,
-        channel: ChannelId,
-        reply: &Reply<'_>,
-        message: &Message,
-    ) -> Result<Option<Outcome>, DownReason> {
+    /// Whether exactly one call is with the server, on that channel: then it is the one that is
+    /// meant by what names none.
+    fn owes_one_reply(&self, channel: ChannelId) -> bool {
+        self.schedule.outstanding_count() == 1
+            && self.schedule.oldest().is_some_and(|oldest| oldest.channel == channel)
+    }
+
+    /// A reply to a call that others stand before is an error of the server: one that is declared
+    /// to work in order and does not has perhaps done so in another order elsewhere.
+    fn finish(&mut self, channel: ChannelId, reply: &Reply<'_>, message: &Message) -> Finished {
         let request_id = reply.request_id();
-        let call = self.schedule.end(|c| c.request_id == request_id && c.channel == channel);
-        let Some(call) = call else { return Err(DownReason::ServerProtocol) };
+        let is_it = |c: &Outstanding| c.request_id == request_id && c.channel == channel;
+        let Some(call) = self.schedule.end(is_it) else {
+            let is_known = self.schedule.outstanding().any(is_it);
+            return if is_known { Finished::OutOfTurn } else { Finished::Nothing };
+        };
+        self.ends.replied();
         self.calls.begin_anew();
         self.beside.abandon();
         if call.abandoned && !canary!(AbandonedCallCounts) {
-            return Ok(None);
+            return Finished::Outcome(None);
         }
         self.note(&call);
         let (bytes, oneway) = (message.bytes().clone(), call.oneway);
-        Ok(Some(match call.job {
+        Finished::Outcome(Some(match call.job {
             Job::Execute { call, .. } if oneway => Outcome::executed(call, None),
             Job::Execute { call, .. } if bytes.len() <= self.reply_bytes_max => {
                 Outcome::Executed { call, reply: Some(bytes), gist: Some(Gist::read(reply)) }
@@ -489,59 +576,46 @@ impl Executor {
         }
     }
 
-    /// A call has no reply that can be used: the server sent MessageError, or more than is read.
-    /// It lives on. All replicas see the same, so to count this as a crash would let one client
-    /// take down the whole group. `refusal` is what the client is told if no other call was there.
-    ///
-    /// Of several calls the oldest is meant if the server works in order; those behind it, and all
-    /// if it does not, are answered MAYBE. They are not sent again: GIOP does not promise that what
-    /// stood behind an unreadable message was not executed, and twice is worse than perhaps.
+    /// The one call has no reply that can be used: the server sent MessageError, or more than is
+    /// read. It lives on, and all replicas come to the same `refusal`.
     fn fail(
         &mut self,
         index: usize,
         refusal: impl Fn(&Bytes) -> Option<Bytes>,
         out: &mut Vec<ServerCommand>,
     ) {
-        let old = self.channels.remove(index);
-        out.push(ServerCommand::Close(old.id));
-        self.connect(old.code_sets, out);
-        if !self.owes_reply(old.id) {
-            return;
-        }
+        self.connect_again(index, out);
+        self.ends.replied();
         self.calls.begin_anew();
-        let calls = self.schedule.end_all();
-        let (count, in_order) = (calls.len(), !self.schedule.runs_side_by_side());
-        for (index, ended) in calls.into_iter().enumerate().filter(|(_, call)| !call.abandoned) {
-            let is_meant = index == 0 && (in_order || count == 1);
-            self.ended.push_back(match ended.job {
-                Job::Execute { call, giop, .. } => {
-                    let exception =
-                        if is_meant { refusal(&giop) } else { refusal::rejected(&giop) };
-                    Outcome::executed(call, if ended.oneway { None } else { exception })
-                }
-                Job::Capture(purpose) => Outcome::Captured { purpose, state: None },
-                Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },
-            });
-        }
-    }
-
-    /// CloseConnection: what was outstanding was not executed and goes out again, in its order
-    /// (GIOP §15.5.1.1).
-    fn closed_gracefully(&mut self, index: usize, out: &mut Vec<ServerCommand>) {
-        let old = self.channels.remove(index);
-        out.push(ServerCommand::Close(old.id));
-        let index = self.connect(old.code_sets, out);
-        if self.schedule.oldest().is_none_or(|oldest| oldest.channel != old.id) {
+        let Some(ended) = self.schedule.oldest().map(|oldest| oldest.request_id) else { return };
+        let Some(ended) = self.schedule.take_out(ended).filter(|call| !call.abandoned) else {
             return;
-        }
-        let channel = &mut self.channels[index];
-        for call in self.schedule.outstanding_mut() {
-            let state_object = self.state_object.as_ref();
-            let (pieces, _) = message_for(&call.job, channel, state_object, call.request_id);
-            call.channel = channel.id;
-            channel.send(pieces, out);
-        }
+        };
+        self.ended.push_back(match ended.job {
+            Job::Execute { call, giop, .. } => {
+                Outcome::executed(call, if ended.oneway { None } else { refusal(&giop) })
+            }
+            Job::Capture(purpose) => Outcome::Captured { purpose, state: None },
+            Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },
+        });
     }
+}
+
+/// What a reply of the server ends.
+enum Finished {
+    /// A call; none if it counts for nothing.
+    Outcome(Option<Outcome>),
+    /// No call that was made, or one that has ended.
+    Nothing,
+    /// One that others stand before.
+    OutOfTurn,
+}
+
+/// Whether the client of a request wants no reply.
+fn is_oneway(giop: &Bytes) -> bool {
+    let message = Message::from_bytes(giop.clone());
+    let Ok(Ok(Body::Request(request))) = message.as_ref().map(Message::parse) else { return false };
+    !request.response_expected()
 }
 
 /// What the server is sent for a job on a channel, and whether its client wants no reply.

@@ -10,6 +10,7 @@ mod beside;
 mod calls;
 mod changes;
 mod duplicates;
+mod endings;
 mod fullness;
 mod image;
 mod joins;
@@ -91,6 +92,8 @@ pub(crate) struct Group {
     /// Behind what the group has, this member was delivered calls of groups that may know nothing
     /// of the requests in which they were made: the group cannot go on from there.
     is_bound: bool,
+    /// The local server has had a call for longer than it should.
+    is_late: bool,
     /// What was said last of the local member's replies, and not delivered yet.
     told_full: Option<(Attempt, bool)>,
     /// What this node's operator waits for.
@@ -135,6 +138,7 @@ impl Group {
             saved_at: None,
             trail: Trail::default(),
             is_bound: false,
+            is_late: false,
             told_full: None,
             operation: None,
             staged: None,
@@ -256,6 +260,10 @@ impl Group {
         self.outdate_remains();
         let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
+        if request.ended_process {
+            let ended = [(request.key(origin, incarnation), history)];
+            self.table.endings.process_ended(&ended, 0);
+        }
         if self.member.is_none() {
             return;
         }
@@ -365,18 +373,15 @@ impl Group {
             }
         }
         self.settle_member(now, in_primary, here, out);
+        self.mind_late_server(now, here, out);
         self.settle_task(now, out);
         self.settle_reads(now, in_primary, here, out);
         self.mind_backup(out);
     }
 
     fn settle_member(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
+        self.mind_endings(now, in_primary, out);
         let Some(member) = &mut self.member else { return };
-        if member.is_hung(now) {
-            let consequence = member.server_lost(DownReason::ServerHung);
-            self.follow(consequence, here, out);
-            return;
-        }
         out.extend(member.long_states().map(Output::Outlive));
         let mut commands = core::mem::take(&mut self.commands);
         member.step(now, &mut commands);
@@ -396,6 +401,7 @@ impl Group {
         let group = self.id;
         out.extend(commands.drain(..).map(|command| Output::Server { group, command }));
         self.commands = commands;
+        self.follow_ends(now, in_primary, here, out);
         if in_primary {
             self.tell_fullness(out);
             // What is sent between a view and its primary component would be in front of pieces
@@ -419,6 +425,12 @@ impl Group {
                 self.answer(&waiters, reply, here, out);
             }
             Some(Consequence::Read(id, reply)) => self.read_executed(id, reply, here, out),
+            Some(Consequence::ReadEnded(id, reply)) => {
+                // A stateless group's call is whoever's has executed it; another one goes on.
+                let reply = reply.filter(|_| self.is_stateless());
+                self.read_executed(id, reply, here, out);
+            }
+            Some(Consequence::Overdue) => self.overdue(out),
             Some(Consequence::CannotGive { joiner, attempt }) => {
                 self.submit_failed(joiner, attempt, DownReason::StateUnavailable, out);
             }

@@ -27,6 +27,7 @@ mod clock;
 mod command;
 mod config;
 mod duplicates;
+mod endings;
 mod envelope;
 mod executor;
 mod gist;
@@ -70,6 +71,7 @@ pub use config::{
     TotalLoss,
 };
 pub use duplicates::OrderedReplies;
+pub use endings::{NoReply, RequestEnd};
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
 pub use executor::Served;
 pub use group::{GroupSnapshot, LogHold};

@@ -9,6 +9,7 @@ mod archive;
 mod backup;
 mod beside;
 mod calls;
+mod endings;
 mod entry;
 mod image;
 mod late;
@@ -21,6 +22,7 @@ mod updates;
 mod voting;
 
 pub(crate) use self::calls::Standing;
+pub(crate) use self::endings::Word;
 use self::settled::Whom;
 pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
@@ -124,6 +126,11 @@ pub(crate) enum Consequence {
     Answer(Vec<GatewayKey>, Option<Bytes>),
     /// A read was executed.
     Read(ReadId, Option<Bytes>),
+    /// A read has ended without a reply of the server; what its client is told, if nobody else is
+    /// to execute it.
+    ReadEnded(ReadId, Option<Bytes>),
+    /// The server has had a request for too long that others have answered.
+    Overdue,
     /// `get_state` failed.
     CannotGive { joiner: NodeId, attempt: Attempt },
     /// The updates since the state that it has kept are not to be had.
@@ -211,6 +218,7 @@ pub(crate) struct Member {
     replaying: usize,
     /// Its server calls other groups.
     calls_others: bool,
+    statements: endings::Statements,
 }
 
 /// The member's server process, as far as it is known here.
@@ -264,6 +272,7 @@ impl Member {
             archive: config.replay_bytes_max.map(Archive::new),
             replaying: 0,
             calls_others: !config.calls.is_empty(),
+            statements: endings::Statements::default(),
         }
     }
 
@@ -366,6 +375,7 @@ impl Member {
         self.assembly = Assembly::default();
         self.checkpoints = Checkpointer::default();
         self.voting.begin_anew(self.delivered.count);
+        self.statements.begin_anew();
         if self.server != Server::Up {
             // Whichever server it will have has executed nothing.
             self.retention.replace_by(Retention::default());
@@ -507,13 +517,33 @@ impl Member {
         self.executor.connected(channel, out);
     }
 
-    pub(crate) fn knows(&self, channel: ChannelId) -> bool {
-        self.executor.knows(channel)
+    /// A connection to the server ended, or could not be made.
+    pub(crate) fn disconnected(
+        &mut self,
+        channel: ChannelId,
+        out: &mut Vec<ServerCommand>,
+    ) -> Option<Consequence> {
+        let ended = self.executor.disconnected(channel, out);
+        ended.err().and_then(|reason| self.server_lost(reason))
     }
 
-    /// Whether the server has taken too long.
-    pub(crate) fn is_hung(&self, now: Instant) -> bool {
-        self.executor.deadline().is_some_and(|deadline| deadline <= now)
+    /// What the group must do because of something that ended without bytes of the server.
+    pub(crate) fn next_end(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<ServerCommand>,
+        recent: &mut Recent,
+    ) -> Option<Consequence> {
+        loop {
+            match self.executor.next_end(now, out) {
+                Err(reason) => return self.server_lost(reason),
+                Ok(outcome) => {
+                    if let Some(consequence) = self.note_outcome(outcome?, recent) {
+                        return Some(consequence);
+                    }
+                }
+            }
+        }
     }
 
     /// Bytes from the server; [`Self::next_consequence`] says what comes of them.
@@ -532,17 +562,19 @@ impl Member {
             match self.executor.next_outcome(channel, out) {
                 Err(reason) => return self.server_lost(reason),
                 Ok(outcome) => {
-                    let outcome = outcome?;
-                    if let Outcome::Executed { call: Call::Request(key, _), reply, gist } = &outcome
-                    {
-                        recent.executed(key, reply.as_ref(), *gist);
-                    }
-                    if let Some(consequence) = self.completed(outcome) {
+                    if let Some(consequence) = self.note_outcome(outcome?, recent) {
                         return Some(consequence);
                     }
                 }
             }
         }
+    }
+
+    fn note_outcome(&mut self, outcome: Outcome, recent: &mut Recent) -> Option<Consequence> {
+        if let Outcome::Executed { call: Call::Request(key, _), reply, gist } = &outcome {
+            recent.executed(key, reply.as_ref(), *gist);
+        }
+        self.completed(outcome)
     }
 
     fn completed(&mut self, outcome: Outcome) -> Option<Consequence> {
@@ -589,6 +621,20 @@ impl Member {
             Outcome::Restored { purpose: Restore::Join { attempt }, accepted } => {
                 self.restored(attempt, accepted)
             }
+            Outcome::Captured { purpose: Capture::Compare { number }, state } => {
+                self.compared(number, state.as_ref());
+                None
+            }
+            Outcome::NoReply { key, at, how } => self.has_no_reply((key, at), how),
+            Outcome::Late { key, at, report } => {
+                self.has_told_late((key, at), report);
+                None
+            }
+            Outcome::ReadEnded { id, reply } => {
+                let serves = matches!(self.stage, Stage::Serving { .. });
+                serves.then_some(Consequence::ReadEnded(id, reply))
+            }
+            Outcome::Overdue => Some(Consequence::Overdue),
             Outcome::Beside(served) => Some(Consequence::Beside(served)),
             Outcome::Restored { accepted: true, .. } => None,
             Outcome::Restored { accepted: false, .. } => self.server_lost(DownReason::StateRefused),

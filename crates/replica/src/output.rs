@@ -2,6 +2,7 @@
 
 use crate::backup::{Backup, BackupRefused};
 use crate::command::{Command, CommandRefused};
+use crate::endings::RequestEnd;
 use crate::hello::Record;
 use crate::ids::{Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestNumber, ViewId};
 use crate::log::{LogRecord, Place};
@@ -67,6 +68,8 @@ pub enum Output {
         /// The whole GIOP message, under the server's request id; `None`: nobody has it now, and
         /// it goes the way of any request, from the beginning.
         giop: Option<Bytes>,
+        /// Because the process of the server that had it has ended.
+        ended: bool,
     },
     /// A reply to be ordered, which [`Self::Withdraw`] may take back.
     OrderReply {
@@ -299,6 +302,26 @@ pub enum Event {
         group: GroupId,
         /// The last request of those that were compared.
         request: u64,
+    },
+    /// A request has no reply of a server, and will have none.
+    RequestEnded {
+        /// Of this group.
+        group: GroupId,
+        /// Which request, counted from the group's first.
+        request: u64,
+        /// How it ended.
+        end: RequestEnd,
+    },
+    /// A member's server did not reply to a request that another member's has answered.
+    AtFault {
+        /// Of this group.
+        group: GroupId,
+        /// Whose member.
+        node: NodeId,
+        /// Which request, counted from the group's first.
+        request: u64,
+        /// What it did.
+        reason: DownReason,
     },
     /// The group takes no new FT_REQUESTs, or does again: what its members remember is too much.
     Full {

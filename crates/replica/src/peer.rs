@@ -73,6 +73,8 @@ pub(crate) enum PeerMessage {
         to: GatewayKey,
         /// The whole GIOP message; `None`: nothing, ask somebody else.
         giop: Option<Bytes>,
+        /// Because the process of the server that had it has ended.
+        ended: bool,
     },
     /// The sender may have lost answers: whoever waits for one of it asks somebody else.
     AnswersLost {
@@ -162,11 +164,12 @@ impl PeerMessage {
                 w.rest(giop);
                 w.finish()
             }
-            Self::Answer { group, to, giop } => {
+            Self::Answer { group, to, giop, ended } => {
                 let giop_bytes = giop.as_ref().map_or(0, Bytes::len);
-                let mut w = head(ANSWER, *group, to.number.0, 10 + giop_bytes);
+                let mut w = head(ANSWER, *group, to.number.0, 11 + giop_bytes);
                 w.node(to.node);
                 w.u64(to.incarnation);
+                w.u8(u8::from(*ended));
                 w.u8(u8::from(giop.is_some()));
                 if let Some(giop) = giop {
                     w.rest(giop);
@@ -228,8 +231,9 @@ impl PeerMessage {
                 let node = r.node("gateway")?;
                 let incarnation = r.u64("incarnation")?;
                 let to = GatewayKey { node, incarnation, number: RequestNumber(name) };
+                let ended = r.bool("end flag")?;
                 let giop = if r.bool("reply flag")? { Some(r.rest()) } else { None };
-                Self::Answer { group, to, giop }
+                Self::Answer { group, to, giop, ended }
             }
             ANSWERS_LOST => Self::AnswersLost { group },
             _ => return Err(InvalidEnvelope { what: "kind", offset: 0 }),
@@ -285,8 +289,8 @@ mod tests {
             PeerMessage::Chunk { group, attempt, chunk: chunk(true, Some(77)) },
             call(false, None),
             call(true, Some(giop.clone())),
-            PeerMessage::Answer { group, to, giop: Some(giop) },
-            PeerMessage::Answer { group, to, giop: None },
+            PeerMessage::Answer { group, to, giop: Some(giop), ended: false },
+            PeerMessage::Answer { group, to, giop: None, ended: true },
             PeerMessage::AnswersLost { group },
         ]
     }

@@ -1,5 +1,6 @@
 //! Replies that a member makes itself instead of its server.
 
+use crate::endings::{NoReply, RequestEnd};
 use crate::nested::CallRefusal;
 use crate::outside::OutsideFailure;
 use bytes::Bytes;
@@ -61,6 +62,30 @@ pub(crate) fn no_call(request: &Bytes) -> Option<Bytes> {
 /// MARSHAL, COMPLETED_MAYBE: the server answered the request with MessageError.
 pub(crate) fn rejected(request: &Bytes) -> Option<Bytes> {
     raise(request, ExceptionKind::Marshal, MinorCode::Rejected, Completion::Maybe)
+}
+
+/// How a request has ended that has no reply of a server. The same at all members, and for all
+/// repetitions; no ORB repeats such a call by itself.
+pub(crate) fn ended(request: &Bytes, end: RequestEnd) -> Option<Bytes> {
+    use Completion::{Maybe, No};
+    let (kind, code, completed) = match end {
+        RequestEnd::NoReply(NoReply::ConnectionEnded | NoReply::NotAReply) => {
+            (ExceptionKind::CommFailure, MinorCode::NoReply, Maybe)
+        }
+        // GIOP promises that it was not executed (GIOP §15.5.1.1).
+        RequestEnd::NoReply(NoReply::NeverTaken) => {
+            (ExceptionKind::NoResources, MinorCode::NeverTaken, No)
+        }
+        RequestEnd::EndsServers => (ExceptionKind::CommFailure, MinorCode::EndsServers, Maybe),
+        RequestEnd::Skipped => (ExceptionKind::Timeout, MinorCode::Skipped, Maybe),
+    };
+    raise(request, kind, code, completed)
+}
+
+/// NO_IMPLEMENT, COMPLETED_NO: a server calls on the connection of its node.
+pub(crate) fn not_carried(request: &Bytes) -> Option<Bytes> {
+    let (kind, code) = (ExceptionKind::NoImplement, MinorCode::CallbackNotCarried);
+    raise(request, kind, code, Completion::No)
 }
 
 /// INTERNAL, COMPLETED_MAYBE: the members replied different things, and none has a majority.

@@ -467,6 +467,8 @@ fn concerns_members(payload: &Bytes) -> bool {
             | Envelope::StateFailed { .. }
             | Envelope::Checkpoint { .. }
             | Envelope::Votes { .. }
+            | Envelope::Ending { .. }
+            | Envelope::StateDigest { .. }
             | Envelope::Command { .. }
             | Envelope::Full { .. }
             | Envelope::Open { .. })
@@ -483,6 +485,8 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::StateFailed { group, .. }
         | Envelope::Checkpoint { group, .. }
         | Envelope::Votes { group, .. }
+        | Envelope::Ending { group, .. }
+        | Envelope::StateDigest { group, .. }
         | Envelope::Command { group, .. }
         | Envelope::Full { group, .. }
         | Envelope::ReadMark { group, .. }

@@ -14,6 +14,7 @@ pub use self::state::{DownReason, Lacks, MemberState, OutReason};
 
 use crate::clock::OrderedClock;
 use crate::config::GroupConfig;
+use crate::endings::{Electorate, Endings};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::members::Members;
@@ -50,6 +51,8 @@ pub(crate) struct GroupTable {
     pub(crate) verdicts: Vec<Verdict>,
     /// Of a durable group that nobody is in: what its members have said of their disks.
     census: Census,
+    /// Requests that servers did not answer.
+    pub(crate) endings: Endings,
 }
 
 impl GroupTable {
@@ -68,6 +71,7 @@ impl GroupTable {
             votes: Votes::default(),
             verdicts: Vec::new(),
             census: Census::default(),
+            endings: Endings::default(),
         }
     }
 
@@ -200,10 +204,31 @@ impl GroupTable {
         };
         self.members.insert(node, state);
         self.census.forget(node);
-        self.verdicts.extend(self.votes.leave(node, self.in_set()));
+        self.lets_go_of(node);
         self.drop_orphans();
         self.settle_leader(config);
         true
+    }
+
+    /// A member that was in, or was about to be, is not any more: what it said counts no more.
+    fn lets_go_of(&mut self, node: NodeId) {
+        self.verdicts.extend(self.votes.leave(node, self.in_set()));
+        self.endings.leave(node);
+        self.endings.states.leave(node);
+    }
+
+    /// Calls `with` those who have a say in what became of requests.
+    pub(crate) fn with_electorate<T>(
+        &mut self,
+        with: impl FnOnce(&mut Endings, &Electorate<'_>) -> T,
+    ) -> T {
+        let inside = self.in_set();
+        let executing =
+            if self.style.is_passive() { self.leading().into_iter().collect() } else { inside };
+        let votes = self.style == Style::ActiveWithVoting;
+        let (joined_of, endings) = (&self.votes, &mut self.endings);
+        let joined = |node| joined_of.joined(node);
+        with(endings, &Electorate { inside, executing, joined: &joined, votes })
     }
 
     /// A new primary component: members on other nodes than `current` are down.
@@ -212,6 +237,8 @@ impl GroupTable {
         self.members.change(|node, state| {
             if !current.contains(node) {
                 self.verdicts.extend(self.votes.leave(node, staying));
+                self.endings.leave(node);
+                self.endings.states.leave(node);
                 self.known_from.remove(&node);
                 if view.contains(node) {
                     // It takes over this table.
@@ -263,6 +290,7 @@ impl GroupTable {
         (self.votes, self.verdicts) = (Votes::beginning_behind(count), Vec::new());
         self.votes.join(node, count);
         self.census.clear();
+        self.endings.begin_anew();
         self.leader = Some(node);
         self.opened = true;
     }

@@ -42,6 +42,7 @@ fn envelope() -> RequestEnvelope {
         stamp: 40,
         ft: None,
         nested: None,
+        ended_process: false,
         code_sets: Some(Bytes::from_static(b"code sets")),
         giop: build::request(&head, |cdr| cdr.write_u64(12)).bytes().clone(),
     }

@@ -224,14 +224,24 @@ impl Gateway {
         connection.pending.insert(client.request_id, number);
         let released = books.book.released();
         let nested = Some(name);
-        let envelope =
-            RequestEnvelope { group, number, released, stamp, ft: None, nested, code_sets, giop };
+        let envelope = RequestEnvelope {
+            group,
+            number,
+            released,
+            stamp,
+            ft: None,
+            nested,
+            ended_process: false,
+            code_sets,
+            giop,
+        };
         books.book.add(Pending {
             client: Some(client),
             payload: envelope.into_payload(),
             read: None,
             nested: Some(name.key),
             goes_abroad: None,
+            process_ends: 0,
             durable,
             insists: false,
             oneway: false,

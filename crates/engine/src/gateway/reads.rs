@@ -6,12 +6,17 @@
 //! replica or in the queue of what is to be ordered, never in both.
 
 use super::{Gateway, Submission};
+use crate::answers;
 use crate::pending::Safety;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
+use quorba_base::canary;
 use quorba_giop::Request;
 use quorba_order::Ticket;
 use quorba_replica::{Ack, Availability, GroupId, RequestNumber};
+
+/// So many processes may end at a call past the order before it is tried no more.
+const PROCESS_ENDS_MAX: u8 = 2;
 
 /// A read for the replica.
 pub(crate) struct Read {
@@ -61,10 +66,21 @@ impl Gateway {
         None
     }
 
-    /// What came of a read, or of a call to a stateless group; `None`: nothing.
-    pub(crate) fn read(&mut self, group: GroupId, number: RequestNumber, giop: Option<Bytes>) {
+    /// What came of a read, or of a call to a stateless group; `None`: nothing, and if it `ended`
+    /// the process of the server that had it, it is tried once more.
+    pub(crate) fn read(
+        &mut self,
+        group: GroupId,
+        number: RequestNumber,
+        giop: Option<Bytes>,
+        ended: bool,
+    ) {
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
+        pending.process_ends += u8::from(ended && !canary!(TriesForEver));
+        if pending.process_ends >= PROCESS_ENDS_MAX && giop.is_none() {
+            return self.ends_servers(group, number);
+        }
         let Some(giop) = giop else {
             if pending.read.is_some() {
                 books.order_read(number);
@@ -84,6 +100,15 @@ impl Gateway {
         pending.reply = Some(giop);
         books.counters.reads += u64::from(is_read);
         self.release(group, number);
+    }
+
+    /// Server processes have ended at it, and no other is to.
+    fn ends_servers(&mut self, group: GroupId, number: RequestNumber) {
+        let Some(pending) = self.forget(group, number) else { return };
+        self.group(group).parked.retain(|parked| *parked != number);
+        if let Some(client) = pending.client {
+            self.send(&client, answers::ends_servers(&client));
+        }
     }
 
     /// Whether it goes through the order even if it could be handed to a member.
@@ -166,6 +191,7 @@ impl super::GroupBook {
         let Some(pending) = self.book.get_mut(number) else { return };
         let Some(mut envelope) = pending.read.take() else { return };
         envelope.released = released;
+        envelope.ended_process = pending.process_ends > 0;
         pending.payload = envelope.into_payload();
         self.parked.push_back(number);
     }

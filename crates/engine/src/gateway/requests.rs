@@ -120,6 +120,7 @@ impl Gateway {
             stamp,
             ft: ft_request(request),
             nested: None,
+            ended_process: false,
             code_sets,
             giop: message.bytes().clone(),
         };
@@ -135,6 +136,7 @@ impl Gateway {
             oneway: client.is_none(),
             nested: None,
             goes_abroad: None,
+            process_ends: 0,
             durable: books.rules.durable,
             insists: false,
             called: false,

@@ -35,6 +35,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             logged: false,
             open_after: SECOND,
             server_reply: SECOND,
+            abandon: None,
             retention: SECOND,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,

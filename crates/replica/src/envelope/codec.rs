@@ -2,8 +2,9 @@
 //!
 //! Invariant: the GIOP bytes of a request or reply stand last and are never copied on the way in.
 
-use super::{Envelope, FtRequest, RequestEnvelope};
+use super::{Envelope, FtRequest, ProcessEnd, RequestEnvelope};
 use crate::command::Command;
+use crate::endings::{Report, put_named, take_named};
 use crate::hello::{Hello, Snapshot, put_view, take_view};
 use crate::ids::{Attempt, GatewayKey, GroupId, RequestNumber};
 use crate::nested::{NestedCall, put_call, take_call};
@@ -34,6 +35,8 @@ const READ_MARK: u8 = 15;
 const FULL: u8 = 16;
 const FLOOR: u8 = 17;
 const OUTSIDE: u8 = 18;
+const ENDING: u8 = 19;
+const STATE_DIGEST: u8 = 20;
 
 impl Envelope {
     /// The encoded message.
@@ -49,10 +52,24 @@ impl Envelope {
                 offer.encode(&mut w);
             }
             Self::Joined { group, attempt } => put_numbers(&mut w, JOINED, *group, [attempt.0]),
-            Self::Down { group, attempt, reason } => {
+            Self::Down { group, attempt, reason, ended } => {
                 head(&mut w, DOWN, *group);
                 w.u64(attempt.0);
                 w.u8(reason.code());
+                ended.encode(&mut w);
+            }
+            Self::Ending { group, attempt, request: (key, at), report } => {
+                head(&mut w, ENDING, *group);
+                w.u64(attempt.0);
+                put_named(&mut w, (key, *at));
+                report.encode(&mut w);
+            }
+            Self::StateDigest { group, attempt, number, digest } => {
+                head(&mut w, STATE_DIGEST, *group);
+                w.u64(attempt.0);
+                w.u64(*number);
+                w.u8(u8::from(digest.is_some()));
+                w.u64(digest.unwrap_or_default());
             }
             Self::StateFailed { group, joiner, attempt, reason } => {
                 head(&mut w, STATE_FAILED, *group);
@@ -153,7 +170,19 @@ impl Envelope {
             JOINED => Self::Joined { group, attempt: Attempt(r.u64("attempt")?) },
             DOWN => {
                 let attempt = Attempt(r.u64("attempt")?);
-                Self::Down { group, attempt, reason: take_reason(&mut r)? }
+                let reason = take_reason(&mut r)?;
+                Self::Down { group, attempt, reason, ended: ProcessEnd::decode(&mut r)? }
+            }
+            ENDING => {
+                let attempt = Attempt(r.u64("attempt")?);
+                let request = take_named(&mut r)?;
+                Self::Ending { group, attempt, request, report: Report::decode(&mut r)? }
+            }
+            STATE_DIGEST => {
+                let attempt = Attempt(r.u64("attempt")?);
+                let (number, some) = (r.u64("comparison")?, r.bool("digest flag")?);
+                let digest = Some(r.u64("digest")?).filter(|_| some);
+                Self::StateDigest { group, attempt, number, digest }
             }
             STATE_FAILED => {
                 let joiner = r.node("joiner")?;
@@ -193,6 +222,22 @@ impl Envelope {
         };
         r.end()?;
         Ok(envelope)
+    }
+}
+
+impl ProcessEnd {
+    fn encode(&self, w: &mut Writer) {
+        w.u32(self.at.len() as u32);
+        self.at.iter().for_each(|(key, at)| put_named(w, (key, *at)));
+        w.u64(self.answered);
+    }
+
+    fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let mut at = Vec::new();
+        for _ in 0..r.count(30, "requests of a process")? {
+            at.push(take_named(r)?);
+        }
+        Ok(Self { at, answered: r.u64("answered")? })
     }
 }
 
@@ -248,7 +293,8 @@ fn put_request(w: &mut Writer, request: &RequestEnvelope) {
     w.u64(request.stamp);
     let (ft, code_sets) = (request.ft.is_some(), request.code_sets.is_some());
     let nested = request.nested.is_some();
-    w.u8(u8::from(ft) | u8::from(code_sets) << 1 | u8::from(nested) << 2);
+    let ended = u8::from(request.ended_process);
+    w.u8(u8::from(ft) | u8::from(code_sets) << 1 | u8::from(nested) << 2 | ended << 3);
     if let Some(ft) = &request.ft {
         w.bytes(&ft.client_id);
         w.i32(ft.retention_id);
@@ -277,6 +323,17 @@ fn take_request(r: &mut Reader, group: GroupId) -> Result<RequestEnvelope, Inval
     };
     let code_sets = if flags & 2 != 0 { Some(r.bytes("code sets")?) } else { None };
     let nested = if flags & 4 != 0 { Some(NestedCall::decode(r)?) } else { None };
+    let ended_process = flags & 8 != 0;
     let giop = r.rest();
-    Ok(RequestEnvelope { group, number, released, stamp, ft, nested, code_sets, giop })
+    Ok(RequestEnvelope {
+        group,
+        number,
+        released,
+        stamp,
+        ft,
+        nested,
+        ended_process,
+        code_sets,
+        giop,
+    })
 }

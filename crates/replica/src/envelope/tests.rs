@@ -1,6 +1,7 @@
 //! What is decoded is what was encoded, and what is cut off makes an error and no panic.
 
 use super::*;
+use crate::endings::Report;
 use crate::hello::{Apart, Former, Lineage, Record};
 use crate::history::History;
 use crate::ids::{CallKey, ViewId};
@@ -20,6 +21,7 @@ fn request_sample(group: GroupId) -> RequestEnvelope {
             expiration: 77,
         }),
         nested: None,
+        ended_process: false,
         code_sets: Some(Bytes::from_static(&[0, 1, 2, 3])),
         giop: Bytes::from_static(b"GIOP..."),
     }
@@ -35,8 +37,10 @@ fn samples() -> alloc::vec::Vec<Envelope> {
     let key = CallKey { caller: GroupId(1), during: History::EMPTY, number: 3 };
     let nested = Some(NestedCall { key, attempt, digest: 12 });
     let to = GatewayKey { node, incarnation: 1, number: RequestNumber(5) };
-    let plain = RequestEnvelope { ft: None, code_sets: None, ..request.clone() };
+    let ended_process = true;
+    let plain = RequestEnvelope { ft: None, code_sets: None, ended_process, ..request.clone() };
     let nested = RequestEnvelope { nested, ..request.clone() };
+    let named = (request.key(node, 4), History { count: 3, digest: 4 });
     let empty = Some(History::EMPTY);
     let known = History { count: 3, digest: 4 };
     let fresh = Offer { claim: empty, kept: None, ahead_of: None, told: 0, remains, known };
@@ -58,7 +62,15 @@ fn samples() -> alloc::vec::Vec<Envelope> {
         Envelope::Join { group, attempt, offer: fresh },
         Envelope::Join { group, attempt, offer: unknown },
         Envelope::Joined { group, attempt },
-        Envelope::Down { group, attempt, reason: DownReason::ServerHung },
+        Envelope::Down {
+            group,
+            attempt,
+            reason: DownReason::ServerHung,
+            ended: ProcessEnd { at: vec![named.clone()], answered: 7 },
+        },
+        Envelope::Ending { group, attempt, request: named, report: Report::Late },
+        Envelope::StateDigest { group, attempt, number: 3, digest: Some(9) },
+        Envelope::StateDigest { group, attempt, number: 3, digest: None },
         Envelope::StateFailed { group, joiner: node, attempt, reason: DownReason::StateTooLarge },
         Envelope::Open { group },
         Envelope::Full { group, attempt: Attempt(3), is_full: true },

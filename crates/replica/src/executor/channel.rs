@@ -40,6 +40,11 @@ impl Channel {
         Self { id, code_sets, framer, open: false, negotiated: false, waiting: Vec::new() }
     }
 
+    /// Whether what is sent on it leaves.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// The connection is there.
     pub(super) fn opened(&mut self, out: &mut Vec<ServerCommand>) {
         self.open = true;

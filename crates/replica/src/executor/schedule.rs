@@ -92,6 +92,18 @@ impl Schedule {
         self.concurrency == Concurrency::PerObject
     }
 
+    pub(super) fn outstanding(&self) -> impl Iterator<Item = &Outstanding> {
+        self.outstanding.iter()
+    }
+
+    /// Whether a request is with the server, or waits for it.
+    pub(super) fn has(&self, history: crate::history::History) -> bool {
+        let is_it = |job: &Job| job.is_request(history);
+        self.outstanding.iter().any(|call| is_it(&call.job))
+            || self.queue.iter().chain(&self.ready).any(is_it)
+            || self.lanes.values().flatten().any(is_it)
+    }
+
     pub(super) fn outstanding_mut(&mut self) -> impl Iterator<Item = &mut Outstanding> {
         self.outstanding.iter_mut()
     }
@@ -112,11 +124,11 @@ impl Schedule {
     }
 
     /// Forgets what has not started, but for what is to `stay`.
-    pub(super) fn retain_queue(&mut self, stay: impl Fn(&Job) -> bool) {
-        self.queue.retain(&stay);
-        self.ready.retain(&stay);
+    pub(super) fn retain_queue(&mut self, mut stay: impl FnMut(&Job) -> bool) {
+        self.queue.retain(&mut stay);
+        self.ready.retain(&mut stay);
         for lane in self.lanes.values_mut() {
-            lane.retain(&stay);
+            lane.retain(&mut stay);
         }
         self.in_lanes = self.lanes.values().map(VecDeque::len).sum();
     }
@@ -128,25 +140,28 @@ impl Schedule {
         self.bytes = 0;
     }
 
-    /// The next job that may start now; [`Self::started`] must follow.
-    pub(super) fn take(&mut self) -> Option<Job> {
+    /// The next job that may start now, but for one that `holds` says has to wait; then what comes
+    /// behind it waits, too. [`Self::started`] or [`Self::leave_out`] must follow.
+    pub(super) fn take(&mut self, holds: impl Fn(&Job) -> bool) -> Option<Job> {
         if self.outstanding.is_empty() && self.ready.is_empty() {
-            let job = self.queue.pop_front()?;
+            let job = self.queue.pop_front_if(|job| !holds(job))?;
             self.occupy(&job);
             return Some(job);
         }
         if let Some(oldest) = self.outstanding.front() {
             // What runs abandoned may still change what a later call sees.
-            if oldest.abandoned || self.is_alone(&oldest.job) {
+            let is_stalled = oldest.is_odd() && !self.runs_side_by_side();
+            if oldest.abandoned || self.is_alone(&oldest.job) || is_stalled {
                 return None;
             }
         }
         if let Some(job) = self.ready.front() {
-            return if self.has_room(job) { self.ready.pop_front() } else { None };
+            let starts = self.has_room(job) && !holds(job);
+            return if starts { self.ready.pop_front() } else { None };
         }
         loop {
             let job = self.queue.front()?;
-            if self.is_alone(job) || !self.shares_channel(job) {
+            if self.is_alone(job) || !self.shares_channel(job) || holds(job) {
                 return None;
             }
             if let Some(lane) = self.object_of(job).and_then(|key| self.lanes.get_mut(&key)) {
@@ -183,14 +198,18 @@ impl Schedule {
         Some(call)
     }
 
-    /// All calls that are outstanding end.
-    pub(super) fn end_all(&mut self) -> VecDeque<Outstanding> {
-        let calls = core::mem::take(&mut self.outstanding);
-        self.bytes = 0;
-        for call in &calls {
-            self.free(&call.job);
-        }
-        calls
+    /// The call with this request id ends, whatever stands before it.
+    pub(super) fn take_out(&mut self, request_id: u32) -> Option<Outstanding> {
+        let index = self.outstanding.iter().position(|call| call.request_id == request_id)?;
+        let call = self.outstanding.remove(index)?;
+        self.bytes -= call.job.bytes();
+        self.free(&call.job);
+        Some(call)
+    }
+
+    /// A job that was taken is not given to the server.
+    pub(super) fn leave_out(&mut self, job: &Job) {
+        self.free(job);
     }
 
     fn has_room(&self, job: &Job) -> bool {

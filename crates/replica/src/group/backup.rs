@@ -7,7 +7,7 @@
 use super::{Group, Here};
 use crate::backup::{Backup, BackupRefused, Captured, Operation, Staged};
 use crate::command::{Command, CommandRefused};
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, ProcessEnd};
 use crate::ids::{Attempt, ViewId};
 use crate::output::{Outbox, Output};
 use crate::table::DownReason;
@@ -157,8 +157,12 @@ impl Group {
         }
         let Some(staged) = self.staged.take_if(|staged| staged.attempt == attempt) else {
             // It was this node's last boot that had it.
-            let down =
-                Envelope::Down { group: self.id, attempt, reason: DownReason::StateUnavailable };
+            let down = Envelope::Down {
+                group: self.id,
+                attempt,
+                reason: DownReason::StateUnavailable,
+                ended: ProcessEnd::default(),
+            };
             return out.push_back(Output::Order(down.encode()));
         };
         member.restore(staged, (history, now));

@@ -46,8 +46,15 @@ impl Group {
             Envelope::Joined { attempt, .. } => {
                 self.deliver_joined(now, origin, attempt, here, out);
             }
-            Envelope::Down { attempt, reason, .. } => {
+            Envelope::Down { attempt, reason, ended, .. } => {
+                self.note_process_end(origin, attempt, &ended);
                 self.deliver_down(now, origin, attempt, reason, here, out);
+            }
+            Envelope::Ending { attempt, request, report, .. } => {
+                self.deliver_ending(now, (origin, attempt), request, report, here, out);
+            }
+            Envelope::StateDigest { attempt, number, digest, .. } => {
+                self.deliver_digest(now, (origin, attempt), (number, digest), here, out);
             }
             Envelope::StateFailed { joiner, attempt, reason, .. } => {
                 self.deliver_down(now, joiner, attempt, reason, here, out);

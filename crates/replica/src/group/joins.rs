@@ -3,7 +3,7 @@
 //! What it is not: who may come in, which the table knows.
 
 use super::{Group, Here};
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, ProcessEnd};
 use crate::executor::Returning;
 use crate::history::History;
 use crate::ids::Attempt;
@@ -152,7 +152,8 @@ impl Group {
         out: &mut Outbox,
     ) {
         if let Some(attempt) = attempt {
-            let down = Envelope::Down { group: self.id, attempt, reason };
+            let ended = ProcessEnd::default();
+            let down = Envelope::Down { group: self.id, attempt, reason, ended };
             out.push_back(Output::Order(down.encode()));
         }
     }

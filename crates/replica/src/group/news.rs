@@ -60,9 +60,11 @@ impl Group {
             Some(MemberState::Down(reason))
                 if before.state(here.node) != self.table.state(here.node) =>
             {
+                let judged = before.attempt(here.node).is_some_and(|by| member.is_in_by(by));
                 member.start_over(now, reason);
-                if reason == DownReason::Diverged {
-                    // What it knows is wrong: another process begins with another member's state.
+                if reason == DownReason::Diverged || judged && reason.is_of_server() {
+                    // What it knows is wrong, or it does what no other does: another process begins
+                    // with another member's state.
                     let _ = member.server_lost(reason);
                     let command = ServerCommand::Restart(reason);
                     out.push_back(Output::Server { group: self.id, command });

@@ -34,6 +34,9 @@ impl Group {
         if canary!(ReadsOutside) {
             return self.table.style.lets_one_read() && member.has_server();
         }
+        if self.is_stateless() && self.is_late {
+            return false;
+        }
         let is_reader = self.readers().contains(self.here);
         let state = self.table.state(self.here).filter(|_| is_reader);
         matches!(state, Some(MemberState::In { attempt }) if member.can_read(attempt))
@@ -83,7 +86,9 @@ impl Group {
         out: &mut Outbox,
     ) {
         let group = self.id;
-        out.extend(numbers.into_iter().map(|number| Output::Read { group, number, giop: None }));
+        let ended = false;
+        let read = |number| Output::Read { group, number, giop: None, ended };
+        out.extend(numbers.into_iter().map(read));
     }
 
     pub(super) fn execute_read(&mut self, read: Read, behind: u64) {
@@ -144,6 +149,30 @@ impl Group {
         }
     }
 
+    /// The process of the server has ended while it executed these.
+    pub(super) fn reads_ended(&mut self, ids: &[ReadId], here: Here, out: &mut Outbox) {
+        for id in ids {
+            if let Some(asker) = self.reads.executed(*id, None) {
+                self.reply_with(asker, None, true, here, out);
+            }
+        }
+    }
+
+    /// The server of a stateless group has one call for long: others execute what waits behind it.
+    pub(super) fn mind_late_server(&mut self, now: Instant, here: Here, out: &mut Outbox) {
+        let is_late = self.member.as_ref().is_some_and(|member| member.is_late(now));
+        let was_late = core::mem::replace(&mut self.is_late, is_late);
+        if was_late || !is_late || !self.is_stateless() {
+            return;
+        }
+        let waiting = self.member.as_mut().map(crate::member::Member::take_reads);
+        for id in waiting.unwrap_or_default() {
+            if let Some(asker) = self.reads.executed(id, None) {
+                self.reply(asker, None, here, out);
+            }
+        }
+    }
+
     /// Sends what may leave, gives back what cannot go on, and asks for a mark.
     pub(super) fn settle_reads(
         &mut self,
@@ -195,9 +224,21 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
+        self.reply_with(to, giop, false, here, out);
+    }
+
+    /// `ended`: there is no reply because the process of the server has ended.
+    fn reply_with(
+        &mut self,
+        to: GatewayKey,
+        giop: Option<Bytes>,
+        ended: bool,
+        here: Here,
+        out: &mut Outbox,
+    ) {
         if to.node == here.node {
             let number = to.number;
-            out.push_back(Output::Read { group: self.id, number, giop });
+            out.push_back(Output::Read { group: self.id, number, giop, ended });
             return;
         }
         let fits = |giop: &Bytes| fits_message(giop.len());
@@ -207,7 +248,8 @@ impl Group {
             let reply = Envelope::Reply { group: self.id, to, giop };
             return out.push_back(Output::Order(reply.encode()));
         }
-        let answer = PeerMessage::Answer { group: self.id, to, giop: giop.filter(fits) };
+        let (group, giop) = (self.id, giop.filter(fits));
+        let answer = PeerMessage::Answer { group, to, giop, ended };
         send(to.node, &answer, out);
     }
 
@@ -232,7 +274,7 @@ impl Group {
         now: Instant,
         by: NodeId,
         to: GatewayKey,
-        giop: Option<Bytes>,
+        (giop, ended): (Option<Bytes>, bool),
         here: Here,
         out: &mut Outbox,
     ) {
@@ -242,7 +284,7 @@ impl Group {
             if giop.is_none() {
                 self.reads.load.shun(now, by);
             }
-            out.push_back(Output::Read { group: self.id, number, giop });
+            out.push_back(Output::Read { group: self.id, number, giop, ended });
         }
     }
 

@@ -4,7 +4,7 @@
 //! is a sequence without gaps from some history of the group on to the table's.
 
 use super::{Group, Here};
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, ProcessEnd};
 use crate::history::History;
 use crate::ids::{GroupId, ViewId};
 use crate::image::Image;
@@ -275,7 +275,10 @@ impl Group {
         let is_whole = is_whole && !is_stateless;
         if !is_whole {
             let reason = DownReason::NotStarted;
-            let down = |attempt| Envelope::Down { group: self.id, attempt, reason }.encode();
+            let down = |attempt| {
+                Envelope::Down { group: self.id, attempt, reason, ended: ProcessEnd::default() }
+                    .encode()
+            };
             news.extend(attempt.map(down));
         }
         let Some((kept, found)) = found.filter(|_| is_whole || self.config.durable) else {

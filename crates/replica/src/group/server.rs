@@ -4,6 +4,7 @@
 //! Invariant: none of this changes the table; it leads to messages.
 
 use super::{Group, Here};
+use crate::envelope::{Envelope, ProcessEnd};
 use crate::ids::{Attempt, ChannelId};
 use crate::member::Consequence;
 use crate::output::{Outbox, Output, ServerCommand, forward};
@@ -25,8 +26,13 @@ impl Group {
     }
 
     pub(crate) fn server_down(&mut self, reason: DownReason, here: Here, out: &mut Outbox) {
-        let consequence = self.member.as_mut().and_then(|m| m.server_lost(reason));
-        self.follow(consequence, here, out);
+        let Some(member) = &mut self.member else { return };
+        let (ended, reads) = member.process_end();
+        let consequence = member.server_lost(reason);
+        self.reads_ended(&reads, here, out);
+        if let Some(Consequence::Lost(attempt, reason)) = consequence {
+            self.is_gone(attempt, reason, ended, out);
+        }
     }
 
     pub(crate) fn connected(&mut self, channel: ChannelId, out: &mut Outbox) {
@@ -38,8 +44,36 @@ impl Group {
     }
 
     pub(crate) fn disconnected(&mut self, channel: ChannelId, here: Here, out: &mut Outbox) {
-        if self.member.as_ref().is_some_and(|m| m.knows(channel)) {
-            self.server_down(DownReason::ConnectionLost, here, out);
+        let Some(member) = &mut self.member else { return };
+        let mut commands = Vec::new();
+        let consequence = member.disconnected(channel, &mut commands);
+        forward(self.id, commands, out);
+        self.follow(consequence, here, out);
+    }
+
+    /// What has ended without bytes of the server, one after the other.
+    pub(super) fn follow_ends(
+        &mut self,
+        now: Instant,
+        in_primary: bool,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        loop {
+            let Some(member) = &mut self.member else { return };
+            let mut commands = Vec::new();
+            let consequence = member.next_end(now, &mut commands, &mut self.recent);
+            let any = consequence.is_some();
+            if any {
+                // What stood behind it may start.
+                member.step(now, &mut commands);
+            }
+            forward(self.id, commands, out);
+            self.mind_endings(now, in_primary, out);
+            if !any {
+                return;
+            }
+            self.follow(consequence, here, out);
         }
     }
 
@@ -71,7 +105,21 @@ impl Group {
         if let Some(member) = &mut self.member {
             let _ = member.server_lost(reason);
         }
+        self.is_gone(attempt, reason, ProcessEnd::default(), out);
+    }
+
+    /// The server is to be another one.
+    fn is_gone(
+        &mut self,
+        attempt: Option<Attempt>,
+        reason: DownReason,
+        ended: ProcessEnd,
+        out: &mut Outbox,
+    ) {
         out.push_back(Output::Server { group: self.id, command: ServerCommand::Restart(reason) });
-        self.submit_down(attempt, reason, out);
+        if let Some(attempt) = attempt {
+            let down = Envelope::Down { group: self.id, attempt, reason, ended };
+            out.push_back(Output::Order(down.encode()));
+        }
     }
 }

@@ -25,8 +25,8 @@ impl Group {
                 let asker = GatewayKey { node: from, incarnation, number };
                 self.called(Read { asker, giop, code_sets }, stateless, here, out);
             }
-            (PeerMessage::Answer { to, giop, .. }, _) => {
-                self.answered(now, from, to, giop, here, out);
+            (PeerMessage::Answer { to, giop, ended, .. }, _) => {
+                self.answered(now, from, to, (giop, ended), here, out);
             }
             (PeerMessage::AnswersLost { .. }, _) => self.answers_lost(from, out),
             (PeerMessage::Fetch { attempt, fetch, .. }, Some(member)) => {

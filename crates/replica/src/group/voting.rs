@@ -44,7 +44,7 @@ impl Group {
 
     /// Does what verdicts ask for; members that go because of them may lead to others.
     pub(crate) fn heed_verdicts(&mut self, now: Instant, here: Here, out: &mut Outbox) {
-        while !self.table.verdicts.is_empty() {
+        while self.heed_endings(now, here, out) || !self.table.verdicts.is_empty() {
             for verdict in core::mem::take(&mut self.table.verdicts) {
                 match verdict {
                     Verdict::Decided { window, supporters } => {

@@ -62,7 +62,10 @@ impl Member {
             Stage::Receiving { wanted, .. } => wanted.claim(),
             Stage::Restoring { .. } => None,
         };
-        let kept = self.checkpoint_kept();
+        // Whether others saw the same that its server did, it will not hear.
+        let is_known = !self.executor.is_stalled();
+        let claim = claim.filter(|_| is_known);
+        let kept = self.checkpoint_kept().filter(|_| is_known);
         if (claim.is_some() || kept.is_some()) && !canary!(ClaimsWhileBusy) {
             // It was delivered to all alike: once the server has finished it, what it has executed
             // is known, and perhaps all that the group has. What it calls is held until the member
@@ -144,6 +147,11 @@ impl Member {
         self.forget_but_votes(kept, claim);
         let claim = claim.or((self.server != Server::Up).then_some(History::EMPTY));
         self.stage = Stage::Ready { claim, not_before: now + wait };
+    }
+
+    /// Whether it takes part by that try, with a server that nobody has given up.
+    pub(crate) fn is_in_by(&self, attempt: Attempt) -> bool {
+        self.attempt() == Some(attempt) && self.server == Server::Up
     }
 
     /// It has asked to come in, and waits for what becomes of that.

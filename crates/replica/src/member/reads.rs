@@ -28,6 +28,11 @@ impl Member {
         self.executor.push(Job::Execute { call, moment: None, giop, code_sets, awaited: true });
     }
 
+    /// Those that wait for the server and have not begun; they are not executed here.
+    pub(crate) fn take_reads(&mut self) -> alloc::vec::Vec<ReadId> {
+        self.executor.take_reads()
+    }
+
     /// From here on the member's state is the group's, whatever it was before.
     pub(crate) fn begins_at(&mut self, history: History) {
         (self.delivered, self.seen) = (history, history);

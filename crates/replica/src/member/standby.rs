@@ -32,6 +32,7 @@ impl Member {
     /// Returns the members that join and cannot be given a state by this one any more.
     pub(crate) fn take_duty(&mut self, duty: Duty, audience: bool) -> Vec<(NodeId, Attempt)> {
         let before = core::mem::replace(&mut self.duty, duty);
+        self.executor.set_alone(duty == Duty::Lead);
         if before != duty {
             // The others log what this one does; some of them may log more.
             let since = u32::try_from(self.log.len()).unwrap_or(u32::MAX);

@@ -5,6 +5,7 @@
 
 use super::{DownReason, GroupTable, Lacks, MemberState, OutReason};
 use crate::clock::OrderedClock;
+use crate::endings::Endings;
 use crate::ids::Attempt;
 use crate::log::{put_history, take_history};
 use crate::remains::Census;
@@ -39,6 +40,7 @@ impl GroupTable {
         writer.u64(self.removed.bits());
         self.votes.encode(writer);
         self.census.encode(writer);
+        self.endings.encode(writer);
     }
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
@@ -62,6 +64,7 @@ impl GroupTable {
         let removed = if canary!(ForgetsTheRemoved) { NodeSet::EMPTY } else { removed };
         let votes = Votes::decode(reader)?;
         let (verdicts, census) = (Vec::new(), Census::decode(reader)?);
+        let endings = Endings::decode(reader)?;
         Ok(Self {
             members: members.into_iter().collect(),
             removed,
@@ -75,6 +78,7 @@ impl GroupTable {
             votes,
             verdicts,
             census,
+            endings,
         })
     }
 }

@@ -61,6 +61,7 @@ impl GroupTable {
         } else if config.on_total_loss == TotalLoss::Fresh && fresh && !is_expected {
             self.history = History::EMPTY;
             self.votes = Votes::beginning_behind(0);
+            self.endings.begin_anew();
             MemberState::In { attempt }
         } else {
             MemberState::Out { attempt, reason: OutReason::TotalLoss }
@@ -98,6 +99,7 @@ impl GroupTable {
             self.known_from = [(node, self.history.count)].into();
             self.history = claim;
             self.votes = Votes::beginning_behind(claim.count);
+            self.endings.begin_anew();
             // Time goes on from what was told with them (seed 600127 of the simulator's `styles`).
             self.clock.was_told(offer.told);
         }
@@ -115,7 +117,7 @@ impl GroupTable {
         };
         if former != attempt {
             self.members.insert(node, MemberState::Down(DownReason::ServerExited));
-            self.verdicts.extend(self.votes.leave(node, self.in_set()));
+            self.lets_go_of(node);
             self.drop_orphans();
         }
     }
@@ -137,6 +139,7 @@ impl GroupTable {
         self.clock.goes_on_at(told);
         self.votes = Votes::beginning_behind(history.count);
         self.votes.join(node, history.count);
+        self.endings.begin_anew();
         self.members.insert(node, MemberState::In { attempt });
     }
 

@@ -51,7 +51,7 @@ impl GroupTable {
     /// long before its state has travelled, and from then on its own reply is there first.
     pub(crate) fn repliers(&self, config: &GroupConfig, gateway: NodeId) -> NodeSet {
         if self.style.has_leader() {
-            return self.leading().into_iter().collect();
+            return self.led_by(self.leading(), config);
         }
         let members = self.in_set();
         let first = match (config.replier, config.reply) {
@@ -67,13 +67,26 @@ impl GroupTable {
         if first == gateway && members.contains(first) { next.with(first) } else { next }
     }
 
-    /// Of `members`, those whose servers are not asked for their state; if all are, all of them.
-    pub(crate) fn undisturbed(&self, config: &GroupConfig, members: NodeSet) -> NodeSet {
-        if config.replay_bytes_max.is_some() {
-            // What these give is known without their servers.
-            return members;
+    /// The leader answers. If its server is late with what others have answered, so does another
+    /// member, where others execute.
+    fn led_by(&self, leader: Option<NodeId>, config: &GroupConfig) -> NodeSet {
+        let leads: NodeSet = leader.into_iter().collect();
+        match leader.filter(|leader| self.endings.late().contains(*leader)) {
+            Some(late) if !self.style.is_passive() => {
+                let others = self.undisturbed(config, self.in_set());
+                leads.union(others.successor(late).into_iter().collect())
+            }
+            _ => leads,
         }
-        let others = members.difference(self.members.donors());
+    }
+
+    /// Of `members`, those whose servers are neither asked for their state nor late with what
+    /// others have answered; if there is none, all of them.
+    pub(crate) fn undisturbed(&self, config: &GroupConfig, members: NodeSet) -> NodeSet {
+        // What donors of requests give is known without their servers.
+        let asks_servers = config.replay_bytes_max.is_none();
+        let donors = if asks_servers { self.members.donors() } else { NodeSet::EMPTY };
+        let others = members.difference(donors.union(self.endings.late()));
         if others.is_empty() { members } else { others }
     }
 

@@ -82,6 +82,11 @@ impl DownReason {
         Self::UpdatesUnknown,
     ];
 
+    /// Whether its server did something else than the others'.
+    pub(crate) fn is_of_server(self) -> bool {
+        matches!(self, Self::ConnectionLost | Self::ServerHung | Self::ServerProtocol)
+    }
+
     pub(crate) fn code(self) -> u8 {
         code_of(&Self::ALL, &self)
     }

@@ -54,6 +54,7 @@ impl Cluster {
             stamp: self.now.as_nanos() / 100,
             ft,
             nested: None,
+            ended_process: false,
             code_sets: None,
             giop: giop.bytes().clone(),
         };

@@ -83,6 +83,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
         logged: false,
         open_after: Duration::from_secs(15),
         server_reply: Duration::from_secs(30),
+        abandon: None,
         retention: Duration::from_secs(60),
         retention_bytes_max: plan.retention_bytes_max,
         replay_bytes_max: plan.replay_bytes_max,

@@ -1,0 +1,408 @@
+//! Requests that servers did not answer: what members report of them, and what the group concludes.
+//!
+//! Replicas are deterministic, so what one server does with a request all do, and nobody is at
+//! fault for what all did. A member whose server does not reply says so in the order; whoever
+//! executed the same request says what it saw, and the place of the last word decides. If nobody
+//! replied, the *request* has ended without a reply, and the members stay in. If somebody replied,
+//! those that did not are at fault. A server process that ends at a request takes its member down
+//! as ever; when two have ended at the same one, no server executes it any more.
+//!
+//! What it is not: what servers do, which the executor sees, nor who is in, which the table knows.
+//! Invariants: part of the replicated table, so a pure function of what was delivered; a member is
+//! never at fault alone in its group; a request that somebody who is in has answered ends no other
+//! way.
+
+mod codec;
+mod states;
+
+pub(crate) use self::codec::{put_named, take_named};
+pub(crate) use self::states::States;
+use crate::history::History;
+use crate::ids::RequestKey;
+use crate::table::DownReason;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use quorba_base::{NodeId, NodeSet, canary};
+
+/// Requests that are inquired into at the same time, and ends that are remembered; the oldest go.
+const OPEN_MAX: usize = 256;
+const ENDED_MAX: usize = 1024;
+/// So many processes may end at a request before no server executes it any more.
+const PROCESS_ENDS_MAX: u8 = 2;
+
+/// What a server whose process lives did with a request instead of replying.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum NoReply {
+    /// It ended the connection.
+    ConnectionEnded,
+    /// It sent something that is no reply.
+    NotAReply,
+    /// It closed the connection in good order, each time the request was sent (GIOP §15.5.1.1).
+    NeverTaken,
+}
+
+/// How a request ended that has no reply of a server.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum RequestEnd {
+    /// All members that executed it saw the same.
+    NoReply(NoReply),
+    /// Server processes ended at it; it is not executed again.
+    EndsServers,
+    /// An operator, or the group's own limit, gave it up; it is not executed again.
+    Skipped,
+}
+
+impl RequestEnd {
+    /// Whether nobody may execute it again.
+    pub(crate) fn forbids_execution(self) -> bool {
+        match self {
+            Self::NoReply(_) => false,
+            Self::EndsServers | Self::Skipped => true,
+        }
+    }
+}
+
+/// What a member says of a request that is inquired into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Report {
+    /// Its server replied.
+    Replied,
+    /// Its server has not been given the request, and is not until this is decided.
+    NotStarted,
+    /// Its server has it for longer than is usual.
+    Late,
+    /// Its server has had it for as long as the group lets a server have a request.
+    GivenUp,
+    /// Its server has caught up: it is late with nothing.
+    CaughtUp,
+    /// Its server did not reply, and lives.
+    NoReply(NoReply),
+}
+
+/// A request that somebody has not answered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Inquiry {
+    /// What the group was delivered with it.
+    at: History,
+    reports: BTreeMap<NodeId, Report>,
+    /// Server processes that were seen to end at it.
+    process_ends: u8,
+    /// A leader that was late with it was followed by another one.
+    handed_over: bool,
+}
+
+impl Inquiry {
+    fn new(at: History) -> Self {
+        Self { at, reports: BTreeMap::new(), process_ends: 0, handed_over: false }
+    }
+
+    fn who(&self, says: impl Fn(Report) -> bool) -> NodeSet {
+        let of = |(node, report): (&NodeId, &Report)| says(*report).then_some(*node);
+        self.reports.iter().filter_map(of).collect()
+    }
+
+    fn replied(&self) -> NodeSet {
+        self.who(|report| report == Report::Replied)
+    }
+
+    fn ended(&self) -> NodeSet {
+        self.who(|report| matches!(report, Report::NoReply(_)))
+    }
+
+    /// Members must say what they know of it.
+    fn wants_reports(&self) -> bool {
+        !self.reports.is_empty() || self.is_held()
+    }
+
+    /// Nobody may begin it before this is decided.
+    fn is_held(&self) -> bool {
+        self.process_ends >= PROCESS_ENDS_MAX
+    }
+}
+
+/// What follows from reports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Conclusion {
+    /// The request has ended.
+    Ended { key: RequestKey, at: History, end: RequestEnd },
+    /// This member's server did something else with a request than another one.
+    AtFault { node: NodeId, reason: DownReason, at: History },
+}
+
+/// Who is in, as far as it matters here.
+pub(crate) struct Electorate<'a> {
+    /// Members that are in.
+    pub(crate) inside: NodeSet,
+    /// Those of them that execute requests, and for each how many requests it was brought in with.
+    pub(crate) executing: NodeSet,
+    pub(crate) joined: &'a dyn Fn(NodeId) -> u64,
+    /// What most reply counts, not what anybody does.
+    pub(crate) votes: bool,
+}
+
+impl Electorate<'_> {
+    /// Those that have executed a request, or are to.
+    fn of(&self, at: History) -> NodeSet {
+        self.executing.iter().filter(|node| (self.joined)(*node) < at.count).collect()
+    }
+}
+
+/// How a request has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Ended {
+    at: History,
+    end: RequestEnd,
+    /// Which of all ends of the group.
+    number: u64,
+}
+
+/// See the module's text.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Endings {
+    open: BTreeMap<RequestKey, Inquiry>,
+    ended: BTreeMap<RequestKey, Ended>,
+    /// Requests that were given up, by their place; it may be that no member can tell their names.
+    skipped: BTreeMap<u64, History>,
+    /// Ends so far.
+    count: u64,
+    /// Members that were late with a request when others had replied; others answer for them.
+    late: NodeSet,
+    /// All requests up to this one were answered by a leader that is gone.
+    answered: u64,
+    /// Whether the members' states are known to be equal behind a request that was not answered.
+    pub(crate) states: States,
+}
+
+impl Endings {
+    /// Members that are late, so that others answer.
+    pub(crate) fn late(&self) -> NodeSet {
+        self.late
+    }
+
+    /// Changes whenever [`Self::ends`] or [`Self::skipped`] does.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether members must say what they know of requests.
+    pub(crate) fn has_questions(&self) -> bool {
+        self.open.values().any(Inquiry::wants_reports)
+    }
+
+    /// Requests that have ended without a reply, newest last: their names, places and ends.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (&RequestKey, History, RequestEnd)> {
+        let mut ends: Vec<_> = self.ended.iter().collect();
+        ends.sort_by_key(|(_, ended)| ended.number);
+        ends.into_iter().map(|(key, ended)| (key, ended.at, ended.end))
+    }
+
+    /// Requests that were given up.
+    pub(crate) fn skipped(&self) -> impl Iterator<Item = History> + '_ {
+        self.skipped.values().copied()
+    }
+
+    /// What the member on `node` says of a request.
+    pub(crate) fn hear(&mut self, node: NodeId, (key, at): (RequestKey, History), report: Report) {
+        if report == Report::CaughtUp {
+            self.late.remove(node);
+            return;
+        }
+        if self.ended.contains_key(&key) || self.skipped.get(&at.count) == Some(&at) {
+            return;
+        }
+        let inquiry = self.inquiry(key, at);
+        let others_replied = !inquiry.replied().difference(NodeSet::EMPTY.with(node)).is_empty();
+        inquiry.reports.insert(node, report);
+        match report {
+            Report::Late | Report::GivenUp if others_replied => self.late.insert(node),
+            Report::Replied => self.late.remove(node),
+            _ => {}
+        }
+    }
+
+    /// The server process of a member has ended at these requests, of which it worked on several at
+    /// the same time if there are some; all up to `answered` were answered by it.
+    pub(crate) fn process_ended(&mut self, at: &[(RequestKey, History)], answered: u64) {
+        self.answered = self.answered.max(answered);
+        for (key, at) in at {
+            let is_over = self.ended.contains_key(key) || at.count <= self.answered;
+            if is_over && !canary!(AnsweredIsPoison) {
+                continue;
+            }
+            let counted = u8::from(!canary!(ForgetsProcessEnds));
+            let inquiry = self.inquiry(key.clone(), *at);
+            inquiry.process_ends = inquiry.process_ends.saturating_add(counted);
+        }
+    }
+
+    fn inquiry(&mut self, key: RequestKey, at: History) -> &mut Inquiry {
+        if self.open.len() >= OPEN_MAX && !self.open.contains_key(&key) {
+            let oldest = self.open.iter().min_by_key(|(_, inquiry)| inquiry.at.count);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                self.open.remove(&oldest);
+            }
+        }
+        let inquiry = self.open.entry(key).or_insert_with(|| Inquiry::new(at));
+        if inquiry.at != at {
+            // It was delivered once more, behind another past: what was reported is of before.
+            let process_ends = inquiry.process_ends;
+            *inquiry = Inquiry { process_ends, ..Inquiry::new(at) };
+        }
+        inquiry
+    }
+
+    /// A member is not in any more, or comes in anew: what it said does not count.
+    pub(crate) fn leave(&mut self, node: NodeId) {
+        self.late.remove(node);
+        for inquiry in self.open.values_mut() {
+            inquiry.reports.remove(&node);
+        }
+    }
+
+    /// The group has another past from here on: only what ended for good is known.
+    pub(crate) fn begin_anew(&mut self) {
+        self.late = NodeSet::EMPTY;
+        self.answered = 0;
+        self.open.retain(|_, inquiry| inquiry.process_ends > 0);
+        self.open.values_mut().for_each(|inquiry| inquiry.reports.clear());
+        self.states = States::default();
+    }
+
+    /// Gives a request up.
+    pub(crate) fn skip(&mut self, at: History) {
+        self.count += 1;
+        self.skipped.insert(at.count, at);
+        while self.skipped.len() > ENDED_MAX {
+            self.skipped.pop_first();
+        }
+        self.open.retain(|_, inquiry| inquiry.at != at);
+    }
+
+    /// Requests of which the member on `node` has not said what it must, and whether it may not
+    /// begin them.
+    pub(crate) fn asked_of(
+        &self,
+        node: NodeId,
+        electorate: &Electorate<'_>,
+    ) -> Vec<(RequestKey, History, bool)> {
+        let is_asked = |inquiry: &Inquiry| {
+            inquiry.wants_reports()
+                && electorate.of(inquiry.at).contains(node)
+                && !inquiry.reports.contains_key(&node)
+        };
+        let asked = self.open.iter().filter(|(_, inquiry)| is_asked(inquiry));
+        asked.map(|(key, inquiry)| (key.clone(), inquiry.at, inquiry.is_held())).collect()
+    }
+
+    /// Whether somebody who is in, but for `node`, has replied to a request.
+    pub(crate) fn is_answered_elsewhere(&self, node: NodeId, at: History) -> bool {
+        let mut of_it = self.open.values().filter(|inquiry| inquiry.at == at);
+        of_it.any(|inquiry| inquiry.replied().iter().any(|other| other != node))
+    }
+
+    /// What follows from what is known now.
+    pub(crate) fn conclude(&mut self, electorate: &Electorate<'_>) -> Vec<Conclusion> {
+        let mut found = Vec::new();
+        let keys: Vec<RequestKey> = self.open.keys().cloned().collect();
+        for key in keys {
+            self.conclude_one(&key, electorate, &mut found);
+        }
+        found
+    }
+
+    fn conclude_one(
+        &mut self,
+        key: &RequestKey,
+        electorate: &Electorate<'_>,
+        found: &mut Vec<Conclusion>,
+    ) {
+        let Some(inquiry) = self.open.get_mut(key) else { return };
+        let at = inquiry.at;
+        let electors = electorate.of(at);
+        let replied = inquiry.replied().intersection(electorate.inside);
+        if replied.is_empty() && inquiry.is_held() {
+            let have_not = inquiry.who(|report| report == Report::NotStarted);
+            if electors.is_subset(have_not.union(inquiry.ended())) {
+                self.end(key, at, RequestEnd::EndsServers, found);
+            }
+            return;
+        }
+        if !replied.is_empty() {
+            // Whoever ended at it did so for another reason, and who waits may begin.
+            inquiry.process_ends = 0;
+            inquiry.reports.retain(|_, report| *report != Report::NotStarted);
+        }
+        let ended = inquiry.ended().intersection(electors);
+        let all_ended = !electors.is_empty() && electors.is_subset(ended);
+        let most_ended = electorate.votes && ended.len() * 2 > electors.len();
+        if all_ended || most_ended {
+            let how = ended.lowest().and_then(|node| inquiry.reports.get(&node)).copied();
+            if let Some(Report::NoReply(how)) = how {
+                self.end(key, at, RequestEnd::NoReply(how), found);
+                let differ = replied.intersection(electors).iter();
+                let reason = DownReason::Diverged;
+                found.extend(differ.map(|node| Conclusion::AtFault { node, reason, at }));
+            }
+            return;
+        }
+        let have_most = !electorate.votes || replied.len() * 2 >= electors.len();
+        if !replied.is_empty() && have_most {
+            found.extend(inquiry.at_fault());
+            if electors.is_subset(replied) {
+                self.open.remove(key);
+            }
+            return;
+        }
+        let given_up = inquiry.who(|report| report == Report::GivenUp);
+        if !electors.is_empty() && electors.is_subset(given_up) {
+            self.end(key, at, RequestEnd::Skipped, found);
+            return;
+        }
+        found.extend(inquiry.hand_over(electorate));
+    }
+
+    fn end(&mut self, key: &RequestKey, at: History, end: RequestEnd, found: &mut Vec<Conclusion>) {
+        self.open.remove(key);
+        self.count += 1;
+        self.ended.insert(key.clone(), Ended { at, end, number: self.count });
+        while self.ended.len() > ENDED_MAX {
+            let oldest = self.ended.iter().min_by_key(|(_, ended)| ended.number);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
+            self.ended.remove(&oldest);
+        }
+        found.push(Conclusion::Ended { key: key.clone(), at, end });
+    }
+}
+
+impl Inquiry {
+    /// Others have replied: those whose servers did not are at fault.
+    fn at_fault(&self) -> Vec<Conclusion> {
+        let at = self.at;
+        let fault = |(node, report): (&NodeId, &Report)| match report {
+            Report::NoReply(how) => {
+                let reason = match how {
+                    NoReply::ConnectionEnded | NoReply::NeverTaken => DownReason::ConnectionLost,
+                    NoReply::NotAReply => DownReason::ServerProtocol,
+                };
+                Some(Conclusion::AtFault { node: *node, reason, at })
+            }
+            _ => None,
+        };
+        self.reports.iter().filter_map(fault).collect()
+    }
+
+    /// Only one member executes, and is late: another one, which has kept what it needs for that,
+    /// tries once. If that is late, too, it is the request.
+    fn hand_over(&mut self, electorate: &Electorate<'_>) -> Option<Conclusion> {
+        let others = electorate.inside.difference(electorate.executing);
+        let is_late = |node: &NodeId| self.reports.get(node) == Some(&Report::Late);
+        let node = electorate.executing.iter().find(is_late)?;
+        if others.is_empty() || core::mem::replace(&mut self.handed_over, true) {
+            return None;
+        }
+        Some(Conclusion::AtFault { node, reason: DownReason::ServerHung, at: self.at })
+    }
+}
+
+#[cfg(test)]
+mod tests;

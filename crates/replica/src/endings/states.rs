@@ -1,0 +1,160 @@
+//! Whether the members' states are equal behind a request that had no reply.
+//!
+//! What a server did with such a request cannot be seen in a reply, so the members that executed it
+//! are asked for their states at one place in the order, and say what digest these have. One that
+//! differs from most is rebuilt. If nobody can tell, an operator is told that they may differ.
+//!
+//! What it is not: it takes no state. Invariant: a member is found to differ only from more than
+//! half of those that were asked.
+
+use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use quorba_base::{NodeId, NodeSet};
+
+/// See the module's text.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct States {
+    /// Counts comparisons.
+    number: u64,
+    /// One is under way.
+    open: bool,
+    /// Members whose states may differ.
+    asked: NodeSet,
+    digests: BTreeMap<NodeId, Option<u64>>,
+    /// Behind this request of the group; `None`: they do not.
+    doubt: Option<u64>,
+}
+
+impl States {
+    /// These members have executed a request without a reply. `compare`: they can give a state.
+    /// Gives the number of the comparison, if there is one.
+    pub(crate) fn begin(&mut self, request: u64, members: NodeSet, compare: bool) -> Option<u64> {
+        if members.len() < 2 {
+            return None;
+        }
+        self.number += 1;
+        self.doubt = self.doubt.or(Some(request));
+        self.asked = self.asked.union(members);
+        self.digests.clear();
+        self.open = compare;
+        compare.then_some(self.number)
+    }
+
+    /// Behind which request the members may differ.
+    pub(crate) fn doubt(&self) -> Option<u64> {
+        self.doubt
+    }
+
+    /// A member's word; `None`: its state could not be had.
+    pub(crate) fn hear(&mut self, node: NodeId, number: u64, digest: Option<u64>) {
+        if self.open && number == self.number && self.asked.contains(node) {
+            self.digests.insert(node, digest);
+        }
+    }
+
+    /// A member is gone: it comes back with another one's state.
+    pub(crate) fn leave(&mut self, node: NodeId) {
+        self.asked.remove(node);
+        self.digests.remove(&node);
+    }
+
+    /// Members that differ from most, if all have spoken.
+    pub(crate) fn conclude(&mut self) -> Vec<NodeId> {
+        if self.asked.len() < 2 {
+            *self = Self { number: self.number, ..Self::default() };
+            return Vec::new();
+        }
+        if !self.open || !self.asked.iter().all(|node| self.digests.contains_key(&node)) {
+            return Vec::new();
+        }
+        self.open = false;
+        let has = |digest: u64| self.digests.values().filter(|of| **of == Some(digest)).count();
+        let most = self.digests.values().flatten().copied();
+        let Some(most) = most.into_iter().find(|digest| has(*digest) * 2 > self.asked.len()) else {
+            return Vec::new();
+        };
+        let differ = self.digests.iter().filter(|(_, digest)| digest.is_some_and(|d| d != most));
+        let differ: Vec<NodeId> = differ.map(|(node, _)| *node).collect();
+        if self.digests.values().all(|digest| *digest == Some(most)) {
+            self.doubt = None;
+            self.asked = NodeSet::EMPTY;
+        }
+        differ
+    }
+
+    pub(super) fn encode(&self, w: &mut Writer) {
+        w.u64(self.number);
+        w.u8(u8::from(self.open));
+        w.u64(self.asked.bits());
+        w.u8(u8::from(self.doubt.is_some()));
+        w.u64(self.doubt.unwrap_or_default());
+        w.u32(self.digests.len() as u32);
+        for (node, digest) in &self.digests {
+            w.node(*node);
+            w.u8(u8::from(digest.is_some()));
+            w.u64(digest.unwrap_or_default());
+        }
+    }
+
+    pub(super) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        let (number, open) = (r.u64("comparison")?, r.bool("open flag")?);
+        let asked = NodeSet::from_bits(r.u64("members asked")?);
+        let some = r.bool("doubt flag")?;
+        let doubt = Some(r.u64("doubt")?).filter(|_| some);
+        let mut digests = BTreeMap::new();
+        for _ in 0..r.count(10, "digests")? {
+            let node = r.node("member")?;
+            let some = r.bool("digest flag")?;
+            digests.insert(node, Some(r.u64("digest")?).filter(|_| some));
+        }
+        Ok(Self { number, open, asked, digests, doubt })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn node(index: u8) -> NodeId {
+        NodeId::new(index).unwrap()
+    }
+
+    #[test]
+    fn who_differs_from_most_is_named_and_the_doubt_ends_when_it_is_gone() {
+        let mut states = States::default();
+        let number = states.begin(7, NodeSet::first(3), true).expect("three can be compared");
+        states.hear(node(0), number, Some(1));
+        states.hear(node(1), number, Some(2));
+        assert_eq!(states.conclude(), vec![]);
+        states.hear(node(2), number, Some(1));
+        assert_eq!(states.conclude(), vec![node(1)]);
+        assert_eq!(states.conclude(), vec![], "once");
+        assert_eq!(states.doubt(), Some(7));
+        states.leave(node(1));
+        let number = states.begin(9, NodeSet::from_bits(0b101), true).expect("again");
+        states.hear(node(0), number, Some(5));
+        states.hear(node(2), number, Some(5));
+        assert_eq!((states.conclude(), states.doubt()), (vec![], None));
+    }
+
+    #[test]
+    fn where_nobody_can_tell_the_doubt_stays_until_one_state_is_everybodys() {
+        for words in [[Some(1), Some(2), Some(3)], [Some(1), None, Some(2)]] {
+            let mut states = States::default();
+            let number = states.begin(7, NodeSet::first(3), true).expect("three");
+            for (index, digest) in words.into_iter().enumerate() {
+                states.hear(node(index as u8), number, digest);
+            }
+            assert_eq!((states.conclude(), states.doubt()), (vec![], Some(7)));
+            states.leave(node(0));
+            states.conclude();
+            assert_eq!(states.doubt(), Some(7));
+            states.leave(node(2));
+            states.conclude();
+            assert_eq!(states.doubt(), None, "the others come back with the state of one");
+        }
+        assert_eq!(States::default().begin(1, NodeSet::first(1), true), None, "one has no other");
+    }
+}

@@ -1,0 +1,479 @@
+//! What a server does with a call instead of replying, and connections that are made again.
+//!
+//! What it is not: a judgement; whether the server or the request is to blame is the group's to say
+//! ([`crate::endings`]). Invariants: a call that got no reply stays with the server, and nothing
+//! that must wait for it starts, until it is said how it has ended; a call is sent a second time
+//! only after CloseConnection, or if it was never sent.
+
+use super::{Call, Executor, Job, Outcome, Outstanding};
+use crate::endings::{NoReply, RequestEnd};
+use crate::envelope::ProcessEnd;
+use crate::history::History;
+use crate::ids::{ChannelId, RequestKey};
+use crate::output::ServerCommand;
+use crate::reads::ReadId;
+use crate::refusal;
+use crate::table::DownReason;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use quorba_base::{Duration, Instant, canary};
+use quorba_giop::{LocateStatus, Message, Request, build};
+
+/// How long the end of a connection may be that of its process, of which the node is about to hear.
+const DOUBT: Duration = Duration::from_millis(100);
+/// So often a call is sent again after CloseConnection.
+const CLOSES_MAX: u32 = 8;
+/// The pause before a connection is made again for the third time in a row, and the longest.
+const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// A time that is known at the next look at the clock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum When {
+    In(Duration),
+    At(Instant),
+}
+
+impl When {
+    fn fix(&mut self, now: Instant) {
+        if let Self::In(wait) = *self {
+            *self = Self::At(now + wait);
+        }
+    }
+
+    fn is_due(self, now: Instant) -> bool {
+        matches!(self, Self::At(at) if at <= now)
+    }
+
+    fn at(self) -> Option<Instant> {
+        match self {
+            Self::In(_) => None,
+            Self::At(at) => Some(at),
+        }
+    }
+}
+
+/// A call got no reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Odd {
+    pub(super) how: NoReply,
+    /// When it is told; `None`: it was.
+    told: Option<When>,
+}
+
+/// Things that a server did and that cost nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ServerFigures {
+    /// Connections that ended, or could not be made, while its process lived.
+    pub reconnects: u64,
+    /// Messages that answered nothing, and were dropped.
+    pub dropped: u64,
+    /// Calls on its node's connection, which were refused.
+    pub refused_calls: u64,
+    /// How often it answered the call that it has now with CloseConnection.
+    pub closes: u32,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(super) struct Ends {
+    /// Somebody else starts and ends the server: nobody knows who is behind the next connection.
+    foreign: bool,
+    /// How requests ended that have no reply of a server.
+    by_name: BTreeMap<RequestKey, RequestEnd>,
+    skipped: BTreeSet<History>,
+    /// Not to be started now.
+    held: BTreeSet<History>,
+    /// Connections that could not be made or ended since the last reply.
+    breaks: u32,
+    /// Channels that are to be opened.
+    later: Vec<(When, ChannelId)>,
+    figures: ServerFigures,
+}
+
+impl Ends {
+    pub(super) fn new(foreign: bool) -> Self {
+        Self { foreign, ..Self::default() }
+    }
+
+    /// The server is another one.
+    pub(super) fn begin_anew(&mut self) {
+        self.later.clear();
+        (self.breaks, self.figures.closes) = (0, 0);
+    }
+
+    /// The server has replied.
+    pub(super) fn replied(&mut self) {
+        (self.breaks, self.figures.closes) = (0, 0);
+    }
+
+    pub(super) fn drop_message(&mut self) {
+        self.figures.dropped += 1;
+    }
+
+    /// Whether a job must not start now.
+    pub(super) fn holds(&self, job: &Job) -> bool {
+        match job {
+            Job::Execute { call: Call::Request(_, history), .. } => {
+                !self.held.is_empty() && self.held.contains(history)
+            }
+            _ => false,
+        }
+    }
+
+    /// How a call has ended that no server may execute any more.
+    pub(super) fn forbids(&self, call: &Call) -> Option<RequestEnd> {
+        if self.by_name.is_empty() && self.skipped.is_empty() || canary!(ExecutesPoison) {
+            return None;
+        }
+        match call {
+            Call::Request(_, history) if self.skipped.contains(history) => {
+                Some(RequestEnd::Skipped)
+            }
+            Call::Request(key, _) | Call::Again(key) => {
+                self.by_name.get(key).copied().filter(|end| end.forbids_execution())
+            }
+            Call::Read(_) => None,
+        }
+    }
+}
+
+impl Outstanding {
+    /// Whether it has ended without a reply.
+    pub(super) fn is_odd(&self) -> bool {
+        self.odd.is_some()
+    }
+
+    fn ends_oddly(&mut self, how: NoReply, doubt: Duration) {
+        self.odd.get_or_insert(Odd { how, told: Some(When::In(doubt)) });
+    }
+}
+
+impl Executor {
+    pub(crate) fn figures(&self) -> ServerFigures {
+        self.ends.figures
+    }
+
+    /// How requests have ended without a reply, of all that are known.
+    pub(crate) fn learn<'a>(
+        &mut self,
+        ends: impl Iterator<Item = (&'a RequestKey, History, RequestEnd)>,
+        skipped: impl Iterator<Item = History>,
+    ) {
+        self.ends.by_name = ends.map(|(key, _, end)| (key.clone(), end)).collect();
+        self.ends.skipped = skipped.collect();
+    }
+
+    /// Requests that must not start until more is known of them.
+    pub(crate) fn hold(&mut self, held: BTreeSet<History>) {
+        self.ends.held = held;
+    }
+
+    /// Whether the server has the request, or it waits for it.
+    pub(crate) fn has(&self, history: History) -> bool {
+        self.schedule.has(history)
+    }
+
+    /// Whether the server has it and has not replied.
+    pub(crate) fn has_begun(&self, history: History) -> bool {
+        self.schedule.outstanding().any(|call| is_request(call, history))
+    }
+
+    /// Whether a call waits for a word on how it has ended.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.schedule.outstanding().any(Outstanding::is_odd)
+    }
+
+    /// What the server was at, now that its process has ended.
+    pub(crate) fn process_end(&self, seen: u64) -> (ProcessEnd, Vec<ReadId>) {
+        let is_sent = |id| self.channels.iter().any(|c| c.id == id && c.is_open());
+        let (mut at, mut reads) = (Vec::new(), Vec::new());
+        for call in self.schedule.outstanding().filter(|call| !call.abandoned) {
+            if call.odd.is_none() && !is_sent(call.channel) {
+                continue;
+            }
+            match &call.job {
+                Job::Execute { call: Call::Request(key, history), .. } => {
+                    at.push((key.clone(), *history));
+                }
+                Job::Execute { call: Call::Read(id), .. } => reads.push(*id),
+                _ => {}
+            }
+        }
+        let unanswered = self.first_unanswered().map(|first| first.saturating_sub(1));
+        let answered = unanswered.unwrap_or(seen).min(seen);
+        (ProcessEnd { at, answered }, reads)
+    }
+
+    /// When something of this room must be looked at.
+    pub(super) fn ends_deadline(&self) -> Option<Instant> {
+        let later = self.ends.later.iter().filter_map(|(when, _)| when.at());
+        let told = self.schedule.outstanding().filter_map(|call| call.odd?.told?.at());
+        later.chain(told).min()
+    }
+
+    /// Connections that are due are made.
+    pub(super) fn connect_due(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
+        self.ends.later.iter_mut().for_each(|(when, _)| when.fix(now));
+        for call in self.schedule.outstanding_mut() {
+            if let Some(Odd { told: Some(when), .. }) = &mut call.odd {
+                when.fix(now);
+            }
+        }
+        let channels = &self.channels;
+        self.ends.later.retain(|(when, id)| {
+            let is_due = when.is_due(now);
+            if is_due && channels.iter().any(|channel| channel.id == *id) {
+                out.push(ServerCommand::Connect(*id));
+            }
+            !is_due
+        });
+    }
+
+    /// A connection ended, or could not be made.
+    pub(crate) fn disconnected(
+        &mut self,
+        channel: ChannelId,
+        out: &mut Vec<ServerCommand>,
+    ) -> Result<(), DownReason> {
+        let Some(index) = self.channels.iter().position(|c| c.id == channel) else { return Ok(()) };
+        if self.ends.foreign {
+            return Err(DownReason::ConnectionLost);
+        }
+        self.break_off(index, NoReply::ConnectionEnded, DOUBT, out);
+        Ok(())
+    }
+
+    /// A connection is of no use any more. Calls that were sent on it have no reply; what was not
+    /// sent goes out on the next one.
+    pub(super) fn break_off(
+        &mut self,
+        index: usize,
+        how: NoReply,
+        doubt: Duration,
+        out: &mut Vec<ServerCommand>,
+    ) {
+        let (old, index) = self.connect_again(index, out);
+        let of_it = |call: &&mut Outstanding| call.channel == old.id;
+        if old.is_open() {
+            let calls = self.schedule.outstanding_mut().filter(of_it);
+            calls.for_each(|call| call.ends_oddly(how, doubt));
+            self.calls.begin_anew();
+            self.beside.abandon();
+        } else {
+            self.send_again(old.id, index, out);
+        }
+    }
+
+    /// Closes a channel and asks for another one with the same code sets, after a pause if that was
+    /// done before and no reply has come since.
+    pub(super) fn connect_again(
+        &mut self,
+        index: usize,
+        out: &mut Vec<ServerCommand>,
+    ) -> (super::channel::Channel, usize) {
+        let old = self.channels.remove(index);
+        out.push(ServerCommand::Close(old.id));
+        self.ends.later.retain(|(_, id)| *id != old.id);
+        let breaks = self.ends.breaks.max(self.ends.figures.closes.saturating_sub(1));
+        self.ends.breaks = self.ends.breaks.saturating_add(1);
+        self.ends.figures.reconnects += 1;
+        if breaks == 0 || canary!(NoPauses) {
+            let index = self.connect(old.code_sets.clone(), out);
+            return (old, index);
+        }
+        let pause = PAUSE.saturating_mul(1 << (breaks - 1).min(16)).min(PAUSE_MAX);
+        // The command is given when it is due.
+        let index = self.connect(old.code_sets.clone(), &mut Vec::new());
+        self.ends.later.push((When::In(pause), self.channels[index].id));
+        (old, index)
+    }
+
+    /// Calls that were to go out on a channel go out on another one, in their order.
+    fn send_again(&mut self, old: ChannelId, index: usize, out: &mut Vec<ServerCommand>) {
+        let channel = &mut self.channels[index];
+        let of_it = |call: &&mut Outstanding| call.channel == old && call.odd.is_none();
+        for call in self.schedule.outstanding_mut().filter(of_it) {
+            let state_object = self.state_object.as_ref();
+            let (pieces, _) = super::message_for(&call.job, channel, state_object, call.request_id);
+            call.channel = channel.id;
+            channel.send(pieces, out);
+        }
+    }
+
+    /// CloseConnection: what was outstanding was not executed and goes out again, in its order
+    /// (GIOP §15.5.1.1); but not for ever.
+    pub(super) fn closed_gracefully(
+        &mut self,
+        index: usize,
+        out: &mut Vec<ServerCommand>,
+    ) -> Result<(), DownReason> {
+        if self.ends.foreign {
+            // It may be a server that ends, and the next one has nothing of what it had.
+            return Err(DownReason::ConnectionLost);
+        }
+        let old = self.channels[index].id;
+        if !self.schedule.outstanding().any(|call| call.channel == old) {
+            self.connect_again(index, out);
+            return Ok(());
+        }
+        self.ends.figures.closes += 1;
+        // Calls are closed on in good order: that is no break.
+        let breaks = self.ends.breaks;
+        let (_, index) = self.connect_again(index, out);
+        self.ends.breaks = breaks;
+        if self.ends.figures.closes > CLOSES_MAX {
+            self.ends.figures.closes = 0;
+            if let Some(oldest) = self.schedule.oldest_mut() {
+                oldest.ends_oddly(NoReply::NeverTaken, Duration::ZERO);
+            }
+        }
+        self.send_again(old, index, out);
+        Ok(())
+    }
+
+    /// The server calls on the connection on which it is called. Such calls are not carried.
+    pub(super) fn refuse(
+        &mut self,
+        channel: ChannelId,
+        message: &Message,
+        request: &Request<'_>,
+        out: &mut Vec<ServerCommand>,
+    ) {
+        self.ends.figures.refused_calls += 1;
+        if request.response_expected()
+            && let Some(bytes) = refusal::not_carried(message.bytes())
+        {
+            out.push(ServerCommand::Send(channel, bytes));
+        }
+    }
+
+    /// The same, for the question where an object is.
+    pub(super) fn refuse_location(
+        &mut self,
+        channel: ChannelId,
+        message: &Message,
+        request_id: u32,
+        out: &mut Vec<ServerCommand>,
+    ) {
+        self.ends.figures.refused_calls += 1;
+        let nowhere = LocateStatus::UnknownObject;
+        let (version, endian) = (message.version(), message.endian());
+        let reply = build::locate_reply(version, endian, request_id, nowhere);
+        out.push(ServerCommand::Send(channel, reply.bytes().clone()));
+    }
+
+    /// The next thing that ended, or must be told, without bytes of the server.
+    pub(crate) fn next_end(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<ServerCommand>,
+    ) -> Result<Option<Outcome>, DownReason> {
+        if let Some(outcome) = self.ended.pop_front() {
+            return Ok(Some(outcome));
+        }
+        if self.schedule.oldest().is_none() {
+            return Ok(None);
+        }
+        if let Some(outcome) = self.give_up_skipped(out) {
+            return Ok(Some(outcome));
+        }
+        if let Some(outcome) = self.next_odd(now)? {
+            return Ok(Some(outcome));
+        }
+        self.next_late(now, out)
+    }
+
+    /// A call without a reply that is over, or is to be told.
+    fn next_odd(&mut self, now: Instant) -> Result<Option<Outcome>, DownReason> {
+        let ends = &self.ends;
+        let is_due = |odd: Odd| odd.told.is_some_and(|when| when.is_due(now));
+        let is_known = |call: &Outstanding| match &call.job {
+            Job::Execute { call: Call::Request(key, _), .. } => ends.by_name.contains_key(key),
+            _ => false,
+        };
+        let matters = |call: &&mut Outstanding| {
+            call.odd.is_some_and(|odd| {
+                call.abandoned || is_due(odd) || odd.told.is_none() && is_known(call)
+            })
+        };
+        let Some(call) = self.schedule.outstanding_mut().find(matters) else { return Ok(None) };
+        if call.abandoned {
+            // It may still be at it, and nobody knows what of it will have been done.
+            return Err(DownReason::ConnectionLost);
+        }
+        let Some(odd) = call.odd else { return Ok(None) };
+        if let Job::Execute { call: Call::Request(key, history), .. } = &call.job
+            && !self.ends.by_name.contains_key(key)
+        {
+            let (key, at, how) = (key.clone(), *history, odd.how);
+            call.odd = Some(Odd { told: None, ..odd });
+            return Ok(Some(Outcome::NoReply { key, at, how }));
+        }
+        let request_id = call.request_id;
+        let Some(call) = self.schedule.take_out(request_id) else { return Ok(None) };
+        self.calls.begin_anew();
+        Ok(Some(self.ended_oddly(call, odd.how)))
+    }
+
+    /// What comes of a call that has ended without a reply.
+    fn ended_oddly(&self, ended: Outstanding, how: NoReply) -> Outcome {
+        let oneway = ended.oneway;
+        match ended.job {
+            Job::Execute { call: Call::Read(id), giop, .. } => {
+                Outcome::ReadEnded { id, reply: refusal::ended(&giop, RequestEnd::NoReply(how)) }
+            }
+            Job::Execute { call, giop, .. } => {
+                let known = match &call {
+                    Call::Request(key, _) | Call::Again(key) => self.ends.by_name.get(key),
+                    Call::Read(_) => None,
+                };
+                let end = known.copied().unwrap_or(RequestEnd::NoReply(how));
+                self.not_executed(call, &giop, oneway, end)
+            }
+            Job::Capture(purpose) => Outcome::Captured { purpose, state: None },
+            Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },
+        }
+    }
+
+    /// A call has the reply that says how it ended.
+    pub(super) fn not_executed(
+        &self,
+        call: Call,
+        giop: &Bytes,
+        oneway: bool,
+        end: RequestEnd,
+    ) -> Outcome {
+        Outcome::executed(call, if oneway { None } else { refusal::ended(giop, end) })
+    }
+
+    /// The server has a request that was given up: it may go on with it, but not for us.
+    fn give_up_skipped(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
+        if self.ends.skipped.is_empty() && self.ends.by_name.is_empty() {
+            return None;
+        }
+        let ends = &self.ends;
+        let is_over = |call: &&Outstanding| match &call.job {
+            Job::Execute { call, .. } => ends.forbids(call).is_some(),
+            _ => false,
+        };
+        let call = self.schedule.outstanding().find(is_over)?;
+        let (request_id, channel) = (call.request_id, call.channel);
+        let call = self.schedule.take_out(request_id)?;
+        self.calls.begin_anew();
+        let shares = self.schedule.outstanding().any(|other| other.channel == channel);
+        let index = self.channels.iter().position(|c| c.id == channel).filter(|_| !shares);
+        if let Some(index) = index {
+            // Who executes one call of each connection at a time is busy with this one.
+            self.connect_again(index, out);
+        }
+        let Job::Execute { call: name, giop, .. } = call.job else { return None };
+        let end = self.ends.forbids(&name)?;
+        Some(self.not_executed(name, &giop, call.oneway, end))
+    }
+}
+
+pub(super) fn is_request(call: &Outstanding, history: History) -> bool {
+    call.job.is_request(history)
+}

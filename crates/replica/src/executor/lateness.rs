@@ -1,0 +1,172 @@
+//! How long the server has had a call, and what is said of that.
+//!
+//! Late is not dead: a call may take its time, and then it does so at every replica. So a member
+//! only says that its server is late, and others say whether theirs have replied. It is restarted if
+//! they have, and it has not even long after that.
+//!
+//! What it is not: a judgement about a request. Invariant: the server of a member that is in is
+//! never given up because of a call that nobody has answered.
+
+use super::{Call, Executor, Job, Outcome, Outstanding};
+use crate::endings::Report;
+use crate::history::History;
+use crate::output::ServerCommand;
+use crate::table::DownReason;
+use alloc::vec::Vec;
+use quorba_base::{Duration, Instant};
+
+/// Who waits for a reply here is told of another one after so many times what a call usually takes,
+/// and not before this.
+const USUAL: u32 = 20;
+const PATIENCE_MIN: Duration = Duration::from_millis(50);
+
+/// How late a call is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Lateness {
+    /// How often that was told.
+    told: u8,
+    /// When others were known to have answered it.
+    answered_at: Option<Instant>,
+    given_up: bool,
+}
+
+/// A request that the server has had for long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Waiting {
+    /// What the group was delivered with it.
+    pub(crate) at: History,
+    /// When the server got to it.
+    pub(crate) since: Instant,
+}
+
+impl Executor {
+    /// Whether only this member executes, so that nobody else can have answered.
+    pub(crate) fn set_alone(&mut self, alone: bool) {
+        self.alone = alone;
+    }
+
+    /// The request that the server is at, if it is at one.
+    pub(crate) fn waiting(&self) -> Option<Waiting> {
+        let oldest = self.schedule.oldest().filter(|oldest| !oldest.abandoned)?;
+        let Job::Execute { call: Call::Request(_, at), .. } = &oldest.job else { return None };
+        let since = self.began(oldest).unwrap_or(Instant::ZERO);
+        Some(Waiting { at: *at, since })
+    }
+
+    /// Whether the server has had what it is at for longer than it may, if others have answered.
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        let oldest = self.schedule.oldest();
+        oldest.and_then(|oldest| oldest.deadline).is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Whether it was said that the call at the head is late.
+    pub(crate) fn has_told_late(&self) -> bool {
+        self.schedule.oldest().is_some_and(|oldest| oldest.late.told > 0)
+    }
+
+    /// Others have answered a request that the server is at.
+    pub(crate) fn answered_elsewhere(&mut self, now: Instant, at: History) {
+        let mut calls = self.schedule.outstanding_mut();
+        if let Some(call) = calls.find(|call| super::ends::is_request(call, at)) {
+            call.late.answered_at.get_or_insert(now);
+        }
+    }
+
+    fn began(&self, call: &Outstanding) -> Option<Instant> {
+        let deadline = call.deadline?;
+        Some(Instant::ZERO + deadline.since(Instant::ZERO + self.reply_within))
+    }
+
+    /// How long somebody who waits here for a reply waits before others are asked.
+    fn patience(&self, awaited: bool) -> Duration {
+        let half = self.reply_within / 2;
+        if self.alone {
+            return self.reply_within;
+        }
+        if !awaited {
+            return half;
+        }
+        let requests = u32::try_from(self.served.requests).unwrap_or(u32::MAX);
+        let usual = self.served.time.checked_div(requests).unwrap_or(half);
+        (usual.saturating_mul(USUAL)).max(PATIENCE_MIN).min(half)
+    }
+
+    /// When something must be said of the oldest call, or done about it.
+    pub(super) fn late_at(&self) -> Option<Instant> {
+        let oldest = self.schedule.oldest().filter(|oldest| !oldest.is_odd())?;
+        if self.calls.is_any_open() {
+            return None;
+        }
+        let deadline = oldest.deadline?;
+        let Job::Execute { call: Call::Request(..), awaited, .. } = &oldest.job else {
+            let is_read = matches!(oldest.job, Job::Execute { call: Call::Read(_), .. });
+            return (oldest.abandoned || !is_read).then_some(deadline);
+        };
+        if oldest.abandoned {
+            return Some(deadline);
+        }
+        let began = self.began(oldest)?;
+        let Lateness { told, answered_at, given_up } = oldest.late;
+        let abandon = self.abandon.filter(|_| !given_up).map(|after| began + after);
+        let patience = self.patience(*awaited);
+        let next = match (told, answered_at) {
+            (0, _) => Some(began + patience),
+            (_, None) => None,
+            (1, Some(answered)) => Some(answered + patience / 4),
+            (_, Some(answered)) => Some(deadline.max(answered + self.reply_within / 2)),
+        };
+        [abandon, next].into_iter().flatten().min()
+    }
+
+    /// What is to be said of the oldest call now.
+    pub(super) fn next_late(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<ServerCommand>,
+    ) -> Result<Option<Outcome>, DownReason> {
+        if self.late_at().is_none_or(|at| at > now) {
+            return Ok(None);
+        }
+        let (began, abandon) = (self.schedule.oldest().and_then(|c| self.began(c)), self.abandon);
+        let Some(oldest) = self.schedule.oldest_mut() else { return Ok(None) };
+        match &oldest.job {
+            _ if oldest.abandoned => Err(DownReason::ServerHung),
+            Job::Execute { call: Call::Request(key, at), .. } => {
+                let (key, at) = (key.clone(), *at);
+                let is_given_up = abandon.zip(began).is_some_and(|(after, b)| b + after <= now);
+                if is_given_up && !oldest.late.given_up {
+                    (oldest.late.given_up, oldest.late.told) = (true, oldest.late.told.max(1));
+                    return Ok(Some(Outcome::Late { key, at, report: Report::GivenUp }));
+                }
+                if oldest.late.told >= 2 {
+                    // Once: should nobody else be left, all begins again when somebody is.
+                    oldest.late.answered_at = None;
+                    return Ok(Some(Outcome::Overdue));
+                }
+                oldest.late.told += 1;
+                Ok(Some(Outcome::Late { key, at, report: Report::Late }))
+            }
+            Job::Capture(_) => Ok(self.give_up_capture(out)),
+            Job::Execute { .. } | Job::Restore { .. } => Err(DownReason::ServerHung),
+        }
+    }
+
+    /// Nobody needs this very state: what waits behind it goes on, on another connection.
+    fn give_up_capture(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
+        let oldest = self.schedule.oldest()?;
+        let (request_id, channel) = (oldest.request_id, oldest.channel);
+        let call = self.schedule.take_out(request_id)?;
+        let Job::Capture(purpose) = call.job else { return None };
+        if let Some(index) = self.channels.iter().position(|c| c.id == channel) {
+            self.connect_again(index, out);
+        }
+        Some(Outcome::Captured { purpose, state: None })
+    }
+
+    /// It is not late, as far as others have to know: what it was said to be is of before.
+    pub(crate) fn forgive(&mut self) {
+        if let Some(oldest) = self.schedule.oldest_mut() {
+            oldest.late.answered_at = None;
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Calls without a reply, connections that end, and time that passes.
+
+use super::*;
+
+fn after(millis: u64) -> Instant {
+    NOW + Duration::from_millis(millis)
+}
+
+const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
+
+#[test]
+fn a_connection_that_ends_may_be_the_end_of_the_process_and_is_told_when_it_is_not() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.call(2, b"b");
+    bench.step();
+    bench.cut(0).expect("the server lives");
+    assert_eq!(bench.ends_at(NOW), good(&[]));
+    let (ended, _) = bench.executor.process_end(2);
+    assert_eq!((ended.at, ended.answered), (vec![(key(1), history(1))], 0));
+    assert_eq!(bench.executor.deadline(), Some(after(100)));
+    assert_eq!(bench.ends_at(after(100)), good(&["1 ConnectionEnded"]));
+    assert_eq!(bench.ends_at(after(9_000)), good(&[]), "once");
+    assert_eq!(bench.sent.len(), 1, "nothing starts before it is decided");
+    bench.learn(&[(1, GONE)], &[]);
+    assert_eq!(bench.ends_at(after(9_000)), good(&["1 COMM_FAILURE"]));
+    assert_eq!(bench.step(), ["b"]);
+    assert_ne!(bench.sent[1].0, bench.sent[0].0);
+    assert_eq!(bench.answer(1), good(&["2"]));
+}
+
+#[test]
+fn what_is_known_to_have_no_reply_is_sent_and_not_inquired_into() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.learn(&[(1, GONE)], &[]);
+    bench.call(1, b"a");
+    assert_eq!(bench.step(), ["a"]);
+    bench.cut(0).expect("the server lives");
+    bench.ends_at(NOW).expect("the server lives");
+    assert_eq!(bench.ends_at(after(100)), good(&["1 COMM_FAILURE"]));
+}
+
+#[test]
+fn an_idle_connection_that_ends_is_made_again_with_growing_pauses() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.step();
+    assert_eq!(bench.answer(0), good(&["1"]));
+    let mut out = Vec::new();
+    bench.executor.disconnected(bench.sent[0].0, &mut out).expect("the server lives");
+    let connect = |out: &[ServerCommand]| {
+        out.iter().find_map(|command| match command {
+            ServerCommand::Connect(id) => Some(*id),
+            _ => None,
+        })
+    };
+    let mut last = connect(&out).expect("at once");
+    let mut pauses = Vec::new();
+    for _ in 0..12 {
+        let mut out = Vec::new();
+        bench.executor.disconnected(last, &mut out).expect("it lives");
+        assert_eq!(connect(&out), None);
+        bench.executor.step(NOW, &mut out);
+        let at = bench.executor.deadline().expect("it is to be made again");
+        bench.executor.step(at, &mut out);
+        last = connect(&out).expect("now");
+        pauses.push(at.since(NOW).as_millis());
+    }
+    assert_eq!(pauses[..4], [10, 20, 40, 80]);
+    assert_eq!(pauses[10..], [5_000, 5_000]);
+    assert_eq!(bench.executor.figures().reconnects, 13);
+}
+
+#[test]
+fn what_never_left_goes_out_on_the_next_connection() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    let mut out = Vec::new();
+    let first = ChannelId(1);
+    bench.executor.disconnected(first, &mut out).expect("it lives");
+    bench.call(1, b"a");
+    bench.executor.step(NOW, &mut out);
+    let second = ChannelId(2);
+    bench.executor.disconnected(second, &mut out).expect("it was never there");
+    assert_eq!(bench.executor.process_end(1).0.at, vec![]);
+    bench.carry_out(core::mem::take(&mut out));
+    bench.ends_at(NOW).expect("it lives");
+    assert!(bench.sent.is_empty());
+    assert_eq!(bench.ends_at(after(10)), good(&[]));
+    assert_eq!(bench.sent.len(), 1);
+    assert_eq!(bench.answer(0), good(&["1"]));
+}
+
+#[test]
+fn a_call_that_is_closed_on_each_time_is_sent_ever_more_seldom_and_not_for_ever() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.step();
+    let goodbye = build::close_connection(Version::V1_2);
+    let (mut now, mut told) = (NOW, Vec::new());
+    while told.is_empty() {
+        let (channel, _) = *bench.sent.last().expect("it was sent");
+        let before = bench.sent.len();
+        assert_eq!(bench.hear(channel, goodbye.bytes()), good(&[]));
+        while told.is_empty() && bench.sent.len() == before {
+            told = bench.ends_at(now).expect("it lives");
+            if bench.sent.len() == before {
+                now = bench.executor.deadline().unwrap_or(now).max(now);
+            }
+        }
+    }
+    assert_eq!(told, ["1 NeverTaken"]);
+    assert_eq!(bench.sent.len(), 9);
+    assert!(now.since(NOW) > Duration::from_millis(600) && now.since(NOW) < WITHIN);
+    bench.learn(&[(1, RequestEnd::NoReply(NoReply::NeverTaken))], &[]);
+    assert_eq!(bench.ends_at(now), good(&["1 NO_RESOURCES"]));
+}
+
+#[test]
+fn what_answers_nothing_is_dropped_and_what_is_called_is_refused() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.step();
+    let channel = bench.sent[0].0;
+    let (version, endian) = (Version::V1_2, Endian::Little);
+    let stray = build::reply(version, endian, 999, ReplyStatus::NoException, |_| {});
+    assert_eq!(bench.hear(channel, stray.bytes()), good(&[]));
+    // A Fragment of GIOP 1.1 that continues nothing.
+    let fragment = b"GIOP\x01\x01\x01\x07\x00\x00\x00\x00";
+    assert_eq!(bench.hear(channel, fragment), good(&[]));
+    let head = RequestHead {
+        version,
+        endian,
+        request_id: 77,
+        response_flags: ResponseFlags::WithTarget,
+        object_key: b"client",
+        operation: b"notify",
+        contexts: &[],
+    };
+    let callback = build::request(&head, |_| {});
+    assert_eq!(bench.hear(channel, callback.bytes()), good(&[]));
+    let (to, refusal) = bench.sent.last().expect("a refusal");
+    let Ok(Body::Reply(refusal)) = refusal.parse() else { panic!("no reply") };
+    assert_eq!((*to, refusal.request_id()), (channel, 77));
+    let figures = bench.executor.figures();
+    assert_eq!((figures.dropped, figures.refused_calls, figures.reconnects), (2, 1, 0));
+    assert_eq!(bench.answer(0), good(&["1"]));
+}
+
+#[test]
+fn noise_is_no_reply_and_the_next_call_goes_over_another_connection() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.call(2, b"b");
+    bench.step();
+    assert_eq!(bench.hear(bench.sent[0].0, b"HTTP/1.1 200 OK\r\n\r\n"), good(&[]));
+    assert_eq!(bench.ends_at(NOW), good(&["1 NotAReply"]));
+    bench.learn(&[(1, RequestEnd::NoReply(NoReply::NotAReply))], &[]);
+    assert_eq!(bench.ends_at(NOW), good(&["1 COMM_FAILURE"]));
+    assert_eq!(bench.step(), ["b"]);
+}
+
+#[test]
+fn what_no_server_may_execute_is_left_out_at_its_place() {
+    let mut bench = Bench::new(Concurrency::PerObject);
+    bench.learn(&[(2, RequestEnd::EndsServers)], &[3]);
+    (1..=4).for_each(|number| bench.call(number, b"a"));
+    assert_eq!(bench.step(), ["a"]);
+    assert_eq!(bench.answer(0), good(&["1"]));
+    assert_eq!(bench.ends_at(NOW), good(&["2 COMM_FAILURE", "3 TIMEOUT"]));
+    assert_eq!(bench.answer(1), good(&["4"]));
+    assert!(bench.executor.is_idle());
+}
+
+#[test]
+fn what_is_held_waits_and_all_behind_it() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    bench.executor.hold([history(2)].into());
+    (1..=3).for_each(|number| bench.call(number, b"a"));
+    assert_eq!(bench.step().len(), 1);
+    assert!(bench.executor.has(history(2)) && !bench.executor.has_begun(history(2)));
+    assert_eq!(bench.answer(0), good(&["1"]));
+    assert!(bench.step().is_empty());
+    bench.executor.hold(Default::default());
+    assert_eq!(bench.step().len(), 2);
+}
+
+#[test]
+fn a_call_that_is_given_up_frees_the_server_on_another_connection() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.call(2, b"b");
+    bench.step();
+    bench.learn(&[], &[1]);
+    assert_eq!(bench.ends_at(NOW), good(&["1 TIMEOUT"]));
+    assert_eq!(bench.closed, [bench.sent[0].0]);
+    assert_eq!(bench.step(), ["b"]);
+    assert_eq!(bench.answer(0), good(&[]), "too late");
+    assert_eq!(bench.answer(1), good(&["2"]));
+}
+
+#[test]
+fn late_is_told_early_to_who_waits_and_again_when_others_have_answered() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.step();
+    let half = after(15_000);
+    assert_eq!(bench.executor.deadline(), Some(half), "nobody knows what is usual");
+    bench.answer(0).expect("it answers");
+    bench.call(2, b"a");
+    bench.step_at(after(1_000));
+    assert_eq!(bench.executor.deadline(), Some(after(1_050)));
+    assert_eq!(bench.ends_at(after(1_050)), good(&["2 Late"]));
+    assert_eq!(bench.executor.deadline(), None, "and waits as long as it takes");
+    bench.executor.answered_elsewhere(after(1_060), history(2));
+    assert_eq!(bench.ends_at(after(1_072)), good(&[]));
+    assert_eq!(bench.ends_at(after(1_073)), good(&["2 Late"]));
+    assert_eq!(bench.ends_at(after(30_999)), good(&[]));
+    assert_eq!(bench.ends_at(after(31_000)).map(|told| told[0].clone()), Ok("overdue".into()));
+}
+
+#[test]
+fn who_waits_for_nobody_takes_its_time_and_who_executes_alone_takes_all_of_it() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call_for_nobody(1);
+    bench.step();
+    assert_eq!(bench.executor.deadline(), Some(after(15_000)));
+    bench.executor.set_alone(true);
+    assert_eq!(bench.executor.deadline(), Some(after(30_000)));
+    assert_eq!(bench.ends_at(after(30_000)), good(&["1 Late"]));
+    assert_eq!(bench.ends_at(after(90_000)), good(&[]));
+}
+
+#[test]
+fn a_state_that_does_not_come_keeps_no_call_waiting() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.capture();
+    bench.call(1, b"a");
+    bench.step();
+    assert_eq!(bench.ends_at(after(30_000)), good(&["state false"]));
+    assert_eq!(bench.step(), ["a"]);
+}
+
+#[test]
+fn a_call_that_counts_no_more_and_whose_connection_ends_leaves_nobody_sure_of_the_server() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.step();
+    bench.executor.abandon();
+    bench.cut(0).expect("it lives");
+    assert_eq!(bench.ends_at(after(100)), Err(DownReason::ConnectionLost));
+}

@@ -1,0 +1,178 @@
+//! Requests that servers did not answer: what members say of them, and what follows for the group.
+//!
+//! What it is not: the conclusions, which are [`crate::endings`]'s. Invariant: every node comes to
+//! the same ones at the same place of the order; what the local server did leads to messages only.
+
+use super::{Group, Here};
+use crate::endings::{Conclusion, Report, RequestEnd};
+use crate::envelope::{Envelope, ProcessEnd};
+use crate::history::History;
+use crate::ids::{Attempt, RequestKey};
+use crate::member::Word;
+use crate::output::{Event, Outbox, Output};
+use crate::style::Style;
+use crate::table::{DownReason, MemberState};
+use quorba_base::{Instant, NodeId, canary};
+
+impl Group {
+    /// What the member on `origin` says of a request.
+    pub(super) fn deliver_ending(
+        &mut self,
+        now: Instant,
+        (origin, attempt): (NodeId, Attempt),
+        request: (RequestKey, History),
+        report: Report,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        if self.table.attempt(origin) != Some(attempt) {
+            return;
+        }
+        let before = self.table.clone();
+        self.table.endings.hear(origin, request, report);
+        self.changed(now, &before, here, out);
+    }
+
+    /// What the state of the member on `origin` is, in short.
+    pub(super) fn deliver_digest(
+        &mut self,
+        now: Instant,
+        (origin, attempt): (NodeId, Attempt),
+        (number, digest): (u64, Option<u64>),
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        if self.table.attempt(origin) == Some(attempt) {
+            self.table.endings.states.hear(origin, number, digest);
+            self.heed_verdicts(now, here, out);
+        }
+    }
+
+    /// The server process of the member on `node`, in by that try, has ended.
+    pub(super) fn note_process_end(&mut self, node: NodeId, attempt: Attempt, ended: &ProcessEnd) {
+        if self.table.attempt(node) == Some(attempt) && self.table.style != Style::Stateless {
+            self.table.endings.process_ended(&ended.at, ended.answered);
+        }
+    }
+
+    /// Does what follows from all that was said of requests. Whether anything did.
+    pub(super) fn heed_endings(&mut self, now: Instant, here: Here, out: &mut Outbox) -> bool {
+        let found = self.table.with_electorate(|endings, electorate| endings.conclude(electorate));
+        let differ = self.table.endings.states.conclude();
+        let any = !found.is_empty() || !differ.is_empty();
+        for conclusion in found {
+            match conclusion {
+                Conclusion::Ended { at, end, .. } => self.request_ended(at, end, out),
+                Conclusion::AtFault { node, reason, at } => {
+                    self.at_fault(now, (node, at), reason, here, out);
+                }
+            }
+        }
+        for node in differ {
+            let (group, request) = (self.id, self.table.history.count);
+            let expelled = true;
+            out.push_back(Output::Event(Event::Diverged { group, node, request, expelled }));
+            if let Some(attempt) = self.table.attempt(node) {
+                self.deliver_down(now, node, attempt, DownReason::Diverged, here, out);
+            }
+        }
+        any
+    }
+
+    fn at_fault(
+        &mut self,
+        now: Instant,
+        (node, at): (NodeId, History),
+        reason: DownReason,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        let by = self.table.attempt(node);
+        // Whatever comes of it, what it said was heeded.
+        self.table.endings.leave(node);
+        let Some(attempt) = by else { return };
+        let mut others = self.table.in_set();
+        others.remove(node);
+        if others.is_empty() && !canary!(EndsTheLast) {
+            // Nobody else has the state.
+            return;
+        }
+        let (group, request) = (self.id, at.count);
+        out.push_back(Output::Event(Event::AtFault { group, node, request, reason }));
+        self.deliver_down(now, node, attempt, reason, here, out);
+    }
+
+    /// A request has ended without a reply of a server, for all.
+    pub(super) fn request_ended(&mut self, at: History, end: RequestEnd, out: &mut Outbox) {
+        let (group, request) = (self.id, at.count);
+        out.push_back(Output::Event(Event::RequestEnded { group, request, end }));
+        if end == RequestEnd::EndsServers || self.table.style == Style::Stateless {
+            // Who executed it is gone, and the others did not.
+            return;
+        }
+        let executing = self.table.with_electorate(|_, electorate| electorate.executing);
+        let can_give = self.config.state_object.is_some() && !self.table.style.is_passive();
+        let begin = self.table.endings.states.begin(request, executing, can_give);
+        let is_in = matches!(self.table.state(self.here), Some(MemberState::In { .. }));
+        if let (Some(number), Some(member)) = (begin, self.member.as_mut())
+            && is_in
+            && self.replay.is_none()
+        {
+            member.learn(&self.table.endings);
+            member.compare_states(number);
+        }
+    }
+
+    /// The local member hears what the group knows of requests, and says what it must.
+    pub(super) fn mind_endings(&mut self, now: Instant, in_primary: bool, out: &mut Outbox) {
+        let Some(member) = &mut self.member else { return };
+        let endings = &self.table.endings;
+        member.learn(endings);
+        member.mind_lateness(endings.late().contains(self.here));
+        if endings.has_questions() {
+            if let Some(waiting) = member.waiting() {
+                if endings.is_answered_elsewhere(self.here, waiting.at) {
+                    member.answered_elsewhere(now, waiting.at);
+                } else {
+                    member.forgive();
+                }
+            }
+            let here = self.here;
+            let asked = self
+                .table
+                .with_electorate(|endings, electorate| endings.asked_of(here, electorate));
+            member.inquire(&asked);
+        } else {
+            member.inquire(&[]);
+        }
+        if !in_primary {
+            return;
+        }
+        let group = self.id;
+        while let Some(word) = member.next_word() {
+            let word = match word {
+                Word::Report(attempt, request, report) => {
+                    Envelope::Ending { group, attempt, request, report }
+                }
+                Word::Digest(attempt, number, digest) => {
+                    Envelope::StateDigest { group, attempt, number, digest }
+                }
+            };
+            out.push_back(Output::Order(word.encode()));
+        }
+    }
+
+    /// The server has had for too long what others have answered. It is given up, unless they are
+    /// gone.
+    pub(super) fn overdue(&mut self, out: &mut Outbox) {
+        let mut others = self.table.in_set();
+        others.remove(self.here);
+        if others.is_empty() {
+            return;
+        }
+        let consequence = self.member.as_mut().and_then(|m| m.server_lost(DownReason::ServerHung));
+        if let Some(crate::member::Consequence::Lost(attempt, reason)) = consequence {
+            self.lost(attempt, reason, out);
+        }
+    }
+}
