@@ -200,6 +200,8 @@ minor_codes! {
     OutsideMoved = 34 "the server outside refers to another one, which is not followed"
     CircleUnanswered = 35 "the server that is in a circle of calls does not answer a read meanwhile"
     MemoryAway = 36 "the group waits for a node that may know acknowledged calls; try again later"
+    ContextUnreadable = 41 "a service context of the request is not what its id says it is"
+    TargetUnreadable = 42 "the request names no object: its profile or reference has no object key"
 }
 
 impl MinorCode {

@@ -15,7 +15,8 @@ use quorba_engine::replica::{ChannelId, GroupId, PrimaryStatus, ReplyPath, Serve
 use quorba_engine::{CloseReason, ConnectionId, GatewayLimits, Node, Output};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{
-    Body, Completion, Endian, ExceptionKind, Framer, FramerLimits, Message, ResponseFlags, Version,
+    Body, Completion, Endian, ExceptionKind, Framer, FramerLimits, LocateStatus, Message,
+    ResponseFlags, Version,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -35,6 +36,7 @@ pub enum Got {
     Results(u32),
     Raised(u32, ExceptionKind, Completion),
     Here(u32),
+    Nowhere(u32),
     Close,
     MessageError,
     Ended(CloseReason),
@@ -371,6 +373,9 @@ fn read(framer: &mut Framer, bytes: &Bytes) -> Vec<Got> {
                 }
                 None => Got::Results(reply.request_id()),
             },
+            Body::LocateReply(reply) if reply.status() == LocateStatus::UnknownObject => {
+                Got::Nowhere(reply.request_id())
+            }
             Body::LocateReply(reply) => Got::Here(reply.request_id()),
             Body::CloseConnection => Got::Close,
             Body::MessageError => Got::MessageError,
