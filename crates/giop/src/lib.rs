@@ -42,7 +42,7 @@ mod version;
 pub use context::{CodeSets, FtRequest, GroupVersion};
 pub use error::{Fault, FrameError, MessageError};
 pub use exception::{Completion, ExceptionKind, MinorCode, QUORBA_VMCID, SystemException};
-pub use fragment::fragment;
+pub use fragment::{fragment, fragment_uncopied};
 pub use frame::{Framer, FramerLimits};
 pub use ior::Ior;
 pub use locate::{LocateReply, LocateRequest, LocateStatus};

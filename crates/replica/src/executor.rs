@@ -9,10 +9,12 @@ mod beside;
 mod calls;
 mod channel;
 mod late;
+mod pieces;
 mod schedule;
 
 pub(crate) use self::beside::Position;
-use self::channel::{Channel, Pieces};
+use self::channel::Channel;
+use self::pieces::Pieces;
 pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
 use crate::checkpoint;

@@ -266,17 +266,27 @@ impl Stage {
         if self.held {
             return false;
         }
-        let Some((group, channel, mut bytes)) = self.calls[index].pop_front() else {
+        let Some((group, channel, bytes)) = self.calls[index].pop_front() else {
             return false;
         };
-        // What stands behind a long message's beginning comes by itself.
-        while Message::from_bytes(bytes.clone()).is_err() {
+        let limits = FramerLimits {
+            message_bytes_max: 64 << 20,
+            fragmented_requests_max: 1,
+            buffered_bytes_max: 64 << 20,
+        };
+        let mut reader = Framer::new(limits);
+        reader.push(&bytes);
+        // A long message comes in fragments.
+        let message = loop {
+            if let Some(message) = reader.next().unwrap() {
+                break message;
+            }
             let (_, _, rest) = self.calls[index].pop_front().expect("the rest of a message");
-            bytes = [bytes, rest].concat().into();
-        }
+            reader.push(&rest);
+        };
         let server = &mut self.servers[index][usize::from(group.0)];
         let before = server.executions;
-        let reply = server.serve(&Message::from_bytes(bytes).unwrap());
+        let reply = server.serve(&message);
         self.executed[index] += server.executions - before;
         self.nodes[index].handle_server_bytes(self.now, group, channel, &reply);
         true

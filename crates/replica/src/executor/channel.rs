@@ -3,6 +3,7 @@
 //! What it is not: it does not know what is outstanding. Invariant: a server gets each request
 //! under a request id of ours, and is asked for a reply even if the client wants none.
 
+use super::pieces::{self, Pieces};
 use crate::ids::ChannelId;
 use crate::output::ServerCommand;
 use alloc::vec::Vec;
@@ -13,9 +14,6 @@ use quorba_giop::{Body, Framer, FramerLimits, Message, ResponseFlags, Rewrite, r
 const CODE_SETS: u32 = 1;
 /// Where the response flags of a request of GIOP 1.2 stand.
 const RESPONSE_FLAGS_AT: usize = 16;
-
-/// A message, and maybe what stands behind it, uncopied.
-pub(super) type Pieces = (Bytes, Option<Bytes>);
 
 /// See the module's text.
 pub(super) struct Channel {
@@ -46,8 +44,9 @@ impl Channel {
         out.extend(self.waiting.drain(..).map(|bytes| ServerCommand::Send(self.id, bytes)));
     }
 
-    pub(super) fn send(&mut self, (begin, rest): Pieces, out: &mut Vec<ServerCommand>) {
-        let pieces = core::iter::once(begin).chain(rest);
+    /// Sends a message, now or when the connection is there: in fragments if it is large.
+    pub(super) fn send(&mut self, message: Pieces, out: &mut Vec<ServerCommand>) {
+        let pieces = pieces::cut(message);
         if self.open {
             out.extend(pieces.map(|bytes| ServerCommand::Send(self.id, bytes)));
         } else {

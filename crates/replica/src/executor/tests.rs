@@ -4,11 +4,12 @@ use super::*;
 use crate::config::{Ack, CheckpointRule, Concurrency, ReplyPath, TotalLoss};
 use crate::ids::{GatewayKey, RequestNumber};
 use crate::moment::Moment;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
 use quorba_base::NodeSet;
 use quorba_giop::build::{self, RequestHead};
-use quorba_giop::{Endian, ReplyStatus, ResponseFlags, Version};
+use quorba_giop::{Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 
 const WITHIN: Duration = Duration::from_secs(30);
 const NOW: Instant = Instant::ZERO;
@@ -16,8 +17,19 @@ const NOW: Instant = Instant::ZERO;
 /// An executor whose server reads what it is sent.
 struct Bench {
     executor: Executor,
+    /// What is read of each channel.
+    readers: BTreeMap<ChannelId, Framer>,
     sent: Vec<(ChannelId, Message)>,
     closed: Vec<ChannelId>,
+}
+
+fn reader() -> Framer {
+    let bytes_max = 64 << 20;
+    Framer::new(FramerLimits {
+        message_bytes_max: bytes_max,
+        fragmented_requests_max: 1,
+        buffered_bytes_max: bytes_max,
+    })
 }
 
 fn node(index: u8) -> NodeId {
@@ -63,7 +75,8 @@ impl Bench {
             is_called: false,
         };
         let executor = Executor::new(&config);
-        let mut bench = Self { executor, sent: Vec::new(), closed: Vec::new() };
+        let (readers, sent, closed) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut bench = Self { executor, readers, sent, closed };
         let mut out = Vec::new();
         bench.executor.watch(&mut out);
         bench.carry_out(out);
@@ -76,8 +89,10 @@ impl Bench {
                 match command {
                     ServerCommand::Connect(id) => self.executor.connected(id, &mut out),
                     ServerCommand::Send(id, bytes) => {
-                        let message = Message::from_bytes(bytes).expect("one whole message");
-                        self.sent.push((id, message));
+                        let reader = self.readers.entry(id).or_insert_with(reader);
+                        reader.push(&bytes);
+                        let messages = core::iter::from_fn(|| reader.next().expect("well-formed"));
+                        self.sent.extend(messages.map(|message| (id, message)));
                     }
                     ServerCommand::Close(id) => self.closed.push(id),
                     _ => panic!("an executor starts and ends no server"),
