@@ -323,6 +323,10 @@ impl Stage {
                 ServerCommand::Send(channel, bytes) => {
                     self.calls[index].push_back((group, channel, bytes));
                 }
+                ServerCommand::SendAll(channel, pieces) => {
+                    let calls = pieces.into_iter().map(|bytes| (group, channel, bytes));
+                    self.calls[index].extend(calls);
+                }
                 ServerCommand::Close(_)
                 | ServerCommand::Restart(_)
                 | ServerCommand::Start

@@ -6,6 +6,8 @@
 //!
 //! Invariant: nothing of a message is copied for this, however long it is.
 
+use crate::ids::ChannelId;
+use crate::output::ServerCommand;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_giop::fragment_uncopied;
@@ -16,15 +18,28 @@ pub(super) const PIECE_BYTES: usize = 128 << 10;
 /// A message, and maybe what stands behind its beginning, uncopied.
 pub(super) type Pieces = (Bytes, Option<Bytes>);
 
-/// What to send for it, in this order.
-pub(super) fn cut((begin, rest): Pieces) -> impl Iterator<Item = Bytes> {
-    let is_small = rest.is_none() && begin.len() <= PIECE_BYTES;
-    let (whole, fragments) = if is_small {
-        (Some(begin), Vec::new())
-    } else {
-        (None, fragment_uncopied(begin, rest, PIECE_BYTES))
-    };
-    whole.into_iter().chain(fragments)
+/// The message as it goes to a server.
+pub(super) enum Cut {
+    /// As nearly all do.
+    Whole(Bytes),
+    /// To be sent in this order. They are one command, for a thing of a gigabyte has thousands.
+    Fragments(Vec<Bytes>),
+}
+
+impl Cut {
+    pub(super) fn of((begin, rest): Pieces) -> Self {
+        if rest.is_none() && begin.len() <= PIECE_BYTES {
+            return Self::Whole(begin);
+        }
+        Self::Fragments(fragment_uncopied(begin, rest, PIECE_BYTES))
+    }
+
+    pub(super) fn send_on(self, channel: ChannelId) -> ServerCommand {
+        match self {
+            Self::Whole(bytes) => ServerCommand::Send(channel, bytes),
+            Self::Fragments(pieces) => ServerCommand::SendAll(channel, pieces),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -45,7 +60,7 @@ mod tests {
                 fragmented_requests_max: 1,
                 buffered_bytes_max: total + (total >> 2),
             });
-            let pieces: Vec<Bytes> = cut(message.clone()).collect();
+            let Cut::Fragments(pieces) = Cut::of(message.clone()) else { panic!("it is large") };
             for piece in &pieces {
                 assert!(piece.len() <= PIECE_BYTES);
                 framer.push(piece);
@@ -60,7 +75,6 @@ mod tests {
     fn a_small_message_stays_what_it_is() {
         let bytes = Bytes::from(vec![1; PIECE_BYTES]);
         let at = bytes.as_ptr();
-        let pieces: Vec<Bytes> = cut((bytes, None)).collect();
-        assert!(matches!(&pieces[..], [piece] if piece.as_ptr() == at));
+        assert!(matches!(Cut::of((bytes, None)), Cut::Whole(bytes) if bytes.as_ptr() == at));
     }
 }

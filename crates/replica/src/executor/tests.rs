@@ -83,17 +83,20 @@ impl Bench {
         bench
     }
 
+    fn note_sent(&mut self, id: ChannelId, pieces: &[Bytes]) {
+        let reader = self.readers.entry(id).or_insert_with(reader);
+        pieces.iter().for_each(|piece| reader.push(piece));
+        let messages = core::iter::from_fn(|| reader.next().expect("well-formed"));
+        self.sent.extend(messages.map(|message| (id, message)));
+    }
+
     fn carry_out(&mut self, mut out: Vec<ServerCommand>) {
         while !out.is_empty() {
             for command in core::mem::take(&mut out) {
                 match command {
                     ServerCommand::Connect(id) => self.executor.connected(id, &mut out),
-                    ServerCommand::Send(id, bytes) => {
-                        let reader = self.readers.entry(id).or_insert_with(reader);
-                        reader.push(&bytes);
-                        let messages = core::iter::from_fn(|| reader.next().expect("well-formed"));
-                        self.sent.extend(messages.map(|message| (id, message)));
-                    }
+                    ServerCommand::Send(id, bytes) => self.note_sent(id, &[bytes]),
+                    ServerCommand::SendAll(id, pieces) => self.note_sent(id, &pieces),
                     ServerCommand::Close(id) => self.closed.push(id),
                     _ => panic!("an executor starts and ends no server"),
                 }
