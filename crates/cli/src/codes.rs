@@ -290,6 +290,18 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
              the state of a whole replica; only nodes call them, when a member joins. A client \
              that wants a backup asks for it by an operation of its own."
         }
+        MinorCode::ContextUnreadable => {
+            "MARSHAL COMPLETED_NO. The data of a service context whose layout a standard gives \
+             (CodeSets, FT_REQUEST, SendingContextRunTime and others) is cut, has a byte order that \
+             is none, or counts more than is there; a client id of FT_REQUEST may have 1,024 \
+             octets. Servers fail over such contexts in ways of their own, so no server gets it. \
+             Look for what adds contexts in the client: an interceptor, or a proxy before it."
+        }
+        MinorCode::TargetUnreadable => {
+            "OBJECT_NOT_EXIST or MARSHAL, COMPLETED_NO. A request of GIOP 1.2 may name its object by \
+             a profile or by a whole reference. This one cannot be read, has no IIOP profile with \
+             an object key, or selects a profile that it does not have."
+        }
         MinorCode::Rejected => {
             "The server answered the request with a MessageError: its ORB could not read it. All \
              members get the same bytes, so another gateway gives the same answer. Look into the \

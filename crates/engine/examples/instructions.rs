@@ -206,6 +206,9 @@ impl Bench {
             Output::Server { command: ServerCommand::Send(channel, bytes), .. } => {
                 self.asked[index].push((channel, bytes));
             }
+            Output::Server { command: ServerCommand::SendAll(..), .. } => {
+                unreachable!("these requests are short");
+            }
             _ => {}
         }
     }

@@ -33,10 +33,21 @@ pub(crate) fn alive(message: &Message, request_id: u32) -> Bytes {
     build::reply(version, endian, request_id, ReplyStatus::NoException, |_| {}).bytes().clone()
 }
 
-/// Every object is here: whether it exists is for the servers to say when it is called.
-pub(crate) fn located(message: &Message, request_id: u32) -> Bytes {
-    let here = LocateStatus::ObjectHere;
-    build::locate_reply(message.version(), message.endian(), request_id, here).bytes().clone()
+/// Where an object is that was named, or not, so that nobody can have it.
+pub(crate) fn located(message: &Message, request_id: u32, is_named: bool) -> Bytes {
+    let status = if is_named { LocateStatus::ObjectHere } else { LocateStatus::UnknownObject };
+    build::locate_reply(message.version(), message.endian(), request_id, status).bytes().clone()
+}
+
+/// COMPLETED_NO: servers could not read it.
+pub(crate) fn unreadable(
+    message: &Message,
+    request_id: u32,
+    (kind, code): (ExceptionKind, MinorCode),
+) -> Bytes {
+    let exception = SystemException::ours(kind, code, Completion::No);
+    let (version, endian) = (message.version(), message.endian());
+    build::system_exception(version, endian, request_id, &exception).bytes().clone()
 }
 
 pub(crate) fn message_error(version: Version) -> Bytes {

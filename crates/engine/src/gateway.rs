@@ -5,6 +5,7 @@
 //! often; a reply is released only when its request is as safe as the group asks (promise 1); no
 //! request stays unanswered beyond its time.
 
+mod intake;
 mod nested;
 mod reads;
 mod replies;
@@ -343,14 +344,18 @@ impl Gateway {
         match message.parse() {
             Ok(Body::Request(request)) => self.request(now, id, message, &request),
             Ok(Body::LocateRequest(request)) => {
-                let bytes = answers::located(message, request.request_id());
-                self.out.push_back(Output::ClientSend { connection: id, bytes });
+                let object_key = request.target().object_key();
+                self.locate(id, message, request.request_id(), object_key);
             }
             Ok(Body::CancelRequest { request_id }) => self.cancel(id, request_id),
             Ok(Body::CloseConnection) => self.close(id, CloseReason::ByClient),
             // A MessageError must not be answered by another one.
             Ok(Body::MessageError) => self.close(id, CloseReason::Malformed),
-            Ok(_) | Err(_) => self.malformed(id, CloseReason::Malformed),
+            Ok(_) => self.malformed(id, CloseReason::Malformed),
+            Err(_) => match message.unaddressed() {
+                Some(asked) => self.unaddressed(now, id, message, asked),
+                None => self.malformed(id, CloseReason::Malformed),
+            },
         }
     }
 

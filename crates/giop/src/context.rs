@@ -1,17 +1,36 @@
 //! Service contexts that Quorba reads: code sets and the FT ones. All are encapsulations.
 
+mod layout;
+
+pub use layout::check;
+
 use crate::cdr::{Reader, Writer};
 use crate::error::MessageError;
 use crate::limits::CLIENT_ID_BYTES_MAX;
 use crate::version::Endian;
 use alloc::vec::Vec;
 
+/// TransactionService (Transaction Service §2.11).
+pub const TRANSACTION_SERVICE: u32 = 0;
 /// CodeSets (GIOP §13.10.2.6).
 pub const CODE_SETS: u32 = 1;
+/// BI_DIR_IIOP: where the client listens, so that its connection may be used for calls to it
+/// (GIOP §15.8).
+pub const BI_DIR_IIOP: u32 = 5;
+/// SendingContextRunTime: the client's code base (CORBA §5.6.1).
+pub const SENDING_CONTEXT_RUN_TIME: u32 = 6;
+/// INVOCATION_POLICIES (CORBA §22.2.2).
+pub const INVOCATION_POLICIES: u32 = 7;
+/// RTCorbaPriority (Real-time CORBA §1.4.5).
+pub const RT_CORBA_PRIORITY: u32 = 10;
 /// FT_GROUP_VERSION (FT-CORBA §23.2.7.1).
 pub const FT_GROUP_VERSION: u32 = 12;
 /// FT_REQUEST (FT-CORBA §23.2.8.1).
 pub const FT_REQUEST: u32 = 13;
+/// SecurityAttributeService (CORBA §24.2.2).
+pub const SECURITY_ATTRIBUTE_SERVICE: u32 = 15;
+/// RMICustomMaxStreamFormat: how the client reads custom Java objects (Java to IDL §1.4.10).
+pub const RMI_CUSTOM_MAX_STREAM_FORMAT: u32 = 17;
 
 /// TimeT of the POSIX epoch: 100 ns since 1582-10-15 (TimeBase §2.1).
 pub const TIME_T_OF_UNIX_EPOCH: u64 = 0x01B2_1DD2_1381_4000;

@@ -203,8 +203,10 @@ minor_codes! {
     NoReply = 37 "every server that executed the call ended it without a reply"
     EndsServers = 38 "server processes ended at this call; no server executes it again"
     Skipped = 39 "an operator, or a limit of the group, has given the call up"
-    CallbackNotCarried = 43 "a server's calls on its node's connection are not carried to clients"
     NeverTaken = 40 "the servers closed the connection each time the call was sent to them"
+    ContextUnreadable = 41 "a service context of the request is not what its id says it is"
+    TargetUnreadable = 42 "the request names no object: its profile or reference has no object key"
+    CallbackNotCarried = 43 "a server's calls on its node's connection are not carried to clients"
 }
 
 impl MinorCode {

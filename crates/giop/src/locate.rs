@@ -3,7 +3,7 @@
 use crate::cdr::Reader;
 use crate::error::{Fault, MessageError};
 use crate::message::Message;
-use crate::request::Target;
+use crate::target::Target;
 use crate::version::Version;
 
 /// A view of a LocateRequest.

@@ -6,6 +6,7 @@ use crate::limits::HEADER_BYTES;
 use crate::locate::{LocateReply, LocateRequest};
 use crate::reply::Reply;
 use crate::request::Request;
+use crate::target::Target;
 use crate::version::{Endian, Version};
 use bytes::{Bytes, BytesMut};
 
@@ -111,6 +112,23 @@ pub enum Body<'a> {
     MessageError,
 }
 
+/// What is asked of an object that cannot be read; see [`Message::unaddressed`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unaddressed {
+    /// A call whose reply is awaited.
+    Call {
+        /// The client's id for it.
+        request_id: u32,
+    },
+    /// A call that gets no reply.
+    Oneway,
+    /// The question where the object is.
+    Locate {
+        /// The client's id for it.
+        request_id: u32,
+    },
+}
+
 impl Message {
     /// Checks that `bytes` are one whole message.
     ///
@@ -204,6 +222,27 @@ impl Message {
                 return Err(MessageError { what: "message type", offset: 7, fault });
             }
         })
+    }
+
+    /// Who asks, if this is a Request or LocateRequest of GIOP 1.2 that names its object by a
+    /// profile or a reference (GIOP §15.4.2.2), and only that cannot be read: the message ends
+    /// where it should, so that what follows it can still be understood.
+    #[must_use]
+    pub fn unaddressed(&self) -> Option<Unaddressed> {
+        let mut reader = Reader::at(&self.bytes, HEADER_BYTES, self.endian);
+        let request_id = reader.read_u32("request id").ok()?;
+        let asked = match self.kind {
+            MessageType::Request => {
+                let flags = reader.read_u8("response flags").ok()?;
+                reader.take(3, "reserved octets").ok()?;
+                if flags & 1 == 0 { Unaddressed::Oneway } else { Unaddressed::Call { request_id } }
+            }
+            MessageType::LocateRequest => Unaddressed::Locate { request_id },
+            _ => return None,
+        };
+        let other_way = Target::is_no_key(self.version, reader.clone());
+        let unreadable = other_way && Target::read(self.version, &mut reader).is_err();
+        unreadable.then_some(asked)
     }
 
     /// The parameters that begin at `offset`: in GIOP 1.2 they are aligned to 8 if there are any.

@@ -2,10 +2,11 @@
 
 use crate::build::MessageWriter;
 use crate::cdr::Reader;
-use crate::error::{Fault, MessageError};
+use crate::error::MessageError;
 use crate::limits::{OBJECT_KEY_BYTES_MAX, OPERATION_BYTES_MAX};
 use crate::message::{Message, MessageType};
 use crate::service::{self, Contexts};
+use crate::target::Target;
 use crate::version::Version;
 use bytes::{Bytes, BytesMut};
 
@@ -42,75 +43,6 @@ impl ResponseFlags {
             Self::Other(other) => other,
         }
     }
-}
-
-/// Whom a request addresses (GIOP §15.4.2.2).
-#[derive(Clone, Debug)]
-pub enum Target<'a> {
-    /// By object key: the usual way, and the only one before GIOP 1.2.
-    Key(&'a [u8]),
-    /// By a profile of its reference.
-    Profile {
-        /// Its tag.
-        tag: u32,
-        /// Its encapsulated data.
-        data: &'a [u8],
-    },
-    /// By its whole reference.
-    Reference {
-        /// The profile that the client selected.
-        index: u32,
-        /// Where the IOR begins in the message; read on from a reader of the message.
-        offset: usize,
-    },
-}
-
-impl<'a> Target<'a> {
-    pub(crate) fn read(version: Version, reader: &mut Reader<'a>) -> Result<Self, MessageError> {
-        if version < Version::V1_2 {
-            return Ok(Self::Key(reader.read_octets(OBJECT_KEY_BYTES_MAX, "object key")?));
-        }
-        let offset = reader.position();
-        match reader.read_u16("target address kind")? {
-            0 => Ok(Self::Key(reader.read_octets(OBJECT_KEY_BYTES_MAX, "object key")?)),
-            1 => Ok(Self::Profile {
-                tag: reader.read_u32("profile tag")?,
-                data: reader.read_octets(OBJECT_KEY_BYTES_MAX, "profile data")?,
-            }),
-            2 => {
-                let index = reader.read_u32("profile index")?;
-                reader.align(4);
-                let offset = reader.position();
-                skip_reference(reader)?;
-                Ok(Self::Reference { index, offset })
-            }
-            _ => {
-                let fault = Fault::Value;
-                Err(MessageError { what: "target address kind", offset, fault })
-            }
-        }
-    }
-}
-
-fn skip_reference(reader: &mut Reader<'_>) -> Result<(), MessageError> {
-    reader.read_string(OPERATION_BYTES_MAX, "type id")?;
-    for _ in 0..reader.read_count(8, crate::limits::PROFILES_MAX, "profiles")? {
-        reader.read_u32("profile tag")?;
-        reader.read_octets(OBJECT_KEY_BYTES_MAX, "profile data")?;
-    }
-    Ok(())
-}
-
-/// The object key of an IIOP profile's data (GIOP §15.7.2).
-fn key_of_profile(tag: u32, data: &[u8]) -> Option<&[u8]> {
-    if tag != 0 {
-        return None;
-    }
-    let mut reader = Reader::encapsulation(data).ok()?;
-    reader.take(2, "version").ok()?;
-    reader.read_string(OPERATION_BYTES_MAX, "host").ok()?;
-    reader.read_u16("port").ok()?;
-    reader.read_octets(OBJECT_KEY_BYTES_MAX, "object key").ok()
 }
 
 /// A view of a Request.
@@ -240,28 +172,10 @@ impl<'a> Request<'a> {
         &self.target
     }
 
-    /// The object key, also out of a profile or reference; `None` if that has no IIOP profile.
+    /// The object key, also out of a profile or reference: see [`Target::object_key`].
     #[must_use]
     pub fn object_key(&self) -> Option<&'a [u8]> {
-        match self.target {
-            Target::Key(key) => Some(key),
-            Target::Profile { tag, data } => key_of_profile(tag, data),
-            Target::Reference { index, offset } => {
-                let mut reader = Reader::at(self.message.bytes(), offset, self.message.endian());
-                reader.read_string(OPERATION_BYTES_MAX, "type id").ok()?;
-                let limit = crate::limits::PROFILES_MAX;
-                let count = reader.read_count(8, limit, "profiles").ok()?;
-                let mut key = None;
-                for position in 0..count {
-                    let tag = reader.read_u32("profile tag").ok()?;
-                    let data = reader.read_octets(OBJECT_KEY_BYTES_MAX, "profile data").ok()?;
-                    if position == index as usize || key.is_none() {
-                        key = key_of_profile(tag, data).or(key);
-                    }
-                }
-                key
-            }
-        }
+        self.target.object_key()
     }
 
     /// The operation's name.
@@ -334,7 +248,8 @@ impl<'a> Request<'a> {
             writer.cdr.write_u32(request_id);
             writer.cdr.write_u8(flags_octet(flags, version));
             writer.cdr.write_raw(&[0; 3]);
-            self.write_target(&mut writer, rewrite.object_key);
+            let target = rewrite.object_key.map_or(self.target, Target::Key);
+            target.write(&mut writer.cdr);
             writer.cdr.write_string(self.operation);
             contexts(&mut writer);
         } else {
@@ -350,32 +265,6 @@ impl<'a> Request<'a> {
             writer.cdr.write_octets(self.principal);
         }
         writer
-    }
-
-    fn write_target(&self, writer: &mut MessageWriter, key: Option<&[u8]>) {
-        match (key, self.target.clone()) {
-            (Some(key), _) | (None, Target::Key(key)) => {
-                writer.cdr.write_u16(0);
-                writer.cdr.write_octets(key);
-            }
-            (None, Target::Profile { tag, data }) => {
-                writer.cdr.write_u16(1);
-                writer.cdr.write_u32(tag);
-                writer.cdr.write_octets(data);
-            }
-            (None, Target::Reference { index, offset }) => {
-                writer.cdr.write_u16(2);
-                writer.cdr.write_u32(index);
-                let bytes = self.message.bytes();
-                let mut reader = Reader::at(bytes, offset, self.message.endian());
-                // It was read once, so it can be skipped again.
-                let _ = skip_reference(&mut reader);
-                let raw = bytes.get(offset..reader.position()).unwrap_or(&[]);
-                // Every part of an IOR aligns to 4, so it may move by multiples of 4.
-                writer.cdr.align(4);
-                writer.cdr.write_raw(raw);
-            }
-        }
     }
 
     /// The message that this is a view of, sharing its bytes.

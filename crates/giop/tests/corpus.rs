@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Stream, messages, references, streams};
 use quorba_giop::cdr::Reader;
@@ -70,6 +70,19 @@ fn assert_same_but_padding(again: &Message, before: &Message, name: &str) {
         _ => (0, 0, Vec::new(), [None, None], message.bytes().to_vec()),
     };
     assert_eq!(facts(again), facts(before), "{name}");
+}
+
+#[test]
+fn what_orbs_send_as_contexts_can_be_read() {
+    let mut seen = BTreeSet::new();
+    for (name, message) in all_messages() {
+        let Ok(Body::Request(request)) = message.parse() else { continue };
+        for (id, data) in request.contexts() {
+            seen.insert(id);
+            assert_eq!(context::check(id, data), Ok(()), "{name}: context {id}");
+        }
+    }
+    assert!(seen.contains(&context::CODE_SETS), "{seen:?}");
 }
 
 #[test]

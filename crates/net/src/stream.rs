@@ -233,10 +233,24 @@ impl Stream {
     /// # Errors
     /// The connection is of no use any more.
     pub fn gather(&mut self, bytes: Bytes, poller: &Poller) -> io::Result<bool> {
+        self.gather_all(std::iter::once(bytes), poller)
+    }
+
+    /// The same with one message that comes in pieces.
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub fn gather_all(
+        &mut self,
+        pieces: impl IntoIterator<Item = Bytes>,
+        poller: &Poller,
+    ) -> io::Result<bool> {
         let is_first = self.unsent.is_empty();
         let waited = self.unsent_bytes;
-        self.unsent_bytes += bytes.len();
-        self.unsent.push_back(bytes);
+        for bytes in pieces {
+            self.unsent_bytes += bytes.len();
+            self.unsent.push_back(bytes);
+        }
         if self.unsent_bytes >= GATHERED_MAX {
             self.flush(poller)?;
         }

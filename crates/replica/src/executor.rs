@@ -11,12 +11,14 @@ mod channel;
 mod ends;
 mod late;
 mod lateness;
+mod pieces;
 mod schedule;
 
 pub(crate) use self::beside::Position;
-use self::channel::{Channel, Pieces};
+use self::channel::Channel;
 pub use self::ends::ServerFigures;
 pub(crate) use self::lateness::Waiting;
+use self::pieces::Pieces;
 pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
 use crate::checkpoint;

@@ -73,7 +73,7 @@ pub use config::{
 pub use duplicates::OrderedReplies;
 pub use endings::{NoReply, RequestEnd};
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
-pub use executor::Served;
+pub use executor::{Served, ServerFigures};
 pub use group::{GroupSnapshot, LogHold};
 pub use hello::{Former, Hello, Lineage, Record};
 pub use history::History;

@@ -210,6 +210,8 @@ pub enum ServerCommand {
     Connect(ChannelId),
     /// Send bytes.
     Send(ChannelId, Bytes),
+    /// Send one message that is too long to be sent in one piece.
+    SendAll(ChannelId, Vec<Bytes>),
     /// Close a connection.
     Close(ChannelId),
     /// End the process and start it anew (with back-off).

@@ -187,6 +187,21 @@ impl World {
                     self.send(id, Side::Caller, Segment::Bytes(bytes));
                 }
             }
+            ServerCommand::SendAll(channel, pieces) => {
+                let mut reader = Server::framer();
+                for bytes in &pieces {
+                    self.transcript.mix_bytes(bytes);
+                    reader.push(bytes);
+                }
+                if let Ok(Some(message)) = reader.next() {
+                    self.note_moment(node, group, message.bytes());
+                }
+                for bytes in pieces {
+                    if let Some(id) = self.channel(node, group, channel) {
+                        self.send(id, Side::Caller, Segment::Bytes(bytes));
+                    }
+                }
+            }
             ServerCommand::Close(channel) => {
                 if let Some(id) = self.channel(node, group, channel) {
                     self.close_channel(id);

@@ -2,14 +2,14 @@
 //!
 //! Invariant: a request is in the book from the moment it is taken in until it is answered.
 
-use super::{Gateway, Submission};
+use super::{Gateway, Submission, intake};
 use crate::answers;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, Pending, Safety};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
-use quorba_giop::{FtRequest as FtContext, Message, Request, context};
+use quorba_giop::{Body, FtRequest as FtContext, Message, Request, context};
 use quorba_order::Ticket;
 use quorba_replica::{
     Ack, Availability, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope, RequestNumber,
@@ -26,24 +26,35 @@ impl Gateway {
         message: &Message,
         request: &Request<'_>,
     ) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
-        let group = connection.group;
-        let peer = connection.peer;
+        let Some(group) = self.count_request(now, id) else { return };
         let request_id = request.request_id();
-        if connection.caller.is_none()
-            && let Err(wait) = self.peers.request(now, peer)
-        {
-            // The request that broke the limit is still served; what follows waits.
-            connection.throttled_until = Some(now + wait);
-        }
-        self.group(group).counters.requests += 1;
+        let awaited = request.response_expected().then_some(request_id);
         if answers::is_heartbeat(request) {
-            if request.response_expected() {
+            if awaited.is_some() {
                 let bytes = answers::alive(message, request_id);
                 self.out.push_back(Output::ClientSend { connection: id, bytes });
             }
             return;
         }
+        match intake::plain(request) {
+            Ok(None) => self.take_in(now, (id, group), message, request),
+            Ok(Some(plain)) => match plain.parse() {
+                Ok(Body::Request(request)) => self.take_in(now, (id, group), &plain, &request),
+                _ => self.malformed(id, CloseReason::Malformed),
+            },
+            Err(refusal) => self.refuse(id, group, message, awaited, refusal),
+        }
+    }
+
+    /// A request that servers can read.
+    fn take_in(
+        &mut self,
+        now: Instant,
+        (id, group): (ConnectionId, GroupId),
+        message: &Message,
+        request: &Request<'_>,
+    ) {
+        let request_id = request.request_id();
         if self.is_protected(group, request) {
             if request.response_expected() {
                 let bytes = answers::forbidden(message, request_id);
@@ -316,7 +327,7 @@ fn is_implicit(request: &Request<'_>) -> bool {
 
 fn ft_request(request: &Request<'_>) -> Option<FtRequest> {
     let (_, data) = request.contexts().find(|(id, _)| *id == context::FT_REQUEST)?;
-    // A context that does not parse names nothing: the request is one like any other.
+    // One that cannot be read was refused before.
     let context = FtContext::decode(data).ok()?;
     Some(FtRequest {
         client_id: Bytes::from(context.client_id),

@@ -52,7 +52,7 @@ impl Node {
                         OutsideReport::NotBegun => None,
                         OutsideReport::Failed(why) => outside_failed(&request, why),
                     };
-                    self.gateway.read(group, number, giop, ended);
+                    self.gateway.read(group, number, giop, false);
                 }
             }
         }

@@ -15,7 +15,8 @@ use quorba_engine::replica::{ChannelId, GroupId, PrimaryStatus, ReplyPath, Serve
 use quorba_engine::{CloseReason, ConnectionId, GatewayLimits, Node, Output};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{
-    Body, Completion, Endian, ExceptionKind, Framer, FramerLimits, Message, ResponseFlags, Version,
+    Body, Completion, Endian, ExceptionKind, Framer, FramerLimits, LocateStatus, Message,
+    ResponseFlags, Version,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -35,6 +36,7 @@ pub enum Got {
     Results(u32),
     Raised(u32, ExceptionKind, Completion),
     Here(u32),
+    Nowhere(u32),
     Close,
     MessageError,
     Ended(CloseReason),
@@ -264,17 +266,27 @@ impl Stage {
         if self.held {
             return false;
         }
-        let Some((group, channel, mut bytes)) = self.calls[index].pop_front() else {
+        let Some((group, channel, bytes)) = self.calls[index].pop_front() else {
             return false;
         };
-        // What stands behind a long message's beginning comes by itself.
-        while Message::from_bytes(bytes.clone()).is_err() {
+        let limits = FramerLimits {
+            message_bytes_max: 64 << 20,
+            fragmented_requests_max: 1,
+            buffered_bytes_max: 64 << 20,
+        };
+        let mut reader = Framer::new(limits);
+        reader.push(&bytes);
+        // A long message comes in fragments.
+        let message = loop {
+            if let Some(message) = reader.next().unwrap() {
+                break message;
+            }
             let (_, _, rest) = self.calls[index].pop_front().expect("the rest of a message");
-            bytes = [bytes, rest].concat().into();
-        }
+            reader.push(&rest);
+        };
         let server = &mut self.servers[index][usize::from(group.0)];
         let before = server.executions;
-        let reply = server.serve(&Message::from_bytes(bytes).unwrap());
+        let reply = server.serve(&message);
         self.executed[index] += server.executions - before;
         self.nodes[index].handle_server_bytes(self.now, group, channel, &reply);
         true
@@ -310,6 +322,10 @@ impl Stage {
                 }
                 ServerCommand::Send(channel, bytes) => {
                     self.calls[index].push_back((group, channel, bytes));
+                }
+                ServerCommand::SendAll(channel, pieces) => {
+                    let calls = pieces.into_iter().map(|bytes| (group, channel, bytes));
+                    self.calls[index].extend(calls);
                 }
                 ServerCommand::Close(_)
                 | ServerCommand::Restart(_)
@@ -371,6 +387,9 @@ fn read(framer: &mut Framer, bytes: &Bytes) -> Vec<Got> {
                 }
                 None => Got::Results(reply.request_id()),
             },
+            Body::LocateReply(reply) if reply.status() == LocateStatus::UnknownObject => {
+                Got::Nowhere(reply.request_id())
+            }
             Body::LocateReply(reply) => Got::Here(reply.request_id()),
             Body::CloseConnection => Got::Close,
             Body::MessageError => Got::MessageError,

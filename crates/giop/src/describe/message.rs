@@ -9,8 +9,9 @@ use crate::limits::{HEADER_BYTES, TYPE_ID_BYTES_MAX};
 use crate::locate::{LocateReply, LocateStatus};
 use crate::message::{Body, Message, MessageType};
 use crate::reply::{Reply, ReplyStatus};
-use crate::request::{Request, ResponseFlags, Target};
+use crate::request::{Request, ResponseFlags};
 use crate::service::Contexts;
+use crate::target::Target;
 use crate::version::{Endian, Version};
 use bytes::Bytes;
 
@@ -53,12 +54,12 @@ pub(super) fn describe(text: &mut Text, message: &Message) {
     let endian = message.endian();
     text.line(format_args!("GIOP {version} {kind:?}, {endian:?} endian, {length} bytes"));
     text.deeper(|text| match message.parse() {
-        Ok(Body::Request(request)) => describe_request(text, message, &request),
+        Ok(Body::Request(request)) => describe_request(text, &request),
         Ok(Body::Reply(reply)) => describe_reply(text, &reply),
         Ok(Body::CancelRequest { request_id }) => describe_id(text, request_id),
         Ok(Body::LocateRequest(request)) => {
             describe_id(text, request.request_id());
-            describe_target(text, message, request.target());
+            describe_target(text, request.target());
         }
         Ok(Body::LocateReply(reply)) => describe_locate_reply(text, message, &reply),
         Ok(Body::CloseConnection | Body::MessageError) => {}
@@ -73,7 +74,7 @@ fn describe_id(text: &mut Text, request_id: u32) {
     text.line(format_args!("request id {request_id}"));
 }
 
-fn describe_request(text: &mut Text, message: &Message, request: &Request<'_>) {
+fn describe_request(text: &mut Text, request: &Request<'_>) {
     describe_id(text, request.request_id());
     match request.response_flags() {
         ResponseFlags::None => text.line(format_args!("no reply wanted")),
@@ -81,7 +82,7 @@ fn describe_request(text: &mut Text, message: &Message, request: &Request<'_>) {
         ResponseFlags::WithTarget => text.line(format_args!("reply wanted when done")),
         ResponseFlags::Other(flags) => text.line(format_args!("response flags {flags:#04x}")),
     }
-    describe_target(text, message, request.target());
+    describe_target(text, request.target());
     text.line(format_args!("operation {}", Name(request.operation())));
     describe_contexts(text, request.contexts());
     let (length, offset) = (request.body().len(), request.body_offset());
@@ -89,7 +90,7 @@ fn describe_request(text: &mut Text, message: &Message, request: &Request<'_>) {
     text.deeper(|text| text.dump(request.body()));
 }
 
-fn describe_target(text: &mut Text, message: &Message, target: &Target<'_>) {
+fn describe_target(text: &mut Text, target: &Target<'_>) {
     match target {
         Target::Key(key) => text.line(format_args!("object key {}", Name(key))),
         Target::Profile { tag, data } => {
@@ -100,10 +101,10 @@ fn describe_target(text: &mut Text, message: &Message, target: &Target<'_>) {
             };
             text.deeper(|text| reference::describe(text, &ior));
         }
-        Target::Reference { index, offset } => {
-            text.line(format_args!("addressed by profile {} of a reference", index + 1));
-            let reader = Reader::at(message.bytes(), *offset, message.endian());
-            text.deeper(|text| describe_reference(text, reader));
+        Target::Reference { index, ior, endian } => {
+            let number = u64::from(*index) + 1;
+            text.line(format_args!("addressed by profile {number} of a reference"));
+            text.deeper(|text| describe_reference(text, Reader::new(ior, *endian)));
         }
     }
 }

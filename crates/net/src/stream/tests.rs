@@ -25,6 +25,28 @@ fn one_message_may_be_longer_than_what_may_wait() {
     assert!(bytes.starts_with(b"head") && bytes.len() == 4 + LONG);
 }
 
+#[test]
+fn so_may_one_that_comes_in_many_pieces() {
+    let (here, mut there) = UnixStream::pair().expect("a pair");
+    let mut poller = Poller::new().expect("a poller");
+    let mut stream = Stream::local(here, 1, &poller).expect("a stream");
+    let piece = Bytes::from(vec![7; 128 << 10]);
+    let pieces = LONG.div_ceil(piece.len());
+    let message =
+        (0..pieces).flat_map(|_| [Bytes::from_static(b"header of a fragment"), piece.clone()]);
+    stream.gather_all(message, &poller).expect("it may be as long as it likes");
+    let reader = thread::spawn(move || std::io::copy(&mut there, &mut std::io::sink()));
+    while stream.has_unsent() {
+        let before = stream.unsent_bytes();
+        poller.wait(None).expect("events");
+        stream.flush(&poller).expect("a reader");
+        assert!(before - stream.unsent_bytes() <= FLUSHED_MAX);
+    }
+    drop(stream);
+    let bytes = reader.join().expect("no panic").expect("all of it");
+    assert_eq!(bytes, (pieces * (piece.len() + 20)) as u64);
+}
+
 /// The token waits while a stream is written to, however much a reader takes.
 #[test]
 fn a_fast_reader_does_not_keep_the_writer() {

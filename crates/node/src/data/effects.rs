@@ -8,7 +8,9 @@ use super::DataPlane;
 use crate::log::{LogNews, Progress};
 use crate::{NodeError, events};
 use bytes::Bytes;
-use quorba_engine::replica::{Event as ReplicaEvent, GroupId, MemberState, ServerCommand};
+use quorba_engine::replica::{
+    ChannelId, Event as ReplicaEvent, GroupId, MemberState, ServerCommand,
+};
 use quorba_engine::{ConnectionId, Event, Output};
 use quorba_net::{LinkEvent, Sent};
 
@@ -201,6 +203,32 @@ impl DataPlane {
         }
     }
 
+    /// One message for a server, of which pieces may go out later.
+    fn send_to_server(
+        &mut self,
+        group: GroupId,
+        channel: ChannelId,
+        pieces: impl IntoIterator<Item = Bytes>,
+    ) {
+        self.tell_time(group);
+        let Some(found) = self.servers.by_id(group, channel) else { return };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.server_asked(group);
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.server_asked(group);
+        }
+        match found.stream.gather_all(pieces, &self.poller) {
+            Ok(true) => self.to_send.push(found.token),
+            Ok(false) => {}
+            Err(_) => {
+                self.servers.close(group, channel);
+                let now = self.now();
+                self.engine.handle_server_closed(now, group, channel);
+            }
+        }
+    }
+
     fn command_server(&mut self, group: GroupId, command: ServerCommand) {
         match command {
             ServerCommand::Connect(channel) => {
@@ -212,23 +240,10 @@ impl DataPlane {
                 }
             }
             ServerCommand::Send(channel, bytes) => {
-                self.tell_time(group);
-                let Some(found) = self.servers.by_id(group, channel) else { return };
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.server_asked(group);
-                }
-                if let Some(pace) = &mut self.pace {
-                    pace.server_asked(group);
-                }
-                match found.stream.gather(bytes, &self.poller) {
-                    Ok(true) => self.to_send.push(found.token),
-                    Ok(false) => {}
-                    Err(_) => {
-                        self.servers.close(group, channel);
-                        let now = self.now();
-                        self.engine.handle_server_closed(now, group, channel);
-                    }
-                }
+                self.send_to_server(group, channel, std::iter::once(bytes));
+            }
+            ServerCommand::SendAll(channel, pieces) => {
+                self.send_to_server(group, channel, pieces);
             }
             ServerCommand::Start => {
                 if let Some(Some(supervisor)) = self.supervisors.get(usize::from(group.0)) {

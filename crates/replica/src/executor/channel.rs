@@ -3,6 +3,7 @@
 //! What it is not: it does not know what is outstanding. Invariant: a server gets each request
 //! under a request id of ours, and is asked for a reply even if the client wants none.
 
+use super::pieces::{Cut, Pieces};
 use crate::ids::ChannelId;
 use crate::output::ServerCommand;
 use alloc::vec::Vec;
@@ -14,9 +15,6 @@ const CODE_SETS: u32 = 1;
 /// Where the response flags of a request of GIOP 1.2 stand.
 const RESPONSE_FLAGS_AT: usize = 16;
 
-/// A message, and maybe what stands behind it, uncopied.
-pub(super) type Pieces = (Bytes, Option<Bytes>);
-
 /// See the module's text.
 pub(super) struct Channel {
     pub(super) id: ChannelId,
@@ -26,7 +24,7 @@ pub(super) struct Channel {
     /// A message with the CodeSets context was sent on it.
     negotiated: bool,
     /// Wait for the connection, in order.
-    waiting: Vec<Bytes>,
+    waiting: Vec<Cut>,
 }
 
 impl Channel {
@@ -48,15 +46,16 @@ impl Channel {
     /// The connection is there.
     pub(super) fn opened(&mut self, out: &mut Vec<ServerCommand>) {
         self.open = true;
-        out.extend(self.waiting.drain(..).map(|bytes| ServerCommand::Send(self.id, bytes)));
+        out.extend(self.waiting.drain(..).map(|message| message.send_on(self.id)));
     }
 
-    pub(super) fn send(&mut self, (begin, rest): Pieces, out: &mut Vec<ServerCommand>) {
-        let pieces = core::iter::once(begin).chain(rest);
+    /// Sends a message, now or when the connection is there: in fragments if it is large.
+    pub(super) fn send(&mut self, message: Pieces, out: &mut Vec<ServerCommand>) {
+        let message = Cut::of(message);
         if self.open {
-            out.extend(pieces.map(|bytes| ServerCommand::Send(self.id, bytes)));
+            out.push(message.send_on(self.id));
         } else {
-            self.waiting.extend(pieces);
+            self.waiting.push(message);
         }
     }
 
@@ -144,5 +143,62 @@ mod tests {
                 assert_eq!(reissued(&request(Version::V1_1), 1), None);
             }
         }
+    }
+
+    fn sent(version: Version, body_bytes: usize, open_first: bool) -> Vec<ServerCommand> {
+        let head = RequestHead {
+            version,
+            endian: Endian::Big,
+            request_id: 7,
+            response_flags: ResponseFlags::None,
+            object_key: b"key",
+            operation: b"store",
+            contexts: &[],
+        };
+        let giop = build::request(&head, |cdr| cdr.write_raw(&vec![9; body_bytes])).into_bytes();
+        let mut channel = Channel::new(ChannelId(1), None, 1 << 20);
+        let mut out = Vec::new();
+        if open_first {
+            channel.opened(&mut out);
+        }
+        let (bytes, oneway) = channel.prepare(&giop, 3);
+        assert!(oneway);
+        channel.send((bytes, None), &mut out);
+        if !open_first {
+            assert!(out.is_empty());
+            channel.opened(&mut out);
+        }
+        out
+    }
+
+    #[test]
+    fn a_large_request_goes_to_the_server_in_fragments() {
+        for open_first in [true, false] {
+            let out = sent(Version::V1_2, 300 << 10, open_first);
+            let [ServerCommand::SendAll(ChannelId(1), pieces)] = &out[..] else {
+                panic!("one command: {}", out.len());
+            };
+            let more = |piece: &Bytes| piece.starts_with(b"GIOP") && piece[6] & 2 != 0;
+            assert_eq!(pieces.iter().filter(|piece| more(piece)).count(), 2);
+            let mut framer = Channel::new(ChannelId(2), None, 1 << 20).framer;
+            pieces.iter().for_each(|piece| framer.push(piece));
+            let message = framer.next().expect("well-formed").expect("whole");
+            let Ok(Body::Request(request)) = message.parse() else { panic!("a request") };
+            assert_eq!((request.request_id(), request.body().len()), (3, 300 << 10));
+            assert!(request.response_expected());
+            assert!(matches!(
+                &sent(Version::V1_2, 100 << 10, open_first)[..],
+                [ServerCommand::Send(..)]
+            ));
+        }
+    }
+
+    #[test]
+    fn a_request_of_an_older_giop_stays_whole() {
+        let [ServerCommand::SendAll(_, pieces)] = &sent(Version::V1_1, 300 << 10, true)[..] else {
+            panic!("one command");
+        };
+        assert_eq!(pieces.len(), 1);
+        assert!(Message::from_bytes(pieces[0].clone()).is_ok());
     }
 }

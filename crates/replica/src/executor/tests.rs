@@ -5,11 +5,12 @@ use crate::config::{Ack, CheckpointRule, Concurrency, ReplyPath, TotalLoss};
 use crate::endings::RequestEnd;
 use crate::ids::{GatewayKey, RequestNumber};
 use crate::moment::Moment;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
 use quorba_base::NodeSet;
 use quorba_giop::build::{self, RequestHead};
-use quorba_giop::{Endian, ReplyStatus, ResponseFlags, Version};
+use quorba_giop::{Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 
 const WITHIN: Duration = Duration::from_secs(30);
 const NOW: Instant = Instant::ZERO;
@@ -17,8 +18,19 @@ const NOW: Instant = Instant::ZERO;
 /// An executor whose server reads what it is sent.
 struct Bench {
     executor: Executor,
+    /// What is read of each channel.
+    readers: BTreeMap<ChannelId, Framer>,
     sent: Vec<(ChannelId, Message)>,
     closed: Vec<ChannelId>,
+}
+
+fn reader() -> Framer {
+    let bytes_max = 64 << 20;
+    Framer::new(FramerLimits {
+        message_bytes_max: bytes_max,
+        fragmented_requests_max: 1,
+        buffered_bytes_max: bytes_max,
+    })
 }
 
 fn node(index: u8) -> NodeId {
@@ -65,11 +77,19 @@ impl Bench {
             is_called: false,
         };
         let executor = Executor::new(&config);
-        let mut bench = Self { executor, sent: Vec::new(), closed: Vec::new() };
+        let (readers, sent, closed) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut bench = Self { executor, readers, sent, closed };
         let mut out = Vec::new();
         bench.executor.watch(&mut out);
         bench.carry_out(out);
         bench
+    }
+
+    fn note_sent(&mut self, id: ChannelId, pieces: &[Bytes]) {
+        let reader = self.readers.entry(id).or_insert_with(reader);
+        pieces.iter().for_each(|piece| reader.push(piece));
+        let messages = core::iter::from_fn(|| reader.next().expect("well-formed"));
+        self.sent.extend(messages.map(|message| (id, message)));
     }
 
     fn carry_out(&mut self, mut out: Vec<ServerCommand>) {
@@ -77,10 +97,8 @@ impl Bench {
             for command in core::mem::take(&mut out) {
                 match command {
                     ServerCommand::Connect(id) => self.executor.connected(id, &mut out),
-                    ServerCommand::Send(id, bytes) => {
-                        let message = Message::from_bytes(bytes).expect("one whole message");
-                        self.sent.push((id, message));
-                    }
+                    ServerCommand::Send(id, bytes) => self.note_sent(id, &[bytes]),
+                    ServerCommand::SendAll(id, pieces) => self.note_sent(id, &pieces),
                     ServerCommand::Close(id) => self.closed.push(id),
                     _ => panic!("an executor starts and ends no server"),
                 }

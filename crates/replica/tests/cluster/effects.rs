@@ -132,6 +132,10 @@ impl Cluster {
                 let Some(server) = &mut node.server else { return };
                 server.waiting.push_back((channel, bytes));
             }
+            ServerCommand::SendAll(channel, pieces) => {
+                let Some(server) = &mut node.server else { return };
+                server.waiting.extend(pieces.into_iter().map(|bytes| (channel, bytes)));
+            }
             ServerCommand::Close(channel) => {
                 let Some(server) = &mut node.server else { return };
                 server.channels.retain(|(id, _)| *id != channel);

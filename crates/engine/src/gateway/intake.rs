@@ -1,0 +1,109 @@
+//! What is looked at in a request before it counts, and what is changed in it: all that would be
+//! trouble for every server of the group is one client's trouble here.
+//!
+//! What it is not: who may call what. Invariants: it depends on nothing but the message, so every
+//! gateway does the same with it; what needs no change is passed on as the bytes that came.
+
+use super::Gateway;
+use crate::answers;
+use crate::output::{ConnectionId, Output};
+use quorba_base::Instant;
+use quorba_giop::{
+    ExceptionKind, Message, MinorCode, Request, Rewrite, Target, Unaddressed, context,
+};
+use quorba_replica::GroupId;
+
+/// Why a request is no use to anybody; it was not executed.
+pub(super) type Refusal = (ExceptionKind, MinorCode);
+
+const UNADDRESSED: Refusal = (ExceptionKind::ObjectNotExist, MinorCode::TargetUnreadable);
+
+/// The request in the form in which servers get it, if that is another one than the one in which it
+/// came: addressed by an object key (GIOP §15.4.2.2 has other ways), and without the offer to be
+/// called over its own connection (GIOP §15.8), which is not the server's but the node's.
+///
+/// # Errors
+/// If a context cannot be read, at which servers have been seen to fail in ways of their own, or
+/// there is no object key.
+pub(super) fn plain(request: &Request<'_>) -> Result<Option<Message>, Refusal> {
+    let mut is_bidirectional = false;
+    for (id, data) in request.contexts() {
+        let unreadable = (ExceptionKind::Marshal, MinorCode::ContextUnreadable);
+        context::check(id, data).map_err(|_| unreadable)?;
+        is_bidirectional |= id == context::BI_DIR_IIOP;
+    }
+    let object_key = match request.target() {
+        Target::Key(_) => None,
+        target => Some(target.object_key().ok_or(UNADDRESSED)?),
+    };
+    if object_key.is_none() && !is_bidirectional {
+        return Ok(None);
+    }
+    let drop_contexts: &[u32] = if is_bidirectional { &[context::BI_DIR_IIOP] } else { &[] };
+    Ok(Some(request.rewrite(&Rewrite { object_key, drop_contexts, ..Rewrite::default() })))
+}
+
+impl Gateway {
+    /// A request or a question came on a connection: it counts against the peer's rate. To which
+    /// group it goes.
+    pub(super) fn count_request(&mut self, now: Instant, id: ConnectionId) -> Option<GroupId> {
+        let connection = self.connections.get_mut(&id)?;
+        if connection.caller.is_none()
+            && let Err(wait) = self.peers.request(now, connection.peer)
+        {
+            // The request that broke the limit is still served; what follows waits.
+            connection.throttled_until = Some(now + wait);
+        }
+        let group = connection.group;
+        self.group(group).counters.requests += 1;
+        Some(group)
+    }
+
+    /// A message that names its object in a way that cannot be read.
+    pub(super) fn unaddressed(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        message: &Message,
+        asked: Unaddressed,
+    ) {
+        let Some(group) = self.count_request(now, id) else { return };
+        match asked {
+            Unaddressed::Call { request_id } => {
+                let refusal = (ExceptionKind::Marshal, MinorCode::TargetUnreadable);
+                self.refuse(id, group, message, Some(request_id), refusal);
+            }
+            Unaddressed::Oneway => self.group(group).counters.refused += 1,
+            Unaddressed::Locate { request_id } => self.locate(id, message, request_id, None),
+        }
+    }
+
+    /// Refuses a request that nobody has been given; one without an id wants no reply.
+    pub(super) fn refuse(
+        &mut self,
+        id: ConnectionId,
+        group: GroupId,
+        message: &Message,
+        request_id: Option<u32>,
+        refusal: Refusal,
+    ) {
+        self.group(group).counters.refused += 1;
+        if let Some(request_id) = request_id {
+            let bytes = answers::unreadable(message, request_id, refusal);
+            self.out.push_back(Output::ClientSend { connection: id, bytes });
+        }
+    }
+
+    /// Every object that can be named is here: whether it exists is for the servers to say when it
+    /// is called.
+    pub(super) fn locate(
+        &mut self,
+        id: ConnectionId,
+        message: &Message,
+        request_id: u32,
+        object_key: Option<&[u8]>,
+    ) {
+        let bytes = answers::located(message, request_id, object_key.is_some());
+        self.out.push_back(Output::ClientSend { connection: id, bytes });
+    }
+}
