@@ -65,6 +65,9 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
         | ReplicaEvent::CallRefused { .. }
         | ReplicaEvent::OutsideFailed { .. }
         | ReplicaEvent::CallDiffers { .. } => log_work(event, reporter),
+        ReplicaEvent::RequestEnded { .. } | ReplicaEvent::AtFault { .. } => {
+            log_ending(event, reporter);
+        }
         ReplicaEvent::Full { group, is_full } => {
             let group = reporter.group_name(*group);
             if *is_full {
@@ -176,6 +179,30 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
     }
 }
 
+/// A server did not answer a request.
+fn log_ending(event: &ReplicaEvent, reporter: &mut Reporter) {
+    match event {
+        ReplicaEvent::RequestEnded { group, request, end } => {
+            let group_name = reporter.group_name(*group).to_string();
+            let end = end.text();
+            tracing::warn!(group = group_name, request, "the request has no reply: {end}");
+        }
+        ReplicaEvent::AtFault { group, node, request, reason } => {
+            let member = reporter.name_of(*node).to_string();
+            let group = reporter.group_name(*group).to_string();
+            let reason = reason.text();
+            tracing::warn!(
+                group,
+                member,
+                request,
+                "other members answered the request, and this one did not: {reason}; its server \
+                 is started anew"
+            );
+        }
+        _ => unreachable!("the caller looked"),
+    }
+}
+
 fn log_command(group: &str, command: Command, reporter: &Reporter) {
     match command {
         Command::SetStyle(style) => {
@@ -196,6 +223,9 @@ fn log_command(group: &str, command: Command, reporter: &Reporter) {
         Command::Restore { node, .. } => {
             let member = reporter.name_of(node);
             tracing::warn!(group, member, "the group has the state of a backup now");
+        }
+        Command::Skip(at) => {
+            tracing::warn!(group, request = at.count, "the operator gave up a request");
         }
         Command::Backup(_) => {}
     }

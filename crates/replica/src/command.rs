@@ -5,7 +5,9 @@
 //! group's table alone, so all nodes refuse alike.
 
 use crate::config::GroupConfig;
+use crate::history::History;
 use crate::ids::{Attempt, ViewId};
+use crate::log::{put_history, take_history};
 use crate::remains::{holders_min, speakers_min};
 use crate::style::Style;
 use crate::table::GroupTable;
@@ -40,6 +42,9 @@ pub enum Command {
         /// Which state.
         digest: u64,
     },
+    /// The request with which the group was delivered this is given up: no member waits for its
+    /// reply any more, and none executes it that has not begun.
+    Skip(History),
 }
 
 /// Why a command changes nothing.
@@ -77,6 +82,9 @@ pub enum CommandRefused {
     CallsApart,
     /// Only the member that leads has executed everything.
     NotLeading(NodeId),
+    /// No request with this number, counted from the group's first, is with the local server or
+    /// waits for it.
+    NotWaiting(u64),
     /// This node is in no primary component, so nothing can be ordered.
     NoPrimary,
     /// The group is not durable, and waits for a node that is away.
@@ -129,6 +137,11 @@ impl fmt::Display for CommandRefused {
             Self::NotLeading(node) => write!(
                 f,
                 "the member on node {node} does not lead, and has executed a part of it only"
+            ),
+            Self::NotWaiting(number) => write!(
+                f,
+                "no request with number {number} is with the server of this node's member, or \
+                 waits for it: `quorba status` and `quorba group log` tell the number"
             ),
             Self::NoPrimary => f.write_str("this node is in no primary component"),
             Self::Waits => f.write_str(
@@ -206,6 +219,11 @@ impl Command {
                 Err(CommandRefused::NoWayBack(node))
             }
             Self::Add(_) | Self::Remove(_) => Ok(()),
+            Self::Skip(_) if table.style == Style::Stateless => Err(CommandRefused::Stateless),
+            Self::Skip(at) if at.count > table.history.count => {
+                Err(CommandRefused::NotWaiting(at.count))
+            }
+            Self::Skip(_) => Ok(()),
             Self::Backup(_) | Self::Restore { .. } => self.check_backup(config, table),
         }
     }
@@ -269,6 +287,10 @@ impl Command {
                 w.node(component.representative);
                 [attempt.0, wall, digest].into_iter().for_each(|number| w.u64(number));
             }
+            Self::Skip(at) => {
+                w.u8(6);
+                put_history(w, at);
+            }
         }
     }
 
@@ -287,6 +309,7 @@ impl Command {
                 wall: r.u64("wall clock")?,
                 digest: r.u64("state digest")?,
             }),
+            6 => Ok(Self::Skip(take_history(r)?)),
             _ => Err(invalid),
         }
     }

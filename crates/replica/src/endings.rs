@@ -53,6 +53,24 @@ pub enum RequestEnd {
 }
 
 impl RequestEnd {
+    /// One sentence part for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::NoReply(NoReply::ConnectionEnded) => {
+                "every server that executed it ended the connection, and lives"
+            }
+            Self::NoReply(NoReply::NotAReply) => {
+                "every server that executed it sent something that is no reply, and lives"
+            }
+            Self::NoReply(NoReply::NeverTaken) => {
+                "the servers closed the connection each time it was sent to them"
+            }
+            Self::EndsServers => "server processes ended at it; it is not executed again",
+            Self::Skipped => "it was given up; it is not executed again",
+        }
+    }
+
     /// Whether nobody may execute it again.
     pub(crate) fn forbids_execution(self) -> bool {
         match self {

@@ -559,7 +559,9 @@ impl Executor {
                 Outcome::executed(call, refusal::reply_too_large(&giop))
             }
             Job::Capture(purpose) => {
-                Outcome::Captured { purpose, state: checkpoint::state_of(message) }
+                let state = checkpoint::state_of(message);
+                self.ends.captured(state.is_some(), || checkpoint::refusal_of(message));
+                Outcome::Captured { purpose, state }
             }
             Job::Restore { purpose, .. } => {
                 Outcome::Restored { purpose, accepted: checkpoint::accepted(message) }

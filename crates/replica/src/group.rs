@@ -27,7 +27,7 @@ mod voting;
 
 pub(crate) use self::image::Depictable;
 pub use self::image::LogHold;
-pub use self::snapshot::GroupSnapshot;
+pub use self::snapshot::{EndingsSnapshot, GroupSnapshot};
 use crate::backup::{Operation, Staged};
 use crate::config::GroupConfig;
 use crate::duplicates::Duplicates;

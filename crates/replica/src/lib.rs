@@ -74,7 +74,7 @@ pub use duplicates::OrderedReplies;
 pub use endings::{NoReply, RequestEnd};
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
 pub use executor::{Served, ServerFigures};
-pub use group::{GroupSnapshot, LogHold};
+pub use group::{EndingsSnapshot, GroupSnapshot, LogHold};
 pub use hello::{Former, Hello, Lineage, Record};
 pub use history::History;
 pub use ids::{

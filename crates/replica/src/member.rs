@@ -52,8 +52,15 @@ pub(crate) use transfers::Sent;
 /// Requests and bytes that may wait for the state; a longer transfer starts over.
 const BUFFERED_MAX: usize = 200_000;
 const BUFFERED_BYTES_MAX: usize = 512 << 20;
-/// How long a member waits before it asks again after its donor could not give its state.
+/// How long a member waits before it asks again after its donor could not give its state; twice as
+/// long each time, up to the second.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
+const ASK_AGAIN_MAX: Duration = Duration::from_secs(30);
+
+/// How long is waited after so many failures in a row.
+fn ask_again_after(failures: u32) -> Duration {
+    ASK_AGAIN.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(ASK_AGAIN_MAX)
+}
 
 /// A delivered request, with its identity.
 #[derive(Clone)]
@@ -219,6 +226,8 @@ pub(crate) struct Member {
     /// Its server calls other groups.
     calls_others: bool,
     statements: endings::Statements,
+    /// Tries to come in that came to nothing, in a row.
+    failed_joins: u32,
 }
 
 /// The member's server process, as far as it is known here.
@@ -273,6 +282,7 @@ impl Member {
             replaying: 0,
             calls_others: !config.calls.is_empty(),
             statements: endings::Statements::default(),
+            failed_joins: 0,
         }
     }
 
@@ -669,6 +679,7 @@ impl Member {
 
     /// On to what was delivered since the join.
     fn go_on_with(&mut self, attempt: Attempt, buffer: VecDeque<Behind>) -> Consequence {
+        self.failed_joins = 0;
         for behind in buffer.into_iter().skip(usize::from(canary!(ReplaysOffByOne))) {
             match behind {
                 // Not in yet, so another member answers: a logged reply has nowhere to go from

@@ -233,6 +233,8 @@ pub(crate) struct Checkpointer {
     pub(crate) sending: VecDeque<Sending>,
     /// The server could not give its state.
     pub(crate) failed: bool,
+    /// How often, in a row.
+    pub(crate) failures: u32,
     /// Not again before then.
     pub(crate) not_before: Instant,
 }

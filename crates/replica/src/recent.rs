@@ -275,6 +275,12 @@ impl Recent {
         }
     }
 
+    /// The request with this number, counted from the group's first, if it is remembered.
+    pub(crate) fn find(&self, index: u64) -> Option<RecentRequest> {
+        let is_it = |request: &&RecentRequest| request.index == index && index > 0;
+        self.ring.iter().find(is_it).copied()
+    }
+
     /// Answers a question, and begins or goes on with a recording if it asks for that.
     pub(crate) fn page(&mut self, now: Instant, query: &RecentQuery) -> RecentPage {
         self.now = now;

@@ -430,6 +430,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),
+            abandon: None,
             retention: Duration::from_secs(300),
             retention_bytes_max: group.retention_bytes_max,
             replay_bytes_max: group.replay_bytes_max,

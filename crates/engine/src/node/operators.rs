@@ -12,6 +12,13 @@ impl Node {
         self.unsettled = Some(now);
     }
 
+    /// An operator gives up the request of `group` with this number, counted from its first; the
+    /// local server has it, or it waits for it. Else as [`Self::handle_command`].
+    pub fn handle_skip(&mut self, now: Instant, group: GroupId, id: u64, number: u64) {
+        self.replica.handle_skip(group, id, number);
+        self.unsettled = Some(now);
+    }
+
     /// An operator wants the state of `group` as its local member has it at a place of its own in
     /// the order; [`Output::BackedUp`] with the same `id` gives it, or says why not.
     pub fn handle_backup(&mut self, now: Instant, group: GroupId, id: u64) {

@@ -134,6 +134,7 @@ fn commands() -> impl Iterator<Item = Envelope> {
         Command::Promote(node),
         Command::SetStyle(Style::WarmPassive),
         Command::Backup(node),
+        Command::Skip(History { count: 3, digest: 4 }),
         Command::Restore { node, attempt, component, wall: 5, digest: 6 },
     ];
     commands.into_iter().map(move |command| Envelope::Command { group, id: 7, command })
@@ -163,6 +164,7 @@ fn no_request_or_reply_is_wrapped_in_more_than_the_limit() {
             attempt: Attempt(u64::MAX),
             digest: u64::MAX,
         }),
+        ended_process: true,
         code_sets: Some(Bytes::from(vec![0; CODE_SETS_BYTES_MAX])),
         giop: giop.clone(),
     };

@@ -15,6 +15,7 @@ use crate::reads::ReadId;
 use crate::refusal;
 use crate::table::DownReason;
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, canary};
@@ -90,6 +91,8 @@ pub(super) struct Ends {
     /// Channels that are to be opened.
     later: Vec<(When, ChannelId)>,
     figures: ServerFigures,
+    /// States that the server has not given, in a row, and what it said the last time.
+    refused: Option<(u32, String)>,
 }
 
 impl Ends {
@@ -106,6 +109,15 @@ impl Ends {
     /// The server has replied.
     pub(super) fn replied(&mut self) {
         (self.breaks, self.figures.closes) = (0, 0);
+    }
+
+    /// The server was asked for its state.
+    pub(super) fn captured(&mut self, given: bool, said: impl FnOnce() -> Option<String>) {
+        let before = self.refused.take().map_or(0, |(times, _)| times);
+        if !given {
+            let said = said().unwrap_or_else(|| "no reply".into());
+            self.refused = Some((before.saturating_add(1), said));
+        }
     }
 
     pub(super) fn drop_message(&mut self) {
@@ -151,6 +163,11 @@ impl Outstanding {
 }
 
 impl Executor {
+    /// Why the server has not given its state, and how often in a row.
+    pub(crate) fn capture_refused(&self) -> Option<(u32, &str)> {
+        self.ends.refused.as_ref().map(|(times, said)| (*times, said.as_str()))
+    }
+
     pub(crate) fn figures(&self) -> ServerFigures {
         self.ends.figures
     }
@@ -173,6 +190,11 @@ impl Executor {
     /// Whether the server has the request, or it waits for it.
     pub(crate) fn has(&self, history: History) -> bool {
         self.schedule.has(history)
+    }
+
+    /// The request with this number, if the server has it or it waits for it.
+    pub(crate) fn find(&self, number: u64) -> Option<History> {
+        self.schedule.histories().find(|history| history.count == number)
     }
 
     /// Whether the server has it and has not replied.
@@ -418,7 +440,7 @@ impl Executor {
     }
 
     /// What comes of a call that has ended without a reply.
-    fn ended_oddly(&self, ended: Outstanding, how: NoReply) -> Outcome {
+    fn ended_oddly(&mut self, ended: Outstanding, how: NoReply) -> Outcome {
         let oneway = ended.oneway;
         match ended.job {
             Job::Execute { call: Call::Read(id), giop, .. } => {
@@ -432,7 +454,10 @@ impl Executor {
                 let end = known.copied().unwrap_or(RequestEnd::NoReply(how));
                 self.not_executed(call, &giop, oneway, end)
             }
-            Job::Capture(purpose) => Outcome::Captured { purpose, state: None },
+            Job::Capture(purpose) => {
+                self.ends.captured(false, || Some("it ended the connection".into()));
+                Outcome::Captured { purpose, state: None }
+            }
             Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },
         }
     }

@@ -157,6 +157,7 @@ impl Executor {
         let (request_id, channel) = (oldest.request_id, oldest.channel);
         let call = self.schedule.take_out(request_id)?;
         let Job::Capture(purpose) = call.job else { return None };
+        self.ends.captured(false, || Some("no reply in server_reply_ms".into()));
         if let Some(index) = self.channels.iter().position(|c| c.id == channel) {
             self.connect_again(index, out);
         }

@@ -4,8 +4,9 @@
 //! when everything before it has ended, and nothing starts until it has ended; two calls of one
 //! object never change their order; when the server is idle, the next job starts.
 
-use super::{Job, Outstanding};
+use super::{Call, Job, Outstanding};
 use crate::config::Concurrency;
+use crate::history::History;
 use alloc::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use quorba_base::canary;
@@ -96,12 +97,19 @@ impl Schedule {
         self.outstanding.iter()
     }
 
-    /// Whether a request is with the server, or waits for it.
-    pub(super) fn has(&self, history: crate::history::History) -> bool {
-        let is_it = |job: &Job| job.is_request(history);
-        self.outstanding.iter().any(|call| is_it(&call.job))
-            || self.queue.iter().chain(&self.ready).any(is_it)
-            || self.lanes.values().flatten().any(is_it)
+    /// Requests that are with the server, or wait for it.
+    pub(super) fn histories(&self) -> impl Iterator<Item = History> {
+        let outstanding = self.outstanding.iter().map(|call| &call.job);
+        let waiting = self.queue.iter().chain(&self.ready).chain(self.lanes.values().flatten());
+        outstanding.chain(waiting).filter_map(|job| match job {
+            Job::Execute { call: Call::Request(_, history), .. } => Some(*history),
+            _ => None,
+        })
+    }
+
+    /// Whether this request is among them.
+    pub(super) fn has(&self, history: History) -> bool {
+        self.histories().any(|of| of == history)
     }
 
     pub(super) fn outstanding_mut(&mut self) -> impl Iterator<Item = &mut Outstanding> {

@@ -6,6 +6,7 @@
 use super::{Group, Here};
 use crate::command::Command;
 use crate::config::GroupConfig;
+use crate::endings::RequestEnd;
 use crate::envelope::Envelope;
 use crate::member::Comparison;
 use crate::output::{Event, Outbox, Output, ServerCommand};
@@ -110,6 +111,10 @@ impl Group {
                 Command::Promote(node) => self.table.promote(node),
                 Command::Add(node) => self.table.add(node),
                 Command::Remove(node) => self.table.remove(&self.config, node),
+                Command::Skip(at) => {
+                    self.table.endings.skip(at);
+                    self.request_ended(at, RequestEnd::Skipped, out);
+                }
                 Command::Backup(_) => unreachable!("it changes nothing"),
                 Command::Restore { .. } => self.restore(command, here, out),
             }

@@ -5,14 +5,18 @@
 use super::{Group, LogHold};
 use crate::Served;
 use crate::duplicates::OrderedReplies;
+use crate::endings::RequestEnd;
+use crate::executor::{ServerFigures, Waiting};
 use crate::history::History;
 use crate::member::Member;
 use crate::nested::CallFigures;
+use crate::recent::RecentRequest;
 use crate::style::Style;
 use crate::table::{Lacks, MemberState};
 use crate::transfer::TransferProgress;
+use alloc::string::String;
 use alloc::vec::Vec;
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::{Instant, NodeId, NodeSet};
 
 /// Figures for status.
 #[derive(Clone, Debug)]
@@ -67,7 +71,30 @@ pub struct GroupSnapshot {
     pub waits_for_memory: bool,
     /// What its servers have called.
     pub calls: CallFigures,
+    /// Requests that had no reply of a server, and what is the matter with servers that live.
+    pub endings: EndingsSnapshot,
 }
+
+/// Requests that servers have not answered, for status.
+#[derive(Clone, Default, Debug)]
+pub struct EndingsSnapshot {
+    /// The last ones that ended without a reply, oldest first, by their numbers, with what is known
+    /// of them here.
+    pub ended: Vec<(u64, RequestEnd, Option<RecentRequest>)>,
+    /// The members' states may differ behind this request.
+    pub doubt: Option<u64>,
+    /// Members whose servers are late with what others have answered; others answer for them.
+    pub late: NodeSet,
+    /// The request that the local server is at, since when, and what is known of it.
+    pub waiting: Option<(u64, Instant, Option<RecentRequest>)>,
+    /// What the local server did that cost nothing.
+    pub server: ServerFigures,
+    /// How often in a row it has not given its state, and what it said the last time.
+    pub state_refused: Option<(u32, String)>,
+}
+
+/// So many ended requests are shown.
+const ENDED_SHOWN: usize = 16;
 
 impl Group {
     pub(crate) fn snapshot(&self, disk_lacks_state: bool, waits_for_memory: bool) -> GroupSnapshot {
@@ -99,6 +126,33 @@ impl Group {
             disk_lacks_state,
             waits_for_memory,
             calls: self.figures,
+            endings: self.endings_snapshot(),
         }
+    }
+
+    fn endings_snapshot(&self) -> EndingsSnapshot {
+        let (endings, member) = (&self.table.endings, self.member.as_ref());
+        let of = |count| self.recent.find(count);
+        let ends = endings.ends().map(|(_, at, end)| (at.count, end));
+        let skipped = endings.skipped().map(|at| (at.count, RequestEnd::Skipped));
+        let mut ended: Vec<_> =
+            ends.chain(skipped).map(|(count, end)| (count, end, of(count))).collect();
+        ended.sort_by_key(|(count, _, _)| *count);
+        let shown = ended.split_off(ended.len().saturating_sub(ENDED_SHOWN));
+        let waiting = member.and_then(Member::waiting);
+        let refused = member.and_then(Member::capture_refused);
+        EndingsSnapshot {
+            ended: shown,
+            doubt: endings.states.doubt(),
+            late: endings.late(),
+            waiting: waiting.map(|Waiting { at, since }| (at.count, since, of(at.count))),
+            server: member.map_or_else(ServerFigures::default, Member::server_figures),
+            state_refused: refused.map(|(times, said)| (times, said.into())),
+        }
+    }
+
+    /// The request with this number, if the local server has it or it waits for it.
+    pub(crate) fn find(&self, number: u64) -> Option<History> {
+        self.member.as_ref()?.find(number)
     }
 }

@@ -62,6 +62,16 @@ impl Member {
         matches!(self.stage, Stage::Serving { .. }).then(|| self.executor.waiting())?
     }
 
+    /// The request with this number, if the server has it or it waits for it.
+    pub(crate) fn find(&self, number: u64) -> Option<History> {
+        matches!(self.stage, Stage::Serving { .. }).then(|| self.executor.find(number))?
+    }
+
+    /// Why the server has not given its state, if it was asked last, and how often in a row.
+    pub(crate) fn capture_refused(&self) -> Option<(u32, &str)> {
+        self.executor.capture_refused()
+    }
+
     /// Whether calls that need not be executed here are better executed elsewhere.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         self.executor.is_late(now)

@@ -3,7 +3,7 @@
 //! What it is not: how it is given what it lacks, which is `transfers`. Invariant: it claims only
 //! what its server has surely executed, or is surely about to.
 
-use super::{ASK_AGAIN, Asks, Member, Server, Stage};
+use super::{Asks, Member, Server, Stage, ask_again_after};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::passive::Base;
@@ -129,7 +129,10 @@ impl Member {
             | DownReason::RequestsTooLong
             | DownReason::UpdatesUnknown
             | DownReason::Restored => Duration::ZERO,
-            _ => ASK_AGAIN,
+            _ => {
+                self.failed_joins = self.failed_joins.saturating_add(1);
+                ask_again_after(self.failed_joins)
+            }
         };
         let claim = match &self.stage {
             // Its server has seen nothing new.

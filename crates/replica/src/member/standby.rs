@@ -4,7 +4,7 @@
 //! the base and the log behind it, is everything that the group was delivered; a server is ended
 //! only if what it knows is kept elsewhere.
 
-use super::{ASK_AGAIN, Behind, Consequence, Member, Server, Stage};
+use super::{Behind, Consequence, Member, Server, Stage, ask_again_after};
 use crate::executor::{Call, Capture, Job, Restore, Returning};
 use crate::history::History;
 use crate::ids::Attempt;
@@ -176,7 +176,8 @@ impl Member {
             c.waiting_since = Some(now);
         }
         if core::mem::take(&mut c.failed) {
-            c.not_before = now + ASK_AGAIN;
+            c.failures = c.failures.saturating_add(1);
+            c.not_before = now + ask_again_after(c.failures);
         }
         if self.checkpoint_at().is_none_or(|at| at > now) {
             return;
@@ -219,6 +220,7 @@ impl Member {
             c.chain.break_off();
             return no_update;
         };
+        c.failures = 0;
         let from = c.chain.end().filter(|_| update);
         if update && from.is_none() {
             // Somebody came meanwhile who lacks what the update goes on from.
