@@ -9,6 +9,8 @@ use crate::stage::scripted::{NODES, SOON, Scripted, Step, eventually};
 
 /// How often a server that refuses a call may have been sent it, per second.
 const REFUSALS_PER_SECOND_MAX: u64 = 50;
+/// What the caller of something odd waits for an answer: more than the latest reply takes.
+const ANSWER: Duration = Duration::from_secs(10);
 /// What servers may take to start again, with their states.
 const RECOVERY: Duration = Duration::from_secs(30);
 
@@ -55,7 +57,7 @@ impl Scene {
     fn odd(&self, reaction: &Reaction, late: bool) -> Step {
         let mut client = self.scripted.client(self.trials % NODES.len())?;
         let text = reaction.text(late);
-        let answer = Scripted::odd(&mut client, (reaction.what, "", late), &text, SOON);
+        let answer = Scripted::odd(&mut client, (reaction.what, "", late), &text, ANSWER);
         reaction.check(&answer)
     }
 
@@ -77,7 +79,7 @@ impl Scene {
             return Err(format!("it was executed {executed:?} times"));
         }
         let refused = self.scripted.executions("refuse", &text);
-        let refused_max = (REFUSALS_PER_SECOND_MAX * SOON.as_secs()) as usize;
+        let refused_max = (REFUSALS_PER_SECOND_MAX * ANSWER.as_secs()) as usize;
         if refused.iter().any(|count| *count > refused_max) {
             return Err(format!("it was sent {refused:?} times to servers that refuse it"));
         }
@@ -144,9 +146,11 @@ fn is_no_crash(style: &'static str, durable: bool) {
             if let Err(why) = trial {
                 wrong.push(format!("{}: {why}", reaction.text(late)));
                 scene = None;
+                break;
             }
         }
     }
+    // The last: what is not durable may be lost by it.
     for (reaction, late) in FATAL.iter().zip([false, true]) {
         let mut of_it = scene.take().unwrap_or_else(|| kind.start());
         if let Err(why) = of_it.try_fatal(&kind, reaction, late) {

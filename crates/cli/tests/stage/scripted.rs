@@ -76,7 +76,8 @@ impl Scripted {
     pub fn start(style: &str, lines: &str, arguments: &[&str]) -> Self {
         let program = program().display().to_string();
         let mut server = vec![&program[..], "--port", "{port}", "--node", "{node}"];
-        server.extend(["--log", "{state_dir}/srv.log"].iter().chain(arguments));
+        // Servers run in their nodes' state_dir.
+        server.extend(["--log", "srv.log"].iter().chain(arguments));
         let is_stateless = style == "stateless";
         let state = if is_stateless { "" } else { "state_object = \"o\"\n" };
         let domain = Domain::start_group(&format!(
