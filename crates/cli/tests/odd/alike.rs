@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::reaction::found_wrong;
 use crate::reaction::{FATAL, LATE, LIVING, Reaction, SERVER_REPLY};
 use crate::stage::pids;
 use crate::stage::scripted::{NODES, SOON, Scripted, Step, eventually};
@@ -12,7 +13,7 @@ const REFUSALS_PER_SECOND_MAX: u64 = 50;
 /// What the caller of something odd waits for an answer: more than the latest reply takes.
 const ANSWER: Duration = Duration::from_secs(10);
 /// What servers may take to start again, with their states.
-const RECOVERY: Duration = Duration::from_secs(30);
+const RECOVERY: Duration = Duration::from_secs(20);
 
 /// A style, durable or not.
 struct Kind {
@@ -144,8 +145,8 @@ fn is_no_crash(style: &'static str, durable: bool) {
             }
             let trial = scene.get_or_insert_with(|| kind.start()).try_living(reaction, late);
             if let Err(why) = trial {
-                wrong.push(format!("{}: {why}", reaction.text(late)));
                 scene = None;
+                found_wrong(&mut wrong, &reaction.text(late), &why);
                 break;
             }
         }
@@ -154,7 +155,7 @@ fn is_no_crash(style: &'static str, durable: bool) {
     for (reaction, late) in FATAL.iter().zip([false, true]) {
         let mut of_it = scene.take().unwrap_or_else(|| kind.start());
         if let Err(why) = of_it.try_fatal(&kind, reaction, late) {
-            wrong.push(format!("{}: {why}", reaction.text(late)));
+            found_wrong(&mut wrong, &reaction.text(late), &why);
         }
     }
     assert!(

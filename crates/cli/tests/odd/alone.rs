@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 
+use crate::reaction::found_wrong;
 use crate::stage::scripted::{NODES, Process, SOON, Scripted, Step, eventually};
 
 /// The member that is odd, and whose node's gateway is called.
@@ -14,7 +15,7 @@ const SERVER_REPLY: Duration = Duration::from_secs(4);
 /// machine may be busy.
 const BY_OTHERS: Duration = Duration::from_secs(3);
 /// What the odd member may take to come back, with its state.
-const RECOVERY: Duration = Duration::from_secs(30);
+const RECOVERY: Duration = Duration::from_secs(15);
 
 /// What becomes of the member's server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,7 +103,7 @@ fn is_its_own_fault(style: &str) {
         let late = number % 2 == 1;
         let (scripted, known) = group.get_or_insert_with(|| (start(style), Vec::new()));
         if let Err(why) = try_alone(scripted, *oddity, late, known) {
-            wrong.push(format!("{}: {why}", oddity.0));
+            found_wrong(&mut wrong, oddity.0, &why);
             group = None;
         }
     }

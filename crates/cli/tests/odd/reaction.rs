@@ -10,6 +10,9 @@ use crate::stage::wire::Answer;
 /// How long a server may take for a reply, in these groups: `server_reply_ms`.
 pub(crate) const SERVER_REPLY: Duration = Duration::from_secs(2);
 
+/// How many oddities of a style are seen to go wrong.
+const WRONG_MAX: usize = 6;
+
 /// What a caller may be told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Told {
@@ -76,4 +79,15 @@ impl Reaction {
         let told = self.told;
         if is_right { Ok(()) } else { Err(format!("its caller got {answer}, not {told:?}")) }
     }
+}
+
+/// Keeps what went wrong, and tells it at once to whoever looks on (`--nocapture`): each may take
+/// long to fail, and the next is tried all the same.
+///
+/// # Panics
+/// If so much has gone wrong that the rest would tell nothing new.
+pub(crate) fn found_wrong(wrong: &mut Vec<String>, oddity: &str, why: &str) {
+    println!("{oddity}: {why}");
+    wrong.push(format!("{oddity}: {why}"));
+    assert!(wrong.len() < WRONG_MAX, "{WRONG_MAX} went wrong:\n{}", wrong.join("\n"));
 }

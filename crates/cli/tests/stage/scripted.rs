@@ -57,11 +57,18 @@ pub fn eventually<T>(within: Duration, mut check: impl FnMut() -> Step<T>) -> St
 }
 
 /// The server of one member, as its node shows it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Process {
     pub pid: Option<Pid>,
     pub restarts: u64,
     pub port: Option<u16>,
+}
+
+impl std::fmt::Debug for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let pid = self.pid.map_or(0, |pid| pid.as_raw_nonzero().get());
+        write!(f, "{pid} ({} restarts)", self.restarts)
+    }
 }
 
 /// A running domain.
