@@ -23,8 +23,8 @@ fn start(style: &str, durable: bool) -> Scripted {
 fn number_of(scripted: &Scripted, operation: &str) -> Step<String> {
     let output = scripted.domain.quorba(&["-o", "json", "group", "log", "g"]);
     let lines = text(&output.stdout);
-    let requests = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let last = requests.filter(|request| request["operation"] == operation).last();
+    let mut requests = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let last = requests.rfind(|request| request["operation"] == operation);
     let number = last.and_then(|request| request["number"].as_u64());
     number.map(|number| number.to_string()).ok_or_else(|| {
         format!("no {operation} in the group's log: {lines}{}", text(&output.stderr))
