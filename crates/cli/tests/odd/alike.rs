@@ -39,7 +39,14 @@ impl Kind {
     /// All processes that have executed something have ended, and nothing is on disks.
     fn may_be_lost(&self, executed: [usize; 3]) -> bool {
         let is_at_all = executed.iter().all(|count| *count > 0);
-        !self.durable && self.style != "stateless" && is_at_all
+        !self.durable && self.executions_max() > 2 && is_at_all
+    }
+
+    /// How often a request may be executed at which processes end: where all execute it at once,
+    /// by each of them.
+    fn executions_max(&self) -> usize {
+        let is_one_at_a_time = self.style.ends_with("passive") || self.style == "stateless";
+        if is_one_at_a_time { 2 } else { 3 }
     }
 }
 
@@ -92,7 +99,7 @@ impl Scene {
         self.add("before")?;
         self.odd(reaction, late)?;
         let text = reaction.text(late);
-        let executed_max = if kind.style == "stateless" { 2 } else { 3 };
+        let executed_max = kind.executions_max();
         let check_executed = |scripted: &Scripted| {
             let executed = scripted.executions("odd", &text);
             let is_right = executed.iter().sum::<usize>() <= executed_max;
