@@ -1,6 +1,9 @@
 //! A domain of three processes on loopback, for tests of commands that need one.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
+pub mod scripted;
+pub mod wire;
+
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
