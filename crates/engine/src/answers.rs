@@ -10,7 +10,7 @@ use quorba_giop::{
     Body, Completion, ExceptionKind, LocateStatus, Message, MinorCode, ReplyStatus, Request,
     SystemException, Version, build, fragment, renumbered,
 };
-use quorba_replica::Availability;
+use quorba_replica::{Availability, RequestEnd, exception_of};
 
 /// Replies larger than this go out in fragments: there are ORBs that take no larger message.
 const REPLY_PIECE_BYTES: usize = 128 << 10;
@@ -111,13 +111,16 @@ pub(crate) fn timed_out(client: &Client) -> Bytes {
     raise(client, ExceptionKind::Timeout, MinorCode::TimedOut, Completion::Maybe)
 }
 
-/// COMM_FAILURE, COMPLETED_MAYBE: server processes ended at it.
-pub(crate) fn ends_servers(client: &Client) -> Bytes {
-    raise(client, ExceptionKind::CommFailure, MinorCode::EndsServers, Completion::Maybe)
+/// The call has ended without a reply of a server.
+pub(crate) fn ended(client: &Client, end: RequestEnd) -> Bytes {
+    raise_this(client, &exception_of(end))
 }
 
 fn raise(client: &Client, kind: ExceptionKind, code: MinorCode, done: Completion) -> Bytes {
-    let exception = SystemException::ours(kind, code, done);
+    raise_this(client, &SystemException::ours(kind, code, done))
+}
+
+fn raise_this(client: &Client, exception: &SystemException) -> Bytes {
     let Client { version, endian, request_id, .. } = *client;
-    build::system_exception(version, endian, request_id, &exception).bytes().clone()
+    build::system_exception(version, endian, request_id, exception).bytes().clone()
 }

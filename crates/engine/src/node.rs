@@ -497,6 +497,9 @@ impl Node {
                 self.gateway.read(group, number, giop, ended);
             }
             ReplicaOutput::Dropped { group, number } => self.gateway.dropped(now, group, number),
+            ReplicaOutput::Ended { group, key, end } => {
+                self.gateway.ended(group, self.me, &key, end);
+            }
             ReplicaOutput::CallOutside { target, key, tries } => {
                 self.gateway.will_call_outside(target, key, tries);
             }

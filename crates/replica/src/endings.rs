@@ -37,6 +37,8 @@ pub enum NoReply {
     ConnectionEnded,
     /// It sent something that is no reply.
     NotAReply,
+    /// It answered with MessageError: it cannot read the request.
+    Rejected,
     /// It closed the connection in good order, each time the request was sent (GIOP §15.5.1.1).
     NeverTaken,
 }
@@ -63,6 +65,7 @@ impl RequestEnd {
             Self::NoReply(NoReply::NotAReply) => {
                 "every server that executed it sent something that is no reply, and lives"
             }
+            Self::NoReply(NoReply::Rejected) => "the servers cannot read it",
             Self::NoReply(NoReply::NeverTaken) => {
                 "the servers closed the connection each time it was sent to them"
             }
@@ -212,6 +215,11 @@ impl Endings {
         let mut ends: Vec<_> = self.ended.iter().collect();
         ends.sort_by_key(|(_, ended)| ended.number);
         ends.into_iter().map(|(key, ended)| (key, ended.at, ended.end))
+    }
+
+    /// How a request has ended that no server executes any more.
+    pub(crate) fn end_of(&self, key: &RequestKey) -> Option<RequestEnd> {
+        self.ended.get(key).map(|ended| ended.end).filter(|end| end.forbids_execution())
     }
 
     /// Requests that were given up.
@@ -400,7 +408,7 @@ impl Inquiry {
             Report::NoReply(how) => {
                 let reason = match how {
                     NoReply::ConnectionEnded | NoReply::NeverTaken => DownReason::ConnectionLost,
-                    NoReply::NotAReply => DownReason::ServerProtocol,
+                    NoReply::NotAReply | NoReply::Rejected => DownReason::ServerProtocol,
                 };
                 Some(Conclusion::AtFault { node: *node, reason, at })
             }

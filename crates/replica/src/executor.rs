@@ -12,6 +12,7 @@ mod ends;
 mod late;
 mod lateness;
 mod pieces;
+mod probe;
 mod schedule;
 
 pub(crate) use self::beside::Position;
@@ -227,6 +228,7 @@ pub(crate) struct Executor {
     /// Nobody else executes what this server does.
     alone: bool,
     abandon: Option<Duration>,
+    probe: Option<probe::Probe>,
 }
 
 impl Executor {
@@ -250,6 +252,7 @@ impl Executor {
             ends: ends::Ends::new(config.foreign),
             alone: false,
             abandon: config.abandon,
+            probe: None,
         }
     }
 
@@ -287,7 +290,8 @@ impl Executor {
     /// When something must be said of the call that the server has had for longest, or a connection
     /// is to be made.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        [self.late_at(), self.ends_deadline()].into_iter().flatten().min()
+        let rooms = [self.late_at(), self.ends_deadline(), self.probe_at()];
+        rooms.into_iter().flatten().min()
     }
 
     pub(crate) fn push(&mut self, job: Job) {
@@ -322,6 +326,7 @@ impl Executor {
         self.calls.begin_anew();
         self.beside.reset();
         self.ends.begin_anew();
+        self.probe = None;
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -437,18 +442,24 @@ impl Executor {
 
     /// A connection that was asked for is there.
     pub(crate) fn connected(&mut self, channel: ChannelId, out: &mut Vec<ServerCommand>) {
-        let asked = self.beside.channel(channel);
-        if let Some(channel) = asked.or(self.channels.iter_mut().find(|c| c.id == channel)) {
+        if let Some(channel) = self.channel(channel) {
             channel.opened(out);
         }
+    }
+
+    /// The channel of this name, whatever it is for.
+    fn channel(&mut self, id: ChannelId) -> Option<&mut Channel> {
+        if self.probe_channel(id).is_some() {
+            return self.probe_channel(id);
+        }
+        self.beside.channel(id).or(self.channels.iter_mut().find(|c| c.id == id))
     }
 
     /// Bytes from the server, which came at `came` if that is known; [`Self::next_outcome`] says
     /// what they end.
     pub(crate) fn received(&mut self, came: Option<Instant>, channel: ChannelId, bytes: &[u8]) {
         self.heard_at = came;
-        let asked = self.beside.channel(channel);
-        if let Some(channel) = asked.or(self.channels.iter_mut().find(|c| c.id == channel)) {
+        if let Some(channel) = self.channel(channel) {
             channel.framer.push(bytes);
         }
     }
@@ -462,6 +473,9 @@ impl Executor {
         loop {
             if let Some(outcome) = self.ended.pop_front() {
                 return Ok(Some(outcome));
+            }
+            if self.probe_heard(channel, out) {
+                return Ok(None);
             }
             if let Some(served) = self.answered_beside(channel, out) {
                 return Ok(Some(Outcome::Beside(served)));
@@ -504,18 +518,16 @@ impl Executor {
             Ok(Body::Reply(reply)) => match self.finish(channel, &reply, message) {
                 Finished::Outcome(outcome) => self.ended.extend(outcome),
                 Finished::Nothing => self.ends.drop_message(),
-                Finished::OutOfTurn => {
+                Finished::NotIt => {
                     self.break_off(index, NoReply::NotAReply, Duration::ZERO, out);
                 }
             },
             Ok(Body::CloseConnection) => self.closed_gracefully(index, out)?,
             // The server cannot read what it was sent.
-            Ok(Body::MessageError) if self.owes_one_reply(channel) => {
-                self.fail(index, refusal::rejected, out);
+            Ok(Body::MessageError) => {
+                self.break_off(index, NoReply::Rejected, Duration::ZERO, out);
             }
-            Ok(Body::MessageError) | Err(_) => {
-                self.break_off(index, NoReply::NotAReply, Duration::ZERO, out);
-            }
+            Err(_) => self.break_off(index, NoReply::NotAReply, Duration::ZERO, out),
             Ok(Body::Request(request)) => self.refuse(channel, message, &request, out),
             Ok(Body::LocateRequest(request)) => {
                 self.refuse_location(channel, message, request.request_id(), out);
@@ -539,8 +551,11 @@ impl Executor {
         let request_id = reply.request_id();
         let is_it = |c: &Outstanding| c.request_id == request_id && c.channel == channel;
         let Some(call) = self.schedule.end(is_it) else {
-            let is_known = self.schedule.outstanding().any(is_it);
-            return if is_known { Finished::OutOfTurn } else { Finished::Nothing };
+            // A second reply to what has ended answers nothing. An id that was never given out is
+            // meant for what is with the server.
+            let age = self.next_request_id.wrapping_sub(request_id);
+            let has_ended = age < u32::MAX / 2 && !self.schedule.outstanding().any(is_it);
+            return if has_ended { Finished::Nothing } else { Finished::NotIt };
         };
         self.ends.replied();
         self.calls.begin_anew();
@@ -611,8 +626,8 @@ enum Finished {
     Outcome(Option<Outcome>),
     /// No call that was made, or one that has ended.
     Nothing,
-    /// One that others stand before.
-    OutOfTurn,
+    /// One that others stand before, or that was never made.
+    NotIt,
 }
 
 /// Whether the client of a request wants no reply.

@@ -245,7 +245,11 @@ impl Group {
         *self.callers.entry(origin).or_default() += 1;
         if self.table.in_set().is_empty() {
             if origin == here.node && incarnation == here.incarnation {
-                out.push_back(Output::Dropped { group: self.id, number });
+                let (group, key) = (self.id, request.key(origin, incarnation));
+                out.push_back(match self.table.endings.end_of(&key) {
+                    Some(end) => Output::Ended { group, key, end },
+                    None => Output::Dropped { group, number },
+                });
             }
             return;
         }
@@ -430,7 +434,8 @@ impl Group {
                 let reply = reply.filter(|_| self.is_stateless());
                 self.read_executed(id, reply, here, out);
             }
-            Some(Consequence::Overdue) => self.overdue(out),
+            // Who looks at the time sees to it.
+            Some(Consequence::Overdue) => {}
             Some(Consequence::CannotGive { joiner, attempt }) => {
                 self.submit_failed(joiner, attempt, DownReason::StateUnavailable, out);
             }

@@ -92,7 +92,7 @@ pub use recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
     RecordedRequest, Short, names as request_names,
 };
-pub use refusal::outside_failed;
+pub use refusal::{exception_of, outside_failed};
 pub use released::Released;
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
 pub use style::{Style, lives_in_memory};

@@ -4,7 +4,9 @@ use crate::backup::{Backup, BackupRefused};
 use crate::command::{Command, CommandRefused};
 use crate::endings::RequestEnd;
 use crate::hello::Record;
-use crate::ids::{Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestNumber, ViewId};
+use crate::ids::{
+    Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId,
+};
 use crate::log::{LogRecord, Place};
 use crate::nested::CallRefusal;
 use crate::outside::OutsideFailure;
@@ -95,6 +97,16 @@ pub enum Output {
         group: GroupId,
         /// Which request.
         number: RequestNumber,
+    },
+    /// A request has ended without a reply, and no member is in to say so: whoever waits for it at
+    /// this node's gateway is told.
+    Ended {
+        /// Its group.
+        group: GroupId,
+        /// Which request.
+        key: RequestKey,
+        /// How it ended.
+        end: RequestEnd,
     },
     /// Call a server outside, as soon as a majority holds this node's copy of the call, and once
     /// for each number of tries; [`crate::Replica::handle_called_outside`] wants to be told what

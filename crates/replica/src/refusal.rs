@@ -59,18 +59,17 @@ pub(crate) fn no_call(request: &Bytes) -> Option<Bytes> {
     raise(request, ExceptionKind::BadInvOrder, MinorCode::CallOutsideRequest, Completion::No)
 }
 
-/// MARSHAL, COMPLETED_MAYBE: the server answered the request with MessageError.
-pub(crate) fn rejected(request: &Bytes) -> Option<Bytes> {
-    raise(request, ExceptionKind::Marshal, MinorCode::Rejected, Completion::Maybe)
-}
-
-/// How a request has ended that has no reply of a server. The same at all members, and for all
-/// repetitions; no ORB repeats such a call by itself.
-pub(crate) fn ended(request: &Bytes, end: RequestEnd) -> Option<Bytes> {
+/// What a client is told of a request that has no reply of a server. The same at all members, and
+/// for all repetitions; no ORB repeats such a call by itself.
+#[must_use]
+pub fn exception_of(end: RequestEnd) -> SystemException {
     use Completion::{Maybe, No};
     let (kind, code, completed) = match end {
         RequestEnd::NoReply(NoReply::ConnectionEnded | NoReply::NotAReply) => {
             (ExceptionKind::CommFailure, MinorCode::NoReply, Maybe)
+        }
+        RequestEnd::NoReply(NoReply::Rejected) => {
+            (ExceptionKind::Marshal, MinorCode::Rejected, Maybe)
         }
         // GIOP promises that it was not executed (GIOP §15.5.1.1).
         RequestEnd::NoReply(NoReply::NeverTaken) => {
@@ -79,7 +78,12 @@ pub(crate) fn ended(request: &Bytes, end: RequestEnd) -> Option<Bytes> {
         RequestEnd::EndsServers => (ExceptionKind::CommFailure, MinorCode::EndsServers, Maybe),
         RequestEnd::Skipped => (ExceptionKind::Timeout, MinorCode::Skipped, Maybe),
     };
-    raise(request, kind, code, completed)
+    SystemException::ours(kind, code, completed)
+}
+
+/// See [`exception_of`].
+pub(crate) fn ended(request: &Bytes, end: RequestEnd) -> Option<Bytes> {
+    raise_this(request, &exception_of(end))
 }
 
 /// NO_IMPLEMENT, COMPLETED_NO: a server calls on the connection of its node.
@@ -111,10 +115,13 @@ fn raise(
     code: MinorCode,
     completed: Completion,
 ) -> Option<Bytes> {
+    raise_this(request, &SystemException::ours(kind, code, completed))
+}
+
+fn raise_this(request: &Bytes, exception: &SystemException) -> Option<Bytes> {
     let message = Message::from_bytes(request.clone()).ok()?;
     let Ok(Body::Request(view)) = message.parse() else { return None };
-    let exception = SystemException::ours(kind, code, completed);
     let (version, endian) = (message.version(), message.endian());
-    let reply = build::system_exception(version, endian, view.request_id(), &exception);
+    let reply = build::system_exception(version, endian, view.request_id(), exception);
     Some(reply.bytes().clone())
 }

@@ -35,8 +35,7 @@ impl GroupTable {
             // It hears of it when it asks.
             Some(MemberState::Down(_)) | None => {}
         }
-        let verdicts = self.votes.leave(node, self.in_set());
-        self.verdicts.extend(verdicts);
+        self.lets_go_of(node);
         self.drop_orphans();
         self.settle_leader(config);
         self.open_if_whole(config);

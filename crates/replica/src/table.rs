@@ -211,7 +211,7 @@ impl GroupTable {
     }
 
     /// A member that was in, or was about to be, is not any more: what it said counts no more.
-    fn lets_go_of(&mut self, node: NodeId) {
+    pub(crate) fn lets_go_of(&mut self, node: NodeId) {
         self.verdicts.extend(self.votes.leave(node, self.in_set()));
         self.endings.leave(node);
         self.endings.states.leave(node);

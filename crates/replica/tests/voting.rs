@@ -331,10 +331,11 @@ fn a_reply_that_is_decided_late_is_given_although_it_is_forgotten() {
     c.ft_request(0, 1, "w", 5);
     c.settle();
     c.now = c.now + quorba_base::Duration::from_secs(61);
-    // Their servers take too long.
+    // Their servers take long.
     c.request(0, 2, "x");
     c.settle();
     c.pass(quorba_base::Duration::from_secs(1));
+    hold(&mut c, 1, false);
     c.settle();
     let first = c.nodes[0].replies.iter().find(|(number, _)| *number == 1);
     assert_eq!(first, Some(&(1, "w is number 1".to_string())));

@@ -6,14 +6,13 @@
 //! replica or in the queue of what is to be ordered, never in both.
 
 use super::{Gateway, Submission};
-use crate::answers;
 use crate::pending::Safety;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use quorba_base::canary;
 use quorba_giop::Request;
 use quorba_order::Ticket;
-use quorba_replica::{Ack, Availability, GroupId, RequestNumber};
+use quorba_replica::{Ack, Availability, GroupId, RequestEnd, RequestNumber};
 
 /// So many processes may end at a call past the order before it is tried no more.
 const PROCESS_ENDS_MAX: u8 = 2;
@@ -79,7 +78,7 @@ impl Gateway {
         let Some(pending) = books.book.get_mut(number) else { return };
         pending.process_ends += u8::from(ended && !canary!(TriesForEver));
         if pending.process_ends >= PROCESS_ENDS_MAX && giop.is_none() {
-            return self.ends_servers(group, number);
+            return self.tell_end(group, number, RequestEnd::EndsServers);
         }
         let Some(giop) = giop else {
             if pending.read.is_some() {
@@ -100,15 +99,6 @@ impl Gateway {
         pending.reply = Some(giop);
         books.counters.reads += u64::from(is_read);
         self.release(group, number);
-    }
-
-    /// Server processes have ended at it, and no other is to.
-    fn ends_servers(&mut self, group: GroupId, number: RequestNumber) {
-        let Some(pending) = self.forget(group, number) else { return };
-        self.group(group).parked.retain(|parked| *parked != number);
-        if let Some(client) = pending.client {
-            self.send(&client, answers::ends_servers(&client));
-        }
     }
 
     /// Whether it goes through the order even if it could be handed to a member.

@@ -10,9 +10,11 @@ use crate::pending::{Client, Pending, Safety};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Duration, Instant, canary};
+use quorba_base::{Duration, Instant, NodeId, canary};
 use quorba_giop::Endian;
-use quorba_replica::{Availability, GroupId, RequestNumber};
+use quorba_replica::{
+    Availability, GroupId, RequestEnd, RequestEnvelope, RequestKey, RequestNumber,
+};
 
 /// How long a request that was delivered while nobody was in waits at least for somebody.
 const DROPPED_WAIT_MIN: Duration = Duration::from_millis(100);
@@ -33,6 +35,39 @@ impl Gateway {
         // Of several members that reply the first counts.
         pending.reply.get_or_insert(giop);
         self.release(group, number);
+    }
+
+    /// A request has ended without a reply of a server, and no member is in to say so: whoever waits
+    /// for it here is told. `me`: this node and its boot.
+    pub(crate) fn ended(
+        &mut self,
+        group: GroupId,
+        me: (NodeId, u64),
+        key: &RequestKey,
+        end: RequestEnd,
+    ) {
+        let numbers: Vec<RequestNumber> = match key {
+            RequestKey::Gateway(key) if (key.node, key.incarnation) == me => [key.number].into(),
+            RequestKey::Gateway(_) | RequestKey::Nested(_) => return,
+            RequestKey::Client { .. } => {
+                let is_it = |(_, pending): &(RequestNumber, &Pending)| {
+                    let request = RequestEnvelope::from_payload(pending.payload.clone());
+                    request.is_some_and(|request| request.key(me.0, me.1) == *key)
+                };
+                let found = self.group(group).book.iter().filter(is_it);
+                found.map(|(number, _)| number).collect()
+            }
+        };
+        numbers.into_iter().for_each(|number| self.tell_end(group, number, end));
+    }
+
+    /// Tells a client how its call has ended, and forgets it.
+    pub(super) fn tell_end(&mut self, group: GroupId, number: RequestNumber, end: RequestEnd) {
+        let Some(pending) = self.forget(group, number) else { return };
+        self.group(group).parked.retain(|parked| *parked != number);
+        if let Some(client) = pending.client {
+            self.send(&client, answers::ended(&client, end));
+        }
     }
 
     /// The request was delivered while no member was in: this submission of it was executed

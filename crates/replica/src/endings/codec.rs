@@ -9,7 +9,7 @@ use crate::wire::{InvalidEnvelope, Reader, Writer, code_of, of_code};
 use alloc::collections::BTreeMap;
 use quorba_base::NodeSet;
 
-const REPORTS: [Report; 8] = [
+const REPORTS: [Report; 9] = [
     Report::Replied,
     Report::NotStarted,
     Report::Late,
@@ -18,12 +18,14 @@ const REPORTS: [Report; 8] = [
     Report::NoReply(NoReply::ConnectionEnded),
     Report::NoReply(NoReply::NotAReply),
     Report::NoReply(NoReply::NeverTaken),
+    Report::NoReply(NoReply::Rejected),
 ];
 
-const ENDS: [RequestEnd; 5] = [
+const ENDS: [RequestEnd; 6] = [
     RequestEnd::NoReply(NoReply::ConnectionEnded),
     RequestEnd::NoReply(NoReply::NotAReply),
     RequestEnd::NoReply(NoReply::NeverTaken),
+    RequestEnd::NoReply(NoReply::Rejected),
     RequestEnd::EndsServers,
     RequestEnd::Skipped,
 ];

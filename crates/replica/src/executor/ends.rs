@@ -259,6 +259,9 @@ impl Executor {
         channel: ChannelId,
         out: &mut Vec<ServerCommand>,
     ) -> Result<(), DownReason> {
+        if self.probe_lost(channel) {
+            return Ok(());
+        }
         let Some(index) = self.channels.iter().position(|c| c.id == channel) else { return Ok(()) };
         if self.ends.foreign {
             return Err(DownReason::ConnectionLost);
@@ -393,6 +396,9 @@ impl Executor {
         out: &mut Vec<ServerCommand>,
     ) -> Result<Option<Outcome>, DownReason> {
         if let Some(outcome) = self.ended.pop_front() {
+            return Ok(Some(outcome));
+        }
+        if let Some(outcome) = self.probe_over(now, out) {
             return Ok(Some(outcome));
         }
         if self.schedule.oldest().is_none() {

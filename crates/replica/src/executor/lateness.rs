@@ -28,6 +28,23 @@ pub(super) struct Lateness {
     /// When others were known to have answered it.
     answered_at: Option<Instant>,
     given_up: bool,
+    /// It lives, so that more time is given to it.
+    more: Duration,
+}
+
+impl Lateness {
+    /// The server has given a sign of life.
+    pub(super) fn lives(&mut self, more: Duration) {
+        self.more = self.more.saturating_add(more);
+    }
+
+    pub(super) fn is_untold(&self) -> bool {
+        self.told == 0
+    }
+
+    pub(super) fn tell(&mut self) {
+        self.told = self.told.saturating_add(1);
+    }
 }
 
 /// A request that the server has had for long.
@@ -106,11 +123,13 @@ impl Executor {
             return Some(deadline);
         }
         let began = self.began(oldest)?;
-        let Lateness { told, answered_at, given_up } = oldest.late;
+        let Lateness { told, answered_at, given_up, more } = oldest.late;
+        let is_asked = self.alone && self.probe.is_some();
         let abandon = self.abandon.filter(|_| !given_up).map(|after| began + after);
         let patience = self.patience(*awaited);
         let next = match (told, answered_at) {
-            (0, _) => Some(began + patience),
+            (0, _) if is_asked => None,
+            (0, _) => Some(began + patience + more),
             (_, None) => None,
             (1, Some(answered)) => Some(answered + patience / 4),
             (_, Some(answered)) => Some(deadline.max(answered + self.reply_within / 2)),
@@ -143,7 +162,11 @@ impl Executor {
                     oldest.late.answered_at = None;
                     return Ok(Some(Outcome::Overdue));
                 }
-                oldest.late.told += 1;
+                if self.alone && oldest.late.is_untold() {
+                    self.probe(now, out);
+                    return Ok(None);
+                }
+                oldest.late.tell();
                 Ok(Some(Outcome::Late { key, at, report: Report::Late }))
             }
             Job::Capture(_) => Ok(self.give_up_capture(out)),

@@ -425,10 +425,10 @@ fn a_message_error_names_no_call_so_that_each_of_several_is_in_doubt() {
         let told = bench.ends_at(NOW).expect("the server lives on");
         assert_eq!(told.len(), before, "{told:?}");
         assert_eq!(bench.sent.len(), before, "nothing is sent again");
-        let no_reply = RequestEnd::NoReply(NoReply::NotAReply);
+        let no_reply = RequestEnd::NoReply(NoReply::Rejected);
         bench.learn(&[(1, no_reply), (2, no_reply), (3, no_reply)], &[]);
         let ended = bench.ends_at(NOW).expect("the server lives on");
-        assert!(ended.iter().all(|text| text.ends_with("COMM_FAILURE")), "{ended:?}");
+        assert!(ended.iter().all(|text| text.ends_with("MARSHAL")), "{ended:?}");
         // What had not been sent, because its object was busy, is sent now.
         bench.step();
         assert_eq!(bench.sent.len(), 3);

@@ -62,7 +62,12 @@ impl Group {
         let any = !found.is_empty() || !differ.is_empty();
         for conclusion in found {
             match conclusion {
-                Conclusion::Ended { at, end, .. } => self.request_ended(at, end, out),
+                Conclusion::Ended { key, at, end } => {
+                    self.request_ended(at, end, out);
+                    if self.table.in_set().is_empty() && self.replay.is_none() {
+                        out.push_back(Output::Ended { group: self.id, key, end });
+                    }
+                }
                 Conclusion::AtFault { node, reason, at } => {
                     self.at_fault(now, (node, at), reason, here, out);
                 }
@@ -164,10 +169,10 @@ impl Group {
 
     /// The server has had for too long what others have answered. It is given up, unless they are
     /// gone.
-    pub(super) fn overdue(&mut self, out: &mut Outbox) {
+    pub(super) fn overdue(&mut self, in_primary: bool, out: &mut Outbox) {
         let mut others = self.table.in_set();
         others.remove(self.here);
-        if others.is_empty() {
+        if others.is_empty() || !in_primary {
             return;
         }
         let consequence = self.member.as_mut().and_then(|m| m.server_lost(DownReason::ServerHung));

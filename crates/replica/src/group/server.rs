@@ -73,7 +73,10 @@ impl Group {
             if !any {
                 return;
             }
-            self.follow(consequence, here, out);
+            match consequence {
+                Some(Consequence::Overdue) => self.overdue(in_primary, out),
+                consequence => self.follow(consequence, here, out),
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What replicas ask for, carried out: the order, the servers, the disks.
 
-use super::{Cluster, Disk, GROUP, id};
+use super::{Cluster, Disk, GROUP, Server, id};
 use bytes::Bytes;
 use quorba_giop::{Body, Framer, FramerLimits};
 use quorba_replica::{Delivered, GatewayKey, Output, Recovered, ServerCommand};
@@ -82,6 +82,7 @@ impl Cluster {
                     let text = giop.map_or_else(|| "order it".into(), |giop| reply_text(&giop));
                     self.nodes[index].reads.push((number.0, text));
                 }
+                Output::Ended { end, .. } => self.nodes[index].ended.push(end),
                 Output::Dropped { number, .. } => self.nodes[index].dropped.push(number.0),
                 Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
                 Output::Record(record) => self.nodes[index].record = record,
@@ -167,7 +168,16 @@ impl Cluster {
         framer.push(&bytes);
         // A long one comes in pieces.
         let Some(message) = framer.next().unwrap() else { return true };
-        let Ok(Body::Request(request)) = message.parse() else { panic!("no request") };
+        let Ok(Body::Request(request)) = message.parse() else { return true };
+        if Server::is_of(&server.silent, &request) {
+            return true;
+        }
+        if Server::is_of(&server.odd, &request) {
+            server.channels.retain(|(id, _)| *id != channel);
+            self.nodes[index].replica.handle_disconnected(now, GROUP, channel);
+            self.drain(index);
+            return true;
+        }
         let reply = server.execute(&request);
         self.nodes[index].replica.handle_server_bytes(now, GROUP, channel, &reply);
         self.drain(index);

@@ -205,6 +205,18 @@ impl Cluster {
         self.nodes[index].server.as_mut().expect("a server")
     }
 
+    /// Every server ends the connection at this text.
+    pub fn make_odd(&mut self, text: &str) {
+        let servers = self.nodes.iter_mut().filter_map(|node| node.server.as_mut());
+        servers.for_each(|server| server.odd.push(text.into()));
+    }
+
+    /// No server ever answers it.
+    pub fn make_silent(&mut self, text: &str) {
+        let servers = self.nodes.iter_mut().filter_map(|node| node.server.as_mut());
+        servers.for_each(|server| server.silent.push(text.into()));
+    }
+
     pub fn crash_server(&mut self, index: usize) {
         self.nodes[index].server = None;
         self.nodes[index].replica.handle_server_down(self.now, GROUP, DownReason::ServerExited);

@@ -18,6 +18,7 @@ pub struct Node {
     pub server: Option<Server>,
     pub replies: Vec<(u64, String)>,
     pub dropped: Vec<u64>,
+    pub ended: Vec<quorba_replica::RequestEnd>,
     /// What came of reads.
     pub reads: Vec<(u64, String)>,
     /// Marks that it had ordered.
@@ -107,6 +108,7 @@ impl Node {
             server: None,
             replies: Vec::new(),
             dropped: Vec::new(),
+            ended: Vec::new(),
             ordered: Vec::new(),
             reads: Vec::new(),
             marks: Vec::new(),

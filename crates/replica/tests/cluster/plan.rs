@@ -25,6 +25,7 @@ pub struct Plan {
     pub on_total_loss: TotalLoss,
     pub retention_bytes_max: usize,
     pub replay_bytes_max: Option<usize>,
+    pub abandon: Option<Duration>,
     /// `tell*` changes nothing.
     pub reads: Option<ReadConsistency>,
 }
@@ -52,6 +53,7 @@ impl Plan {
             on_total_loss: TotalLoss::Stop,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
+            abandon: None,
             reads: None,
         }
     }
@@ -83,7 +85,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
         logged: false,
         open_after: Duration::from_secs(15),
         server_reply: Duration::from_secs(30),
-        abandon: None,
+        abandon: plan.abandon,
         retention: Duration::from_secs(60),
         retention_bytes_max: plan.retention_bytes_max,
         replay_bytes_max: plan.replay_bytes_max,

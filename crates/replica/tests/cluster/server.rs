@@ -28,9 +28,19 @@ pub struct Server {
     pub is_private: bool,
     /// How often it was asked for it.
     pub asked: usize,
+    /// Texts at which it ends the connection, without having done anything.
+    pub odd: Vec<String>,
+    /// Texts that it never answers.
+    pub silent: Vec<String>,
 }
 
 impl Server {
+    /// Whether a request names one of these.
+    pub(super) fn is_of(texts: &[String], request: &quorba_giop::Request<'_>) -> bool {
+        let octets = request.message_bytes();
+        texts.iter().any(|text| octets.ends_with(format!("{text}\0").as_bytes()))
+    }
+
     pub(super) fn execute(&mut self, request: &quorba_giop::Request<'_>) -> Bytes {
         let (version, endian) = (Version::V1_2, Endian::Little);
         let id = request.request_id();

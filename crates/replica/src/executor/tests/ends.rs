@@ -122,8 +122,12 @@ fn what_answers_nothing_is_dropped_and_what_is_called_is_refused() {
     bench.step();
     let channel = bench.sent[0].0;
     let (version, endian) = (Version::V1_2, Endian::Little);
-    let stray = build::reply(version, endian, 999, ReplyStatus::NoException, |_| {});
-    assert_eq!(bench.hear(channel, stray.bytes()), good(&[]));
+    let first = id_of(&bench.sent[0].1);
+    assert_eq!(bench.answer(0), good(&["1"]));
+    bench.call(2, b"b");
+    bench.step();
+    let again = build::reply(version, endian, first, ReplyStatus::NoException, |_| {});
+    assert_eq!(bench.hear(channel, again.bytes()), good(&[]));
     // A Fragment of GIOP 1.1 that continues nothing.
     let fragment = b"GIOP\x01\x01\x01\x07\x00\x00\x00\x00";
     assert_eq!(bench.hear(channel, fragment), good(&[]));
@@ -143,7 +147,18 @@ fn what_answers_nothing_is_dropped_and_what_is_called_is_refused() {
     assert_eq!((*to, refusal.request_id()), (channel, 77));
     let figures = bench.executor.figures();
     assert_eq!((figures.dropped, figures.refused_calls, figures.reconnects), (2, 1, 0));
-    assert_eq!(bench.answer(0), good(&["1"]));
+    assert_eq!(bench.answer(1), good(&["2"]));
+}
+
+#[test]
+fn a_reply_to_what_was_never_asked_is_no_reply_to_what_was() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.call(1, b"a");
+    bench.step();
+    let id = id_of(&bench.sent[0].1) + 7;
+    let stray = build::reply(Version::V1_2, Endian::Little, id, ReplyStatus::NoException, |_| {});
+    assert_eq!(bench.hear(bench.sent[0].0, stray.bytes()), good(&[]));
+    assert_eq!(bench.ends_at(NOW), good(&["1 NotAReply"]));
 }
 
 #[test]
@@ -226,7 +241,18 @@ fn who_waits_for_nobody_takes_its_time_and_who_executes_alone_takes_all_of_it() 
     assert_eq!(bench.executor.deadline(), Some(after(15_000)));
     bench.executor.set_alone(true);
     assert_eq!(bench.executor.deadline(), Some(after(30_000)));
-    assert_eq!(bench.ends_at(after(30_000)), good(&["1 Late"]));
+    // It is asked whether it lives.
+    assert_eq!(bench.ends_at(after(30_000)), good(&[]));
+    let (channel, question) = bench.sent.last().cloned().expect("a question");
+    let Ok(Body::LocateRequest(asked)) = question.parse() else { panic!("another message") };
+    let (version, endian) = (Version::V1_2, Endian::Little);
+    let here = quorba_giop::LocateStatus::ObjectHere;
+    let answer = build::locate_reply(version, endian, asked.request_id(), here);
+    assert_eq!(bench.hear(channel, answer.bytes()), good(&[]));
+    assert_eq!(bench.ends_at(after(59_999)), good(&[]));
+    assert_eq!(bench.ends_at(after(60_000)), good(&[]), "it is asked again");
+    assert_eq!(bench.ends_at(after(60_499)), good(&[]));
+    assert_eq!(bench.ends_at(after(60_500)), good(&["1 Late"]), "and gives no sign of life");
     assert_eq!(bench.ends_at(after(90_000)), good(&[]));
 }
 
