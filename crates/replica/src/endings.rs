@@ -74,11 +74,13 @@ impl RequestEnd {
         }
     }
 
-    /// Whether nobody may execute it again.
+    /// Whether nobody may execute it from here on. What no server has taken, none has executed.
     pub(crate) fn forbids_execution(self) -> bool {
         match self {
-            Self::NoReply(_) => false,
-            Self::EndsServers | Self::Skipped => true,
+            Self::NoReply(
+                NoReply::ConnectionEnded | NoReply::NotAReply | NoReply::Rejected,
+            ) => false,
+            Self::NoReply(NoReply::NeverTaken) | Self::EndsServers | Self::Skipped => true,
         }
     }
 }

@@ -43,7 +43,7 @@ use crate::style::Duty;
 use crate::table::{DownReason, Lacks};
 use crate::transfer::{Incoming, Outgoing, TransferRule};
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId, canary};
@@ -386,6 +386,7 @@ impl Member {
         self.checkpoints = Checkpointer::default();
         self.voting.begin_anew(self.delivered.count);
         self.statements.begin_anew();
+        self.executor.hold(BTreeSet::new());
         if self.server != Server::Up {
             // Whichever server it will have has executed nothing.
             self.retention.replace_by(Retention::default());

@@ -309,6 +309,28 @@ fn when_all_processes_end_at_a_request_its_client_is_told_and_nobody_begins_it_a
 }
 
 #[test]
+fn who_was_told_to_wait_with_a_request_and_ends_does_not_wait_for_ever() {
+    let mut c = Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) });
+    c.request(0, 1, "a");
+    c.settle();
+    (0..3).for_each(|index| c.server(index).held = true);
+    c.request(0, 2, "poison");
+    c.settle();
+    c.crash_server(0);
+    c.crash_server(1);
+    c.settle();
+    assert!(ends(&c, 2).is_empty(), "the third is at it, too");
+    c.crash_server(2);
+    c.settle();
+    (0..3).for_each(|index| c.start_server(index));
+    pass(&mut c, seconds(2));
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    c.request(0, 3, "b");
+    c.settle();
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"]));
+}
+
+#[test]
 fn a_poisonous_request_costs_a_passive_group_two_leaders() {
     let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
     c.request(0, 1, "a");

@@ -103,6 +103,7 @@ impl Ends {
     /// The server is another one.
     pub(super) fn begin_anew(&mut self) {
         self.later.clear();
+        self.held.clear();
         (self.breaks, self.figures.closes) = (0, 0);
     }
 
