@@ -77,9 +77,9 @@ impl RequestEnd {
     /// Whether nobody may execute it from here on. What no server has taken, none has executed.
     pub(crate) fn forbids_execution(self) -> bool {
         match self {
-            Self::NoReply(
-                NoReply::ConnectionEnded | NoReply::NotAReply | NoReply::Rejected,
-            ) => false,
+            Self::NoReply(NoReply::ConnectionEnded | NoReply::NotAReply | NoReply::Rejected) => {
+                false
+            }
             Self::NoReply(NoReply::NeverTaken) | Self::EndsServers | Self::Skipped => true,
         }
     }

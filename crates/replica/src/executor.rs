@@ -14,10 +14,12 @@ mod lateness;
 mod pieces;
 mod probe;
 mod schedule;
+mod witness;
 
 pub(crate) use self::beside::Position;
 use self::channel::Channel;
 pub use self::ends::ServerFigures;
+use self::ends::When;
 pub(crate) use self::lateness::Waiting;
 use self::pieces::Pieces;
 pub(crate) use self::schedule::CALLS_MAX;
@@ -229,6 +231,7 @@ pub(crate) struct Executor {
     alone: bool,
     abandon: Option<Duration>,
     probe: Option<probe::Probe>,
+    witness: witness::Witness,
 }
 
 impl Executor {
@@ -253,6 +256,7 @@ impl Executor {
             alone: false,
             abandon: config.abandon,
             probe: None,
+            witness: witness::Witness::default(),
         }
     }
 
@@ -327,6 +331,7 @@ impl Executor {
         self.beside.reset();
         self.ends.begin_anew();
         self.probe = None;
+        self.witness = witness::Witness::default();
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -377,6 +382,9 @@ impl Executor {
         let deadline = now + self.reply_within;
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline.get_or_insert(deadline);
+        }
+        if self.ends.is_in_doubt() {
+            return;
         }
         loop {
             let ends = &self.ends;
@@ -452,7 +460,8 @@ impl Executor {
         if self.probe_channel(id).is_some() {
             return self.probe_channel(id);
         }
-        self.beside.channel(id).or(self.channels.iter_mut().find(|c| c.id == id))
+        let known = self.witness.channel(id).or(self.beside.channel(id));
+        known.or(self.channels.iter_mut().find(|c| c.id == id))
     }
 
     /// Bytes from the server, which came at `came` if that is known; [`Self::next_outcome`] says
@@ -477,6 +486,12 @@ impl Executor {
             if self.probe_heard(channel, out) {
                 return Ok(None);
             }
+            if let Some(is_over) = self.witness.heard(channel) {
+                if is_over && self.witness.lost(channel) {
+                    out.push(ServerCommand::Close(channel));
+                }
+                return Ok(None);
+            }
             if let Some(served) = self.answered_beside(channel, out) {
                 return Ok(Some(Outcome::Beside(served)));
             }
@@ -498,7 +513,7 @@ impl Executor {
                     continue;
                 }
                 Err(_) => {
-                    self.break_off(index, NoReply::NotAReply, Duration::ZERO, out);
+                    self.break_off(index, NoReply::NotAReply, When::In(Duration::ZERO), out);
                     continue;
                 }
             };
@@ -519,15 +534,15 @@ impl Executor {
                 Finished::Outcome(outcome) => self.ended.extend(outcome),
                 Finished::Nothing => self.ends.drop_message(),
                 Finished::NotIt => {
-                    self.break_off(index, NoReply::NotAReply, Duration::ZERO, out);
+                    self.break_off(index, NoReply::NotAReply, When::In(Duration::ZERO), out);
                 }
             },
             Ok(Body::CloseConnection) => self.closed_gracefully(index, out)?,
             // The server cannot read what it was sent.
             Ok(Body::MessageError) => {
-                self.break_off(index, NoReply::Rejected, Duration::ZERO, out);
+                self.break_off(index, NoReply::Rejected, When::In(Duration::ZERO), out);
             }
-            Err(_) => self.break_off(index, NoReply::NotAReply, Duration::ZERO, out),
+            Err(_) => self.break_off(index, NoReply::NotAReply, When::In(Duration::ZERO), out),
             Ok(Body::Request(request)) => self.refuse(channel, message, &request, out),
             Ok(Body::LocateRequest(request)) => {
                 self.refuse_location(channel, message, request.request_id(), out);

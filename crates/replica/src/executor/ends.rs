@@ -37,22 +37,32 @@ pub(super) enum When {
 }
 
 impl When {
-    fn fix(&mut self, now: Instant) {
+    pub(super) fn fix(&mut self, now: Instant) {
         if let Self::In(wait) = *self {
             *self = Self::At(now + wait);
         }
     }
 
-    fn is_due(self, now: Instant) -> bool {
+    pub(super) fn is_due(self, now: Instant) -> bool {
         matches!(self, Self::At(at) if at <= now)
     }
 
-    fn at(self) -> Option<Instant> {
+    pub(super) fn at(self) -> Option<Instant> {
         match self {
-            Self::In(_) => None,
+            // At once: then it is known.
+            Self::In(_) => Some(Instant::ZERO),
             Self::At(at) => Some(at),
         }
     }
+}
+
+/// How a connection ended of which it is not known yet what that means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Doubt {
+    /// Without a word.
+    Ended,
+    /// With CloseConnection.
+    Closed,
 }
 
 /// A call got no reply.
@@ -88,6 +98,9 @@ pub(super) struct Ends {
     held: BTreeSet<History>,
     /// Connections that could not be made or ended since the last reply.
     breaks: u32,
+    /// Connections to somebody else's server that have ended, and how; whether the process did is
+    /// seen in a moment.
+    in_doubt: Vec<(When, ChannelId, Doubt)>,
     /// Channels that are to be opened.
     later: Vec<(When, ChannelId)>,
     figures: ServerFigures,
@@ -103,8 +116,18 @@ impl Ends {
     /// The server is another one.
     pub(super) fn begin_anew(&mut self) {
         self.later.clear();
+        self.in_doubt.clear();
         self.held.clear();
         (self.breaks, self.figures.closes) = (0, 0);
+    }
+
+    pub(super) fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    /// Whether a connection has ended, and perhaps its server's process with it.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        !self.in_doubt.is_empty()
     }
 
     /// The server has replied.
@@ -158,8 +181,8 @@ impl Outstanding {
         self.odd.is_some()
     }
 
-    fn ends_oddly(&mut self, how: NoReply, doubt: Duration) {
-        self.odd.get_or_insert(Odd { how, told: Some(When::In(doubt)) });
+    fn ends_oddly(&mut self, how: NoReply, told: When) {
+        self.odd.get_or_insert(Odd { how, told: Some(told) });
     }
 }
 
@@ -233,12 +256,15 @@ impl Executor {
     pub(super) fn ends_deadline(&self) -> Option<Instant> {
         let later = self.ends.later.iter().filter_map(|(when, _)| when.at());
         let told = self.schedule.outstanding().filter_map(|call| call.odd?.told?.at());
-        later.chain(told).min()
+        let doubt = self.ends.in_doubt.iter().filter_map(|(when, _, _)| when.at());
+        later.chain(told).chain(doubt).chain(self.witness.at()).min()
     }
 
     /// Connections that are due are made.
     pub(super) fn connect_due(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
+        self.tend_witness(now, out);
         self.ends.later.iter_mut().for_each(|(when, _)| when.fix(now));
+        self.ends.in_doubt.iter_mut().for_each(|(when, _, _)| when.fix(now));
         for call in self.schedule.outstanding_mut() {
             if let Some(Odd { told: Some(when), .. }) = &mut call.odd {
                 when.fix(now);
@@ -260,14 +286,14 @@ impl Executor {
         channel: ChannelId,
         out: &mut Vec<ServerCommand>,
     ) -> Result<(), DownReason> {
-        if self.probe_lost(channel) {
+        if self.probe_lost(channel) || self.witness.lost(channel) {
             return Ok(());
         }
         let Some(index) = self.channels.iter().position(|c| c.id == channel) else { return Ok(()) };
         if self.ends.foreign {
-            return Err(DownReason::ConnectionLost);
+            return self.doubts(index, Doubt::Ended);
         }
-        self.break_off(index, NoReply::ConnectionEnded, DOUBT, out);
+        self.break_off(index, NoReply::ConnectionEnded, When::In(DOUBT), out);
         Ok(())
     }
 
@@ -277,14 +303,14 @@ impl Executor {
         &mut self,
         index: usize,
         how: NoReply,
-        doubt: Duration,
+        told: When,
         out: &mut Vec<ServerCommand>,
     ) {
         let (old, index) = self.connect_again(index, out);
         let of_it = |call: &&mut Outstanding| call.channel == old.id;
         if old.is_open() {
             let calls = self.schedule.outstanding_mut().filter(of_it);
-            calls.for_each(|call| call.ends_oddly(how, doubt));
+            calls.for_each(|call| call.ends_oddly(how, told));
             self.calls.begin_anew();
             self.beside.abandon();
         } else {
@@ -336,13 +362,49 @@ impl Executor {
         out: &mut Vec<ServerCommand>,
     ) -> Result<(), DownReason> {
         if self.ends.foreign {
-            // It may be a server that ends, and the next one has nothing of what it had.
+            return self.doubts(index, Doubt::Closed);
+        }
+        self.goes_on_elsewhere(index, out);
+        Ok(())
+    }
+
+    /// A connection to somebody else's server has ended. It may be a server that ends, and the next
+    /// one has nothing of what it had; unless something shows that it lives, the member is out.
+    fn doubts(&mut self, index: usize, how: Doubt) -> Result<(), DownReason> {
+        if !self.witness.is_proven() {
             return Err(DownReason::ConnectionLost);
         }
+        let id = self.channels[index].id;
+        if !self.ends.in_doubt.iter().any(|(_, of, _)| *of == id) {
+            self.ends.in_doubt.push((When::In(DOUBT), id, how));
+        }
+        Ok(())
+    }
+
+    /// What has become of such doubts.
+    fn end_doubts(&mut self, now: Instant, out: &mut Vec<ServerCommand>) -> Result<(), DownReason> {
+        while let Some(at) = self.ends.in_doubt.iter().position(|(when, _, _)| when.is_due(now)) {
+            if !self.witness.is_proven() {
+                return Err(DownReason::ConnectionLost);
+            }
+            let (_, id, how) = self.ends.in_doubt.swap_remove(at);
+            let Some(index) = self.channels.iter().position(|c| c.id == id) else { continue };
+            match how {
+                Doubt::Closed => self.goes_on_elsewhere(index, out),
+                Doubt::Ended => {
+                    self.break_off(index, NoReply::ConnectionEnded, When::At(now), out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After CloseConnection of a server that lives.
+    fn goes_on_elsewhere(&mut self, index: usize, out: &mut Vec<ServerCommand>) {
         let old = self.channels[index].id;
         if !self.schedule.outstanding().any(|call| call.channel == old) {
             self.connect_again(index, out);
-            return Ok(());
+            return;
         }
         self.ends.figures.closes += 1;
         // Calls are closed on in good order: that is no break.
@@ -352,11 +414,10 @@ impl Executor {
         if self.ends.figures.closes > CLOSES_MAX {
             self.ends.figures.closes = 0;
             if let Some(oldest) = self.schedule.oldest_mut() {
-                oldest.ends_oddly(NoReply::NeverTaken, Duration::ZERO);
+                oldest.ends_oddly(NoReply::NeverTaken, When::In(Duration::ZERO));
             }
         }
         self.send_again(old, index, out);
-        Ok(())
     }
 
     /// The server calls on the connection on which it is called. Such calls are not carried.
@@ -399,6 +460,7 @@ impl Executor {
         if let Some(outcome) = self.ended.pop_front() {
             return Ok(Some(outcome));
         }
+        self.end_doubts(now, out)?;
         if let Some(outcome) = self.probe_over(now, out) {
             return Ok(Some(outcome));
         }

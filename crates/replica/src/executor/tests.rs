@@ -48,10 +48,15 @@ fn history(count: u64) -> History {
 
 impl Bench {
     fn new(concurrency: Concurrency) -> Self {
+        Self::of(concurrency, false)
+    }
+
+    /// `foreign`: somebody else starts and ends the server.
+    fn of(concurrency: Concurrency, foreign: bool) -> Self {
         let config = GroupConfig {
             members: NodeSet::first(3),
             state_object: Some(Bytes::from_static(b"state")),
-            foreign: false,
+            foreign,
             ack: Ack::Majority,
             reply: ReplyPath::Direct,
             replier: None,
@@ -239,7 +244,7 @@ fn id_of(message: &Message) -> u32 {
 }
 
 fn object_of(message: &Message) -> String {
-    let Ok(Body::Request(request)) = message.parse() else { panic!("no request") };
+    let Ok(Body::Request(request)) = message.parse() else { return "no request".into() };
     String::from_utf8(request.object_key().expect("a key").to_vec()).expect("a text")
 }
 

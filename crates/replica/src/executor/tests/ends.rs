@@ -275,3 +275,76 @@ fn a_call_that_counts_no_more_and_whose_connection_ends_leaves_nobody_sure_of_th
     bench.cut(0).expect("it lives");
     assert_eq!(bench.ends_at(after(100)), Err(DownReason::ConnectionLost));
 }
+
+/// A server that somebody else runs, with a witness if it has answered on that connection.
+fn foreign(is_proven: bool) -> (Bench, ChannelId) {
+    let mut bench = Bench::of(Concurrency::Sequential, true);
+    bench.step();
+    let (witness, question) = bench.sent.pop().expect("a question");
+    let Ok(Body::LocateRequest(asked)) = question.parse() else { panic!("another message") };
+    if is_proven {
+        let (version, endian) = (Version::V1_2, Endian::Little);
+        let here = quorba_giop::LocateStatus::ObjectHere;
+        let answer = build::locate_reply(version, endian, asked.request_id(), here);
+        assert_eq!(bench.hear(witness, answer.bytes()), good(&[]));
+    }
+    bench.call(1, b"a");
+    assert_eq!(bench.step(), ["a"]);
+    assert_ne!(bench.sent[0].0, witness);
+    (bench, witness)
+}
+
+#[test]
+fn somebody_elses_server_that_lives_is_seen_to_live_on_another_connection() {
+    let (mut bench, _) = foreign(true);
+    bench.cut(0).expect("it may live");
+    bench.call(2, b"b");
+    assert_eq!(bench.ends_at(NOW), good(&[]));
+    assert_eq!(bench.ends_at(after(100)), good(&["1 ConnectionEnded"]));
+    bench.learn(&[(1, GONE)], &[]);
+    assert_eq!(bench.ends_at(after(100)), good(&["1 COMM_FAILURE"]));
+    assert_eq!(bench.step_at(after(100)), ["b"]);
+}
+
+#[test]
+fn nobody_knows_who_is_behind_the_next_connection_to_somebody_elses_server() {
+    let (mut bench, _) = foreign(false);
+    assert_eq!(bench.cut(0), Err(DownReason::ConnectionLost), "it has never shown itself");
+    let (mut bench, witness) = foreign(true);
+    bench.cut(0).expect("it may live");
+    bench.executor.disconnected(witness, &mut Vec::new()).expect("a moment");
+    assert_eq!(bench.ends_at(NOW), good(&[]));
+    assert_eq!(bench.ends_at(after(100)), Err(DownReason::ConnectionLost));
+}
+
+#[test]
+fn a_farewell_of_somebody_elses_server_is_no_end_of_its_process_if_it_stays_on_the_other() {
+    let goodbye = build::close_connection(Version::V1_2);
+    let (mut bench, witness) = foreign(true);
+    assert_eq!(bench.hear(bench.sent[0].0, goodbye.bytes()), good(&[]));
+    assert_eq!(bench.ends_at(NOW), good(&[]));
+    assert_eq!(bench.ends_at(after(100)), good(&[]));
+    assert_eq!(bench.sent.len(), 2, "it goes out again");
+    assert_eq!(bench.answer(1), good(&["1"]));
+    bench.call(2, b"a");
+    bench.step_at(after(200));
+    assert_eq!(bench.hear(bench.sent[2].0, goodbye.bytes()), good(&[]));
+    assert_eq!(bench.hear(witness, goodbye.bytes()), good(&[]));
+    bench.ends_at(after(200)).expect("a moment");
+    assert_eq!(bench.ends_at(after(300)), Err(DownReason::ConnectionLost));
+}
+
+#[test]
+fn the_other_connection_is_kept_in_use_and_made_again() {
+    let (mut bench, witness) = foreign(true);
+    assert_eq!(bench.answer(0), good(&["1"]));
+    bench.ends_at(after(100)).expect("all is well");
+    let before = bench.sent.len();
+    bench.ends_at(after(20_000)).expect("all is well");
+    assert_eq!(bench.sent.len(), before + 1);
+    bench.executor.disconnected(witness, &mut Vec::new()).expect("the first one stays");
+    bench.ends_at(after(20_001)).expect("all is well");
+    bench.ends_at(after(21_001)).expect("all is well");
+    let (again, _) = bench.sent.last().expect("a question");
+    assert!(bench.sent.len() == before + 2 && *again != witness);
+}
