@@ -106,6 +106,7 @@ impl Gateway {
     fn ends_servers(&mut self, group: GroupId, number: RequestNumber) {
         let Some(pending) = self.forget(group, number) else { return };
         self.group(group).parked.retain(|parked| *parked != number);
+        self.name_client(group, number, &pending);
         if let Some(client) = pending.client {
             self.send(&client, answers::ends_servers(&client));
         }

@@ -156,6 +156,9 @@ impl Gateway {
         let pending = self.forget(group, number).expect("just looked up");
         self.group(group).parked.retain(|parked| *parked != number);
         self.group(group).counters.refused += 1;
+        if pending.may_be_executed() {
+            self.name_client(group, number, &pending);
+        }
         if let Some(client) = pending.client {
             let bytes = if pending.may_be_executed() && !canary!(RefusesWhatWasOrdered) {
                 answers::timed_out(&client)

@@ -151,6 +151,11 @@ impl Group {
         }
     }
 
+    /// What is remembered of the request with this number.
+    pub(crate) fn request(&self, number: u64) -> Option<RecentRequest> {
+        self.recent.find(number)
+    }
+
     /// The request with this number, if the local server has it or it waits for it.
     pub(crate) fn find(&self, number: u64) -> Option<History> {
         self.member.as_ref()?.find(number)
