@@ -151,7 +151,7 @@ impl DataPlane {
         }
         Ok(Self {
             pilots: Pilots::new(domain.clone(), me),
-            reporter: Reporter::new(domain, me),
+            reporter: Reporter::new(domain, me, boot.incarnation()),
             boot,
             engine,
             poller,
@@ -456,6 +456,7 @@ impl DataPlane {
                     .collect();
                 let uptime = self.started.elapsed();
                 let snapshot = self.engine.snapshot();
+                self.look_whose_waits(&snapshot);
                 let fanout = self.transport.fanout();
                 let ways = (&fanout, &self.transport.linked().collect());
                 let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
@@ -478,6 +479,9 @@ impl DataPlane {
             admin::Question::Restore(name, given, asker) => self.restore(&name, *given, asker),
             admin::Question::Requests(name, wanted, asker) => {
                 let _ = asker.send(self.requests(&name, wanted));
+            }
+            admin::Question::Change(name, admin::Change::Skip(number), asker) => {
+                self.skip(&name, number, asker);
             }
             admin::Question::Change(name, change, asker) => {
                 match self.reporter.command(&name, &change) {

@@ -2,7 +2,9 @@
 
 use super::DataPlane;
 use crate::admin::Wanted;
+use crate::commands::Asker;
 use crate::recent::{self, Requests};
+use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::GroupId;
 
 impl DataPlane {
@@ -24,5 +26,32 @@ impl DataPlane {
         let now = self.now();
         let query = recent::query(now, wanted.after, wanted.messages);
         Ok(self.reporter.requests(now, self.engine.recent(now, id, &query)))
+    }
+
+    /// An operator gives up a request that the local server has, or which waits for it.
+    pub(super) fn skip(&mut self, group: &str, number: u64, asker: Asker) {
+        match self.reporter.group_id(group) {
+            Ok(group) => {
+                let id = self.commands.open(asker);
+                let now = self.now();
+                self.engine.handle_skip(now, group, id, number);
+            }
+            Err(refusal) => {
+                // Whoever asked may have given up.
+                let _ = asker.send(Err(refusal));
+            }
+        }
+    }
+
+    /// Whose requests the local servers are at, as far as this node's clients have sent them.
+    pub(super) fn look_whose_waits(&mut self, snapshot: &NodeSnapshot) {
+        for (index, group) in snapshot.groups.iter().enumerate() {
+            let id = GroupId(index as u16);
+            if let Some(number) = self.reporter.own_waiting(&group.endings)
+                && let Some(client) = self.engine.client_of(id, number)
+            {
+                self.reporter.remember_client(id, number, client);
+            }
+        }
     }
 }
