@@ -460,6 +460,7 @@ impl DataPlane {
                 let fanout = self.transport.fanout();
                 let ways = (&fanout, &self.transport.linked().collect());
                 let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
+                self.tell_who_waits(&mut status);
                 status.pace = self.pace.as_ref().map(Pace::status);
                 let holds = self.reporter.log_holds(&snapshot);
                 let log = self.log.iter();

@@ -425,6 +425,7 @@ impl Reporter {
             waits_for: Vec::new(),
             ended: Vec::new(),
             stuck: Vec::new(),
+            waiting: Vec::new(),
             may_differ: replica.endings.doubt,
             late: self.names(replica.endings.late),
             state_refused: unanswered::state_refused(replica),

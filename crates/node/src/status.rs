@@ -213,6 +213,10 @@ pub struct GroupStatus {
     /// What the server on this node has been at for longer than `stuck_ms`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stuck: Vec<StuckStatus>,
+    /// Requests of this node's clients, with their addresses, that have waited for longer than
+    /// `stuck_ms`; another node's server may be at them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<RequestStatus>,
     /// The members' states may differ behind the request of this number, which has no reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_differ: Option<u64>,

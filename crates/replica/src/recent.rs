@@ -292,6 +292,12 @@ impl Recent {
         self.ring.iter().find(is_it).copied()
     }
 
+    /// The last request of this name at its gateway, if it is remembered.
+    pub(crate) fn find_of(&self, gateway: (NodeId, u64, u64)) -> Option<RecentRequest> {
+        let of_it = self.ring.iter().filter(|request| request.gateway == gateway);
+        of_it.filter(|request| request.index > 0).max_by_key(|request| request.index).copied()
+    }
+
     /// Answers a question, and begins or goes on with a recording if it asks for that.
     pub(crate) fn page(&mut self, now: Instant, query: &RecentQuery) -> RecentPage {
         self.now = now;

@@ -7,6 +7,7 @@ use crate::connection::Connection;
 use crate::output::{Event, Output};
 use crate::pending::Pending;
 use core::net::IpAddr;
+use quorba_base::{Duration, Instant};
 use quorba_replica::{GroupId, RequestNumber};
 
 impl Gateway {
@@ -14,6 +15,20 @@ impl Gateway {
     pub(crate) fn client_of(&self, group: GroupId, number: RequestNumber) -> Option<IpAddr> {
         let pending = self.groups.get(usize::from(group.0))?.book.get(number)?;
         self.peer_of(pending)
+    }
+
+    /// The request that a client has waited for the longest, for how long, and its address.
+    pub(crate) fn longest_wait(
+        &self,
+        now: Instant,
+        group: GroupId,
+    ) -> Option<(RequestNumber, Duration, IpAddr)> {
+        let book = &self.groups.get(usize::from(group.0))?.book;
+        let (number, pending, peer) = book
+            .iter()
+            .find_map(|(number, pending)| Some((number, pending, self.peer_of(pending)?)))?;
+        let left = pending.deadline.since(now);
+        Some((number, self.limits.request.saturating_sub(left), peer))
     }
 
     /// Of a client, not of a server that calls.

@@ -3,7 +3,7 @@
 use super::Node;
 use crate::output::{Event, Output};
 use core::net::IpAddr;
-use quorba_base::Instant;
+use quorba_base::{Duration, Instant};
 use quorba_replica::{
     Backup, Command, Event as ReplicaEvent, GroupId, Moment, RecentPage, RecentQuery,
     RecentRequest, RequestNumber,
@@ -60,6 +60,21 @@ impl Node {
     #[must_use]
     pub fn client_of(&self, group: GroupId, number: u64) -> Option<IpAddr> {
         self.gateway.client_of(group, RequestNumber(number))
+    }
+
+    /// The request of `group` that a client of this node's gateway has waited for the longest, for
+    /// how long, and its address; named as for [`Self::client_of`].
+    #[must_use]
+    pub fn longest_wait(&self, now: Instant, group: GroupId) -> Option<(u64, Duration, IpAddr)> {
+        let (number, time, client) = self.gateway.longest_wait(now, group)?;
+        Some((number.0, time, client))
+    }
+
+    /// What is remembered of the request of `group` that this node's gateway took in, in this boot,
+    /// under this number.
+    #[must_use]
+    pub fn own_request(&self, group: GroupId, number: u64) -> Option<RecentRequest> {
+        self.replica.own_request(group, number)
     }
 
     /// A request has ended without a reply: says whose it was, if that is known here.

@@ -4,6 +4,7 @@ use super::DataPlane;
 use crate::admin::Wanted;
 use crate::commands::Asker;
 use crate::recent::{self, Requests};
+use crate::status::Status;
 use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::GroupId;
 
@@ -52,6 +53,22 @@ impl DataPlane {
             {
                 self.reporter.remember_client(id, number, client);
             }
+            let longest = self.engine.longest_wait(self.now(), id);
+            if let Some((number, time, client)) = longest
+                && time >= self.reporter.group_config(id).stuck
+            {
+                self.reporter.remember_client(id, number, client);
+            }
+        }
+    }
+
+    /// Requests of this node's clients that another node's server may be at.
+    pub(super) fn tell_who_waits(&self, status: &mut Status) {
+        for (index, group) in status.groups.iter_mut().enumerate() {
+            let id = GroupId(index as u16);
+            let numbers = self.reporter.unanswered(id).into_iter();
+            let requests = numbers.filter_map(|number| self.engine.own_request(id, number));
+            group.waiting = self.reporter.waiting(self.now(), id, requests.collect());
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::recent::escaped;
 use crate::status::{EndedStatus, RequestStatus, ServerStatus, StateRefusedStatus, StuckStatus};
 use quorba_config::Group;
 use quorba_engine::replica::{
-    EndingsSnapshot, GroupId, GroupSnapshot, NoReply, RecentRequest, RequestEnd,
+    EndingsSnapshot, GroupId, GroupSnapshot, NoReply, RecentOutcome, RecentRequest, RequestEnd,
 };
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -15,6 +15,9 @@ use std::time::Duration;
 
 /// So many addresses are remembered.
 const CLIENTS_MAX: usize = 64;
+
+/// So many requests of clients are told that somebody may be at.
+const WAITING_TOLD: usize = 16;
 
 /// Whose requests those were that have no reply, by their groups and numbers at this node's gateway.
 #[derive(Default)]
@@ -65,6 +68,29 @@ impl Reporter {
     /// The address of its client, if that is known here.
     pub(crate) fn client(&self, group: GroupId, request: &RecentRequest) -> Option<IpAddr> {
         self.clients.find(group, self.own_number(request)?)
+    }
+
+    /// Requests of this node's clients that were not answered in `stuck_ms`: their numbers at its
+    /// gateway.
+    pub(crate) fn unanswered(&self, group: GroupId) -> Vec<u64> {
+        let numbers = self.clients.0.iter().filter(|(of, _, _)| *of == group);
+        numbers.map(|(_, number, _)| *number).collect()
+    }
+
+    /// Of these, those that may be what another node's server is at; the last ones.
+    pub(crate) fn waiting(
+        &self,
+        now: quorba_base::Instant,
+        group: GroupId,
+        requests: Vec<RecentRequest>,
+    ) -> Vec<RequestStatus> {
+        let is_stuck = |request: &RecentRequest| {
+            let since = Duration::from_nanos(now.since(request.at).as_nanos() as u64);
+            request.outcome == RecentOutcome::Open && since >= self.group_config(group).stuck
+        };
+        let mut stuck: Vec<_> = requests.into_iter().filter(is_stuck).collect();
+        let stuck = stuck.split_off(stuck.len().saturating_sub(WAITING_TOLD));
+        stuck.iter().map(|one| self.request(group, one.index, Some(one))).collect()
     }
 
     pub(crate) fn request(

@@ -156,6 +156,11 @@ impl Group {
         self.recent.find(number)
     }
 
+    /// The same of the request that a gateway took in: its node, that node's boot, its number.
+    pub(crate) fn request_of(&self, gateway: (NodeId, u64, u64)) -> Option<RecentRequest> {
+        self.recent.find_of(gateway)
+    }
+
     /// The request with this number, if the local server has it or it waits for it.
     pub(crate) fn find(&self, number: u64) -> Option<History> {
         self.member.as_ref()?.find(number)

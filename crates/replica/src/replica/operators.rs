@@ -61,4 +61,12 @@ impl Replica {
     pub fn request(&self, group: GroupId, number: u64) -> Option<RecentRequest> {
         self.groups.get(usize::from(group.0))?.request(number)
     }
+
+    /// What is remembered of the request of `group` that the gateway of this node, in this boot,
+    /// took in under this number.
+    #[must_use]
+    pub fn own_request(&self, group: GroupId, number: u64) -> Option<RecentRequest> {
+        let gateway = (self.config.me, self.config.incarnation, number);
+        self.groups.get(usize::from(group.0))?.request_of(gateway)
+    }
 }
