@@ -11,6 +11,9 @@ use crate::text::{age, size};
 
 /// A call that is answered by CloseConnection once or twice met a server that was tidying up.
 const CLOSES_USUAL: u64 = 2;
+/// A state that was not had once may be had the next time; if it is not asked for again, what it was
+/// asked for is told.
+const REFUSALS_USUAL: u32 = 1;
 /// A node tells of so many requests that have ended.
 const ENDED_TOLD: usize = 16;
 
@@ -138,14 +141,11 @@ pub(super) fn judge_server(judgement: &mut Judgement, node: &str, group: &GroupS
     let server = group.server.as_ref();
     let log = server.and_then(|server| server.log.as_deref());
     let look = log.map_or_else(String::new, |log| format!(" (see {log})"));
-    if let Some(refused) = &group.state_refused {
-        let times = match refused.times {
-            1 => "the last time".to_owned(),
-            times => format!("{times} times in a row"),
-        };
+    if let Some(refused) = group.state_refused.as_ref().filter(|it| it.times > REFUSALS_USUAL) {
         let said = format!(
-            "group {name}: the server on {node} has not given its state, {times}: {}{look}",
-            refused.reason
+            "group {name}: the server on {node} has not given its state, {} times in a row: \
+             {}{look}",
+            refused.times, refused.reason
         );
         judgement.add(Health::Degraded, said);
     }

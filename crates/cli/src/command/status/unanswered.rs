@@ -40,17 +40,17 @@ pub(super) fn of_group(answers: &[Answer], name: &str) -> String {
 
 fn put_up_with(node: &str, server: &ServerStatus) -> String {
     let counts = [
-        (server.reconnects, "connections lost while it ran"),
-        (server.dropped, "messages that answered nothing"),
-        (server.refused_calls, "calls to clients refused"),
+        (server.reconnects, "connections lost while it ran:"),
+        (server.dropped, "messages that answered nothing:"),
+        (server.refused_calls, "calls to its clients refused:"),
     ];
     let some = counts.iter().filter(|(count, _)| *count > 0);
     let said: Vec<String> =
-        some.map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
+        some.map(|(count, what)| format!("{what} {}", grouped(*count))).collect();
     if said.is_empty() {
         return String::new();
     }
-    format!("server on {node}: {}\n", said.join(", "))
+    format!("server on {node}, {}\n", said.join(", "))
 }
 
 /// A line for each group that has such requests.
