@@ -292,15 +292,16 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
         }
         MinorCode::ContextUnreadable => {
             "MARSHAL COMPLETED_NO. The data of a service context whose layout a standard gives \
-             (CodeSets, FT_REQUEST, SendingContextRunTime and others) is cut, has a byte order that \
-             is none, or counts more than is there; a client id of FT_REQUEST may have 1,024 \
-             octets. Servers fail over such contexts in ways of their own, so no server gets it. \
-             Look for what adds contexts in the client: an interceptor, or a proxy before it."
+             (CodeSets, FT_REQUEST, SendingContextRunTime and others) is cut, has a byte order \
+             that is none, or counts more than is there; a client id of FT_REQUEST may have \
+             1,024 octets. Servers fail over such contexts in ways of their own, so no server \
+             gets it. Look for what adds contexts in the client: an interceptor, or a proxy \
+             before it."
         }
         MinorCode::TargetUnreadable => {
-            "OBJECT_NOT_EXIST or MARSHAL, COMPLETED_NO. A request of GIOP 1.2 may name its object by \
-             a profile or by a whole reference. This one cannot be read, has no IIOP profile with \
-             an object key, or selects a profile that it does not have."
+            "OBJECT_NOT_EXIST or MARSHAL, COMPLETED_NO. A request of GIOP 1.2 may name its \
+             object by a profile or by a whole reference. This one cannot be read, has no IIOP \
+             profile with an object key, or selects a profile that it does not have."
         }
         MinorCode::Rejected => {
             "The server answered the request with a MessageError: its ORB could not read it. All \
@@ -359,17 +360,18 @@ fn of_limits(code: &MinorCode) -> Option<&'static str> {
 fn of_silence(code: &MinorCode) -> Option<&'static str> {
     Some(match code {
         MinorCode::NoReply => {
-            "COMM_FAILURE COMPLETED_MAYBE. Every server that executed the call ended the connection, \
-             or sent something that is no reply, and its process lives. As all did the same, it is \
-             the request that is odd, not a server: a client built from a newer IDL, for example. \
-             Repetitions get the same answer. `quorba status GROUP` names the operation, the object \
-             and the client; docs/odd-requests.md."
+            "COMM_FAILURE COMPLETED_MAYBE. Every server that executed the call ended the \
+             connection, or sent something that is no reply, and its process lives. As all did \
+             the same, it is the request that is odd, not a server: a client built from a newer \
+             IDL, for example. Repetitions get the same answer. `quorba status GROUP` names the \
+             operation, the object and the client; docs/odd-requests.md."
         }
         MinorCode::EndsServers => {
-            "COMM_FAILURE COMPLETED_MAYBE. Two server processes ended while they executed the call, \
-             so no server executes it any more: not a new leader, not a member that comes back, not \
-             a durable group that starts. Repetitions get the same answer. The servers' logs say \
-             why they ended; `quorba status GROUP` names the operation, the object and the client."
+            "COMM_FAILURE COMPLETED_MAYBE. Two server processes ended while they executed the \
+             call, so no server executes it any more: not a new leader, not a member that comes \
+             back, not a durable group that starts. Repetitions get the same answer. The \
+             servers' logs say why they ended; `quorba status GROUP` names the operation, the \
+             object and the client."
         }
         MinorCode::Skipped => {
             "TIMEOUT COMPLETED_MAYBE. No server had answered the call, and an operator gave it up \

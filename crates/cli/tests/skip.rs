@@ -41,7 +41,10 @@ fn a_request_at_which_all_servers_hang_is_shown_and_given_up() {
         found.is_some()
     });
     let (number, reason) = found.expect("just seen");
-    assert!(reason.contains("(increment on bank") && reason.contains("127.0.0.1 at n2"), "{reason}");
+    assert!(
+        reason.contains("(increment on bank") && reason.contains("127.0.0.1 at n2"),
+        "{reason}"
+    );
     let wrong = domain.quorba(&["group", "skip", "bank", "99999"]);
     assert_eq!(wrong.status.code(), Some(1));
     assert!(text(&wrong.stderr).contains("no request with number 99999"), "{wrong:?}");

@@ -11,8 +11,8 @@ use crate::text::{age, size};
 
 /// A call that is answered by CloseConnection once or twice met a server that was tidying up.
 const CLOSES_USUAL: u64 = 2;
-/// A state that was not had once may be had the next time; if it is not asked for again, what it was
-/// asked for is told.
+/// A state that was not had once may be had the next time; if it is not asked for again, what it
+/// was asked for is told.
 const REFUSALS_USUAL: u32 = 1;
 /// A node tells of so many requests that have ended.
 const ENDED_TOLD: usize = 16;

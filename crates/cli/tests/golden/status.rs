@@ -275,10 +275,8 @@ fn odd(node: &str) -> Status {
     let client = (node == "n2").then_some("10.0.0.3");
     let closed = "every server that executed it ended the connection, and lives";
     let crashed = "server processes ended at it; it is not executed again";
-    group.ended = vec![
-        ended(4711, "no-reply", closed, client),
-        ended(4802, "ends-servers", crashed, client),
-    ];
+    group.ended =
+        vec![ended(4711, "no-reply", closed, client), ended(4802, "ends-servers", crashed, client)];
     let server = group.server.as_mut().expect("it has one");
     if node == "n1" {
         (server.reconnects, server.refused_calls) = (3, 1);

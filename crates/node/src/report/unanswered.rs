@@ -19,7 +19,7 @@ const CLIENTS_MAX: usize = 64;
 /// So many requests of clients are told that somebody may be at.
 const WAITING_TOLD: usize = 16;
 
-/// Whose requests those were that have no reply, by their groups and numbers at this node's gateway.
+/// Whose requests those were that have no reply, by group and by number at this node's gateway.
 #[derive(Default)]
 pub(super) struct Clients(VecDeque<(GroupId, u64, IpAddr)>);
 
