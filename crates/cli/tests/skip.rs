@@ -9,11 +9,11 @@ use serde_json::Value;
 use stage::{Domain, QUORBA, text};
 
 /// Banks whose changes take eight seconds: late, and not dead.
-fn slow_bank() -> Domain {
+fn slow_bank(style: &str) -> Domain {
     Domain::start_group(&format!(
         "[group.bank]\nlisten = {{listen}}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
          server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\", \"--delay-us\", \
-         \"8000000\"]\nstate_object = \"bank\"\nobject_key = \"bank\"\nstuck_ms = 300\n"
+         \"8000000\"]\nstate_object = \"bank\"\nobject_key = \"bank\"\nstuck_ms = 300\nstyle = \"{style}\"\n"
     ))
 }
 
@@ -29,7 +29,17 @@ fn stuck(domain: &Domain) -> Option<(String, String)> {
 
 #[test]
 fn a_request_at_which_all_servers_hang_is_shown_and_given_up() {
-    let domain = slow_bank();
+    given_up("active");
+}
+
+/// The client's address is known at another node than the one whose server hangs.
+#[test]
+fn so_is_one_at_which_the_leader_hangs() {
+    given_up("warm-passive");
+}
+
+fn given_up(style: &str) {
+    let domain = slow_bank(style);
     let pids = stage::pids(&domain.wait_healthy());
     let mut bank = domain.client(1, b"bank");
     let caller = std::thread::spawn(move || {
