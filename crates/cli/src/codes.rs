@@ -292,15 +292,16 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
         }
         MinorCode::ContextUnreadable => {
             "MARSHAL COMPLETED_NO. The data of a service context whose layout a standard gives \
-             (CodeSets, FT_REQUEST, SendingContextRunTime and others) is cut, has a byte order that \
-             is none, or counts more than is there; a client id of FT_REQUEST may have 1,024 \
-             octets. Servers fail over such contexts in ways of their own, so no server gets it. \
-             Look for what adds contexts in the client: an interceptor, or a proxy before it."
+             (CodeSets, FT_REQUEST, SendingContextRunTime and others) is cut, has a byte order \
+             that is none, or counts more than is there; a client id of FT_REQUEST may have \
+             1,024 octets. Servers fail over such contexts in ways of their own, so no server \
+             gets it. Look for what adds contexts in the client: an interceptor, or a proxy \
+             before it."
         }
         MinorCode::TargetUnreadable => {
-            "OBJECT_NOT_EXIST or MARSHAL, COMPLETED_NO. A request of GIOP 1.2 may name its object by \
-             a profile or by a whole reference. This one cannot be read, has no IIOP profile with \
-             an object key, or selects a profile that it does not have."
+            "OBJECT_NOT_EXIST or MARSHAL, COMPLETED_NO. A request of GIOP 1.2 may name its \
+             object by a profile or by a whole reference. This one cannot be read, has no IIOP \
+             profile with an object key, or selects a profile that it does not have."
         }
         MinorCode::Rejected => {
             "The server answered the request with a MessageError: its ORB could not read it. All \
@@ -355,9 +356,48 @@ fn of_limits(code: &MinorCode) -> Option<&'static str> {
     })
 }
 
+/// Codes of requests that servers have not answered.
+fn of_silence(code: &MinorCode) -> Option<&'static str> {
+    Some(match code {
+        MinorCode::NoReply => {
+            "COMM_FAILURE COMPLETED_MAYBE. Every server that executed the call ended the \
+             connection, or sent something that is no reply, and its process lives. As all did \
+             the same, it is the request that is odd, not a server: a client built from a newer \
+             IDL, for example. Repetitions get the same answer. `quorba status GROUP` names the \
+             operation, the object and the client; docs/odd-requests.md."
+        }
+        MinorCode::EndsServers => {
+            "COMM_FAILURE COMPLETED_MAYBE. Two server processes ended while they executed the \
+             call, so no server executes it any more: not a new leader, not a member that comes \
+             back, not a durable group that starts. Repetitions get the same answer. The \
+             servers' logs say why they ended; `quorba status GROUP` names the operation, the \
+             object and the client."
+        }
+        MinorCode::Skipped => {
+            "TIMEOUT COMPLETED_MAYBE. No server had answered the call, and an operator gave it up \
+             (`quorba group skip`), or all servers were at it for abandon_ms. It may have been \
+             executed. No server begins it again, and repetitions get the same answer."
+        }
+        MinorCode::NeverTaken => {
+            "NO_RESOURCES COMPLETED_NO. Each time the call was sent to a server, the server closed \
+             the connection in good order, which says that it has not executed the call (GIOP \
+             CloseConnection). Look into the servers' logs, and for their limits on connections. \
+             The call may be made again."
+        }
+        MinorCode::CallbackNotCarried => {
+            "NO_IMPLEMENT COMPLETED_NO, to a server. It made a call on the connection on which its \
+             node calls it, as GIOP allows between two that have agreed on bidirectional \
+             connections. Nodes agree to none: the call would reach the node and not the client. \
+             A server calls a client back over a connection of its own; docs/odd-requests.md."
+        }
+        _ => return None,
+    })
+}
+
 fn minor(code: &MinorCode) -> Entry {
     // A new code is explained by its title.
-    let text = of_waiting(code).or_else(|| of_limits(code)).unwrap_or(code.text());
+    let text = of_waiting(code).or_else(|| of_limits(code)).or_else(|| of_silence(code));
+    let text = text.unwrap_or(code.text());
     let number = QUORBA_VMCID | code.number();
     Entry {
         code: format!("{number:#010x}"),

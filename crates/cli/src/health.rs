@@ -1,6 +1,10 @@
 //! From what the nodes say to one word: whether the domain does what it promises.
 
+mod unanswered;
+
 use quorba_node::status::{GroupStatus, MemberState, Status};
+
+pub use self::unanswered::{ended, ended_note};
 
 use crate::ask::Answer;
 use crate::exit::Exit;
@@ -74,6 +78,7 @@ pub fn judge(answers: &[Answer]) -> Judgement {
     }
     for group in &best.groups {
         judge_group(&mut judgement, group);
+        unanswered::judge_stuck(&mut judgement, answers, &group.name);
     }
     for status in answers.iter().filter_map(|answer| answer.status.as_ref().ok()) {
         judge_servers(&mut judgement, status, |_| true);
@@ -88,6 +93,7 @@ pub fn judge_one(answers: &[Answer], name: &str) -> Judgement {
     let mut judgement = judge_component(best);
     for group in best.groups.iter().filter(|group| group.name == name) {
         judge_group(&mut judgement, group);
+        unanswered::judge_stuck(&mut judgement, answers, name);
     }
     for status in answers.iter().filter_map(|answer| answer.status.as_ref().ok()) {
         judge_servers(&mut judgement, status, |group| group.name == name);
@@ -121,6 +127,7 @@ fn judge_servers(
     is_meant: impl Fn(&GroupStatus) -> bool,
 ) {
     for group in status.groups.iter().filter(|group| is_meant(group)) {
+        unanswered::judge_server(judgement, &status.node, group);
         let Some(server) = group.server.as_ref().filter(|it| it.state == "quarantined") else {
             continue;
         };
@@ -151,6 +158,7 @@ fn judge_group(judgement: &mut Judgement, group: &GroupStatus) {
         let said = format!("group {}: member {} is {state}{reason}", group.name, member.node);
         judgement.add(Health::Degraded, said);
     }
+    unanswered::judge_members(judgement, group);
 }
 
 impl Judgement {

@@ -142,6 +142,10 @@ fn younger_parts(text: &mut String, domain: &Domain, group: &Group) {
     if matches!(group.recovery, Recovery::Replay(_)) {
         line(text, format_args!(" recovery=replay"));
     }
+    // All must give it up alike; when status says something is each node's own business.
+    if let Some(abandon) = group.abandon {
+        line(text, format_args!(" abandon_ms={}", abandon.as_millis()));
+    }
     // How long it waits is each leader's own business.
     if matches!(group.placement, Placement::Auto(_)) {
         line(text, format_args!(" placement=auto"));

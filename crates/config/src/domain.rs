@@ -333,8 +333,13 @@ pub struct Group {
     pub reply_retention_bytes: usize,
     /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.
     pub unavailable_wait: Duration,
-    /// Silence after which a server that owes a reply counts as dead: 30 s.
+    /// Silence after which a server is started anew that owes a reply which another member's server
+    /// has given: 30 s. One that is late alone, or with all others, is not.
     pub server_reply: Duration,
+    /// How long a server may be at one request before status calls that stuck: 30 s.
+    pub stuck: Duration,
+    /// How long all servers may be at one request before the group gives it up; `None`: for ever.
+    pub abandon: Option<Duration>,
     /// Time in which a started server must accept connections: 15 s.
     pub start_timeout: Duration,
     /// What a member sends to one that joins at most, in bytes per second; none: what the link

@@ -6,6 +6,7 @@
 mod calls;
 mod durable;
 mod group;
+mod lateness;
 mod node;
 mod ordered_time;
 mod outside;

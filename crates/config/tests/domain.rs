@@ -65,6 +65,8 @@ readonly_consistency = "sequential"
 reply_retention_ms = 1
 unavailable_wait_ms = 2
 server_reply_ms = 30
+stuck_ms = 40
+abandon_ms = 500
 start_timeout_ms = 400
 restart_backoff_ms = 5
 on_total_loss = "fresh"
@@ -130,10 +132,12 @@ fn every_key_arrives() {
         bank.reply_retention,
         bank.unavailable_wait,
         bank.server_reply,
+        bank.stuck,
+        bank.abandon.expect("it is given"),
         bank.start_timeout,
         bank.restart_backoff,
     ];
-    assert_eq!(times.map(|time| time.as_millis()), [1, 2, 30, 400, 5]);
+    assert_eq!(times.map(|time| time.as_millis()), [1, 2, 30, 40, 500, 400, 5]);
 }
 
 #[test]
@@ -243,6 +247,7 @@ fn digest_sees_what_must_be_equal_and_only_that() {
         ("readonly_consistency = \"sequential\"", "readonly_consistency = \"linearizable\""),
         ("reply_retention_ms = 1", "reply_retention_ms = 2"),
         ("on_total_loss = \"fresh\"", "on_total_loss = \"stop\""),
+        ("abandon_ms = 500", "abandon_ms = 0"),
     ] {
         assert!(FULL.contains(from), "{from}");
         assert_ne!(domain(&FULL.replace(from, to)).digest(), original, "{from} -> {to}");
@@ -255,6 +260,7 @@ fn digest_sees_what_must_be_equal_and_only_that() {
         ("connections = 10", "connections = 11"),
         ("[\"bank\",", "[\"/opt/bank\","),
         ("server_reply_ms = 30", "server_reply_ms = 31"),
+        ("stuck_ms = 40", "stuck_ms = 41"),
         ("EMPTY = \"\"", ""),
     ] {
         assert!(FULL.contains(from), "{from}");
@@ -268,6 +274,7 @@ fn digest_is_stable_over_versions_of_this_program() {
         "concurrency = \"per-object\"\n",
         "readonly = [\"get_*\", \"balance\"]\n",
         "readonly_consistency = \"sequential\"\n",
+        "abandon_ms = 500\n",
     ];
     let older = younger.iter().fold(FULL.to_owned(), |text, line| text.replace(line, ""));
     // A changed number means that running domains refuse the new version: raise FORMAT knowingly.

@@ -68,6 +68,11 @@ golden! {
         "listen = \"5000\"\nmembers = \"n1\"\nack = true\nrestart_backoff_ms = 1.5"
     );
     out_of_range: with("listen = 5000", "listen = 70000\nserver_reply_ms = -1");
+    abandoned_too_soon: with("listen = 5000", "listen = 5000\nabandon_ms = 99");
+    abandoned_before_it_is_late: with(
+        "listen = 5000",
+        "listen = 5000\nserver_reply_ms = 2000\nabandon_ms = 1000"
+    );
     number_far_out_of_range: with("listen = 5000", "listen = 99999999999999999999999999999999999");
     unknown_value: with("listen = 5000", "listen = 5000\nack = \"majorty\"");
     concurrency_unknown: with("listen = 5000", "listen = 5000\nconcurrency = \"pipelned\"");

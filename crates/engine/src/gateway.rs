@@ -10,6 +10,7 @@ mod nested;
 mod reads;
 mod replies;
 mod requests;
+mod unanswered;
 
 pub(crate) use self::reads::Read;
 use crate::answers;
@@ -226,11 +227,7 @@ impl Gateway {
         }
         self.paused -= usize::from(connection.paused);
         self.buffered_bytes -= connection.framer.buffered_bytes();
-        for number in connection.pending.into_values() {
-            if let Some(pending) = self.group(connection.group).book.get_mut(number) {
-                pending.client = None;
-            }
-        }
+        self.leaves_calls(&connection);
     }
 
     fn close(&mut self, id: ConnectionId, reason: CloseReason) {

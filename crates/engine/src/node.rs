@@ -532,6 +532,7 @@ impl Node {
             ReplicaOutput::Rebuilt => self.out.push_back(Output::Rebuilt),
             ReplicaOutput::Outlive(state) => self.out.push_back(Output::Outlive(state)),
             ReplicaOutput::Event(event) => {
+                self.name_client(&event);
                 self.out.push_back(Output::Event(Event::Replica(event)));
             }
         }

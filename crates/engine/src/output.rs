@@ -2,6 +2,7 @@
 
 use crate::abroad::{AbroadCommand, AbroadId};
 use bytes::{Bytes, BytesMut};
+use core::net::IpAddr;
 use quorba_base::NodeId;
 use quorba_order::{Destination, Ticket, View};
 use quorba_replica::{
@@ -195,6 +196,17 @@ pub enum Event {
     Replica(quorba_replica::Event),
     /// A view of the ring.
     View(View),
+    /// A request that a server may have has ended without a reply, or its client waits for it no
+    /// more; only this node knows whose it was.
+    Unanswered {
+        /// Which group's.
+        group: GroupId,
+        /// Its number at this node's gateway in this boot, as in
+        /// [`quorba_replica::RecentRequest::gateway`].
+        number: u64,
+        /// The client's address.
+        peer: IpAddr,
+    },
     /// A node was refused by the ring.
     Refused {
         /// Which one claims to be it.

@@ -122,6 +122,10 @@ impl Book {
         number
     }
 
+    pub(crate) fn get(&self, number: RequestNumber) -> Option<&Pending> {
+        self.pending.get(&number).map(Box::as_ref)
+    }
+
     pub(crate) fn get_mut(&mut self, number: RequestNumber) -> Option<&mut Pending> {
         self.pending.get_mut(&number).map(Box::as_mut)
     }

@@ -151,7 +151,7 @@ impl DataPlane {
         }
         Ok(Self {
             pilots: Pilots::new(domain.clone(), me),
-            reporter: Reporter::new(domain, me),
+            reporter: Reporter::new(domain, me, boot.incarnation()),
             boot,
             engine,
             poller,
@@ -456,9 +456,11 @@ impl DataPlane {
                     .collect();
                 let uptime = self.started.elapsed();
                 let snapshot = self.engine.snapshot();
+                self.look_whose_waits(&snapshot);
                 let fanout = self.transport.fanout();
                 let ways = (&fanout, &self.transport.linked().collect());
                 let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
+                self.tell_who_waits(&mut status);
                 status.pace = self.pace.as_ref().map(Pace::status);
                 let holds = self.reporter.log_holds(&snapshot);
                 let log = self.log.iter();
@@ -478,6 +480,9 @@ impl DataPlane {
             admin::Question::Restore(name, given, asker) => self.restore(&name, *given, asker),
             admin::Question::Requests(name, wanted, asker) => {
                 let _ = asker.send(self.requests(&name, wanted));
+            }
+            admin::Question::Change(name, admin::Change::Skip(number), asker) => {
+                self.skip(&name, number, asker);
             }
             admin::Question::Change(name, change, asker) => {
                 match self.reporter.command(&name, &change) {

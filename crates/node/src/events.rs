@@ -6,10 +6,23 @@ use crate::report::Reporter;
 use quorba_base::NodeSet;
 use quorba_engine::Event;
 use quorba_engine::order::ViewKind;
-use quorba_engine::replica::{Command, Event as ReplicaEvent, MemberState};
+use quorba_engine::replica::{
+    Command, Event as ReplicaEvent, GroupId, MemberState, RecentRequest, RequestEnd,
+};
 
-/// Logs an event, and lets the reporter remember what status shows of it.
-pub(crate) fn log(event: &Event, reporter: &mut Reporter) {
+/// The request that an event is about, if more than its number is to be told.
+pub(crate) fn request_of(event: &Event) -> Option<(GroupId, u64)> {
+    match event {
+        Event::Replica(ReplicaEvent::RequestEnded { group, request, .. }) => {
+            Some((*group, *request))
+        }
+        _ => None,
+    }
+}
+
+/// Logs an event, and lets the reporter remember what status shows of it. `about`: what is known of
+/// the request of [`request_of`].
+pub(crate) fn log(event: &Event, about: Option<&RecentRequest>, reporter: &mut Reporter) {
     match event {
         Event::View(view) if view.kind == ViewKind::Regular => {
             let left: Vec<String> = view
@@ -31,6 +44,12 @@ pub(crate) fn log(event: &Event, reporter: &mut Reporter) {
         Event::Refused { node, reason } => {
             let node = reporter.name_of(*node);
             tracing::warn!(node, ?reason, "datagrams in this node's name are refused");
+        }
+        Event::Unanswered { group, number, peer } => {
+            reporter.remember_client(*group, *number, *peer);
+        }
+        Event::Replica(ReplicaEvent::RequestEnded { group, request, end }) => {
+            log_ended((*group, *request), *end, about, reporter);
         }
         Event::Replica(event) => log_replica(event, reporter),
     }
@@ -65,9 +84,9 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
         | ReplicaEvent::CallRefused { .. }
         | ReplicaEvent::OutsideFailed { .. }
         | ReplicaEvent::CallDiffers { .. } => log_work(event, reporter),
-        ReplicaEvent::RequestEnded { .. } | ReplicaEvent::AtFault { .. } => {
-            log_ending(event, reporter);
-        }
+        // The caller knows more of it.
+        ReplicaEvent::RequestEnded { .. } => {}
+        ReplicaEvent::AtFault { .. } => log_at_fault(event, reporter),
         ReplicaEvent::Full { group, is_full } => {
             let group = reporter.group_name(*group);
             if *is_full {
@@ -179,28 +198,40 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
     }
 }
 
-/// A server did not answer a request.
-fn log_ending(event: &ReplicaEvent, reporter: &mut Reporter) {
-    match event {
-        ReplicaEvent::RequestEnded { group, request, end } => {
-            let group_name = reporter.group_name(*group).to_string();
-            let end = end.text();
-            tracing::warn!(group = group_name, request, "the request has no reply: {end}");
-        }
-        ReplicaEvent::AtFault { group, node, request, reason } => {
-            let member = reporter.name_of(*node).to_string();
-            let group = reporter.group_name(*group).to_string();
-            let reason = reason.text();
-            tracing::warn!(
-                group,
-                member,
-                request,
-                "other members answered the request, and this one did not: {reason}; its server \
-                 is started anew"
-            );
-        }
-        _ => unreachable!("the caller looked"),
-    }
+/// No server replies to a request.
+fn log_ended(
+    (group, number): (GroupId, u64),
+    end: RequestEnd,
+    about: Option<&RecentRequest>,
+    reporter: &Reporter,
+) {
+    let known = about.map(|request| reporter.request(group, number, Some(request)));
+    let known = known.as_ref();
+    tracing::warn!(
+        group = reporter.group_name(group),
+        request = number,
+        operation = known.map(|request| request.operation.as_str()),
+        key = known.map(|request| request.key.as_str()),
+        bytes = known.map(|request| request.bytes),
+        gateway = known.map(|request| request.gateway.as_str()),
+        client = known.and_then(|request| request.client.as_deref()),
+        "the request has no reply: {}",
+        end.text()
+    );
+}
+
+/// A server did not answer what another one has answered.
+fn log_at_fault(event: &ReplicaEvent, reporter: &Reporter) {
+    let ReplicaEvent::AtFault { group, node, request, reason } = event else { return };
+    let (group, member) = (reporter.group_name(*group), reporter.name_of(*node));
+    let reason = reason.text();
+    tracing::warn!(
+        group,
+        member,
+        request,
+        "other members answered the request, and this one did not: {reason}; its server is \
+         started anew"
+    );
 }
 
 fn log_command(group: &str, command: Command, reporter: &Reporter) {
@@ -225,7 +256,7 @@ fn log_command(group: &str, command: Command, reporter: &Reporter) {
             tracing::warn!(group, member, "the group has the state of a backup now");
         }
         Command::Skip(at) => {
-            tracing::warn!(group, request = at.count, "the operator gave up a request");
+            tracing::info!(group, request = at.count, "that was an operator's wish");
         }
         Command::Backup(_) => {}
     }

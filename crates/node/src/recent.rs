@@ -3,6 +3,7 @@
 //! What it is not: live state; see [`crate::status`]. Invariants: as there. Octets that are no
 //! text are escaped as in a Rust string; whole messages are in base64.
 
+use crate::report::end_word;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use quorba_base::{Duration as Span, Instant, NodeId};
@@ -76,6 +77,11 @@ pub enum Outcome {
         /// The whole reply.
         reply_bytes: u64,
     },
+    /// No server has replied to it, and none will; its client got an exception.
+    Ended {
+        /// In a word: `no-reply`, `never-taken`, `ends-servers` or `skipped`.
+        how: String,
+    },
 }
 
 /// A request as it came, and its reply.
@@ -126,6 +132,7 @@ fn ordered(one: &RecentRequest, now: Instant, name: impl Fn(NodeId) -> String) -
             status: status_text(status).into(),
             reply_bytes: reply_bytes.into(),
         },
+        RecentOutcome::Ended(end) => Outcome::Ended { how: end_word(end).into() },
     };
     OrderedRequest {
         number: one.index,
@@ -163,7 +170,7 @@ fn unix_us(time: u64) -> u64 {
     time.saturating_sub(TIME_T_OF_UNIX_EPOCH) / 10
 }
 
-fn escaped(short: &Short) -> String {
+pub(crate) fn escaped(short: &Short) -> String {
     let octets = short.octets();
     let more = if short.total as usize > octets.len() { "..." } else { "" };
     format!("{}{more}", octets.escape_ascii())

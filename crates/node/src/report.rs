@@ -2,6 +2,9 @@
 //!
 //! Invariant: names instead of numbers, taken from the domain file.
 
+mod unanswered;
+
+pub(crate) use self::unanswered::end_word;
 use crate::NodeError;
 use crate::admin::Change;
 use crate::recent::{self, Requests};
@@ -38,6 +41,9 @@ pub(crate) struct Reporter {
     memory_basis: Option<Basis>,
     /// Who is not in the view, since when and why.
     left: HashMap<NodeId, (Instant, LeaveReason)>,
+    /// This boot, as requests name it.
+    incarnation: u64,
+    clients: unanswered::Clients,
 }
 
 /// In words, for people.
@@ -54,7 +60,7 @@ const fn why_left(reason: LeaveReason) -> &'static str {
 }
 
 impl Reporter {
-    pub(crate) fn new(domain: Domain, me: NodeId) -> Self {
+    pub(crate) fn new(domain: Domain, me: NodeId, incarnation: u64) -> Self {
         Self {
             domain,
             me,
@@ -62,6 +68,8 @@ impl Reporter {
             basis: None,
             memory_basis: None,
             left: HashMap::new(),
+            incarnation,
+            clients: unanswered::Clients::default(),
         }
     }
 
@@ -127,11 +135,19 @@ impl Reporter {
             .zip(servers)
             .enumerate()
             .map(|(index, (((group, replica), gateway), server))| {
-                let last = self.last_changes.get(&GroupId(index as u16)).cloned();
+                let id = GroupId(index as u16);
+                let last = self.last_changes.get(&id).cloned();
                 let away = self.domain.node_set().difference(snapshot.order.members);
                 let waits = replica.waits_for_memory;
                 let waits_for = if waits { self.names(away) } else { Vec::new() };
-                GroupStatus { waits_for, ..self.group(group, replica, gateway, server, last) }
+                let server = server.map(|server| unanswered::server(replica, server));
+                let endings = &replica.endings;
+                GroupStatus {
+                    waits_for,
+                    ended: self.ended(id, endings),
+                    stuck: self.stuck((id, group), endings, uptime),
+                    ..self.group(group, replica, gateway, server, last)
+                }
             })
             .collect();
         Status {
@@ -246,6 +262,7 @@ impl Reporter {
             Change::Add(node) => Command::Add(self.node_id(node)?),
             Change::Remove(node) => Command::Remove(self.node_id(node)?),
             Change::Release(_) => unreachable!("it concerns one node and is not ordered"),
+            Change::Skip(_) => unreachable!("the engine makes the command, of what waits"),
         };
         Ok((id, command))
     }
@@ -406,6 +423,12 @@ impl Reporter {
                 .collect(),
             members: self.members(replica),
             waits_for: Vec::new(),
+            ended: Vec::new(),
+            stuck: Vec::new(),
+            waiting: Vec::new(),
+            may_differ: replica.endings.doubt,
+            late: self.names(replica.endings.late),
+            state_refused: unanswered::state_refused(replica),
             waits_for_members: !replica.opened && is_somebody_in,
             server,
             connections: gateway.connections as u64,

@@ -7,6 +7,9 @@
 //! units stand in the names; fields are only ever added within `/v1`, so a reader ignores what
 //! it does not know, and fields added later have defaults.
 
+mod unanswered;
+
+pub use self::unanswered::{EndedStatus, RequestStatus, StateRefusedStatus, StuckStatus};
 use serde::{Deserialize, Serialize};
 
 /// One node's view of its domain.
@@ -204,6 +207,25 @@ pub struct GroupStatus {
     /// What the group's servers have called; left out if they have called nothing.
     #[serde(default, skip_serializing_if = "CallStatus::is_none")]
     pub calls: CallStatus,
+    /// The last requests that ended without a reply of a server, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<EndedStatus>,
+    /// What the server on this node has been at for longer than `stuck_ms`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stuck: Vec<StuckStatus>,
+    /// Requests of this node's clients, with their addresses, that have waited for longer than
+    /// `stuck_ms`; another node's server may be at them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<RequestStatus>,
+    /// The members' states may differ behind the request of this number, which has no reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_differ: Option<u64>,
+    /// Nodes whose servers are late with what others have answered; others answer for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<String>,
+    /// The server on this node does not give its state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_refused: Option<StateRefusedStatus>,
 }
 
 /// Calls of a group's servers to other groups, since this node started.
@@ -312,4 +334,16 @@ pub struct ServerStatus {
     pub log: Option<String>,
     /// Why it is in that state, where that is not obvious.
     pub reason: Option<String>,
+    /// Connections to it that ended, or could not be made, while its process lived.
+    #[serde(default)]
+    pub reconnects: u64,
+    /// Messages of it that answered nothing, and were dropped.
+    #[serde(default)]
+    pub dropped: u64,
+    /// Calls that it made on its node's connection, which were refused.
+    #[serde(default)]
+    pub refused_calls: u64,
+    /// How often it has answered the call that it has now with CloseConnection.
+    #[serde(default)]
+    pub closes: u64,
 }

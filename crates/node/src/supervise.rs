@@ -129,6 +129,10 @@ impl Supervisor {
             restarts: 0,
             log: None,
             reason: None,
+            reconnects: 0,
+            dropped: 0,
+            refused_calls: 0,
+            closes: 0,
         }));
         let worker = Worker {
             id,

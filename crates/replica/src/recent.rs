@@ -6,6 +6,7 @@
 //! from the beginning, so that noting a request allocates nothing; whole messages are kept only
 //! while somebody asks for them again and again, and never more than a number of octets.
 
+use crate::endings::RequestEnd;
 use crate::gist::Gist;
 use crate::group::Here;
 use crate::ids::{CallKey, RequestKey};
@@ -76,6 +77,8 @@ pub enum Outcome {
         /// The whole reply.
         reply_bytes: u32,
     },
+    /// The group has found that no server replies to it.
+    Ended(RequestEnd),
 }
 
 /// A request in short.
@@ -275,10 +278,24 @@ impl Recent {
         }
     }
 
+    /// The request with this number has ended, for all members, without a reply of a server.
+    pub(crate) fn ended(&mut self, index: u64, end: RequestEnd) {
+        let is_it = |request: &RecentRequest| request.index == index && index > 0;
+        let Some(place) = self.ring.iter().position(is_it) else { return };
+        self.open[place] = 0;
+        self.ring[place].outcome = Outcome::Ended(end);
+    }
+
     /// The request with this number, counted from the group's first, if it is remembered.
     pub(crate) fn find(&self, index: u64) -> Option<RecentRequest> {
         let is_it = |request: &&RecentRequest| request.index == index && index > 0;
         self.ring.iter().find(is_it).copied()
+    }
+
+    /// The last request of this name at its gateway, if it is remembered.
+    pub(crate) fn find_of(&self, gateway: (NodeId, u64, u64)) -> Option<RecentRequest> {
+        let of_it = self.ring.iter().filter(|request| request.gateway == gateway);
+        of_it.filter(|request| request.index > 0).max_by_key(|request| request.index).copied()
     }
 
     /// Answers a question, and begins or goes on with a recording if it asks for that.

@@ -1,5 +1,7 @@
 //! `quorba group`: the groups of a running domain, and what an operator changes of them.
 
+mod skip;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -115,6 +117,22 @@ enum What {
         #[command(flatten)]
         domain: DomainFile,
     },
+    /// Give up a request that servers do not answer
+    ///
+    /// `quorba status` says which requests servers are at for longer than stuck_ms. All members go
+    /// on behind it, over new connections; its client is told TIMEOUT, COMPLETED_MAYBE, and so is
+    /// whoever repeats it. No server begins it again; one that has begun may finish it, so the
+    /// members may differ, and `quorba status` says so until all have the state of one.
+    Skip {
+        /// The group
+        group: String,
+
+        /// The number of the request, as `quorba status` and `quorba group log` show it
+        number: u64,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
     /// Show what a group ordered lately, with what became of it
     Log {
         /// The group
@@ -209,6 +227,9 @@ impl Group {
             What::Release { group, node, domain } => {
                 release(context, &context.load(&domain.config)?, &group, node)
             }
+            What::Skip { group, number, domain } => {
+                skip::skip(context, &context.load(&domain.config)?, &group, number)
+            }
             What::Log { group, last, follow, node, disk, domain } => {
                 let domain = context.load(&domain.config)?;
                 require_group(&domain, &group)?;
@@ -290,7 +311,7 @@ fn change(
         | Change::Remove(node) => {
             require_node(domain, node)?;
         }
-        Change::Style(_) => {}
+        Change::Style(_) | Change::Skip(_) => {}
     }
     let deadline = context.deadline(DEADLINE);
     let answers = ask::everyone(domain, deadline.left());
@@ -353,6 +374,8 @@ fn next_after(group: &str, refusal: &str) -> String {
         format!("name the key of the servers' FT::Checkpointable as state_object of {group}")
     } else if says("the domain file does not name") {
         format!("quorba group show {group} shows its members")
+    } else if says("no request with number") {
+        format!("quorba group log {group} shows what became of it")
     } else if says("there is no group") {
         "give the file that the nodes run with, or start them anew with this one".to_owned()
     } else {

@@ -226,6 +226,7 @@ fn line(one: &OrderedRequest) -> String {
             let status = if status == "no-exception" { "ok" } else { status };
             (format!("{status} {}", size(*reply_bytes)), span_us(to_f64(*latency_us)))
         }
+        Outcome::Ended { how } => (how.to_uppercase().replace('-', " "), "-".to_owned()),
     };
     let line = format!(
         "{:<10} {:<13} {:<9} {:<20} {:<18} {:>8}  {:<17} {:<10} {}",

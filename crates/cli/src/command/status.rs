@@ -1,5 +1,7 @@
 //! `quorba status`: how the domain is, as its nodes see it.
 
+mod unanswered;
+
 use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
@@ -204,6 +206,8 @@ fn domain_text(answers: &[Answer], best: &NodeSaid, judgement: &Judgement) -> St
         text.push_str(&group_table(answers, best));
     }
     reasons_text(&mut text, judgement);
+    let groups = best.groups.iter().map(|group| group.name.as_str());
+    text.push_str(&unanswered::notes(answers, groups));
     for warning in &best.warnings {
         text.push_str(&format!("! {warning}\n"));
     }
@@ -365,6 +369,7 @@ fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) 
     for (node, log) in logs(answers, name) {
         text.push_str(&format!("log of {node}: {log}\n"));
     }
+    text.push_str(&unanswered::of_group(answers, name));
     text
 }
 

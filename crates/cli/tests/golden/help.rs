@@ -11,6 +11,7 @@ const COMMANDS: &[&[&str]] = &[
     &["backup"],
     &["backup", "show"],
     &["restore"],
+    &["group", "skip"],
     &["ior"],
     &["ior", "show"],
     &["ior", "make"],

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 
 use quorba_node::status::{
-    CallStatus, Caller, GroupStatus, MemberState, MemberStatus, NodeStatus, RingStatus,
-    ServerStatus, Status,
+    CallStatus, Caller, EndedStatus, GroupStatus, MemberState, MemberStatus, NodeStatus,
+    RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, Status, StuckStatus,
 };
 
 use crate::bench::{Bench, silent_port};
@@ -91,6 +91,10 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
             restarts: u64::from(index),
             log: Some(format!("/var/lib/quorba/n{}/bank.log", index + 1)),
             reason: None,
+            reconnects: 0,
+            dropped: 0,
+            refused_calls: 0,
+            closes: 0,
         }),
         connections: 4,
         pending: 1,
@@ -111,6 +115,12 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         transfers: Vec::new(),
         brought: None,
         calls: CallStatus::default(),
+        ended: Vec::new(),
+        stuck: Vec::new(),
+        waiting: Vec::new(),
+        may_differ: None,
+        late: Vec::new(),
+        state_refused: None,
     }
 }
 
@@ -240,4 +250,95 @@ fn views_that_differ_are_told() {
     ];
     domain(&bench, admins);
     insta::assert_snapshot!("status_views_differ", bench.run(&["status"]));
+}
+
+fn request(number: u64, client: Option<&str>) -> RequestStatus {
+    RequestStatus {
+        number,
+        operation: "transfer".to_owned(),
+        key: "bank\\x01".to_owned(),
+        bytes: 120,
+        gateway: "n2".to_owned(),
+        client: client.map(str::to_owned),
+    }
+}
+
+fn ended(number: u64, end: &str, how: &str, client: Option<&str>) -> EndedStatus {
+    let request = request(number, client);
+    EndedStatus { request, end: end.to_owned(), how: how.to_owned() }
+}
+
+/// Each node knows something else of the same requests.
+fn odd(node: &str) -> Status {
+    let mut status = status(node, &NODES);
+    let group = &mut status.groups[0];
+    let client = (node == "n2").then_some("10.0.0.3");
+    let closed = "every server that executed it ended the connection, and lives";
+    let crashed = "server processes ended at it; it is not executed again";
+    group.ended =
+        vec![ended(4711, "no-reply", closed, client), ended(4802, "ends-servers", crashed, client)];
+    let server = group.server.as_mut().expect("it has one");
+    if node == "n1" {
+        (server.reconnects, server.refused_calls) = (3, 1);
+    }
+    status
+}
+
+fn oddly_answer(bench: &mut Bench, change: impl Fn(&str, &mut GroupStatus)) {
+    let admins = NODES.map(|name| {
+        let mut status = odd(name);
+        change(name, &mut status.groups[0]);
+        bench.answer(name, &format!("quorba-state/{name}"), status)
+    });
+    domain(bench, admins);
+}
+
+#[test]
+fn requests_that_ended_without_a_reply_are_told_and_make_nobody_ill() {
+    let mut bench = Bench::new();
+    oddly_answer(&mut bench, |_, _| {});
+    let mut transcript = bench.run(&["status"]);
+    transcript += &bench.run(&["status", "bank"]);
+    insta::assert_snapshot!("status_ended", transcript);
+}
+
+#[test]
+fn servers_that_hang_or_differ_are_told_with_what_helps() {
+    let mut bench = Bench::new();
+    oddly_answer(&mut bench, |node, group| {
+        group.may_differ = Some(4711);
+        group.late = vec!["n3".to_owned()];
+        match node {
+            // The client's own node has a server that is not at it.
+            "n2" => group.waiting = vec![request(4900, Some("10.0.0.7"))],
+            _ => {
+                let since_ms = if node == "n1" { 45_200 } else { 45_100 };
+                group.stuck = vec![StuckStatus { request: request(4900, None), since_ms }];
+            }
+        }
+        if node == "n1" {
+            let reason = "IDL:omg.org/CORBA/NO_MEMORY:1.0".to_owned();
+            group.state_refused = Some(StateRefusedStatus { times: 3, reason });
+        }
+        if node == "n3" {
+            group.server.as_mut().expect("it has one").closes = 5;
+        }
+    });
+    insta::assert_snapshot!("status_stuck", bench.run(&["status", "bank"]));
+}
+
+#[test]
+fn what_an_older_node_says_can_be_read() {
+    let text = serde_json::to_value(status("n1", &NODES)).expect("it is JSON");
+    let mut older = text.clone();
+    let group = older["groups"][0].as_object_mut().expect("an object");
+    for key in ["ended", "stuck", "waiting", "may_differ", "late", "state_refused"] {
+        group.remove(key);
+    }
+    let server = group["server"].as_object_mut().expect("an object");
+    for key in ["reconnects", "dropped", "refused_calls", "closes"] {
+        assert!(server.remove(key).is_some(), "{key}");
+    }
+    let older: Status = serde_json::from_value(older).expect("defaults");
+    assert_eq!(older, status("n1", &NODES));
 }

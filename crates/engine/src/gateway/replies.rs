@@ -65,6 +65,7 @@ impl Gateway {
     pub(super) fn tell_end(&mut self, group: GroupId, number: RequestNumber, end: RequestEnd) {
         let Some(pending) = self.forget(group, number) else { return };
         self.group(group).parked.retain(|parked| *parked != number);
+        self.name_client(group, number, &pending);
         if let Some(client) = pending.client {
             self.send(&client, answers::ended(&client, end));
         }
@@ -191,6 +192,9 @@ impl Gateway {
         let pending = self.forget(group, number).expect("just looked up");
         self.group(group).parked.retain(|parked| *parked != number);
         self.group(group).counters.refused += 1;
+        if pending.may_be_executed() {
+            self.name_client(group, number, &pending);
+        }
         if let Some(client) = pending.client {
             let bytes = if pending.may_be_executed() && !canary!(RefusesWhatWasOrdered) {
                 answers::timed_out(&client)

@@ -2,6 +2,7 @@
 
 use super::requests::TURN_MAX;
 use super::*;
+use crate::output::Event;
 use core::net::Ipv4Addr;
 use quorba_base::NodeSet;
 use quorba_giop::build::{self, RequestHead};
@@ -120,4 +121,43 @@ fn a_group_alone_has_all_the_room() {
         send(&mut gateway, connection, 0, 64);
     }
     assert_eq!(gateway.pending, 100);
+}
+
+/// What it says of clients that are not answered: numbers at the gateway.
+fn unanswered(gateway: &mut Gateway) -> alloc::vec::Vec<u64> {
+    let said = gateway.out.drain(..).filter_map(|output| match output {
+        Output::Event(Event::Unanswered { number, peer, .. }) if peer.is_loopback() => Some(number),
+        _ => None,
+    });
+    said.collect()
+}
+
+#[test]
+fn whose_calls_they_were_is_told_when_clients_go_that_were_not_answered() {
+    let mut gateway = gateway(1, GatewayLimits::default());
+    send(&mut gateway, 0, 0, 3);
+    let client = |gateway: &Gateway, number| gateway.client_of(GroupId(0), RequestNumber(number));
+    assert_eq!(client(&gateway, 2), Some(Ipv4Addr::LOCALHOST.into()));
+    let wait = gateway.longest_wait(NOW + SECOND, GroupId(0)).expect("three wait");
+    assert_eq!(wait, (RequestNumber(1), SECOND, Ipv4Addr::LOCALHOST.into()));
+    for ticket in 1..=2 {
+        let submission = gateway.next_submission(|_| Availability::Ready).expect("three wait");
+        gateway.submitted(&submission, Ticket(ticket));
+    }
+    let answer = build::system_exception(
+        Version::V1_2,
+        Endian::Little,
+        0,
+        &quorba_giop::SystemException::ours(
+            quorba_giop::ExceptionKind::Timeout,
+            quorba_giop::MinorCode::Skipped,
+            quorba_giop::Completion::Maybe,
+        ),
+    );
+    gateway.held(Ticket(1));
+    gateway.replied(GroupId(0), RequestNumber(1), Some(answer.bytes().clone()));
+    assert_eq!(unanswered(&mut gateway), [], "an answer is on its way");
+    gateway.closed(ConnectionId(0));
+    assert_eq!(unanswered(&mut gateway), [2], "nobody was given the third");
+    assert_eq!((client(&gateway, 2), client(&gateway, 9)), (None, None));
 }

@@ -1,8 +1,13 @@
 //! What operators want of a node.
 
 use super::Node;
-use quorba_base::Instant;
-use quorba_replica::{Backup, Command, GroupId, Moment, RecentPage, RecentQuery};
+use crate::output::{Event, Output};
+use core::net::IpAddr;
+use quorba_base::{Duration, Instant};
+use quorba_replica::{
+    Backup, Command, Event as ReplicaEvent, GroupId, Moment, RecentPage, RecentQuery,
+    RecentRequest, RequestNumber,
+};
 
 impl Node {
     /// An operator wants to change `group`; [`Output::Commanded`] with the same `id` says what
@@ -42,5 +47,46 @@ impl Node {
     /// What `group` was delivered lately, and whole messages if they are recorded.
     pub fn recent(&mut self, now: Instant, group: GroupId, query: &RecentQuery) -> RecentPage {
         self.replica.recent(now, group, query)
+    }
+
+    /// What is remembered of the request of `group` with this number, counted from its first.
+    #[must_use]
+    pub fn request(&self, group: GroupId, number: u64) -> Option<RecentRequest> {
+        self.replica.request(group, number)
+    }
+
+    /// The address of the client that waits for a request; its `number` is that of this node's
+    /// gateway in this boot, as in [`RecentRequest::gateway`].
+    #[must_use]
+    pub fn client_of(&self, group: GroupId, number: u64) -> Option<IpAddr> {
+        self.gateway.client_of(group, RequestNumber(number))
+    }
+
+    /// The request of `group` that a client of this node's gateway has waited for the longest, for
+    /// how long, and its address; named as for [`Self::client_of`].
+    #[must_use]
+    pub fn longest_wait(&self, now: Instant, group: GroupId) -> Option<(u64, Duration, IpAddr)> {
+        let (number, time, client) = self.gateway.longest_wait(now, group)?;
+        Some((number.0, time, client))
+    }
+
+    /// What is remembered of the request of `group` that this node's gateway took in, in this boot,
+    /// under this number.
+    #[must_use]
+    pub fn own_request(&self, group: GroupId, number: u64) -> Option<RecentRequest> {
+        self.replica.own_request(group, number)
+    }
+
+    /// A request has ended without a reply: says whose it was, if that is known here.
+    pub(super) fn name_client(&mut self, event: &ReplicaEvent) {
+        let ReplicaEvent::RequestEnded { group, request, .. } = *event else { return };
+        let Some((node, boot, number)) = self.request(group, request).map(|one| one.gateway) else {
+            return;
+        };
+        if (node, boot) == self.me
+            && let Some(peer) = self.client_of(group, number)
+        {
+            self.out.push_back(Output::Event(Event::Unanswered { group, number, peer }));
+        }
     }
 }

@@ -20,6 +20,9 @@ pub enum Change {
     Add(String),
     /// The member on this node takes no part until it is added again.
     Remove(String),
+    /// The request of this number, which the server of the node that is asked has or which waits
+    /// for it, is given up: nobody waits for its reply, and nobody executes it again.
+    Skip(u64),
 }
 
 /// What is wanted with `GET /v1/groups/NAME/requests`, in its query.

@@ -168,7 +168,9 @@ impl DataPlane {
             Output::Restored { id, result, .. } => self.restored(id, result),
             Output::Event(event) => {
                 self.tell_supervisor(&event);
-                events::log(&event, &mut self.reporter);
+                let about = events::request_of(&event);
+                let about = about.and_then(|(group, number)| self.engine.request(group, number));
+                events::log(&event, about.as_ref(), &mut self.reporter);
             }
         }
         Ok(())

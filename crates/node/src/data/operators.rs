@@ -2,7 +2,10 @@
 
 use super::DataPlane;
 use crate::admin::Wanted;
+use crate::commands::Asker;
 use crate::recent::{self, Requests};
+use crate::status::Status;
+use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::GroupId;
 
 impl DataPlane {
@@ -24,5 +27,48 @@ impl DataPlane {
         let now = self.now();
         let query = recent::query(now, wanted.after, wanted.messages);
         Ok(self.reporter.requests(now, self.engine.recent(now, id, &query)))
+    }
+
+    /// An operator gives up a request that the local server has, or which waits for it.
+    pub(super) fn skip(&mut self, group: &str, number: u64, asker: Asker) {
+        match self.reporter.group_id(group) {
+            Ok(group) => {
+                let id = self.commands.open(asker);
+                let now = self.now();
+                self.engine.handle_skip(now, group, id, number);
+            }
+            Err(refusal) => {
+                // Whoever asked may have given up.
+                let _ = asker.send(Err(refusal));
+            }
+        }
+    }
+
+    /// Whose requests the local servers are at, as far as this node's clients have sent them.
+    pub(super) fn look_whose_waits(&mut self, snapshot: &NodeSnapshot) {
+        for (index, group) in snapshot.groups.iter().enumerate() {
+            let id = GroupId(index as u16);
+            if let Some(number) = self.reporter.own_waiting(&group.endings)
+                && let Some(client) = self.engine.client_of(id, number)
+            {
+                self.reporter.remember_client(id, number, client);
+            }
+            let longest = self.engine.longest_wait(self.now(), id);
+            if let Some((number, time, client)) = longest
+                && time >= self.reporter.group_config(id).stuck
+            {
+                self.reporter.remember_client(id, number, client);
+            }
+        }
+    }
+
+    /// Requests of this node's clients that another node's server may be at.
+    pub(super) fn tell_who_waits(&self, status: &mut Status) {
+        for (index, group) in status.groups.iter_mut().enumerate() {
+            let id = GroupId(index as u16);
+            let numbers = self.reporter.unanswered(id).into_iter();
+            let requests = numbers.filter_map(|number| self.engine.own_request(id, number));
+            group.waiting = self.reporter.waiting(self.now(), id, requests.collect());
+        }
     }
 }

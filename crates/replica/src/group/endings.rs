@@ -110,6 +110,7 @@ impl Group {
     /// A request has ended without a reply of a server, for all.
     pub(super) fn request_ended(&mut self, at: History, end: RequestEnd, out: &mut Outbox) {
         let (group, request) = (self.id, at.count);
+        self.recent.ended(request, end);
         out.push_back(Output::Event(Event::RequestEnded { group, request, end }));
         if end == RequestEnd::EndsServers || self.table.style == Style::Stateless {
             // Who executed it is gone, and the others did not.

@@ -151,6 +151,16 @@ impl Group {
         }
     }
 
+    /// What is remembered of the request with this number.
+    pub(crate) fn request(&self, number: u64) -> Option<RecentRequest> {
+        self.recent.find(number)
+    }
+
+    /// The same of the request that a gateway took in: its node, that node's boot, its number.
+    pub(crate) fn request_of(&self, gateway: (NodeId, u64, u64)) -> Option<RecentRequest> {
+        self.recent.find_of(gateway)
+    }
+
     /// The request with this number, if the local server has it or it waits for it.
     pub(crate) fn find(&self, number: u64) -> Option<History> {
         self.member.as_ref()?.find(number)

@@ -172,3 +172,15 @@ fn a_recording_has_a_bound() {
     let page = recent.page(millis(1), &ask);
     assert_eq!(page.recorded.first().map(|first| first.index), Some(8), "the last three");
 }
+
+#[test]
+fn a_request_that_ended_without_a_reply_stays_so_whatever_its_caller_is_told() {
+    let mut recent = recent();
+    recent.delivered(&arrived(1), 0);
+    recent.ended(1, RequestEnd::EndsServers);
+    recent.ended(2, RequestEnd::Skipped);
+    recent.executed(&arrived(1).key, Some(&reply()), Gist::of(&reply()));
+    let found = recent.find(1).map(|one| one.outcome);
+    assert_eq!(found, Some(Outcome::Ended(RequestEnd::EndsServers)));
+    assert!(recent.find(2).is_none());
+}

@@ -8,7 +8,7 @@ use crate::envelope::Envelope;
 use crate::ids::GroupId;
 use crate::moment::Moment;
 use crate::output::Output;
-use crate::recent::{RecentPage, RecentQuery};
+use crate::recent::{RecentPage, RecentQuery, RecentRequest};
 use quorba_base::Instant;
 
 impl Replica {
@@ -54,5 +54,19 @@ impl Replica {
     pub fn recent(&mut self, now: Instant, group: GroupId, query: &RecentQuery) -> RecentPage {
         let group = self.groups.get_mut(usize::from(group.0));
         group.map_or_else(RecentPage::default, |group| group.recent(now, query))
+    }
+
+    /// What is remembered of the request of `group` with this number, counted from its first.
+    #[must_use]
+    pub fn request(&self, group: GroupId, number: u64) -> Option<RecentRequest> {
+        self.groups.get(usize::from(group.0))?.request(number)
+    }
+
+    /// What is remembered of the request of `group` that the gateway of this node, in this boot,
+    /// took in under this number.
+    #[must_use]
+    pub fn own_request(&self, group: GroupId, number: u64) -> Option<RecentRequest> {
+        let gateway = (self.config.me, self.config.incarnation, number);
+        self.groups.get(usize::from(group.0))?.request_of(gateway)
     }
 }

@@ -1,0 +1,71 @@
+//! `quorba group skip`: gives up a request that servers do not answer.
+//!
+//! Invariant: only a node whose server has the request, or where it waits, can name it to the
+//! others, so nodes are asked one after the other until one of them can.
+
+use quorba_config::Domain;
+use quorba_node::admin::{AdminError, Change, Client};
+use quorba_node::status::{GroupStatus, MemberState};
+use serde_json::json;
+
+use super::{DEADLINE, refused};
+use crate::ask::{self, Answer};
+use crate::command::status::require_group;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// What a node says that has no such request.
+const NOT_WAITING: &str = "no request with number";
+
+pub(super) fn skip(
+    context: &Context,
+    domain: &Domain,
+    group: &str,
+    number: u64,
+) -> Result<Exit, Failure> {
+    require_group(domain, group)?;
+    let deadline = context.deadline(DEADLINE);
+    let answers = ask::everyone(domain, deadline.left());
+    let mut last = None;
+    for name in askable(&answers, group) {
+        let node = domain.nodes.iter().find(|node| node.name == name).expect("it was asked");
+        let client = Client::new(node.admin, node.admin_token_file());
+        match client.change(group, &Change::Skip(number), deadline.left()) {
+            Ok(()) => return show(context, group, number, name),
+            Err(AdminError::Conflict { address, refusal }) if refusal.contains(NOT_WAITING) => {
+                let error = AdminError::Conflict { address, refusal };
+                last.get_or_insert_with(|| refused(name, group, &error));
+            }
+            Err(error) => return Err(refused(name, group, &error)),
+        }
+    }
+    Err(last.unwrap_or_else(|| ask::no_word(domain, &answers, group, None)))
+}
+
+/// Nodes whose members are in, the leader's first.
+fn askable<'a>(answers: &'a [Answer], name: &'a str) -> Vec<&'a str> {
+    let of = |answer: &'a Answer| -> Option<(&'a str, &'a GroupStatus)> {
+        let status = answer.status.as_ref().ok()?;
+        let group = status.groups.iter().find(|group| group.name == name)?;
+        let mut members = group.members.iter();
+        let is_in = |state| state == MemberState::In;
+        members.any(|member| member.node == status.node && is_in(member.state)).then_some(())?;
+        Some((status.node.as_str(), group))
+    };
+    let mut found: Vec<_> = answers.iter().filter_map(of).collect();
+    found.sort_by_key(|(node, group)| group.leader.as_deref() != Some(*node));
+    found.into_iter().map(|(node, _)| node).collect()
+}
+
+fn show(context: &Context, group: &str, number: u64, node: &str) -> Result<Exit, Failure> {
+    if context.is_json() {
+        context.print_json(&json!({ "group": group, "skipped": number, "node": node }))?;
+    } else {
+        context.print(&format!(
+            "request {number} of group {group} is given up: its client is told TIMEOUT, \
+             COMPLETED_MAYBE\n"
+        ))?;
+    }
+    Ok(Exit::Ok)
+}

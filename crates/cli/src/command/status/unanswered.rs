@@ -1,0 +1,60 @@
+//! Requests that servers did not answer, and what else servers have done that nodes put up with.
+
+use quorba_node::status::ServerStatus;
+
+use crate::ask::Answer;
+use crate::health;
+use crate::text::{grouped, size, table};
+
+/// Of one group, in full.
+pub(super) fn of_group(answers: &[Answer], name: &str) -> String {
+    let mut text = String::new();
+    let ended = health::ended(answers, name);
+    if !ended.is_empty() {
+        text.push_str("ended without a reply:\n");
+        let known = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+        let rows = ended.into_iter().map(|one| {
+            let bytes = one.request.bytes;
+            vec![
+                one.request.number.to_string(),
+                known(one.request.operation),
+                known(one.request.key),
+                if bytes == 0 { "-".to_owned() } else { size(bytes) },
+                known(one.request.gateway),
+                one.request.client.unwrap_or_else(|| "-".to_owned()),
+                one.how,
+            ]
+        });
+        let headings = [">NUMBER", "OPERATION", "KEY", ">REQUEST", "GATEWAY", "CLIENT", "HOW"];
+        text.push_str(&table(&headings, rows.collect()));
+    }
+    for answer in answers {
+        let Ok(status) = &answer.status else { continue };
+        let groups = status.groups.iter().filter(|group| group.name == name);
+        for server in groups.filter_map(|group| group.server.as_ref()) {
+            text.push_str(&put_up_with(&answer.node, server));
+        }
+    }
+    text
+}
+
+fn put_up_with(node: &str, server: &ServerStatus) -> String {
+    let counts = [
+        (server.reconnects, "connections lost while it ran:"),
+        (server.dropped, "messages that answered nothing:"),
+        (server.refused_calls, "calls to its clients refused:"),
+    ];
+    let some = counts.iter().filter(|(count, _)| *count > 0);
+    let said: Vec<String> =
+        some.map(|(count, what)| format!("{what} {}", grouped(*count))).collect();
+    if said.is_empty() {
+        return String::new();
+    }
+    format!("server on {node}, {}\n", said.join(", "))
+}
+
+/// A line for each group that has such requests.
+pub(super) fn notes<'a>(answers: &[Answer], groups: impl Iterator<Item = &'a str>) -> String {
+    let notes = groups.filter_map(|name| health::ended_note(answers, name));
+    notes.map(|note| format!("! {note}\n")).collect()
+}

@@ -1,0 +1,60 @@
+//! Whose calls those are that nobody answers: only this gateway knows its clients' addresses.
+//!
+//! What it is not: kept here. Invariant: nothing of this is on the way of a call that is answered.
+
+use super::Gateway;
+use crate::connection::Connection;
+use crate::output::{Event, Output};
+use crate::pending::Pending;
+use core::net::IpAddr;
+use quorba_base::{Duration, Instant};
+use quorba_replica::{GroupId, RequestNumber};
+
+impl Gateway {
+    /// The address of the client that waits for this request.
+    pub(crate) fn client_of(&self, group: GroupId, number: RequestNumber) -> Option<IpAddr> {
+        let pending = self.groups.get(usize::from(group.0))?.book.get(number)?;
+        self.peer_of(pending)
+    }
+
+    /// The request that a client has waited for the longest, for how long, and its address.
+    pub(crate) fn longest_wait(
+        &self,
+        now: Instant,
+        group: GroupId,
+    ) -> Option<(RequestNumber, Duration, IpAddr)> {
+        let book = &self.groups.get(usize::from(group.0))?.book;
+        let (number, pending, peer) = book
+            .iter()
+            .find_map(|(number, pending)| Some((number, pending, self.peer_of(pending)?)))?;
+        let left = pending.deadline.since(now);
+        Some((number, self.limits.request.saturating_sub(left), peer))
+    }
+
+    /// Of a client, not of a server that calls.
+    fn peer_of(&self, pending: &Pending) -> Option<IpAddr> {
+        let connection = self.connections.get(&pending.client?.connection)?;
+        connection.caller.is_none().then_some(connection.peer)
+    }
+
+    /// Says whose request it is that the gateway does not wait for any more.
+    pub(super) fn name_client(&mut self, group: GroupId, number: RequestNumber, pending: &Pending) {
+        if let Some(peer) = self.peer_of(pending) {
+            let number = number.0;
+            self.out.push_back(Output::Event(Event::Unanswered { group, number, peer }));
+        }
+    }
+
+    /// The same of all for which a client waited whose connection has ended.
+    pub(super) fn leaves_calls(&mut self, connection: &Connection) {
+        let (group, peer) = (connection.group, connection.peer);
+        for number in connection.pending.values() {
+            let Some(pending) = self.group(group).book.get_mut(*number) else { continue };
+            pending.client = None;
+            if pending.may_be_executed() && connection.caller.is_none() {
+                let number = number.0;
+                self.out.push_back(Output::Event(Event::Unanswered { group, number, peer }));
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a status says of requests that servers do not answer.
+//!
+//! Invariants: as of [`crate::status`]. What a node does not know is empty: only one with a member
+//! remembers requests, and only the gateway's node knows its clients' addresses.
+
+use serde::{Deserialize, Serialize};
+
+/// A request in short.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestStatus {
+    /// Its number in the group, counted from the group's first.
+    pub number: u64,
+    /// The operation; octets that are no text are escaped as in a Rust string.
+    #[serde(default)]
+    pub operation: String,
+    /// The object's key, likewise.
+    #[serde(default)]
+    pub key: String,
+    /// The whole request.
+    #[serde(default)]
+    pub bytes: u64,
+    /// The node whose gateway took it in.
+    #[serde(default)]
+    pub gateway: String,
+    /// The address of its client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+}
+
+/// A request that ended without a reply of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedStatus {
+    /// Which one.
+    #[serde(flatten)]
+    pub request: RequestStatus,
+    /// In a word: `no-reply`, `never-taken`, `ends-servers` or `skipped`.
+    pub end: String,
+    /// The same in words.
+    pub how: String,
+}
+
+/// A request that the server on this node has had for longer than `stuck_ms`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StuckStatus {
+    /// Which one.
+    #[serde(flatten)]
+    pub request: RequestStatus,
+    /// Since the server got to it, in milliseconds.
+    pub since_ms: u64,
+}
+
+/// The server on this node does not give its state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateRefusedStatus {
+    /// How often in a row.
+    pub times: u32,
+    /// What it said the last time, such as the id of its exception.
+    pub reason: String,
+}
