@@ -9,6 +9,7 @@
 //! What it is not: the checks of what was heard, which are in `check::calls`. Invariants: a call
 //! has one reference, whoever makes it and how often; a server makes one call at a time.
 
+use crate::check::endings::end_of;
 use crate::ledger::{Call, Outcome, SERVERS};
 use crate::rng::finish;
 use crate::servant::{self, Dialect, Mark, Operation, Reference, Wish};
@@ -301,6 +302,9 @@ fn meaning_of(exception: &SystemException) -> Option<Heard> {
         MinorCode::OutsideNotReached,
         MinorCode::NoRoom,
     ];
+    if let Some(end) = end_of(exception) {
+        return Some(if end == MinorCode::NeverTaken { Heard::Refused } else { Heard::Doubt });
+    }
     if refusals.into_iter().any(is) {
         Some(Heard::Refused)
     } else if is(MinorCode::OutsideInDoubt) {

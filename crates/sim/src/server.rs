@@ -4,6 +4,7 @@
 //! What it is not: it knows nothing of Quorba. Invariant: a dead server does nothing.
 
 use crate::calls::Calling;
+use crate::odd::Reaction;
 use crate::servant::{Log, Operation};
 use crate::stream::StreamId;
 use quorba_base::{Duration, Instant};
@@ -32,6 +33,8 @@ pub(crate) enum Misdeed {
     NoState,
     /// It does what it is asked, and says something else.
     Lie,
+    /// It reacts to its next call in another way than by a reply.
+    React(Reaction),
 }
 
 /// See the module's text.

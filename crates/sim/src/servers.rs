@@ -209,6 +209,7 @@ impl World {
             }
             ServerCommand::Restart(reason) => {
                 self.say(|| format!("n{node} g{} restarts its server: {}", group.0, reason.text()));
+                self.note_restart(node, usize::from(group.0), reason);
                 self.close_channels(node, group);
                 self.restart_server(node, group);
             }
@@ -337,6 +338,11 @@ impl World {
     }
 
     fn server_begins(&mut self, server: usize, work: Work) {
+        self.note_begin(usize::from(self.servers[server].group.0), server, &work);
+        if self.says_goodbye(server, &work) {
+            return;
+        }
+        let lateness = self.lateness(server, &work);
         let target = &mut self.servers[server];
         target.serial += 1;
         self.hearsay.beside += u64::from(target.calling.is_some());
@@ -349,7 +355,8 @@ impl World {
         if slow {
             time = time * 20 + 50_000;
         }
-        self.queue.push(self.now + us(time) + lingers, Event::ServerDone { server, serial });
+        self.queue
+            .push(self.now + us(time) + lingers + lateness, Event::ServerDone { server, serial });
     }
 
     pub(crate) fn server_done(&mut self, server: usize, serial: u64) {
@@ -367,6 +374,10 @@ impl World {
     pub(crate) fn server_ends(&mut self, server: usize, serial: u64) {
         let target = &mut self.servers[server];
         let Some(work) = target.running.remove(&serial) else { return };
+        if let Some(reaction) = self.reaction(server, &work) {
+            self.react(server, &work, reaction);
+            return self.server_next(server);
+        }
         let reply = self.execute(server, &work);
         if work.wants_reply && self.servers[server].links.contains_key(&work.stream) {
             self.transcript.mix_bytes(&reply);
@@ -375,7 +386,7 @@ impl World {
         self.server_next(server);
     }
 
-    fn execute(&mut self, server: usize, work: &Work) -> Bytes {
+    pub(crate) fn execute(&mut self, server: usize, work: &Work) -> Bytes {
         let has_several =
             self.group_plan(self.servers[server].group).concurrency != Concurrency::Sequential;
         let is_outvoted = self.is_outvoted(self.servers[server].group, &work.operation);

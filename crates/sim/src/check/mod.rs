@@ -6,6 +6,7 @@
 mod acknowledged;
 mod at_most_once;
 mod calls;
+pub(crate) mod endings;
 mod equality;
 mod exactly_once;
 mod linearizable;
@@ -89,6 +90,7 @@ pub(crate) struct Checks {
     majority_ended: bool,
     pub(crate) memories: memory_lost::Memories,
     moments: moments::Moments,
+    pub(crate) endings: endings::Endings,
     /// A majority may lose its memory in this run.
     pub(crate) catastrophe: bool,
     pub(crate) crashes: u64,
@@ -106,6 +108,7 @@ impl Checks {
             majority_ended: false,
             memories: memory_lost::Memories::default(),
             moments: moments::Moments::default(),
+            endings: endings::Endings::default(),
             catastrophe: plan.catastrophe,
             crashes: 0,
             server_ends: 0,
@@ -119,8 +122,9 @@ impl Checks {
         }
     }
 
-    pub(crate) fn node_crashed(&mut self, _node: usize) {
+    pub(crate) fn node_crashed(&mut self, node: usize, at: Instant) {
         self.crashes += 1;
+        self.endings.absent(node, at);
     }
 
     pub(crate) fn server_ended(&mut self, _server: &Server) {
@@ -205,6 +209,7 @@ impl World {
         if let ReplicaEvent::Member { group, .. } = event {
             self.checks.groups[usize::from(group.0)].moved_at = Some(self.now);
         }
+        self.note_absences(node, event);
         match event {
             ReplicaEvent::Primary { view, members, current, basis } => {
                 let plan = (self.plan.nodes, self.plan.quorum);
@@ -404,6 +409,7 @@ impl World {
             if self.checks.groups[group].stuck {
                 continue;
             }
+            found.extend(self.too_many_deaths(group).map(|text| ("endings", text)));
             if self.checks.groups[group].stateless {
                 found.extend(stateless::check(self, group));
                 continue;
