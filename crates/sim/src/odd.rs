@@ -241,6 +241,10 @@ impl World {
         target.hangs |= alone == misdeed
             && concurrency != Concurrency::Sequential
             && !work.operation.is_state();
+        if alone.is_some() {
+            self.checks.endings.strange.insert((node, group));
+            self.servers[server].was_strange = true;
+        }
         self.say(|| format!("n{node} server {server} at {:?}: {reaction:?}", work.operation));
         let (version, endian) = (work.message.version(), work.message.endian());
         let reply = reaction.executes().then(|| self.execute(server, work));
@@ -281,6 +285,13 @@ impl World {
             }
         }
         match reaction {
+            // It may go on beside what comes on the next connection, and nobody could tell.
+            Reaction::Noise { .. } if concurrency != Concurrency::Sequential => {
+                self.break_link(server, work.stream, false);
+            }
+            Reaction::Noise { executed: true } | Reaction::Silent { executed: true } => {
+                self.servers[server].owes.insert(work.stream);
+            }
             Reaction::Ends { reset, .. } => self.break_link(server, work.stream, reset),
             Reaction::Half => self.break_link(server, work.stream, false),
             _ => {}

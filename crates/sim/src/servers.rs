@@ -493,7 +493,9 @@ impl World {
     /// The server closes its connections: as GIOP wants it, or without a word.
     pub(crate) fn drop_links(&mut self, server: usize, politely: bool) {
         // GIOP allows CloseConnection only while no call is being answered.
-        if politely && !self.servers[server].running.is_empty() {
+        let target = &self.servers[server];
+        let owes = target.links.keys().any(|link| target.owes.contains(link));
+        if politely && (owes || !target.running.is_empty()) {
             return;
         }
         let links: Vec<StreamId> = self.servers[server].links.keys().copied().collect();

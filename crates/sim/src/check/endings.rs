@@ -10,10 +10,10 @@ use crate::ledger::Call;
 use crate::servant::{Operation, Reference, Wish};
 use crate::server::Work;
 use crate::world::{World, ms, node_id};
-use quorba_base::{Duration, Instant};
-use quorba_engine::replica::{DownReason, Event as ReplicaEvent, Style};
+use quorba_base::{Duration, Instant, NodeId};
+use quorba_engine::replica::{DownReason, Event as ReplicaEvent, GroupId, Style};
 use quorba_giop::{MinorCode, QUORBA_VMCID, SystemException};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A node that is lost within this time after its server ended may not have told of that.
 const TELLS_WITHIN: Duration = Duration::from_secs(5);
@@ -37,6 +37,8 @@ pub(crate) struct Endings {
     absences: Vec<(usize, Instant)>,
     /// When callers were told of an end, and of which.
     told: BTreeMap<Reference, (Instant, MinorCode)>,
+    /// Members whose servers were odd alone.
+    pub(crate) strange: BTreeSet<(usize, usize)>,
     /// Calls that had one, servers that died at one, and requests that nodes ended for.
     pub(crate) ended: u64,
     pub(crate) died: u64,
@@ -54,6 +56,11 @@ impl Endings {
     /// A node's process ended.
     pub(super) fn absent(&mut self, node: usize, at: Instant) {
         self.absences.push((node, at));
+    }
+
+    /// Whether a member may differ from others.
+    pub(super) fn may_differ(&self, node: NodeId, group: GroupId) -> bool {
+        self.strange.contains(&(usize::from(node.index()), usize::from(group.0)))
     }
 
     fn may_be_unknown(&self, death: &Death) -> bool {

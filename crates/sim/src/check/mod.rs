@@ -227,7 +227,9 @@ impl World {
                 self.note_memory_from(node, *view, *current, *basis);
             }
             // Replicas are deterministic here, so nobody differs unless it was made to.
-            ReplicaEvent::Diverged { node: other, request, .. } if !self.plan.lies => {
+            ReplicaEvent::Diverged { group, node: other, request, .. }
+                if !self.plan.lies && !self.checks.endings.may_differ(*other, *group) =>
+            {
                 let text =
                     format!("n{node} says that {other} differs at {request}, and it does not");
                 self.checks.violate("divergence", self.now, text);
@@ -469,7 +471,10 @@ impl World {
             let Some(snapshot) = snapshot else { return false };
             let table = &snapshot.groups[group];
             let server = self.hosts[other].supervisors[group].as_ref().and_then(|s| s.server);
-            let hangs = server.is_some_and(|server| self.servers[server].hangs);
+            let hangs = server.is_some_and(|server| {
+                let server = &self.servers[server];
+                server.hangs || server.is_strange()
+            });
             let has_state =
                 matches!(table.local, Some("serving" | "standing by" | "starting its server"));
             let stays = self.roster.stays(group, other);
