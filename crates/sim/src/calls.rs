@@ -96,6 +96,8 @@ pub(crate) enum Heard {
 pub(crate) struct Hearsay {
     /// By what stands in the log: which call, and what came of it.
     pub(crate) heard: BTreeMap<Reference, (Reference, Heard)>,
+    /// In which call each was made.
+    pub(crate) made_in: BTreeMap<Reference, Reference>,
     /// Calls to the outside: whom, and whose.
     pub(crate) outside: BTreeMap<Reference, (usize, usize)>,
     pub(crate) made: u64,
@@ -153,6 +155,7 @@ impl World {
         calling.stream = stream;
         calling.framer = Server::framer();
         self.hearsay.made += 1;
+        self.hearsay.made_in.insert(inner, calling.outer);
         let outer = calling.outer.0;
         self.transcript.whisper(self.now, || {
             format!("n{node} server {server} calls g{group} {:x} in {outer:x}", inner.0)

@@ -241,6 +241,11 @@ impl World {
         target.hangs |= alone == misdeed
             && concurrency != Concurrency::Sequential
             && !work.operation.is_state();
+        if let Operation::Append(reference) = work.operation
+            && !reaction.is_harmless()
+        {
+            self.checks.endings.odd.insert(reference);
+        }
         if alone.is_some() {
             self.checks.endings.strange.insert((node, group));
             self.servers[server].was_strange = true;
@@ -289,7 +294,8 @@ impl World {
             Reaction::Noise { .. } if concurrency != Concurrency::Sequential => {
                 self.break_link(server, work.stream, false);
             }
-            Reaction::Noise { executed: true } | Reaction::Silent { executed: true } => {
+            // Before it was silent it may have called others: it must not be sent again.
+            Reaction::Noise { .. } | Reaction::Silent { .. } | Reaction::OtherId => {
                 self.servers[server].owes.insert(work.stream);
             }
             Reaction::Ends { reset, .. } => self.break_link(server, work.stream, reset),

@@ -59,7 +59,7 @@ pub(crate) struct Server {
     pub(crate) misdeed: Option<Misdeed>,
     /// It has reacted to a call in another way than its peers.
     pub(crate) was_strange: bool,
-    /// Connections on which it has executed something and not answered.
+    /// Connections on which it has begun something and not answered.
     pub(crate) owes: BTreeSet<StreamId>,
     /// It waits for another group.
     pub(crate) calling: Option<Calling>,

@@ -37,6 +37,8 @@ pub(crate) struct Endings {
     absences: Vec<(usize, Instant)>,
     /// When callers were told of an end, and of which.
     told: BTreeMap<Reference, (Instant, MinorCode)>,
+    /// Calls at which some server was.
+    pub(crate) odd: BTreeSet<Reference>,
     /// Members whose servers were odd alone.
     pub(crate) strange: BTreeSet<(usize, usize)>,
     /// Calls that had one, servers that died at one, and requests that nodes ended for.
