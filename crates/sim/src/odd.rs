@@ -220,6 +220,13 @@ impl World {
         says
     }
 
+    /// A server reacts to a call in another way than its peers.
+    pub(crate) fn note_strange(&mut self, server: usize) {
+        let target = &mut self.servers[server];
+        target.was_strange = true;
+        self.checks.endings.strange.insert((target.node, usize::from(target.group.0)));
+    }
+
     /// A server ends a connection. What came on it and was not begun is forgotten.
     fn break_link(&mut self, server: usize, stream: StreamId, reset: bool) {
         let target = &mut self.servers[server];
@@ -247,8 +254,7 @@ impl World {
             self.checks.endings.odd.insert(reference);
         }
         if alone.is_some() {
-            self.checks.endings.strange.insert((node, group));
-            self.servers[server].was_strange = true;
+            self.note_strange(server);
         }
         self.say(|| format!("n{node} server {server} at {:?}: {reaction:?}", work.operation));
         let (version, endian) = (work.message.version(), work.message.endian());

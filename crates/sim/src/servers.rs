@@ -398,6 +398,10 @@ impl World {
         target.hangs |=
             has_several && matches!(target.misdeed, Some(Misdeed::Garbage | Misdeed::WrongId));
         let is_state = work.operation.is_state();
+        if matches!(target.misdeed, Some(Misdeed::Garbage | Misdeed::WrongId)) {
+            self.note_strange(server);
+        }
+        let target = &mut self.servers[server];
         match target.misdeed {
             Some(Misdeed::Garbage) => {
                 target.misdeed = None;

@@ -27,6 +27,8 @@ const KNOWN_AFTER: Duration = Duration::from_secs(1);
 struct Death {
     node: usize,
     at: Instant,
+    /// Its member was in: the group hears of it.
+    is_in: bool,
 }
 
 /// See the module's text.
@@ -68,7 +70,7 @@ impl Endings {
     fn may_be_unknown(&self, death: &Death) -> bool {
         let until = death.at + TELLS_WITHIN;
         let mut of_it = self.absences.iter().filter(|(node, _)| *node == death.node);
-        of_it.any(|(_, at)| *at + ms(1_000) >= death.at && *at <= until)
+        !death.is_in || of_it.any(|(_, at)| *at + ms(1_000) >= death.at && *at <= until)
     }
 }
 
@@ -145,6 +147,11 @@ impl World {
         !call.named && call.invoked > told
     }
 
+    /// There are no faults any more, and what they have done is known.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.is_quiet_since(STANDS_STILL)
+    }
+
     fn is_quiet_since(&self, time: Duration) -> bool {
         self.peace_at.is_some_and(|at| self.now.since(at) > time)
     }
@@ -153,8 +160,11 @@ impl World {
     pub(crate) fn note_death(&mut self, server: usize, work: &Work) {
         let Operation::Append(reference) = work.operation else { return };
         let (node, at) = (self.servers[server].node, self.now);
+        let group = usize::from(self.servers[server].group.0);
+        let snapshot = self.hosts[node].node.as_ref().map(|node| node.snapshot());
+        let is_in = snapshot.is_some_and(|snapshot| super::is_in(&snapshot.groups[group], node));
         self.checks.endings.died += 1;
-        self.checks.endings.deaths.entry(reference).or_default().push(Death { node, at });
+        self.checks.endings.deaths.entry(reference).or_default().push(Death { node, at, is_in });
     }
 
     /// Requests at which too many processes ended.
