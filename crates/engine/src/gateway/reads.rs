@@ -102,6 +102,13 @@ impl Gateway {
         self.release(group, number);
     }
 
+    /// A server's process had ended at it; it is with another one already.
+    pub(crate) fn read_ended(&mut self, group: GroupId, number: RequestNumber) {
+        if let Some(pending) = self.group(group).book.get_mut(number) {
+            pending.process_ends += u8::from(!canary!(TriesForEver));
+        }
+    }
+
     /// Server processes have ended at it, and no other is to.
     fn ends_servers(&mut self, group: GroupId, number: RequestNumber) {
         let Some(pending) = self.forget(group, number) else { return };

@@ -82,6 +82,8 @@ impl Cluster {
                     let text = giop.map_or_else(|| "order it".into(), |giop| reply_text(&giop));
                     self.nodes[index].reads.push((number.0, text));
                 }
+                // What was read elsewhere meanwhile is what counts here.
+                Output::ReadEnded { .. } => {}
                 Output::Dropped { number, .. } => self.nodes[index].dropped.push(number.0),
                 Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
                 Output::Record(record) => self.nodes[index].record = record,

@@ -19,6 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const TELLS_WITHIN: Duration = Duration::from_secs(5);
 /// A node may stand still with a request that others have long given up.
 const STANDS_STILL: Duration = Duration::from_secs(10);
+/// A group whose last server is ended is lost within this time.
+const LOST_WITHIN: Duration = Duration::from_secs(1);
 /// When all is quiet, what is decided is known to all after this time.
 const KNOWN_AFTER: Duration = Duration::from_secs(1);
 
@@ -39,6 +41,8 @@ pub(crate) struct Endings {
     absences: Vec<(usize, Instant)>,
     /// When callers were told of an end, and of which.
     told: BTreeMap<Reference, (Instant, MinorCode)>,
+    /// By group: whose server was ended, though nobody else was known to have its state, and when.
+    last_servers: BTreeMap<usize, (usize, Instant)>,
     /// Calls at which some server was.
     pub(crate) odd: BTreeSet<Reference>,
     /// Members whose servers were odd alone.
@@ -97,7 +101,7 @@ impl World {
         let counts = !facts.stateless && facts.counts(call);
         let before = self.checks.endings.told.insert(reference, (self.now, code));
         self.checks.endings.ended += u64::from(before.is_none());
-        let is_read = matches!(call.wish, Wish::Peek | Wish::Last);
+        let is_read = self.is_read(call);
         if let Some((_, before)) = before.filter(|(_, before)| counts && *before != code)
             && !is_read
         {
@@ -110,10 +114,17 @@ impl World {
         }
     }
 
+    /// Nobody remembers what reads were told.
+    fn is_read(&self, call: &Call) -> bool {
+        let past_the_order = self.plan.groups[call.group].reads.is_some();
+        past_the_order && matches!(call.wish, Wish::Peek | Wish::Last)
+    }
+
     /// A caller gets a reply.
     pub(crate) fn note_no_end(&mut self, reference: Reference, call: &Call) {
         let facts = &self.checks.groups[call.group];
         let told = self.checks.endings.told.get(&reference).map(|(_, code)| *code);
+        let told = told.filter(|_| !self.is_read(call));
         if let Some(code) = told.filter(|_| !facts.stateless && facts.counts(call)) {
             let text = format!("{:x} had ended with {code:?}, and got a reply", reference.0);
             self.checks.violate("endings", self.now, text);
@@ -186,6 +197,8 @@ impl World {
             }
             let known = deaths.iter().filter(|death| !endings.may_be_unknown(death)).count();
             let text = || format!("{known} processes ended at {:x}: {deaths:?}", reference.0);
+            // What a stateless group has answered is not remembered.
+            let most = if facts.stateless { most * call.sent as usize } else { most };
             (known > most).then(text)
         })
     }
@@ -206,7 +219,15 @@ impl World {
         if self.has_other_member(&snapshots, group, node) || !self.has_all(group, server) {
             return;
         }
-        let text = format!("n{node} ends the server of g{group}, and nobody else has its state");
-        self.checks.violate("last server", self.now, text);
+        self.checks.endings.last_servers.insert(group, (node, self.now));
+    }
+
+    /// A group is lost.
+    pub(super) fn note_lost(&mut self, group: usize) {
+        let Some((node, at)) = self.checks.endings.last_servers.remove(&group) else { return };
+        if self.now.since(at) < LOST_WITHIN {
+            let text = format!("n{node} ended the last server of g{group}, and it is lost");
+            self.checks.violate("last server", self.now, text);
+        }
     }
 }

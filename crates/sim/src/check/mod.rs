@@ -248,6 +248,7 @@ impl World {
                 let group = usize::from(group.0);
                 self.checks.groups[group].dead = !self.plan.groups[group].durable;
                 self.note_total_loss(group);
+                self.note_lost(group);
                 self.strand_callers(group);
             }
             ReplicaEvent::Member {
