@@ -164,6 +164,7 @@ fn settle(world: &mut World) -> Duration {
         if world.now >= limit {
             let text = format!("not well after {} s: {missing}", within.as_secs());
             world.checks.violate("liveness", world.now, text);
+            world.tell_of_endings();
             return within;
         }
         world.run_until(world.now + ms(20));

@@ -203,6 +203,19 @@ impl World {
         })
     }
 
+    /// What nodes know of requests without a reply, for people.
+    pub(crate) fn tell_of_endings(&mut self) {
+        for (node, snapshot) in self.snapshots().into_iter().enumerate() {
+            for (group, table) in snapshot.into_iter().flat_map(|s| s.groups).enumerate() {
+                let (local, queued) = (table.local, table.queued);
+                let endings = table.endings;
+                self.say(|| {
+                    format!("n{node} g{group}: {local:?}, {queued} to execute; {endings:?}")
+                });
+            }
+        }
+    }
+
     /// A node ends its server, which lives.
     pub(crate) fn note_restart(&mut self, node: usize, group: usize, reason: DownReason) {
         use DownReason::{ConnectionLost, Diverged, ServerHung, ServerProtocol};
