@@ -496,6 +496,7 @@ impl Node {
             ReplicaOutput::Read { group, number, giop, ended } => {
                 self.gateway.read(group, number, giop, ended);
             }
+            ReplicaOutput::ReadEnded { group, number } => self.gateway.read_ended(group, number),
             ReplicaOutput::Dropped { group, number } => self.gateway.dropped(now, group, number),
             ReplicaOutput::Ended { group, key, end } => {
                 self.gateway.ended(group, self.me, &key, end);

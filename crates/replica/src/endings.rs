@@ -132,6 +132,16 @@ impl Inquiry {
         self.who(|report| matches!(report, Report::NoReply(_)))
     }
 
+    /// What these members' servers did with it. That it was never taken is promised to its caller,
+    /// and so only if none of them says anything else.
+    fn how(&self, ended: NodeSet) -> Option<NoReply> {
+        let hows = ended.iter().filter_map(|node| match self.reports.get(&node) {
+            Some(Report::NoReply(how)) => Some(*how),
+            _ => None,
+        });
+        hows.min_by_key(|how| *how == NoReply::NeverTaken)
+    }
+
     /// Members must say what they know of it.
     fn wants_reports(&self) -> bool {
         !self.reports.is_empty() || self.is_held()
@@ -364,8 +374,7 @@ impl Endings {
         let all_ended = !electors.is_empty() && electors.is_subset(ended);
         let most_ended = electorate.votes && ended.len() * 2 > electors.len();
         if all_ended || most_ended {
-            let how = ended.lowest().and_then(|node| inquiry.reports.get(&node)).copied();
-            if let Some(Report::NoReply(how)) = how {
+            if let Some(how) = inquiry.how(ended) {
                 self.end(key, at, RequestEnd::NoReply(how), found);
                 let differ = replied.intersection(electors).iter();
                 let reason = DownReason::Diverged;

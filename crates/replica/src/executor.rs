@@ -581,6 +581,10 @@ impl Executor {
         self.note(&call);
         let (bytes, oneway) = (message.bytes().clone(), call.oneway);
         Finished::Outcome(Some(match call.job {
+            // What its caller was told stays.
+            Job::Execute { call, giop, .. } if let Some(end) = self.ends.answers_ended(&call) => {
+                self.not_executed(call, &giop, oneway, end)
+            }
             Job::Execute { call, .. } if oneway => Outcome::executed(call, None),
             Job::Execute { call, .. } if bytes.len() <= self.reply_bytes_max => {
                 Outcome::Executed { call, reply: Some(bytes), gist: Some(Gist::read(reply)) }

@@ -73,6 +73,14 @@ pub enum Output {
         /// Because the process of the server that had it has ended.
         ended: bool,
     },
+    /// A server's process had ended while it executed a read, or a call to a stateless group, that
+    /// has gone elsewhere since: the member was known to be down before that was.
+    ReadEnded {
+        /// Which group.
+        group: GroupId,
+        /// Which request.
+        number: RequestNumber,
+    },
     /// A reply to be ordered, which [`Self::Withdraw`] may take back.
     OrderReply {
         /// Its group.

@@ -9,6 +9,7 @@
 //! What it is not: the checks of what was heard, which are in `check::calls`. Invariants: a call
 //! has one reference, whoever makes it and how often; a server makes one call at a time.
 
+use crate::check::endings::end_of;
 use crate::ledger::{Call, Outcome, SERVERS};
 use crate::rng::finish;
 use crate::servant::{self, Dialect, Mark, Operation, Reference, Wish};
@@ -95,6 +96,8 @@ pub(crate) enum Heard {
 pub(crate) struct Hearsay {
     /// By what stands in the log: which call, and what came of it.
     pub(crate) heard: BTreeMap<Reference, (Reference, Heard)>,
+    /// In which call each was made.
+    pub(crate) made_in: BTreeMap<Reference, Reference>,
     /// Calls to the outside: whom, and whose.
     pub(crate) outside: BTreeMap<Reference, (usize, usize)>,
     pub(crate) made: u64,
@@ -152,6 +155,7 @@ impl World {
         calling.stream = stream;
         calling.framer = Server::framer();
         self.hearsay.made += 1;
+        self.hearsay.made_in.insert(inner, calling.outer);
         let outer = calling.outer.0;
         self.transcript.whisper(self.now, || {
             format!("n{node} server {server} calls g{group} {:x} in {outer:x}", inner.0)
@@ -301,6 +305,9 @@ fn meaning_of(exception: &SystemException) -> Option<Heard> {
         MinorCode::OutsideNotReached,
         MinorCode::NoRoom,
     ];
+    if let Some(end) = end_of(exception) {
+        return Some(if end == MinorCode::NeverTaken { Heard::Refused } else { Heard::Doubt });
+    }
     if refusals.into_iter().any(is) {
         Some(Heard::Refused)
     } else if is(MinorCode::OutsideInDoubt) {

@@ -46,6 +46,8 @@ struct Task {
     padding: usize,
     /// When it gives up waiting for this attempt.
     until: Instant,
+    /// It was told that it has ended without a reply, and asks once more.
+    doubts: bool,
 }
 
 /// See the module's text.
@@ -135,7 +137,7 @@ impl Client {
         };
         let reference = Reference((self.index as u64 + 1) << 32 | u64::from(self.issued));
         let padding = self.rng.below(self.plan.padding_max as u64 + 1) as usize;
-        Task { reference, wish, padding, until: Instant::FAR_FUTURE }
+        Task { reference, wish, padding, until: Instant::FAR_FUTURE, doubts: false }
     }
 
     fn next_gateway(&mut self) {

@@ -144,6 +144,8 @@ pub(crate) enum Event {
     },
     /// An operator takes a backup, or gives one back.
     Operator,
+    /// An operator looks for requests that hang.
+    Attendant,
     /// All nodes end, now that somebody has been told that something is safe.
     Blackout,
     /// The next fault.

@@ -180,6 +180,10 @@ faults! {
         ServerLies,
         /// A server's next `get_state` or `set_state` raises an exception.
         ServerNoState,
+        /// A server ends the connection at its next call, before or after it, and lives.
+        ServerEndsCall,
+        /// A server does not answer its next call.
+        ServerSilent,
     }
     Clients {
         /// A client's connection breaks.
@@ -228,6 +232,8 @@ impl Fault {
                 | Self::StyleChange
                 | Self::MemberChange
                 | Self::ServerLies
+                | Self::ServerEndsCall
+                | Self::ServerSilent
         )
     }
 

@@ -37,6 +37,8 @@ pub(crate) enum Input {
     AbroadBytes(AbroadId, Bytes),
     AbroadClosed(AbroadId),
     Command(GroupId, Command),
+    /// Give up the request with this number.
+    Skip(GroupId, u64),
     Backup(GroupId, u64),
     Restore(GroupId, u64, Backup),
     Logged(u64),
@@ -70,6 +72,7 @@ impl Input {
             Self::AbroadBytes(..) => "abroad bytes",
             Self::AbroadClosed(_) => "abroad closed",
             Self::Command(..) => "command",
+            Self::Skip(..) => "skip",
             Self::Backup(..) => "backup",
             Self::Restore(..) => "restore",
             Self::Logged(_) => "logged",

@@ -38,6 +38,11 @@ pub(crate) struct Call {
 pub(crate) const SERVERS: usize = usize::MAX;
 
 impl Call {
+    /// It got a reply.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        matches!(self.outcome, Outcome::Acknowledged { .. })
+    }
+
     /// A server makes it, in a request.
     pub(crate) fn is_servers(&self) -> bool {
         self.client == SERVERS

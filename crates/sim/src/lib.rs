@@ -10,6 +10,7 @@
 //! Invariants: no real clock, thread, socket or hash order decides anything in a run.
 
 mod ambush;
+mod attendant;
 mod backups;
 mod calls;
 #[cfg(feature = "canaries")]
@@ -27,6 +28,7 @@ pub mod measure;
 mod nemesis;
 mod network;
 mod nodes;
+mod odd;
 mod outside;
 mod peers;
 mod plan;

@@ -8,6 +8,7 @@ use crate::event::Event;
 use crate::fault::{Fault, Place};
 use crate::host::Input;
 use crate::network::Disturbance;
+use crate::odd::Reaction;
 use crate::server::Misdeed;
 use crate::stream::{Callee, Caller, Segment, Side};
 use crate::world::{World, ms, node_id, us};
@@ -306,6 +307,8 @@ impl World {
                 | Fault::ServerReset
                 | Fault::ServerGarbage
                 | Fault::ServerWrongId
+                | Fault::ServerEndsCall
+                | Fault::ServerSilent
         );
         let node = self.servers[server].node;
         let all = fault == Fault::ServersCrash && !self.plan.careless;
@@ -338,6 +341,14 @@ impl World {
                 self.servers[server].misdeed = Some(Misdeed::Lie);
             }
             Fault::ServerNoState => self.servers[server].misdeed = Some(Misdeed::NoState),
+            Fault::ServerEndsCall | Fault::ServerSilent if live.len() > 1 => {
+                let (executed, reset) = (self.rng.per_mille(500), self.rng.per_mille(500));
+                let reaction = match fault {
+                    Fault::ServerEndsCall => Reaction::Ends { executed, reset },
+                    _ => Reaction::Silent { executed },
+                };
+                self.servers[server].misdeed = Some(Misdeed::React(reaction));
+            }
             _ => {}
         }
     }
@@ -427,6 +438,7 @@ impl World {
     pub(crate) fn make_peace(&mut self) {
         self.say(|| "PEACE: no more faults, no more new calls".into());
         self.peace = true;
+        self.peace_at = Some(self.now);
         self.network.make_perfect();
         self.peers.make_peace();
         self.make_peace_outside();

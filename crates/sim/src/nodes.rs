@@ -107,7 +107,7 @@ impl World {
         host.inbox.clear();
         host.amnesic = true;
         host.powered = !silent;
-        self.checks.node_crashed(node);
+        self.checks.node_crashed(node, self.now);
         for group in 0..self.plan.groups.len() {
             self.end_supervision(node, GroupId(group as u16), silent);
         }
@@ -216,6 +216,7 @@ impl World {
             }
             Input::Trusted => engine.handle_trusted(now),
             Input::Command(group, command) => engine.handle_command(now, group, 0, command),
+            Input::Skip(group, number) => engine.handle_skip(now, group, 0, number),
             Input::Backup(group, id) => engine.handle_backup(now, group, id),
             Input::Restore(group, id, backup) => engine.handle_restore(now, group, id, backup),
             Input::Stop => engine.handle_stop(now),
@@ -430,7 +431,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),
-            abandon: None,
+            abandon: group.odd.as_ref().and_then(|odd| odd.abandon_ms).map(ms),
             retention: Duration::from_secs(300),
             retention_bytes_max: group.retention_bytes_max,
             replay_bytes_max: group.replay_bytes_max,

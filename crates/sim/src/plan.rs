@@ -9,6 +9,7 @@ mod disks;
 use crate::disk::DiskPlan;
 use crate::fault::Fault;
 use crate::network::SlowLink;
+use crate::odd::OddPlan;
 use crate::profile::Profile;
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
@@ -125,6 +126,8 @@ pub(crate) struct GroupPlan {
     pub(crate) has_threads: bool,
     /// The operations that change nothing are declared, with what they may miss.
     pub(crate) reads: Option<ReadConsistency>,
+    /// What its servers do with some requests.
+    pub(crate) odd: Option<OddPlan>,
 }
 
 /// A server outside of the domain.
@@ -600,6 +603,7 @@ impl GroupPlan {
             is_called: false,
             has_threads: true,
             reads: None,
+            odd: None,
         }
     }
 

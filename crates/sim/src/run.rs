@@ -55,10 +55,10 @@ impl ServerBug {
 #[must_use]
 pub fn run(seed: u64, options: Options) -> Report {
     match options.scope {
-        Scope::Domain => run_plan(seed, Plan::draw(seed), options),
-        Scope::Styles => run_plan(seed, Plan::draw_styles(seed), options),
-        Scope::Calls => run_plan(seed, Plan::draw_calls(seed), options),
-        Scope::Backups => run_plan(seed, Plan::draw_backups(seed), options),
+        Scope::Domain => run_plan(seed, Plan::draw(seed).with_odd(seed), options),
+        Scope::Styles => run_plan(seed, Plan::draw_styles(seed).with_odd(seed), options),
+        Scope::Calls => run_plan(seed, Plan::draw_calls(seed).with_odd(seed), options),
+        Scope::Backups => run_plan(seed, Plan::draw_backups(seed).with_odd(seed), options),
         Scope::Ring => ring::run(seed, options),
     }
 }
@@ -100,6 +100,9 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
             ("reads beside a call", world.hearsay.beside),
             ("crashes", world.checks.crashes),
             ("server ends", world.checks.server_ends),
+            ("calls without a reply", world.checks.endings.ended),
+            ("processes ended by calls", world.checks.endings.died),
+            ("members at fault", world.checks.endings.faults),
             ("excused losses", world.checks.losses),
             ("dead groups", dead as u64),
             ("of these with a server that has all", world.dead_in_vain() as u64),
@@ -161,6 +164,7 @@ fn settle(world: &mut World) -> Duration {
         if world.now >= limit {
             let text = format!("not well after {} s: {missing}", within.as_secs());
             world.checks.violate("liveness", world.now, text);
+            world.tell_of_endings();
             return within;
         }
         world.run_until(world.now + ms(20));

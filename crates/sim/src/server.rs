@@ -4,12 +4,13 @@
 //! What it is not: it knows nothing of Quorba. Invariant: a dead server does nothing.
 
 use crate::calls::Calling;
+use crate::odd::Reaction;
 use crate::servant::{Log, Operation};
 use crate::stream::StreamId;
 use quorba_base::{Duration, Instant};
 use quorba_engine::replica::{Concurrency, GroupId};
 use quorba_giop::{Framer, FramerLimits, Message};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A call that a server got.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub(crate) enum Misdeed {
     NoState,
     /// It does what it is asked, and says something else.
     Lie,
+    /// It reacts to its next call in another way than by a reply.
+    React(Reaction),
 }
 
 /// See the module's text.
@@ -54,6 +57,10 @@ pub(crate) struct Server {
     /// How much longer its next call takes.
     pub(crate) lingers: Option<Duration>,
     pub(crate) misdeed: Option<Misdeed>,
+    /// It has reacted to a call in another way than its peers.
+    pub(crate) was_strange: bool,
+    /// Connections on which it has begun something and not answered.
+    pub(crate) owes: BTreeSet<StreamId>,
     /// It waits for another group.
     pub(crate) calling: Option<Calling>,
     /// It takes calls of other connections meanwhile.
@@ -76,9 +83,16 @@ impl Server {
             slow_until: Instant::ZERO,
             lingers: None,
             misdeed: None,
+            was_strange: false,
+            owes: BTreeSet::new(),
             calling: None,
             has_threads,
         }
+    }
+
+    /// It has reacted to a call in its own way, or is about to.
+    pub(crate) fn is_strange(&self) -> bool {
+        self.was_strange || matches!(self.misdeed, Some(Misdeed::React(_)))
     }
 
     /// The next call that it may begin.

@@ -209,6 +209,7 @@ impl World {
             }
             ServerCommand::Restart(reason) => {
                 self.say(|| format!("n{node} g{} restarts its server: {}", group.0, reason.text()));
+                self.note_restart(node, usize::from(group.0), reason);
                 self.close_channels(node, group);
                 self.restart_server(node, group);
             }
@@ -337,6 +338,11 @@ impl World {
     }
 
     fn server_begins(&mut self, server: usize, work: Work) {
+        self.note_begin(usize::from(self.servers[server].group.0), server, &work);
+        if self.says_goodbye(server, &work) {
+            return;
+        }
+        let lateness = self.lateness(server, &work);
         let target = &mut self.servers[server];
         target.serial += 1;
         self.hearsay.beside += u64::from(target.calling.is_some());
@@ -349,7 +355,8 @@ impl World {
         if slow {
             time = time * 20 + 50_000;
         }
-        self.queue.push(self.now + us(time) + lingers, Event::ServerDone { server, serial });
+        self.queue
+            .push(self.now + us(time) + lingers + lateness, Event::ServerDone { server, serial });
     }
 
     pub(crate) fn server_done(&mut self, server: usize, serial: u64) {
@@ -367,6 +374,10 @@ impl World {
     pub(crate) fn server_ends(&mut self, server: usize, serial: u64) {
         let target = &mut self.servers[server];
         let Some(work) = target.running.remove(&serial) else { return };
+        if let Some(reaction) = self.reaction(server, &work) {
+            self.react(server, &work, reaction);
+            return self.server_next(server);
+        }
         let reply = self.execute(server, &work);
         if work.wants_reply && self.servers[server].links.contains_key(&work.stream) {
             self.transcript.mix_bytes(&reply);
@@ -375,7 +386,7 @@ impl World {
         self.server_next(server);
     }
 
-    fn execute(&mut self, server: usize, work: &Work) -> Bytes {
+    pub(crate) fn execute(&mut self, server: usize, work: &Work) -> Bytes {
         let has_several =
             self.group_plan(self.servers[server].group).concurrency != Concurrency::Sequential;
         let is_outvoted = self.is_outvoted(self.servers[server].group, &work.operation);
@@ -387,6 +398,10 @@ impl World {
         target.hangs |=
             has_several && matches!(target.misdeed, Some(Misdeed::Garbage | Misdeed::WrongId));
         let is_state = work.operation.is_state();
+        if matches!(target.misdeed, Some(Misdeed::Garbage | Misdeed::WrongId)) {
+            self.note_strange(server);
+        }
+        let target = &mut self.servers[server];
         match target.misdeed {
             Some(Misdeed::Garbage) => {
                 target.misdeed = None;
@@ -482,7 +497,9 @@ impl World {
     /// The server closes its connections: as GIOP wants it, or without a word.
     pub(crate) fn drop_links(&mut self, server: usize, politely: bool) {
         // GIOP allows CloseConnection only while no call is being answered.
-        if politely && !self.servers[server].running.is_empty() {
+        let target = &self.servers[server];
+        let owes = target.links.keys().any(|link| target.owes.contains(link));
+        if politely && (owes || !target.running.is_empty()) {
             return;
         }
         let links: Vec<StreamId> = self.servers[server].links.keys().copied().collect();

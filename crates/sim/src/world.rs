@@ -71,6 +71,7 @@ pub(crate) struct World {
     pub(crate) transcript: Transcript,
     /// No more faults, and no more calls than are open.
     pub(crate) peace: bool,
+    pub(crate) peace_at: Option<Instant>,
     pub(crate) events: u64,
     /// A fault that lies in wait.
     pub(crate) ambush: Option<Ambush>,
@@ -111,6 +112,7 @@ impl World {
             backups: Backups::new(rng.fork(0xbac0)),
             transcript,
             peace: false,
+            peace_at: None,
             events: 0,
             ambush: None,
             server_bug: None,
@@ -135,6 +137,7 @@ impl World {
         }
         self.queue.push(self.now + INSPECT_EVERY, Event::Inspect);
         self.begin_outside();
+        self.plan_attendant();
         let first = us(self.plan.fault_every_us);
         self.queue.push(self.now + first, Event::Nemesis);
         if self.plan.backups {
@@ -193,6 +196,7 @@ impl World {
             Event::OutsideStart { outsider } => self.start_outside(outsider),
             Event::OutsideDone { outsider, asked } => self.outside_done(outsider, asked),
             Event::Operator => self.operator_comes(),
+            Event::Attendant => self.attend(),
             Event::Blackout => self.black_out(),
             Event::Nemesis => self.nemesis(),
             Event::Inspect => {

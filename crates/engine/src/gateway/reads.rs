@@ -101,6 +101,13 @@ impl Gateway {
         self.release(group, number);
     }
 
+    /// A server's process had ended at it; it is with another one already.
+    pub(crate) fn read_ended(&mut self, group: GroupId, number: RequestNumber) {
+        if let Some(pending) = self.group(group).book.get_mut(number) {
+            pending.process_ends += u8::from(!canary!(TriesForEver));
+        }
+    }
+
     /// Whether it goes through the order even if it could be handed to a member.
     pub(crate) fn is_to_be_ordered(&mut self, submission: &Submission) -> bool {
         let pending = self.group(submission.group).book.get_mut(submission.number);

@@ -8,7 +8,7 @@ use crate::endings::{Conclusion, Report, RequestEnd};
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
-use crate::member::Word;
+use crate::member::{Member, Word};
 use crate::output::{Event, Outbox, Output};
 use crate::style::Style;
 use crate::table::{DownReason, MemberState};
@@ -116,6 +116,39 @@ impl Group {
             // Who executed it is gone, and the others did not.
             return;
         }
+        if self.table.style.is_passive()
+            && let Some(member) = &mut self.member
+        {
+            // What its leader's server did is the group's state, whatever another one would do.
+            member.want_checkpoint();
+        }
+        self.compare_states(request);
+    }
+
+    /// Members that have only kept requests execute them now, and one that its leader's server has
+    /// not answered as well: theirs may do something else.
+    pub(super) fn mind_style(&mut self, before: Style) {
+        if !before.is_passive() || self.table.style.is_passive() {
+            return;
+        }
+        let without_reply = |end: RequestEnd| !end.forbids_execution();
+        let ends = self.table.endings.ends().filter(|(_, _, end)| without_reply(*end));
+        if let Some(request) = ends.map(|(_, at, _)| at.count).max() {
+            self.compare_states(request);
+        }
+    }
+
+    /// Whether the local member, which is about to be in, has another state than those who are.
+    pub(super) fn must_begin_anew(&self) -> bool {
+        let differs = self.member.as_ref().is_some_and(Member::has_answered_ended);
+        let mut others = self.table.in_set();
+        others.remove(self.here);
+        differs && !others.is_empty() && self.config.state_object.is_some()
+    }
+
+    /// The members that have executed this request are asked for their states, if they can give
+    /// them.
+    fn compare_states(&mut self, request: u64) {
         let executing = self.table.with_electorate(|_, electorate| electorate.executing);
         let can_give = self.config.state_object.is_some() && !self.table.style.is_passive();
         let begin = self.table.endings.states.begin(request, executing, can_give);

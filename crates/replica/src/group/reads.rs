@@ -285,6 +285,8 @@ impl Group {
                 self.reads.load.shun(now, by);
             }
             out.push_back(Output::Read { group: self.id, number, giop, ended });
+        } else if mine && ended {
+            out.push_back(Output::ReadEnded { group: self.id, number });
         }
     }
 

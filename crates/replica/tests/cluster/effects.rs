@@ -83,6 +83,8 @@ impl Cluster {
                     self.nodes[index].reads.push((number.0, text));
                 }
                 Output::Ended { end, .. } => self.nodes[index].ended.push(end),
+                // What was read elsewhere meanwhile is what counts here.
+                Output::ReadEnded { .. } => {}
                 Output::Dropped { number, .. } => self.nodes[index].dropped.push(number.0),
                 Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
                 Output::Record(record) => self.nodes[index].record = record,

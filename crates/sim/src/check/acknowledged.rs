@@ -33,18 +33,22 @@ impl World {
     /// Groups that are dead although a server lives that has everything that was acknowledged.
     pub(crate) fn dead_in_vain(&self) -> usize {
         let has_all = |group: usize| {
-            let of_group = |server: &&crate::server::Server| usize::from(server.group.0) == group;
-            let servers = self.servers.iter().filter(|server| server.alive).filter(of_group);
-            let mut servers = servers.filter(|server| !server.log.references().is_empty());
-            servers.any(|server| {
-                let kept: BTreeSet<_> = server.log.references().iter().collect();
-                let mut wanted = acknowledged_calls(self, group)
-                    .filter(|(_, call, _)| call.wish == Wish::Append)
-                    .map(|(reference, ..)| reference);
-                wanted.all(|reference| kept.contains(&reference))
-            })
+            let is_of = |server: &usize| {
+                let server = &self.servers[*server];
+                server.alive && usize::from(server.group.0) == group && server.log.len() > 0
+            };
+            (0..self.servers.len()).filter(is_of).any(|server| self.has_all(group, server))
         };
         let dead = |group: &usize| self.checks.groups[*group].dead;
         (0..self.plan.groups.len()).filter(dead).filter(|group| has_all(*group)).count()
+    }
+
+    /// Whether a server has everything that was acknowledged.
+    pub(crate) fn has_all(&self, group: usize, server: usize) -> bool {
+        let kept: BTreeSet<_> = self.servers[server].log.references().iter().collect();
+        let mut wanted = acknowledged_calls(self, group)
+            .filter(|(_, call, _)| call.wish == Wish::Append)
+            .map(|(reference, ..)| reference);
+        wanted.all(|reference| kept.contains(&reference))
     }
 }

@@ -51,7 +51,8 @@ pub(super) fn check(world: &World, serving: &[Vec<Serving<'_>>]) -> Vec<(&'stati
     for (group, members) in serving.iter().enumerate() {
         let Some(member) = members.first() else { continue };
         let inner = member.log.references().iter().filter(|r| r.is_inner());
-        for inner in inner.filter(|inner| !made.contains(inner)) {
+        let inner = inner.filter(|inner| !made.contains(inner) && !may_be_given_up(world, **inner));
+        for inner in inner {
             let text = format!("{:x} is in g{group}, and no group has asked for it", inner.0);
             found.push(("calls", text));
         }
@@ -62,7 +63,8 @@ pub(super) fn check(world: &World, serving: &[Vec<Serving<'_>>]) -> Vec<(&'stati
             let text = format!("outsider {outsider} has executed {:x} {count} times", inner.0);
             found.push(("calls", text));
         }
-        if count > 0 && !made.contains(inner) && !serving[*caller].is_empty() {
+        let is_lost = !made.contains(inner) && !may_be_given_up(world, *inner);
+        if count > 0 && is_lost && !serving[*caller].is_empty() {
             let text = format!(
                 "outsider {outsider} has executed {:x}, and g{caller} knows nothing of it",
                 inner.0
@@ -72,6 +74,19 @@ pub(super) fn check(world: &World, serving: &[Vec<Serving<'_>>]) -> Vec<(&'stati
     }
     found.truncate(3);
     found
+}
+
+/// Whether the request in which a call was made may have ended without a reply, and is not executed
+/// again by those who know nothing of it.
+fn may_be_given_up(world: &World, inner: Reference) -> bool {
+    let mut call = inner;
+    while let Some(outer) = world.hearsay.made_in.get(&call) {
+        call = *outer;
+        if world.checks.endings.odd.contains(&call) {
+            return true;
+        }
+    }
+    false
 }
 
 /// What a group was told of a call to the outside is what was said there.

@@ -6,6 +6,7 @@
 mod acknowledged;
 mod at_most_once;
 mod calls;
+pub(crate) mod endings;
 mod equality;
 mod exactly_once;
 mod linearizable;
@@ -89,6 +90,7 @@ pub(crate) struct Checks {
     majority_ended: bool,
     pub(crate) memories: memory_lost::Memories,
     moments: moments::Moments,
+    pub(crate) endings: endings::Endings,
     /// A majority may lose its memory in this run.
     pub(crate) catastrophe: bool,
     pub(crate) crashes: u64,
@@ -106,6 +108,7 @@ impl Checks {
             majority_ended: false,
             memories: memory_lost::Memories::default(),
             moments: moments::Moments::default(),
+            endings: endings::Endings::default(),
             catastrophe: plan.catastrophe,
             crashes: 0,
             server_ends: 0,
@@ -119,8 +122,9 @@ impl Checks {
         }
     }
 
-    pub(crate) fn node_crashed(&mut self, _node: usize) {
+    pub(crate) fn node_crashed(&mut self, node: usize, at: Instant) {
         self.crashes += 1;
+        self.endings.absent(node, at);
     }
 
     pub(crate) fn server_ended(&mut self, _server: &Server) {
@@ -206,6 +210,7 @@ impl World {
         if let ReplicaEvent::Member { group, .. } = event {
             self.checks.groups[usize::from(group.0)].moved_at = Some(self.now);
         }
+        self.note_absences(node, event);
         match event {
             ReplicaEvent::Primary { view, members, current, basis } => {
                 let plan = (self.plan.nodes, self.plan.quorum);
@@ -223,7 +228,9 @@ impl World {
                 self.note_memory_from(node, *view, *current, *basis);
             }
             // Replicas are deterministic here, so nobody differs unless it was made to.
-            ReplicaEvent::Diverged { node: other, request, .. } if !self.plan.lies => {
+            ReplicaEvent::Diverged { group, node: other, request, .. }
+                if !self.plan.lies && !self.checks.endings.may_differ(*other, *group) =>
+            {
                 let text =
                     format!("n{node} says that {other} differs at {request}, and it does not");
                 self.checks.violate("divergence", self.now, text);
@@ -242,6 +249,7 @@ impl World {
                 let group = usize::from(group.0);
                 self.checks.groups[group].dead = !self.plan.groups[group].durable;
                 self.note_total_loss(group);
+                self.note_lost(group);
                 self.strand_callers(group);
             }
             ReplicaEvent::Member {
@@ -405,6 +413,7 @@ impl World {
             if self.checks.groups[group].stuck {
                 continue;
             }
+            found.extend(self.too_many_deaths(group).map(|text| ("endings", text)));
             if self.checks.groups[group].stateless {
                 found.extend(stateless::check(self, group));
                 continue;
@@ -464,7 +473,10 @@ impl World {
             let Some(snapshot) = snapshot else { return false };
             let table = &snapshot.groups[group];
             let server = self.hosts[other].supervisors[group].as_ref().and_then(|s| s.server);
-            let hangs = server.is_some_and(|server| self.servers[server].hangs);
+            let hangs = server.is_some_and(|server| {
+                let server = &self.servers[server];
+                server.hangs || server.is_strange()
+            });
             let has_state =
                 matches!(table.local, Some("serving" | "standing by" | "starting its server"));
             let stays = self.roster.stays(group, other);

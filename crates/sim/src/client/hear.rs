@@ -3,13 +3,16 @@
 //! Invariant: every call ends in the ledger exactly as a real client would see it end.
 
 use super::{Link, Task};
+use crate::check::endings::end_of;
 use crate::ledger::Outcome;
 use crate::servant::{Mark, Wish};
 use crate::stream::{Segment, Side, StreamId};
 use crate::world::World;
 use bytes::Bytes;
 use quorba_engine::replica::{Concurrency, ReadConsistency};
-use quorba_giop::{Body, Completion, ExceptionKind, Message, ReplyStatus, Version, build};
+use quorba_giop::{
+    Body, Completion, ExceptionKind, Message, MinorCode, ReplyStatus, Version, build,
+};
 
 impl World {
     pub(crate) fn client_hears(&mut self, id: StreamId, client: usize, segment: Segment) {
@@ -87,6 +90,9 @@ impl World {
                         let digest = reader.read_u64("digest").unwrap_or(0);
                         self.acknowledge(client, &task, Mark { length, digest });
                     }
+                    (_, Some(Ok(exception))) if let Some(code) = end_of(&exception) => {
+                        self.call_ended(client, task, code);
+                    }
                     // It is over, and nobody knows more.
                     (_, Some(Ok(exception))) if exception.kind == ExceptionKind::Internal => {
                         self.ledger.close(task.reference, Outcome::Unknown);
@@ -130,6 +136,7 @@ impl World {
         });
         self.ledger.close(reference, Outcome::Acknowledged { mark, at: now });
         let call = self.ledger.calls[&reference].clone();
+        self.note_no_end(reference, &call);
         self.note_beginning(call.group, mark);
         // What a reply says of all objects together is another thing at each member.
         if self.plan.groups[call.group].concurrency != Concurrency::PerObject {
@@ -138,6 +145,21 @@ impl World {
             let weaker = weaker.then(|| target.gateways[target.gateway]);
             self.checks.acknowledged(now, reference, &call, mark, weaker);
         }
+    }
+
+    /// No server has answered, and none will.
+    fn call_ended(&mut self, client: usize, task: Task, code: MinorCode) {
+        let call = self.ledger.calls[&task.reference].clone();
+        self.note_end(task.reference, &call, code);
+        if call.named && !task.doubts && self.clients[client].rng.per_mille(500) {
+            // Whoever asks again, and wherever, is told the same.
+            if self.clients[client].rng.per_mille(500) {
+                self.leave_gateway(client);
+            }
+            return self.repeat(client, Task { doubts: true, ..task });
+        }
+        let is_no = code == MinorCode::NeverTaken;
+        self.ledger.close(task.reference, if is_no { Outcome::Refused } else { Outcome::Unknown });
     }
 
     fn client_refused(&mut self, client: usize, task: Task, completed: Completion) {

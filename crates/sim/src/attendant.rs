@@ -1,0 +1,62 @@
+//! An operator who gives up requests that servers will never answer.
+//!
+//! What it is not: impatient; a request that somebody still executes is left alone. Invariant:
+//! draws nothing, so that a run in which nothing hangs is what it was without an operator.
+
+use crate::event::Event;
+use crate::host::Input;
+use crate::world::{World, ms};
+use quorba_base::Duration;
+use quorba_engine::replica::{GroupId, PrimaryStatus};
+
+/// How often the operator looks.
+const LOOKS_EVERY: Duration = Duration::from_millis(250);
+
+impl World {
+    pub(crate) fn plan_attendant(&mut self) {
+        self.queue.push(self.now + LOOKS_EVERY, Event::Attendant);
+    }
+
+    /// Looks for requests that nobody answers.
+    pub(crate) fn attend(&mut self) {
+        for group in 0..self.plan.groups.len() {
+            if let Some((node, number)) = self.find_hung(group) {
+                self.say(|| format!("OPERATOR at n{node}: skip {number} of g{group}"));
+                self.deliver(node, Input::Skip(GroupId(group as u16), number));
+            }
+        }
+        self.plan_attendant();
+    }
+
+    /// A request that all who execute have had for too long, and no server works on.
+    fn find_hung(&self, group: usize) -> Option<(usize, u64)> {
+        let patience = ms(2 * self.plan.groups[group].server_reply_ms + 2_000);
+        let mut found = None;
+        for (node, snapshot) in self.snapshots().iter().enumerate() {
+            let Some(snapshot) = snapshot else { continue };
+            let table = &snapshot.groups[group];
+            let serves = table.local == Some("serving");
+            if snapshot.primary != PrimaryStatus::Primary || !serves {
+                continue;
+            }
+            let leads = table.leader.is_none_or(|leader| usize::from(leader.index()) == node);
+            if table.style.is_passive() && !leads {
+                continue;
+            }
+            let (number, since, _) = table.endings.waiting.as_ref()?;
+            let now = self.hosts[node].machine.clock.local(self.now);
+            let server = self.hosts[node].supervisors[group].as_ref()?.server?;
+            let server = &self.servers[server];
+            let works = !server.running.is_empty() || server.calling.is_some() || server.hangs;
+            if now.since(*since) < patience || works {
+                return None;
+            }
+            match found {
+                None => found = Some((node, *number)),
+                Some((_, other)) if other != *number => return None,
+                Some(_) => {}
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,246 @@
+//! Requests that servers did not answer: what callers were told of them, and at which processes
+//! ended.
+//!
+//! What it is not: the engine's opinion of either. Invariants looked at: a request that has ended
+//! without a reply has ended so for everybody who asks; one at which processes ended is executed
+//! by few, and by nobody when its caller was told; no server is ended by its node that lives and
+//! has what nobody else has.
+
+use crate::ledger::Call;
+use crate::servant::{Operation, Reference, Wish};
+use crate::server::Work;
+use crate::world::{World, ms, node_id};
+use quorba_base::{Duration, Instant, NodeId};
+use quorba_engine::replica::{DownReason, Event as ReplicaEvent, GroupId, Style};
+use quorba_giop::{MinorCode, QUORBA_VMCID, SystemException};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A node that is lost within this time after its server ended may not have told of that.
+const TELLS_WITHIN: Duration = Duration::from_secs(5);
+/// A node may stand still with a request that others have long given up.
+const STANDS_STILL: Duration = Duration::from_secs(10);
+/// A group whose last server is ended is lost within this time.
+const LOST_WITHIN: Duration = Duration::from_secs(1);
+/// When all is quiet, what is decided is known to all after this time.
+const KNOWN_AFTER: Duration = Duration::from_secs(1);
+
+/// A process ended at a request.
+#[derive(Clone, Copy, Debug)]
+struct Death {
+    node: usize,
+    at: Instant,
+    /// Its member was in: the group hears of it.
+    is_in: bool,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Endings {
+    deaths: BTreeMap<Reference, Vec<Death>>,
+    /// When nodes ended, or were not part of what went on.
+    absences: Vec<(usize, Instant)>,
+    /// When callers were told of an end, and of which.
+    told: BTreeMap<Reference, (Instant, MinorCode)>,
+    /// By group: whose server was ended, though nobody else was known to have its state, and when.
+    last_servers: BTreeMap<usize, (usize, Instant)>,
+    /// Calls at which some server was.
+    pub(crate) odd: BTreeSet<Reference>,
+    /// Members whose servers were odd alone.
+    pub(crate) strange: BTreeSet<(usize, usize)>,
+    /// Calls that had one, servers that died at one, and requests that nodes ended for.
+    pub(crate) ended: u64,
+    pub(crate) died: u64,
+    pub(crate) faults: u64,
+}
+
+/// Which end an exception tells of, if any.
+pub(crate) fn end_of(exception: &SystemException) -> Option<MinorCode> {
+    use MinorCode::{EndsServers, NeverTaken, NoReply, Skipped};
+    let is = |code: &MinorCode| exception.minor == QUORBA_VMCID | code.number();
+    [NoReply, EndsServers, Skipped, NeverTaken].into_iter().find(|code| is(code))
+}
+
+impl Endings {
+    /// A node's process ended.
+    pub(super) fn absent(&mut self, node: usize, at: Instant) {
+        self.absences.push((node, at));
+    }
+
+    /// Whether a member may differ from others.
+    pub(super) fn may_differ(&self, node: NodeId, group: GroupId) -> bool {
+        self.strange.contains(&(usize::from(node.index()), usize::from(group.0)))
+    }
+
+    fn may_be_unknown(&self, death: &Death) -> bool {
+        let until = death.at + TELLS_WITHIN;
+        let mut of_it = self.absences.iter().filter(|(node, _)| *node == death.node);
+        !death.is_in || of_it.any(|(_, at)| *at + ms(1_000) >= death.at && *at <= until)
+    }
+}
+
+impl World {
+    /// Nodes that are not part of a component, as one of those that are says.
+    pub(super) fn note_absences(&mut self, node: usize, event: &ReplicaEvent) {
+        let now = self.now;
+        match event {
+            ReplicaEvent::Primary { current, .. } => {
+                for other in (0..self.plan.nodes).filter(|other| !current.contains(node_id(*other)))
+                {
+                    self.checks.endings.absent(other, now);
+                }
+            }
+            ReplicaEvent::Blocked { .. } => self.checks.endings.absent(node, now),
+            ReplicaEvent::AtFault { .. } => self.checks.endings.faults += 1,
+            _ => {}
+        }
+    }
+
+    /// A caller hears how its call has ended. `call`: as it was before.
+    pub(crate) fn note_end(&mut self, reference: Reference, call: &Call, code: MinorCode) {
+        let facts = &self.checks.groups[call.group];
+        let counts = !facts.stateless && facts.counts(call);
+        let before = self.checks.endings.told.insert(reference, (self.now, code));
+        self.checks.endings.ended += u64::from(before.is_none());
+        let is_read = self.is_read(call);
+        if let Some((_, before)) = before.filter(|(_, before)| counts && *before != code)
+            && !is_read
+        {
+            let text = format!("{:x} ended with {before:?}, and now with {code:?}", reference.0);
+            self.checks.violate("endings", self.now, text);
+        }
+        if counts && call.is_acknowledged() && !is_read {
+            let text = format!("{:x} was acknowledged, and ends with {code:?}", reference.0);
+            self.checks.violate("endings", self.now, text);
+        }
+    }
+
+    /// Nobody remembers what reads were told.
+    fn is_read(&self, call: &Call) -> bool {
+        let past_the_order = self.plan.groups[call.group].reads.is_some();
+        past_the_order && matches!(call.wish, Wish::Peek | Wish::Last)
+    }
+
+    /// A caller gets a reply.
+    pub(crate) fn note_no_end(&mut self, reference: Reference, call: &Call) {
+        let facts = &self.checks.groups[call.group];
+        let told = self.checks.endings.told.get(&reference).map(|(_, code)| *code);
+        let told = told.filter(|_| !self.is_read(call));
+        if let Some(code) = told.filter(|_| !facts.stateless && facts.counts(call)) {
+            let text = format!("{:x} had ended with {code:?}, and got a reply", reference.0);
+            self.checks.violate("endings", self.now, text);
+        }
+    }
+
+    /// A server begins a call.
+    pub(crate) fn note_begin(&mut self, group: usize, server: usize, work: &Work) {
+        let Operation::Append(reference) = work.operation else { return };
+        let Some((at, code)) = self.checks.endings.told.get(&reference).copied() else { return };
+        if !matches!(code, MinorCode::EndsServers | MinorCode::Skipped) {
+            return;
+        }
+        let facts = &self.checks.groups[group];
+        let counts = self.ledger.calls.get(&reference).is_some_and(|call| facts.counts(call));
+        let since = self.now.since(at);
+        let is_known =
+            since > STANDS_STILL || self.is_quiet_since(KNOWN_AFTER) && since > KNOWN_AFTER;
+        // What a stateless group forgets, nobody else remembers.
+        let forgets = facts.stateless && code == MinorCode::Skipped;
+        if counts && is_known && !forgets && !self.is_again(&reference, at) {
+            let text =
+                format!("{:x} had ended with {code:?}, and server {server} begins it", reference.0);
+            self.checks.violate("endings", self.now, text);
+        }
+    }
+
+    /// A call without a name is another one when its client makes it again.
+    fn is_again(&self, reference: &Reference, told: Instant) -> bool {
+        let call = &self.ledger.calls[reference];
+        !call.named && call.invoked > told
+    }
+
+    /// There are no faults any more, and what they have done is known.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.is_quiet_since(STANDS_STILL)
+    }
+
+    fn is_quiet_since(&self, time: Duration) -> bool {
+        self.peace_at.is_some_and(|at| self.now.since(at) > time)
+    }
+
+    /// A server's process ends at a request.
+    pub(crate) fn note_death(&mut self, server: usize, work: &Work) {
+        let Operation::Append(reference) = work.operation else { return };
+        let (node, at) = (self.servers[server].node, self.now);
+        let group = usize::from(self.servers[server].group.0);
+        let snapshot = self.hosts[node].node.as_ref().map(|node| node.snapshot());
+        let is_in = snapshot.is_some_and(|snapshot| super::is_in(&snapshot.groups[group], node));
+        self.checks.endings.died += 1;
+        self.checks.endings.deaths.entry(reference).or_default().push(Death { node, at, is_in });
+    }
+
+    /// Requests at which too many processes ended.
+    pub(super) fn too_many_deaths(&self, group: usize) -> Option<String> {
+        use crate::fault::Fault;
+        let plan = &self.plan.groups[group];
+        let facts = &self.checks.groups[group];
+        let one_at_a_time = plan.style.is_passive() || plan.style == Style::Stateless;
+        let may_change = self.plan.faults.contains(&Fault::StyleChange);
+        let most = match one_at_a_time && !may_change {
+            true => 2,
+            false => plan.members.count_ones() as usize,
+        };
+        let endings = &self.checks.endings;
+        endings.deaths.iter().find_map(|(reference, deaths)| {
+            let call = self.ledger.calls.get(reference)?;
+            if call.group != group || !facts.counts(call) {
+                return None;
+            }
+            let known = deaths.iter().filter(|death| !endings.may_be_unknown(death)).count();
+            let text = || format!("{known} processes ended at {:x}: {deaths:?}", reference.0);
+            // What a stateless group has answered is not remembered.
+            let most = if facts.stateless { most * call.sent as usize } else { most };
+            (known > most).then(text)
+        })
+    }
+
+    /// What nodes know of requests without a reply, for people.
+    pub(crate) fn tell_of_endings(&mut self) {
+        for (node, snapshot) in self.snapshots().into_iter().enumerate() {
+            for (group, table) in snapshot.into_iter().flat_map(|s| s.groups).enumerate() {
+                let (local, queued) = (table.local, table.queued);
+                let endings = table.endings;
+                self.say(|| {
+                    format!("n{node} g{group}: {local:?}, {queued} to execute; {endings:?}")
+                });
+            }
+        }
+    }
+
+    /// A node ends its server, which lives.
+    pub(crate) fn note_restart(&mut self, node: usize, group: usize, reason: DownReason) {
+        use DownReason::{ConnectionLost, Diverged, ServerHung, ServerProtocol};
+        let of_it = matches!(reason, ConnectionLost | Diverged | ServerHung | ServerProtocol);
+        let supervisor = self.hosts[node].supervisors[group].as_ref();
+        let Some(server) = supervisor.and_then(|s| s.server) else { return };
+        let (plan, facts) = (&self.plan.groups[group], &self.checks.groups[group]);
+        let target = &self.servers[server];
+        let excused = plan.foreign || plan.durable || facts.stateless || facts.dead;
+        if !of_it || excused || !target.alive || target.hangs || target.log.len() == 0 {
+            return;
+        }
+        let snapshots = self.snapshots();
+        if self.has_other_member(&snapshots, group, node) || !self.has_all(group, server) {
+            return;
+        }
+        self.checks.endings.last_servers.insert(group, (node, self.now));
+    }
+
+    /// A group is lost.
+    pub(super) fn note_lost(&mut self, group: usize) {
+        let Some((node, at)) = self.checks.endings.last_servers.remove(&group) else { return };
+        if self.now.since(at) < LOST_WITHIN {
+            let text = format!("n{node} ended the last server of g{group}, and it is lost");
+            self.checks.violate("last server", self.now, text);
+        }
+    }
+}
