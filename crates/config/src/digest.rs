@@ -146,6 +146,9 @@ fn younger_parts(text: &mut String, domain: &Domain, group: &Group) {
     if let Some(abandon) = group.abandon {
         line(text, format_args!(" abandon_ms={}", abandon.as_millis()));
     }
+    if group.staggered {
+        line(text, format_args!(" execution=staggered"));
+    }
     // How long it waits is each leader's own business.
     if matches!(group.placement, Placement::Auto(_)) {
         line(text, format_args!(" placement=auto"));

@@ -340,6 +340,8 @@ pub struct Group {
     pub stuck: Duration,
     /// How long all servers may be at one request before the group gives it up; `None`: for ever.
     pub abandon: Option<Duration>,
+    /// One member executes each request first, and the others when it is through (`execution`).
+    pub staggered: bool,
     /// Time in which a started server must accept connections: 15 s.
     pub start_timeout: Duration,
     /// What a member sends to one that joins at most, in bytes per second; none: what the link

@@ -5,6 +5,7 @@
 
 mod calls;
 mod durable;
+mod execution;
 mod group;
 mod lateness;
 mod node;

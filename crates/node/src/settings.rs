@@ -163,6 +163,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             open_after: group.start_timeout,
             server_reply: group.server_reply,
             abandon: group.abandon,
+            staggered: group.staggered,
             retention: group.reply_retention,
             retention_bytes_max: group.reply_retention_bytes,
             replay_bytes_max: match group.recovery {

@@ -116,6 +116,9 @@ pub struct GroupConfig {
     pub logged: bool,
     /// How long the group waits for its configured members before it opens without them.
     pub open_after: Duration,
+    /// One member executes a request first, and the others when it is through. Not with
+    /// [`Concurrency::PerObject`].
+    pub staggered: bool,
     /// How long a server may take for one request before it counts as late: where others have
     /// answered, it is restarted then. If all are late with the same one, they live on.
     pub server_reply: Duration,

@@ -9,6 +9,7 @@ mod beside;
 mod calls;
 mod channel;
 mod ends;
+mod gate;
 mod late;
 mod lateness;
 mod pieces;
@@ -232,6 +233,7 @@ pub(crate) struct Executor {
     abandon: Option<Duration>,
     probe: Option<probe::Probe>,
     witness: witness::Witness,
+    gate: gate::Gate,
 }
 
 impl Executor {
@@ -257,6 +259,7 @@ impl Executor {
             abandon: config.abandon,
             probe: None,
             witness: witness::Witness::default(),
+            gate: gate::Gate::default(),
         }
     }
 
@@ -294,7 +297,7 @@ impl Executor {
     /// When something must be said of the call that the server has had for longest, or a connection
     /// is to be made.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let rooms = [self.late_at(), self.ends_deadline(), self.probe_at()];
+        let rooms = [self.late_at(), self.ends_deadline(), self.probe_at(), self.gate_at()];
         rooms.into_iter().flatten().min()
     }
 
@@ -332,6 +335,7 @@ impl Executor {
         self.ends.begin_anew();
         self.probe = None;
         self.witness = witness::Witness::default();
+        self.gate = gate::Gate::default();
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -386,9 +390,11 @@ impl Executor {
         if self.ends.is_in_doubt() {
             return;
         }
+        self.mind_gate(now);
         loop {
-            let ends = &self.ends;
-            let Some(job) = self.schedule.take(|job| ends.holds(job)) else { return };
+            let (ends, gate) = (&self.ends, &self.gate);
+            let waits = |job: &Job| ends.holds(job) || gate.holds(job);
+            let Some(job) = self.schedule.take(waits) else { break };
             match self.left_out(&job) {
                 Some(skipped) => {
                     self.schedule.leave_out(&job);
@@ -397,6 +403,7 @@ impl Executor {
                 None => self.start(deadline, job, out),
             }
         }
+        self.note_waiting(now);
     }
 
     /// What comes of a call that no server may execute.

@@ -21,6 +21,7 @@ pub(crate) mod replay;
 mod revival;
 mod server;
 mod snapshot;
+mod stagger;
 mod stateless;
 mod transfers;
 mod voting;
@@ -92,6 +93,7 @@ pub(crate) struct Group {
     /// Behind what the group has, this member was delivered calls of groups that may know nothing
     /// of the requests in which they were made: the group cannot go on from there.
     is_bound: bool,
+    ahead: stagger::Ahead,
     /// The local server has had a call for longer than it should.
     is_late: bool,
     /// What was said last of the local member's replies, and not delivered yet.
@@ -138,6 +140,7 @@ impl Group {
             saved_at: None,
             trail: Trail::default(),
             is_bound: false,
+            ahead: stagger::Ahead::default(),
             is_late: false,
             told_full: None,
             operation: None,
@@ -385,6 +388,7 @@ impl Group {
 
     fn settle_member(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
         self.mind_endings(now, in_primary, out);
+        self.mind_stagger(out);
         let Some(member) = &mut self.member else { return };
         out.extend(member.long_states().map(Output::Outlive));
         let mut commands = core::mem::take(&mut self.commands);

@@ -76,6 +76,13 @@ pub(crate) enum PeerMessage {
         /// Because the process of the server that had it has ended.
         ended: bool,
     },
+    /// The sender's member goes ahead, and is through all requests up to this one.
+    Through {
+        /// Of this group.
+        group: GroupId,
+        /// The request, counted from the group's first.
+        up_to: u64,
+    },
     /// The sender may have lost answers: whoever waits for one of it asks somebody else.
     AnswersLost {
         /// Of this group.
@@ -89,6 +96,7 @@ const LOGGED: u8 = 3;
 const CALL: u8 = 4;
 const ANSWER: u8 = 5;
 const ANSWERS_LOST: u8 = 6;
+const THROUGH: u8 = 7;
 const COMPRESSED: u8 = 1;
 const DIGEST: u8 = 2;
 
@@ -102,6 +110,7 @@ impl PeerMessage {
             | Self::Chunk { group, .. }
             | Self::Call { group, .. }
             | Self::Answer { group, .. }
+            | Self::Through { group, .. }
             | Self::AnswersLost { group } => Some(*group),
         }
     }
@@ -113,6 +122,7 @@ impl PeerMessage {
             | Self::Logged { .. }
             | Self::Call { .. }
             | Self::Answer { .. }
+            | Self::Through { .. }
             | Self::AnswersLost { .. } => Lane::Control,
             Self::Chunk { .. } => Lane::Bulk,
         }
@@ -176,6 +186,7 @@ impl PeerMessage {
                 }
                 w.finish()
             }
+            Self::Through { group, up_to } => head(THROUGH, *group, *up_to, 0).finish(),
             Self::AnswersLost { group } => head(ANSWERS_LOST, *group, 0, 0).finish(),
         }
     }
@@ -235,6 +246,7 @@ impl PeerMessage {
                 let giop = if r.bool("reply flag")? { Some(r.rest()) } else { None };
                 Self::Answer { group, to, giop, ended }
             }
+            THROUGH => Self::Through { group, up_to: name },
             ANSWERS_LOST => Self::AnswersLost { group },
             _ => return Err(InvalidEnvelope { what: "kind", offset: 0 }),
         };
@@ -291,6 +303,7 @@ mod tests {
             call(true, Some(giop.clone())),
             PeerMessage::Answer { group, to, giop: Some(giop), ended: false },
             PeerMessage::Answer { group, to, giop: None, ended: true },
+            PeerMessage::Through { group, up_to: 77 },
             PeerMessage::AnswersLost { group },
         ]
     }

@@ -355,6 +355,81 @@ fn a_poisonous_request_costs_a_passive_group_two_leaders() {
     assert!(c.nodes[0].replies.last().is_some_and(|(_, text)| text.contains("CommFailure")));
 }
 
+fn staggered(style: Style) -> Cluster {
+    let mut c = Cluster::whole_planned(Plan { staggered: true, ..Plan::style(style) });
+    c.relink();
+    c.settle();
+    c
+}
+
+#[test]
+fn staggered_one_goes_ahead_and_the_others_follow_when_it_is_through() {
+    for style in [Style::Active, Style::SemiActive, Style::ActiveWithVoting] {
+        let mut c = staggered(style);
+        c.request(0, 1, "x");
+        c.settle();
+        (0..3).for_each(|index| assert_eq!(c.executed(index), ["x"]));
+        c.server(0).held = true;
+        c.request(1, 1, "a");
+        c.request(2, 1, "b");
+        c.settle();
+        assert_eq!((c.executed(1).len(), c.executed(2).len()), (1, 1), "{style:?}");
+        c.server(0).held = false;
+        c.settle();
+        are_well(&c, &["x", "a", "b"]);
+        // They wait for a while only.
+        c.server(0).held = true;
+        c.request(1, 2, "c");
+        pass(&mut c, seconds(1));
+        assert_eq!(c.executed(1), ["x", "a", "b", "c"]);
+        c.server(0).held = false;
+        c.cut = true;
+        c.request(1, 3, "d");
+        pass(&mut c, seconds(1));
+        are_well(&c, &["x", "a", "b", "c", "d"]);
+    }
+}
+
+#[test]
+fn staggered_a_poisonous_request_costs_two_members_and_no_state() {
+    for style in [Style::Active, Style::SemiActive, Style::ActiveWithVoting] {
+        let mut c = staggered(style);
+        c.request(0, 1, "a");
+        c.settle();
+        (0..3).for_each(|index| c.server(index).held = true);
+        c.ft_request(1, 1, "poison", 7);
+        c.request(0, 2, "b");
+        c.settle();
+        c.crash_server(0);
+        c.settle();
+        c.crash_server(1);
+        c.settle();
+        (2..3).for_each(|index| c.server(index).held = false);
+        pass(&mut c, seconds(1));
+        assert_eq!(ends(&c, 2), [(2, RequestEnd::EndsServers)], "{style:?}");
+        assert_eq!(c.executed(2), ["a", "b"]);
+        (0..2).for_each(|index| c.start_server(index));
+        pass(&mut c, seconds(1));
+        (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"], "{style:?}"));
+        c.ft_request(0, 9, "poison", 7);
+        c.settle();
+        let told = &c.nodes[0].replies;
+        assert!(told.last().is_some_and(|(_, text)| text.contains("CommFailure")), "{told:?}");
+    }
+}
+
+#[test]
+fn staggered_what_all_do_alike_is_no_crash_either() {
+    let mut c = staggered(Style::Active);
+    c.make_odd("b");
+    for (number, text) in [(1, "a"), (2, "b"), (3, "c")] {
+        c.request(0, number, text);
+    }
+    pass(&mut c, seconds(1));
+    are_well(&c, &["a", "c"]);
+    assert_eq!(ends(&c, 1), [(2, GONE)]);
+}
+
 #[test]
 fn what_was_answered_is_executed_by_whoever_follows_whatever_became_of_others_at_it() {
     let mut c = Cluster::whole(true);

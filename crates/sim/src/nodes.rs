@@ -431,6 +431,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),
+            staggered: group.staggered,
             abandon: group.odd.as_ref().and_then(|odd| odd.abandon_ms).map(ms),
             retention: Duration::from_secs(300),
             retention_bytes_max: group.retention_bytes_max,

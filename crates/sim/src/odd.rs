@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 
 /// Domains of a thousand whose servers are odd.
 const CHANCE: u64 = 250;
+/// Domains of a thousand with staggered execution.
+const STAGGERED: u64 = 150;
 /// A fragment of a message that nobody began, in GIOP 1.2.
 const FRAGMENT: &[u8] = b"GIOP\x01\x02\x01\x07\x06\x00\x00\x00\x09\x00\x00\x00xy";
 /// No GIOP at all.
@@ -103,6 +105,17 @@ impl OddPlan {
 }
 
 impl Plan {
+    /// In some domains one member of a group goes ahead of the others.
+    pub(crate) fn staggered(mut self, seed: u64) -> Self {
+        let mut rng = Rng::new(seed).fork(0x57a6);
+        if rng.per_mille(STAGGERED) {
+            for group in &mut self.groups {
+                group.staggered = rng.per_mille(700) && group.concurrency != Concurrency::PerObject;
+            }
+        }
+        self
+    }
+
     /// Some domains have servers that are odd.
     pub(crate) fn with_odd(mut self, seed: u64) -> Self {
         let mut rng = Rng::new(seed).fork(0x0dd5);

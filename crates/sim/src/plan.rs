@@ -128,6 +128,8 @@ pub(crate) struct GroupPlan {
     pub(crate) reads: Option<ReadConsistency>,
     /// What its servers do with some requests.
     pub(crate) odd: Option<OddPlan>,
+    /// One member executes each request first.
+    pub(crate) staggered: bool,
 }
 
 /// A server outside of the domain.
@@ -604,6 +606,7 @@ impl GroupPlan {
             has_threads: true,
             reads: None,
             odd: None,
+            staggered: false,
         }
     }
 

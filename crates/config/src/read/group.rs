@@ -5,6 +5,7 @@ use toml::de::DeValue;
 
 use super::calls;
 use super::durable;
+use super::execution;
 use super::lateness;
 use super::node::{NodeDraft, parse_host};
 use super::ordered_time;
@@ -94,6 +95,7 @@ fn read_one(
         server_reply: section.millis_or("server_reply_ms", 10..=86_400_000, 30_000),
         stuck: section.millis_or("stuck_ms", 10..=86_400_000, 30_000),
         abandon: lateness::read_abandon(section),
+        staggered: execution::read(section),
         start_timeout: section.millis_or("start_timeout_ms", 100..=3_600_000, 15_000),
         transfer_rate: section
             .number("transfer_bytes_per_second", "bytes", 1_024..=1 << 40)
@@ -107,6 +109,7 @@ fn read_one(
     durable::check(section, &group, quorum, engine);
     recovery::check(section, &group);
     lateness::check(section, &group);
+    execution::check(section, &group);
     ordered_time::check(section, &group);
     warn(section, &group);
     warn_of_overlap(section, &group);

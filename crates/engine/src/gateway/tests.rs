@@ -37,6 +37,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             open_after: SECOND,
             server_reply: SECOND,
             abandon: None,
+            staggered: false,
             retention: SECOND,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,

@@ -64,6 +64,7 @@ impl Plan {
             open_after: Duration::from_secs(15),
             server_reply: Duration::from_secs(300),
             abandon: None,
+            staggered: false,
             retention: Duration::from_secs(60),
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,

@@ -95,7 +95,7 @@ impl Executor {
     }
 
     /// How long somebody who waits here for a reply waits before others are asked.
-    fn patience(&self, awaited: bool) -> Duration {
+    pub(super) fn patience(&self, awaited: bool) -> Duration {
         let half = self.reply_within / 2;
         if self.alone {
             return self.reply_within;

@@ -67,6 +67,11 @@ impl Schedule {
             || self.outstanding.iter().any(|call| call.abandoned || call.job.is_awaited())
     }
 
+    /// What came first of all that has not begun, if calls keep their order.
+    pub(super) fn next(&self) -> Option<&Job> {
+        self.queue.front()
+    }
+
     /// The call that was sent first and is not answered; its time runs.
     pub(super) fn oldest(&self) -> Option<&Outstanding> {
         self.outstanding.front()

@@ -73,6 +73,7 @@ impl Bench {
             open_after: WITHIN,
             server_reply: WITHIN,
             abandon: None,
+            staggered: false,
             retention: WITHIN,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,

@@ -28,6 +28,7 @@ impl Group {
             (PeerMessage::Answer { to, giop, ended, .. }, _) => {
                 self.answered(now, from, to, (giop, ended), here, out);
             }
+            (PeerMessage::Through { up_to, .. }, _) => self.is_through(up_to),
             (PeerMessage::AnswersLost { .. }, _) => self.answers_lost(from, out),
             (PeerMessage::Fetch { attempt, fetch, .. }, Some(member)) => {
                 member.asked(now, from, attempt, fetch);

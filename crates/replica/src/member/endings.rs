@@ -101,6 +101,9 @@ impl Member {
             if of != at {
                 (*of, *said) = (*at, None);
             }
+            if !held {
+                self.executor.let_through(*at);
+            }
             let report = if !self.executor.has(*at) {
                 (at.count <= self.seen.count).then_some(Report::Replied)
             } else if *held && !self.executor.has_begun(*at) {
@@ -113,6 +116,17 @@ impl Member {
                 self.statements.reports.push_back(((key.clone(), *at), report));
             }
         }
+    }
+
+    /// Another member goes ahead, and is through all up to that request; `None`: nobody does.
+    pub(crate) fn follow(&mut self, through: Option<u64>) {
+        self.executor.follow(through);
+    }
+
+    /// All requests up to this one are executed here, by the server that the group knows.
+    pub(crate) fn through(&self) -> Option<u64> {
+        let serves = matches!(self.stage, Stage::Serving { .. }) && self.executes_now();
+        serves.then(|| self.executor.through(self.seen.count))
     }
 
     /// Others have answered a request that the server is at.

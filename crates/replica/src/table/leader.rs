@@ -5,6 +5,7 @@
 
 use super::GroupTable;
 use crate::config::{GroupConfig, ReplyPath};
+use crate::style::Style;
 use quorba_base::{NodeId, NodeSet};
 
 impl GroupTable {
@@ -78,6 +79,18 @@ impl GroupTable {
             }
             _ => leads,
         }
+    }
+
+    /// The member that executes requests before the others do, if the group wants one to.
+    pub(crate) fn goes_ahead(&self, config: &GroupConfig) -> Option<NodeId> {
+        let all_execute = !self.style.is_passive() && self.style != Style::Stateless;
+        if !config.staggered || !all_execute {
+            return None;
+        }
+        let inside = self.in_set();
+        let prompt = inside.difference(self.endings.late());
+        let leader = self.leading().filter(|leader| prompt.contains(*leader));
+        leader.or(prompt.lowest()).or(inside.lowest())
     }
 
     /// Of `members`, those whose servers are neither asked for their state nor late with what

@@ -26,6 +26,7 @@ pub struct Plan {
     pub retention_bytes_max: usize,
     pub replay_bytes_max: Option<usize>,
     pub abandon: Option<Duration>,
+    pub staggered: bool,
     /// `tell*` changes nothing.
     pub reads: Option<ReadConsistency>,
 }
@@ -54,6 +55,7 @@ impl Plan {
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
             abandon: None,
+            staggered: false,
             reads: None,
         }
     }
@@ -86,6 +88,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
         open_after: Duration::from_secs(15),
         server_reply: Duration::from_secs(30),
         abandon: plan.abandon,
+        staggered: plan.staggered,
         retention: Duration::from_secs(60),
         retention_bytes_max: plan.retention_bytes_max,
         replay_bytes_max: plan.replay_bytes_max,
