@@ -42,6 +42,7 @@ impl Clients {
 pub(crate) const fn end_word(end: RequestEnd) -> &'static str {
     match end {
         RequestEnd::NoReply(NoReply::ConnectionEnded | NoReply::NotAReply) => "no-reply",
+        RequestEnd::NoReply(NoReply::Rejected) => "rejected",
         RequestEnd::NoReply(NoReply::NeverTaken) => "never-taken",
         RequestEnd::EndsServers => "ends-servers",
         RequestEnd::Skipped => "skipped",
