@@ -13,7 +13,8 @@ fn slow_bank(style: &str) -> Domain {
     Domain::start_group(&format!(
         "[group.bank]\nlisten = {{listen}}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
          server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\", \"--delay-us\", \
-         \"8000000\"]\nstate_object = \"bank\"\nobject_key = \"bank\"\nstuck_ms = 300\nstyle = \"{style}\"\n"
+         \"8000000\"]\nstate_object = \"bank\"\nobject_key = \"bank\"\nstuck_ms = 300\n\
+         style = \"{style}\"\n"
     ))
 }
 

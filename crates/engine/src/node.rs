@@ -532,10 +532,7 @@ impl Node {
             ReplicaOutput::Shorten { record } => self.out.push_back(Output::Shorten { record }),
             ReplicaOutput::Rebuilt => self.out.push_back(Output::Rebuilt),
             ReplicaOutput::Outlive(state) => self.out.push_back(Output::Outlive(state)),
-            ReplicaOutput::Event(event) => {
-                self.name_client(&event);
-                self.out.push_back(Output::Event(Event::Replica(event)));
-            }
+            ReplicaOutput::Event(event) => self.tell(event),
         }
     }
 

@@ -79,7 +79,7 @@ pub enum Outcome {
     },
     /// No server has replied to it, and none will; its client got an exception.
     Ended {
-        /// In a word: `no-reply`, `never-taken`, `ends-servers` or `skipped`.
+        /// In a word: `no-reply`, `rejected`, `never-taken`, `ends-servers` or `skipped`.
         how: String,
     },
 }

@@ -77,16 +77,17 @@ impl Node {
         self.replica.own_request(group, number)
     }
 
-    /// A request has ended without a reply: says whose it was, if that is known here.
-    pub(super) fn name_client(&mut self, event: &ReplicaEvent) {
-        let ReplicaEvent::RequestEnded { group, request, .. } = *event else { return };
-        let Some((node, boot, number)) = self.request(group, request).map(|one| one.gateway) else {
-            return;
-        };
-        if (node, boot) == self.me
-            && let Some(peer) = self.client_of(group, number)
+    /// Tells what the replica tells, and of a request that has ended without a reply first whose it
+    /// was, if that is known here.
+    pub(super) fn tell(&mut self, event: ReplicaEvent) {
+        if let ReplicaEvent::RequestEnded { group, request, .. } = event
+            && let Some(one) = self.request(group, request)
+            && (one.gateway.0, one.gateway.1) == self.me
+            && let Some(peer) = self.client_of(group, one.gateway.2)
         {
+            let number = one.gateway.2;
             self.out.push_back(Output::Event(Event::Unanswered { group, number, peer }));
         }
+        self.out.push_back(Output::Event(Event::Replica(event)));
     }
 }

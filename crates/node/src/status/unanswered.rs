@@ -33,7 +33,7 @@ pub struct EndedStatus {
     /// Which one.
     #[serde(flatten)]
     pub request: RequestStatus,
-    /// In a word: `no-reply`, `never-taken`, `ends-servers` or `skipped`.
+    /// In a word: `no-reply`, `rejected`, `never-taken`, `ends-servers` or `skipped`.
     pub end: String,
     /// The same in words.
     pub how: String,
