@@ -35,7 +35,7 @@ use crate::duplicates::Duplicates;
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::executor::Returning;
 use crate::history::History;
-use crate::ids::{Attempt, GatewayKey, GroupId};
+use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::log::Place;
 use crate::member::{Accepted, Arrived, Asks, Consequence, Member};
 use crate::moment::Moment;
@@ -248,11 +248,8 @@ impl Group {
         *self.callers.entry(origin).or_default() += 1;
         if self.table.in_set().is_empty() {
             if origin == here.node && incarnation == here.incarnation {
-                let (group, key) = (self.id, request.key(origin, incarnation));
-                out.push_back(match self.table.endings.end_of(&key) {
-                    Some(end) => Output::Ended { group, key, end },
-                    None => Output::Dropped { group, number },
-                });
+                let key = request.key(origin, incarnation);
+                out.push_back(self.left_alone(key, number));
             }
             return;
         }
@@ -309,6 +306,15 @@ impl Group {
         self.recent.delivered(&arrived, stamp);
         let accepted = member.accept(arrived);
         self.heed(accepted, here, out);
+    }
+
+    /// A request of this node's gateway was delivered, and nobody is in.
+    fn left_alone(&self, key: RequestKey, number: RequestNumber) -> Output {
+        let group = self.id;
+        match self.table.endings.end_of(&key) {
+            Some(end) => Output::Ended { group, key, end },
+            None => Output::Dropped { group, number },
+        }
     }
 
     /// What the local member made of a request.

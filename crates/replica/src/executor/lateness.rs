@@ -1,8 +1,8 @@
 //! How long the server has had a call, and what is said of that.
 //!
 //! Late is not dead: a call may take its time, and then it does so at every replica. So a member
-//! only says that its server is late, and others say whether theirs have replied. It is restarted if
-//! they have, and it has not even long after that.
+//! only says that its server is late, and others say whether theirs have replied. It is restarted
+//! if they have, and it has not even long after that.
 //!
 //! What it is not: a judgement about a request. Invariant: the server of a member that is in is
 //! never given up because of a call that nobody has answered.
