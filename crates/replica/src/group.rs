@@ -264,10 +264,7 @@ impl Group {
         self.outdate_remains();
         let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
-        if request.ended_process {
-            let ended = [(request.key(origin, incarnation), history)];
-            self.table.endings.process_ended(&ended, 0);
-        }
+        self.note_ended_before(&request, (origin, incarnation));
         if self.member.is_none() {
             return;
         }

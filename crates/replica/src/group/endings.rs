@@ -5,7 +5,7 @@
 
 use super::{Group, Here};
 use crate::endings::{Conclusion, Report, RequestEnd};
-use crate::envelope::{Envelope, ProcessEnd};
+use crate::envelope::{Envelope, ProcessEnd, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
 use crate::member::{Member, Word};
@@ -52,6 +52,18 @@ impl Group {
     pub(super) fn note_process_end(&mut self, node: NodeId, attempt: Attempt, ended: &ProcessEnd) {
         if self.table.attempt(node) == Some(attempt) && self.table.style != Style::Stateless {
             self.table.endings.process_ended(&ended.at, ended.answered);
+        }
+    }
+
+    /// A process may have ended at a request before it was ordered.
+    pub(super) fn note_ended_before(
+        &mut self,
+        request: &RequestEnvelope,
+        (origin, incarnation): (NodeId, u64),
+    ) {
+        if request.ended_process {
+            let named = (request.key(origin, incarnation), self.table.history);
+            self.table.endings.process_ended(&[named], 0);
         }
     }
 
