@@ -102,6 +102,13 @@ pub(crate) enum Report {
     NoReply(NoReply),
 }
 
+impl Report {
+    /// The server may still reply, and then that is to be said.
+    fn is_provisional(self) -> bool {
+        matches!(self, Self::Late | Self::GivenUp)
+    }
+}
+
 /// A request that somebody has not answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Inquiry {
@@ -316,7 +323,7 @@ impl Endings {
         self.open.retain(|_, inquiry| inquiry.at != at);
     }
 
-    /// Requests of which the member on `node` has not said what it must, and whether it may not
+    /// Requests of which the member on `node` has not said for good what it must, and whether it may not
     /// begin them.
     pub(crate) fn asked_of(
         &self,
@@ -326,7 +333,7 @@ impl Endings {
         let is_asked = |inquiry: &Inquiry| {
             inquiry.wants_reports()
                 && electorate.of(inquiry.at).contains(node)
-                && !inquiry.reports.contains_key(&node)
+                && inquiry.reports.get(&node).is_none_or(|report| report.is_provisional())
         };
         let asked = self.open.iter().filter(|(_, inquiry)| is_asked(inquiry));
         asked.map(|(key, inquiry)| (key.clone(), inquiry.at, inquiry.is_held())).collect()

@@ -230,6 +230,10 @@ pub(crate) struct Executor {
     ends: ends::Ends,
     /// Nobody else executes what this server does.
     alone: bool,
+    /// Its member takes no part in the group, and others do.
+    apart: bool,
+    /// What it executes is nobody else's business: a group without a state.
+    stateless: bool,
     abandon: Option<Duration>,
     probe: Option<probe::Probe>,
     witness: witness::Witness,
@@ -256,6 +260,8 @@ impl Executor {
             beside: beside::Beside::default(),
             ends: ends::Ends::new(config.foreign),
             alone: false,
+            apart: false,
+            stateless: false,
             abandon: config.abandon,
             probe: None,
             witness: witness::Witness::default(),

@@ -24,8 +24,29 @@ impl World {
                 self.say(|| format!("OPERATOR at n{node}: skip {number} of g{group}"));
                 self.deliver(node, Input::Skip(GroupId(group as u16), number));
             }
+            if self.checks.groups[group].stateless {
+                self.end_silent_servers(group);
+            }
         }
         self.plan_attendant();
+    }
+
+    /// Calls of a group without a state have no number to be skipped by: the server is ended.
+    fn end_silent_servers(&mut self, group: usize) {
+        let patience = ms(2 * self.plan.groups[group].server_reply_ms + 2_000);
+        for (node, snapshot) in self.snapshots().iter().enumerate() {
+            let waits = snapshot.as_ref().is_some_and(|snapshot| snapshot.groups[group].queued > 0);
+            let supervisor = self.hosts[node].supervisors[group].as_ref();
+            let Some(server) = supervisor.and_then(|s| s.server) else { continue };
+            let (now, target) = (self.now, &mut self.servers[server]);
+            let works = !target.running.is_empty() || target.hangs || !target.alive;
+            if works || !waits || target.silent_since.is_none_or(|(at, _)| at != target.serial) {
+                target.silent_since = Some((target.serial, now));
+            } else if target.silent_since.is_some_and(|(_, at)| now.since(at) > patience) {
+                self.say(|| format!("OPERATOR at n{node}: server {server} is ended"));
+                self.end_server(server);
+            }
+        }
     }
 
     /// A request that all who execute have had for too long, and no server works on.

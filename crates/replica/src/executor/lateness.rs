@@ -8,9 +8,10 @@
 //! never given up because of a call that nobody has answered.
 
 use super::{Call, Executor, Job, Outcome, Outstanding};
-use crate::endings::Report;
+use crate::endings::{Report, RequestEnd};
 use crate::history::History;
 use crate::output::ServerCommand;
+use crate::refusal;
 use crate::table::DownReason;
 use alloc::vec::Vec;
 use quorba_base::{Duration, Instant};
@@ -60,6 +61,12 @@ impl Executor {
     /// Whether only this member executes, so that nobody else can have answered.
     pub(crate) fn set_alone(&mut self, alone: bool) {
         self.alone = alone;
+    }
+
+    /// `apart`: its member takes no part, and others do, so that nobody waits for what it does;
+    /// `stateless`: nobody else executes a call that it has.
+    pub(crate) fn set_place(&mut self, apart: bool, stateless: bool) {
+        (self.apart, self.stateless) = (apart, stateless);
     }
 
     /// The request that the server is at, if it is at one.
@@ -117,9 +124,12 @@ impl Executor {
         let deadline = oldest.deadline?;
         let Job::Execute { call: Call::Request(..), awaited, .. } = &oldest.job else {
             let is_read = matches!(oldest.job, Job::Execute { call: Call::Read(_), .. });
-            return (oldest.abandoned || !is_read).then_some(deadline);
+            if is_read && self.stateless && !oldest.abandoned {
+                return Some(self.began(oldest)? + self.abandon?);
+            }
+            return Some(deadline);
         };
-        if oldest.abandoned {
+        if oldest.abandoned || self.apart {
             return Some(deadline);
         }
         let began = self.began(oldest)?;
@@ -150,6 +160,10 @@ impl Executor {
         let Some(oldest) = self.schedule.oldest_mut() else { return Ok(None) };
         match &oldest.job {
             _ if oldest.abandoned => Err(DownReason::ServerHung),
+            Job::Execute { call: Call::Request(..), .. } if self.apart => {
+                Err(DownReason::ServerHung)
+            }
+            Job::Execute { call: Call::Read(_), .. } => Ok(self.give_up_read(out)),
             Job::Execute { call: Call::Request(key, at), .. } => {
                 let (key, at) = (key.clone(), *at);
                 let is_given_up = abandon.zip(began).is_some_and(|(after, b)| b + after <= now);
@@ -172,6 +186,20 @@ impl Executor {
             Job::Capture(_) => Ok(self.give_up_capture(out)),
             Job::Execute { .. } | Job::Restore { .. } => Err(DownReason::ServerHung),
         }
+    }
+
+    /// It is executed elsewhere, or in the order; what waits behind it goes on, on another
+    /// connection.
+    fn give_up_read(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
+        let oldest = self.schedule.oldest()?;
+        let (request_id, channel) = (oldest.request_id, oldest.channel);
+        let call = self.schedule.take_out(request_id)?;
+        let Job::Execute { call: Call::Read(id), giop, .. } = call.job else { return None };
+        self.calls.begin_anew();
+        if let Some(index) = self.channels.iter().position(|c| c.id == channel) {
+            self.connect_again(index, out);
+        }
+        Some(Outcome::ReadEnded { id, reply: refusal::ended(&giop, RequestEnd::Skipped) })
     }
 
     /// Nobody needs this very state: what waits behind it goes on, on another connection.

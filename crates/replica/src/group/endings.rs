@@ -176,7 +176,11 @@ impl Group {
 
     /// The local member hears what the group knows of requests, and says what it must.
     pub(super) fn mind_endings(&mut self, now: Instant, in_primary: bool, out: &mut Outbox) {
+        let stateless = self.is_stateless();
         let Some(member) = &mut self.member else { return };
+        let mut others = self.table.in_set();
+        others.remove(self.here);
+        member.mind_others(!others.is_empty(), stateless);
         let endings = &self.table.endings;
         member.learn(endings);
         member.mind_lateness(endings.late().contains(self.here));

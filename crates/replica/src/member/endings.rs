@@ -57,6 +57,12 @@ impl Member {
         self.executor.figures()
     }
 
+    /// `others`: some are in, but for this one; `stateless`: there is no state to have.
+    pub(crate) fn mind_others(&mut self, others: bool, stateless: bool) {
+        let takes_part = matches!(self.stage, Stage::Serving { .. });
+        self.executor.set_place(others && !takes_part, stateless);
+    }
+
     /// Whether its state may be another one than others', because its server has answered what
     /// theirs did not.
     pub(crate) fn has_answered_ended(&self) -> bool {
