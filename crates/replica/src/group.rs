@@ -94,6 +94,9 @@ pub(crate) struct Group {
     /// of the requests in which they were made: the group cannot go on from there.
     is_bound: bool,
     ahead: stagger::Ahead,
+    /// When states that could not be compared are compared again, and how often they were.
+    compare_at: Option<Instant>,
+    comparisons: u32,
     /// The local server has had a call for longer than it should.
     is_late: bool,
     /// What was said last of the local member's replies, and not delivered yet.
@@ -141,6 +144,8 @@ impl Group {
             trail: Trail::default(),
             is_bound: false,
             ahead: stagger::Ahead::default(),
+            compare_at: None,
+            comparisons: 0,
             is_late: false,
             told_full: None,
             operation: None,
@@ -173,7 +178,8 @@ impl Group {
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
         let member = self.member.as_ref().and_then(|member| member.deadline(in_primary));
         let opens = self.open_at.filter(|_| in_primary);
-        [member, opens, self.reads.load.deadline()].into_iter().flatten().min()
+        let compares = self.compare_at.filter(|_| in_primary);
+        [member, opens, compares, self.reads.load.deadline()].into_iter().flatten().min()
     }
 
     // -- decided views ----------------------------------------------------------------------
@@ -392,6 +398,7 @@ impl Group {
     fn settle_member(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
         self.mind_endings(now, in_primary, out);
         self.mind_stagger(out);
+        self.mind_doubt(now, in_primary, out);
         let Some(member) = &mut self.member else { return };
         out.extend(member.long_states().map(Output::Outlive));
         let mut commands = core::mem::take(&mut self.commands);

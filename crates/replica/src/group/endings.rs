@@ -12,7 +12,13 @@ use crate::member::{Member, Word};
 use crate::output::{Event, Outbox, Output};
 use crate::style::Style;
 use crate::table::{DownReason, MemberState};
-use quorba_base::{Instant, NodeId, canary};
+use quorba_base::{Duration, Instant, NodeId, canary};
+
+/// Not the number of a comparison, which count from 1: one more is wanted.
+const COMPARE_AGAIN: u64 = 0;
+/// How long after one that came to nothing; twice as long each time, up to the second.
+const COMPARE_AFTER: Duration = Duration::from_secs(5);
+const COMPARE_AFTER_MAX: Duration = Duration::from_secs(300);
 
 impl Group {
     /// What the member on `origin` says of a request.
@@ -42,9 +48,43 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
-        if self.table.attempt(origin) == Some(attempt) {
-            self.table.endings.states.hear(origin, number, digest);
-            self.heed_verdicts(now, here, out);
+        if self.table.attempt(origin) != Some(attempt) {
+            return;
+        }
+        let states = &mut self.table.endings.states;
+        if number == COMPARE_AGAIN {
+            if let Some(request) = states.doubt().filter(|_| states.wants_another()) {
+                self.compare_states(request);
+            }
+            return;
+        }
+        states.hear(origin, number, digest);
+        self.heed_verdicts(now, here, out);
+    }
+
+    /// States that could not be had are asked for again, ever more seldom: a server that hung may
+    /// have come back.
+    pub(super) fn mind_doubt(&mut self, now: Instant, in_primary: bool, out: &mut Outbox) {
+        let inside = self.table.in_set();
+        let is_mine = inside.lowest() == Some(self.here) && in_primary;
+        if !is_mine || !self.table.endings.states.wants_another() {
+            if self.table.endings.states.doubt().is_none() {
+                self.comparisons = 0;
+            }
+            self.compare_at = None;
+            return;
+        }
+        let wait = COMPARE_AFTER.saturating_mul(1 << self.comparisons.min(16));
+        let at = *self.compare_at.get_or_insert(now + wait.min(COMPARE_AFTER_MAX));
+        if at > now {
+            return;
+        }
+        self.compare_at = None;
+        self.comparisons = self.comparisons.saturating_add(1);
+        if let Some(attempt) = self.table.attempt(self.here) {
+            let (group, number, digest) = (self.id, COMPARE_AGAIN, None);
+            let again = Envelope::StateDigest { group, attempt, number, digest };
+            out.push_back(Output::Order(again.encode()));
         }
     }
 
