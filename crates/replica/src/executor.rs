@@ -135,7 +135,7 @@ pub(crate) enum Outcome {
     NoReply { key: RequestKey, at: History, how: NoReply },
     /// It has not replied to a read. `reply`: what its client is told if nobody else is asked.
     ReadEnded { id: ReadId, reply: Option<Bytes> },
-    /// It has a request for long.
+    /// It has a request for long, or has replied to one that others did not reply to.
     Late { key: RequestKey, at: History, report: Report },
     /// It has one that others have answered for longer than it may.
     Overdue,
@@ -594,9 +594,13 @@ impl Executor {
         self.note(&call);
         let (bytes, oneway) = (message.bytes().clone(), call.oneway);
         Finished::Outcome(Some(match call.job {
-            // What its caller was told stays.
-            Job::Execute { call, giop, .. } if let Some(end) = self.ends.answers_ended(&call) => {
-                self.not_executed(call, &giop, oneway, end)
+            // What its caller was told stays; that this server does something else is said.
+            Job::Execute { call: Call::Request(key, at), giop, .. }
+                if let Some(end) = self.ends.of(&key) =>
+            {
+                let report = Report::Replied;
+                self.ended.push_back(Outcome::Late { key: key.clone(), at, report });
+                self.not_executed(Call::Request(key, at), &giop, oneway, end)
             }
             Job::Execute { call, .. } if oneway => Outcome::executed(call, None),
             Job::Execute { call, .. } if bytes.len() <= self.reply_bytes_max => {

@@ -465,9 +465,6 @@ impl Group {
             Some(Consequence::Useless(attempt, reason)) => {
                 self.submit_down(Some(attempt), reason, out);
             }
-            Some(Consequence::Caught { attempt }) if self.must_begin_anew() => {
-                self.lost(Some(attempt), DownReason::Diverged, out);
-            }
             Some(Consequence::Caught { attempt }) => {
                 let joined = Envelope::Joined { group: self.id, attempt };
                 out.push_back(Output::Order(joined.encode()));

@@ -275,3 +275,20 @@ fn that_it_was_never_taken_is_promised_only_if_nobody_saw_anything_else() {
         assert_eq!(endings.conclude(&all()), ended(5, RequestEnd::NoReply(end)));
     }
 }
+
+#[test]
+fn who_replies_to_what_the_others_did_not_is_sent_back_unless_it_alone_executes() {
+    let mut endings = Endings::default();
+    for index in 0..2 {
+        endings.hear(node(index), named(5), GONE);
+    }
+    assert_eq!(
+        endings.conclude(&of(0b011)),
+        ended(5, RequestEnd::NoReply(NoReply::ConnectionEnded))
+    );
+    endings.hear(node(2), named(5), Report::Replied);
+    assert_eq!(endings.conclude(&of(0b011)), at_fault(2, DownReason::Diverged));
+    assert_eq!(endings.conclude(&of(0b011)), vec![], "once");
+    endings.hear(node(2), named(5), Report::Replied);
+    assert_eq!(endings.conclude(&leader(2)), vec![], "a leader's word counts");
+}

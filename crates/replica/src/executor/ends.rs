@@ -104,8 +104,6 @@ pub(super) struct Ends {
     /// Channels that are to be opened.
     later: Vec<(When, ChannelId)>,
     figures: ServerFigures,
-    /// It has replied to a request that had ended without a reply of others.
-    has_answered: bool,
     /// States that the server has not given, in a row, and what it said the last time.
     refused: Option<(u32, String)>,
 }
@@ -121,15 +119,11 @@ impl Ends {
         self.in_doubt.clear();
         self.held.clear();
         (self.breaks, self.figures.closes) = (0, 0);
-        self.has_answered = false;
     }
 
     /// How a request has ended to which the server has replied now.
-    pub(super) fn answers_ended(&mut self, call: &Call) -> Option<RequestEnd> {
-        let Call::Request(key, _) = call else { return None };
-        let end = self.by_name.get(key).copied()?;
-        self.has_answered = true;
-        Some(end)
+    pub(super) fn of(&self, key: &RequestKey) -> Option<RequestEnd> {
+        self.by_name.get(key).copied()
     }
 
     pub(super) fn is_foreign(&self) -> bool {
@@ -235,12 +229,6 @@ impl Executor {
     /// Whether the server has it and has not replied.
     pub(crate) fn has_begun(&self, history: History) -> bool {
         self.schedule.outstanding().any(|call| is_request(call, history))
-    }
-
-    /// Whether the server has replied to a request that had ended without a reply: its state may be
-    /// another one than that of those who have executed it before.
-    pub(crate) fn has_answered_ended(&self) -> bool {
-        self.ends.has_answered
     }
 
     /// Whether a call waits for a word on how it has ended.

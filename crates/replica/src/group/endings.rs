@@ -8,7 +8,7 @@ use crate::endings::{Conclusion, Report, RequestEnd};
 use crate::envelope::{Envelope, ProcessEnd, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
-use crate::member::{Member, Word};
+use crate::member::Word;
 use crate::output::{Event, Outbox, Output};
 use crate::style::Style;
 use crate::table::{DownReason, MemberState};
@@ -154,6 +154,10 @@ impl Group {
             // Nobody else has the state.
             return;
         }
+        if reason == DownReason::Diverged && self.config.state_object.is_none() {
+            // It would execute the same anew, and differ again.
+            return;
+        }
         let (group, request) = (self.id, at.count);
         out.push_back(Output::Event(Event::AtFault { group, node, request, reason }));
         self.deliver_down(now, node, attempt, reason, here, out);
@@ -175,27 +179,6 @@ impl Group {
             member.want_checkpoint();
         }
         self.compare_states(request);
-    }
-
-    /// Members that have only kept requests execute them now, and one that its leader's server has
-    /// not answered as well: theirs may do something else.
-    pub(super) fn mind_style(&mut self, before: Style) {
-        if !before.is_passive() || self.table.style.is_passive() {
-            return;
-        }
-        let without_reply = |end: RequestEnd| !end.forbids_execution();
-        let ends = self.table.endings.ends().filter(|(_, _, end)| without_reply(*end));
-        if let Some(request) = ends.map(|(_, at, _)| at.count).max() {
-            self.compare_states(request);
-        }
-    }
-
-    /// Whether the local member, which is about to be in, has another state than those who are.
-    pub(super) fn must_begin_anew(&self) -> bool {
-        let differs = self.member.as_ref().is_some_and(Member::has_answered_ended);
-        let mut others = self.table.in_set();
-        others.remove(self.here);
-        differs && !others.is_empty() && self.config.state_object.is_some()
     }
 
     /// The members that have executed this request are asked for their states, if they can give

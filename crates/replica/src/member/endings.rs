@@ -63,12 +63,6 @@ impl Member {
         self.executor.set_place(others && !takes_part, stateless);
     }
 
-    /// Whether its state may be another one than others', because its server has answered what
-    /// theirs did not.
-    pub(crate) fn has_answered_ended(&self) -> bool {
-        self.executor.has_answered_ended()
-    }
-
     /// The request that the server is at, and since when.
     pub(crate) fn waiting(&self) -> Option<Waiting> {
         matches!(self.stage, Stage::Serving { .. }).then(|| self.executor.waiting())?
