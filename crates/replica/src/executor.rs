@@ -238,6 +238,10 @@ pub(crate) struct Executor {
     probe: Option<probe::Probe>,
     witness: witness::Witness,
     gate: gate::Gate,
+    calls_others: bool,
+    /// The server is still at a request that was given up, on this channel, and may call others in
+    /// it. Nothing else starts meanwhile: nobody could tell their calls apart.
+    straggler: Option<(Channel, Waiting)>,
 }
 
 impl Executor {
@@ -266,6 +270,8 @@ impl Executor {
             probe: None,
             witness: witness::Witness::default(),
             gate: gate::Gate::default(),
+            calls_others: !config.calls.is_empty(),
+            straggler: None,
         }
     }
 
@@ -342,6 +348,7 @@ impl Executor {
         self.probe = None;
         self.witness = witness::Witness::default();
         self.gate = gate::Gate::default();
+        self.straggler = None;
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -393,7 +400,7 @@ impl Executor {
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline.get_or_insert(deadline);
         }
-        if self.ends.is_in_doubt() {
+        if self.ends.is_in_doubt() || self.straggler.is_some() {
             return;
         }
         self.mind_gate(now);
@@ -473,7 +480,9 @@ impl Executor {
         if self.probe_channel(id).is_some() {
             return self.probe_channel(id);
         }
-        let known = self.witness.channel(id).or(self.beside.channel(id));
+        let straggler = self.straggler.as_mut().map(|(channel, _)| channel);
+        let straggler = straggler.filter(|channel| channel.id == id);
+        let known = self.witness.channel(id).or(straggler).or(self.beside.channel(id));
         known.or(self.channels.iter_mut().find(|c| c.id == id))
     }
 
@@ -497,6 +506,9 @@ impl Executor {
                 return Ok(Some(outcome));
             }
             if self.probe_heard(channel, out) {
+                return Ok(None);
+            }
+            if self.straggler_heard(channel, out) {
                 return Ok(None);
             }
             if let Some(is_over) = self.witness.heard(channel) {

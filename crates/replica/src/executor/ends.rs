@@ -294,6 +294,9 @@ impl Executor {
         if self.probe_lost(channel) || self.witness.lost(channel) {
             return Ok(());
         }
+        if self.straggler.take_if(|(straggler, _)| straggler.id == channel).is_some() {
+            return Ok(());
+        }
         let Some(index) = self.channels.iter().position(|c| c.id == channel) else { return Ok(()) };
         if self.ends.foreign {
             return self.doubts(index, Doubt::Ended);
@@ -559,17 +562,41 @@ impl Executor {
         };
         let call = self.schedule.outstanding().find(is_over)?;
         let (request_id, channel) = (call.request_id, call.channel);
+        let waiting = self.waiting();
         let call = self.schedule.take_out(request_id)?;
         self.calls.begin_anew();
         let shares = self.schedule.outstanding().any(|other| other.channel == channel);
         let index = self.channels.iter().position(|c| c.id == channel).filter(|_| !shares);
         if let Some(index) = index {
             // Who executes one call of each connection at a time is busy with this one.
-            self.connect_again(index, out);
+            let before = out.len();
+            let (old, _) = self.connect_again(index, out);
+            if self.calls_others {
+                // What it calls in it can be told from what the next one calls only by its end.
+                let is_end = |command: &ServerCommand| *command == ServerCommand::Close(old.id);
+                if let Some(at) = out[before..].iter().position(is_end) {
+                    out.remove(before + at);
+                }
+                self.straggler = waiting.map(|waiting| (old, waiting));
+            }
         }
         let Job::Execute { call: name, giop, .. } = call.job else { return None };
         let end = self.ends.forbids(&name)?;
         Some(self.not_executed(name, &giop, call.oneway, end))
+    }
+}
+
+impl Executor {
+    /// Bytes have come on the channel of a request that was given up. Whether it was that.
+    pub(super) fn straggler_heard(&mut self, id: ChannelId, out: &mut Vec<ServerCommand>) -> bool {
+        let straggler = self.straggler.as_mut().map(|(channel, _)| channel);
+        let Some(channel) = straggler.filter(|channel| channel.id == id) else { return false };
+        if !matches!(channel.framer.next(), Ok(None)) {
+            // Whatever it says, it is through with it.
+            self.straggler = None;
+            out.push(ServerCommand::Close(id));
+        }
+        true
     }
 }
 

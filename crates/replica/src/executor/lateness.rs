@@ -71,6 +71,9 @@ impl Executor {
 
     /// The request that the server is at, if it is at one.
     pub(crate) fn waiting(&self) -> Option<Waiting> {
+        if let Some((_, waiting)) = &self.straggler {
+            return Some(*waiting);
+        }
         let oldest = self.schedule.oldest().filter(|oldest| !oldest.abandoned)?;
         let Job::Execute { call: Call::Request(_, at), .. } = &oldest.job else { return None };
         let since = self.began(oldest).unwrap_or(Instant::ZERO);

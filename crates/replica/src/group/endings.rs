@@ -168,6 +168,9 @@ impl Group {
         let (group, request) = (self.id, at.count);
         self.recent.ended(request, end);
         out.push_back(Output::Event(Event::RequestEnded { group, request, end }));
+        if end == RequestEnd::Skipped && !self.config.calls.is_empty() && self.replay.is_none() {
+            out.push_back(Output::EndCalls { caller: self.id, during: at });
+        }
         if end == RequestEnd::EndsServers || self.table.style == Style::Stateless {
             // Who executed it is gone, and the others did not.
             return;
