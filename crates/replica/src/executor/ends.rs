@@ -426,7 +426,7 @@ impl Executor {
             })
         };
         let Some(call) = self.schedule.outstanding_mut().find(matters) else { return Ok(None) };
-        if call.abandoned {
+        if call.abandoned && !call.job.is_for_others() {
             // It may still be at it, and nobody knows what of it will have been done.
             return Err(DownReason::ConnectionLost);
         }

@@ -140,11 +140,13 @@ impl Executor {
         let (began, abandon) = (self.schedule.oldest().and_then(|c| self.began(c)), self.abandon);
         let Some(oldest) = self.schedule.oldest_mut() else { return Ok(None) };
         match &oldest.job {
+            // What was for others, and nobody wants any more, has changed nothing.
+            Job::Capture(_) => Ok(self.give_up_capture(out)),
+            Job::Execute { call: Call::Read(_), .. } => Ok(self.give_up_read(out)),
             _ if oldest.abandoned => Err(DownReason::ServerHung),
             Job::Execute { call: Call::Request(..), .. } if self.apart => {
                 Err(DownReason::ServerHung)
             }
-            Job::Execute { call: Call::Read(_), .. } => Ok(self.give_up_read(out)),
             Job::Execute { call: Call::Request(key, _), .. } if self.ends.of(key).is_some() => {
                 // Whoever has others is given their state; who has none goes on.
                 if !core::mem::replace(&mut oldest.late.given_up, true) {
@@ -167,7 +169,6 @@ impl Executor {
                 oldest.late.told += 1;
                 Ok(Some(Outcome::Late { key, at, report: Report::Late }))
             }
-            Job::Capture(_) => Ok(self.give_up_capture(out)),
             Job::Execute { .. } | Job::Restore { .. } => Err(DownReason::ServerHung),
         }
     }
