@@ -241,7 +241,7 @@ pub(crate) struct Executor {
     calls_others: bool,
     /// The server is still at a request that was given up, on this channel, and may call others in
     /// it. Nothing else starts meanwhile: nobody could tell their calls apart.
-    straggler: Option<(Channel, Waiting)>,
+    straggler: Option<ends::Straggler>,
 }
 
 impl Executor {
@@ -309,7 +309,9 @@ impl Executor {
     /// When something must be said of the call that the server has had for longest, or a connection
     /// is to be made.
     pub(crate) fn deadline(&self) -> Option<Instant> {
+        let straggler = self.straggler_until();
         let rooms = [self.late_at(), self.ends_deadline(), self.probe_at(), self.gate_at()];
+        let rooms = rooms.into_iter().chain([straggler]);
         rooms.into_iter().flatten().min()
     }
 
@@ -480,7 +482,7 @@ impl Executor {
         if self.probe_channel(id).is_some() {
             return self.probe_channel(id);
         }
-        let straggler = self.straggler.as_mut().map(|(channel, _)| channel);
+        let straggler = self.straggler.as_mut().map(|straggler| &mut straggler.channel);
         let straggler = straggler.filter(|channel| channel.id == id);
         let known = self.witness.channel(id).or(straggler).or(self.beside.channel(id));
         known.or(self.channels.iter_mut().find(|c| c.id == id))
@@ -558,7 +560,8 @@ impl Executor {
             Ok(Body::Reply(reply)) => match self.finish(channel, &reply, message) {
                 Finished::Outcome(outcome) => self.ended.extend(outcome),
                 Finished::Nothing => self.ends.drop_message(),
-                Finished::NotIt => {
+                Finished::NotIt { out_of_order } => {
+                    self.ends.is_out_of_order |= out_of_order;
                     self.break_off(index, NoReply::NotAReply, When::In(Duration::ZERO), out);
                 }
             },
@@ -594,8 +597,9 @@ impl Executor {
             // A second reply to what has ended answers nothing. An id that was never given out is
             // meant for what is with the server.
             let age = self.next_request_id.wrapping_sub(request_id);
-            let has_ended = age < u32::MAX / 2 && !self.schedule.outstanding().any(is_it);
-            return if has_ended { Finished::Nothing } else { Finished::NotIt };
+            let out_of_order = self.schedule.outstanding().any(is_it);
+            let has_ended = age < u32::MAX / 2 && !out_of_order;
+            return if has_ended { Finished::Nothing } else { Finished::NotIt { out_of_order } };
         };
         self.ends.replied();
         self.calls.begin_anew();
@@ -675,7 +679,7 @@ enum Finished {
     /// No call that was made, or one that has ended.
     Nothing,
     /// One that others stand before, or that was never made.
-    NotIt,
+    NotIt { out_of_order: bool },
 }
 
 /// Whether the client of a request wants no reply.

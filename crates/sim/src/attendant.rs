@@ -49,10 +49,11 @@ impl World {
         }
     }
 
-    /// A request that all who execute have had for too long, and no server works on.
+    /// A request that all who execute have had for too long, and that some server has and does not
+    /// work on: others may wait for that one.
     fn find_hung(&self, group: usize) -> Option<(usize, u64)> {
         let patience = ms(2 * self.plan.groups[group].server_reply_ms + 2_000);
-        let mut found = None;
+        let (mut found, mut is_silent) = (None, false);
         for (node, snapshot) in self.snapshots().iter().enumerate() {
             let Some(snapshot) = snapshot else { continue };
             let table = &snapshot.groups[group];
@@ -69,15 +70,18 @@ impl World {
             let server = self.hosts[node].supervisors[group].as_ref()?.server?;
             let server = &self.servers[server];
             let works = !server.running.is_empty() || server.calling.is_some() || server.hangs;
-            if now.since(*since) < patience || works {
+            if now.since(*since) < patience
+                || !server.running.is_empty() && server.calling.is_none()
+            {
                 return None;
             }
+            is_silent |= !works;
             match found {
                 None => found = Some((node, *number)),
                 Some((_, other)) if other != *number => return None,
                 Some(_) => {}
             }
         }
-        found
+        found.filter(|_| is_silent)
     }
 }

@@ -71,8 +71,8 @@ impl Executor {
 
     /// The request that the server is at, if it is at one.
     pub(crate) fn waiting(&self) -> Option<Waiting> {
-        if let Some((_, waiting)) = &self.straggler {
-            return Some(*waiting);
+        if let Some(straggler) = &self.straggler {
+            return Some(straggler.waiting);
         }
         let oldest = self.schedule.oldest().filter(|oldest| !oldest.abandoned)?;
         let Job::Execute { call: Call::Request(_, at), .. } = &oldest.job else { return None };
@@ -132,7 +132,7 @@ impl Executor {
             }
             return Some(deadline);
         };
-        if oldest.abandoned || self.apart {
+        if oldest.abandoned || self.apart || self.end_of(oldest).is_some() {
             return Some(deadline);
         }
         let began = self.began(oldest)?;
@@ -162,11 +162,20 @@ impl Executor {
         let (began, abandon) = (self.schedule.oldest().and_then(|c| self.began(c)), self.abandon);
         let Some(oldest) = self.schedule.oldest_mut() else { return Ok(None) };
         match &oldest.job {
+            // What was for others, and nobody wants any more, has changed nothing.
+            Job::Capture(_) => Ok(self.give_up_capture(out)),
+            Job::Execute { call: Call::Read(_), .. } => Ok(self.give_up_read(out)),
             _ if oldest.abandoned => Err(DownReason::ServerHung),
             Job::Execute { call: Call::Request(..), .. } if self.apart => {
                 Err(DownReason::ServerHung)
             }
-            Job::Execute { call: Call::Read(_), .. } => Ok(self.give_up_read(out)),
+            Job::Execute { call: Call::Request(key, _), .. } if self.ends.of(key).is_some() => {
+                // Whoever has others is given their state; who has none goes on.
+                if !core::mem::replace(&mut oldest.late.given_up, true) {
+                    return Ok(Some(Outcome::Overdue));
+                }
+                Ok(self.go_on_without(out))
+            }
             Job::Execute { call: Call::Request(key, at), .. } => {
                 let (key, at) = (key.clone(), *at);
                 let is_given_up = abandon.zip(began).is_some_and(|(after, b)| b + after <= now);
@@ -186,9 +195,30 @@ impl Executor {
                 oldest.late.tell();
                 Ok(Some(Outcome::Late { key, at, report: Report::Late }))
             }
-            Job::Capture(_) => Ok(self.give_up_capture(out)),
             Job::Execute { .. } | Job::Restore { .. } => Err(DownReason::ServerHung),
         }
+    }
+
+    fn end_of(&self, call: &Outstanding) -> Option<RequestEnd> {
+        match &call.job {
+            Job::Execute { call: Call::Request(key, _), .. } => self.ends.of(key),
+            _ => None,
+        }
+    }
+
+    /// The request at the head has ended for the group; the server may go on with it, but not for
+    /// us.
+    fn go_on_without(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
+        let oldest = self.schedule.oldest()?;
+        let (request_id, channel) = (oldest.request_id, oldest.channel);
+        let end = self.end_of(oldest)?;
+        let call = self.schedule.take_out(request_id)?;
+        self.calls.begin_anew();
+        if let Some(index) = self.channels.iter().position(|c| c.id == channel) {
+            self.connect_again(index, out);
+        }
+        let Job::Execute { call: name, giop, .. } = call.job else { return None };
+        Some(self.not_executed(name, &giop, call.oneway, end))
     }
 
     /// It is executed elsewhere, or in the order; what waits behind it goes on, on another
