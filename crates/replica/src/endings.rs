@@ -185,6 +185,14 @@ impl Electorate<'_> {
     fn of(&self, at: History) -> NodeSet {
         self.executing.iter().filter(|node| (self.joined)(*node) < at.count).collect()
     }
+
+    /// Those that came in with what was answered to it. A leader may only have kept it.
+    fn came_with(&self, at: History) -> NodeSet {
+        if self.executing != self.inside || self.inside.len() < 2 {
+            return NodeSet::EMPTY;
+        }
+        self.executing.difference(self.of(at))
+    }
 }
 
 /// How a request has ended.
@@ -350,9 +358,15 @@ impl Endings {
     }
 
     /// Whether somebody who is in, but for `node`, has replied to a request.
-    pub(crate) fn is_answered_elsewhere(&self, node: NodeId, at: History) -> bool {
+    pub(crate) fn is_answered_elsewhere(
+        &self,
+        node: NodeId,
+        at: History,
+        electorate: &Electorate<'_>,
+    ) -> bool {
+        let came_with = electorate.came_with(at);
         let mut of_it = self.open.values().filter(|inquiry| inquiry.at == at);
-        of_it.any(|inquiry| inquiry.replied().iter().any(|other| other != node))
+        of_it.any(|inquiry| inquiry.replied().union(came_with).iter().any(|other| other != node))
     }
 
     /// What follows from what is known now.
@@ -382,6 +396,7 @@ impl Endings {
         let at = inquiry.at;
         let electors = electorate.of(at);
         let replied = inquiry.replied().intersection(electorate.inside);
+        let replied = replied.union(electorate.came_with(at));
         if replied.is_empty() && inquiry.is_held() {
             let have_not = inquiry.who(|report| report == Report::NotStarted);
             if electors.is_subset(have_not.union(inquiry.ended())) {
@@ -395,7 +410,7 @@ impl Endings {
             inquiry.reports.retain(|_, report| *report != Report::NotStarted);
         }
         let ended = inquiry.ended().intersection(electors);
-        let all_ended = !electors.is_empty() && electors.is_subset(ended);
+        let all_ended = !electors.is_empty() && electors.is_subset(ended) && replied.is_empty();
         let most_ended = electorate.votes && ended.len() * 2 > electors.len();
         if all_ended || most_ended {
             if let Some(how) = inquiry.how(ended) {

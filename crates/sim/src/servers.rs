@@ -502,7 +502,16 @@ impl World {
         if politely && (owes || !target.running.is_empty()) {
             return;
         }
-        if !self.servers[server].running.is_empty() {
+        if self.servers[server].calling.is_some() {
+            // It would wait for what it called, and nothing that comes behind would be executed.
+            return;
+        }
+        let running = self.servers[server].running.values();
+        let operations: Vec<_> = running.map(|work| work.operation.clone()).collect();
+        for operation in operations {
+            if let Operation::Append(reference) = operation {
+                self.checks.endings.odd.insert(reference);
+            }
             // What it executes has no reply, and others may have one.
             self.note_strange(server);
         }

@@ -159,8 +159,8 @@ fn late_is_not_dead_and_others_answer_for_who_alone_is_late() {
     assert_eq!(endings.conclude(&all()), vec![], "the others have some time");
     assert!(endings.late().is_empty());
     endings.hear(node(2), named(5), Report::Late);
-    assert!(endings.is_answered_elsewhere(node(2), named(5).1));
-    assert!(!endings.is_answered_elsewhere(node(1), named(5).1));
+    assert!(endings.is_answered_elsewhere(node(2), named(5).1, &all()));
+    assert!(!endings.is_answered_elsewhere(node(1), named(5).1, &all()));
     assert_eq!(endings.late(), NodeSet::EMPTY.with(node(2)));
     endings = copy(&endings);
     endings.hear(node(2), named(5), Report::CaughtUp);
@@ -261,7 +261,7 @@ fn who_was_late_and_has_replied_says_so() {
     endings.hear(node(1), named(5), Report::Replied);
     assert!(endings.asked_of(node(1), &all()).is_empty());
     assert_eq!(endings.conclude(&all()), vec![]);
-    assert!(endings.is_answered_elsewhere(node(0), named(5).1));
+    assert!(endings.is_answered_elsewhere(node(0), named(5).1, &all()));
 }
 
 #[test]
@@ -291,4 +291,16 @@ fn who_replies_to_what_the_others_did_not_is_sent_back_unless_it_alone_executes(
     assert_eq!(endings.conclude(&of(0b011)), vec![], "once");
     endings.hear(node(2), named(5), Report::Replied);
     assert_eq!(endings.conclude(&leader(2)), vec![], "a leader's word counts");
+}
+
+// The only one that was in when it came was late with it, and those who had come in since had it.
+#[test]
+fn who_came_in_with_what_was_answered_has_answered() {
+    let electorate = Electorate { joined: &|of| if of == node(0) { 0 } else { 9 }, ..all() };
+    let mut endings = Endings::default();
+    endings.hear(node(0), named(5), Report::Late);
+    assert!(endings.is_answered_elsewhere(node(0), named(5).1, &electorate));
+    assert_eq!(endings.conclude(&electorate), vec![]);
+    endings.hear(node(0), named(5), GONE);
+    assert_eq!(endings.conclude(&electorate), at_fault(0, DownReason::ConnectionLost));
 }

@@ -211,14 +211,17 @@ impl Group {
         member.learn(endings);
         member.mind_lateness(endings.late().contains(self.here));
         if endings.has_questions() {
+            let here = self.here;
             if let Some(waiting) = member.waiting() {
-                if endings.is_answered_elsewhere(self.here, waiting.at) {
+                let is_answered = self.table.with_electorate(|endings, electorate| {
+                    endings.is_answered_elsewhere(here, waiting.at, electorate)
+                });
+                if is_answered {
                     member.answered_elsewhere(now, waiting.at);
                 } else {
                     member.forgive();
                 }
             }
-            let here = self.here;
             let asked = self
                 .table
                 .with_electorate(|endings, electorate| endings.asked_of(here, electorate));

@@ -108,5 +108,5 @@ fn check_outside(
 
 fn heard_void(world: &World, member: &Serving<'_>) -> bool {
     let heard = member.log.references().iter().filter_map(|r| world.hearsay.heard.get(r));
-    heard.into_iter().any(|(_, what)| *what == Heard::Void)
+    heard.into_iter().any(|(of, what)| *what == Heard::Void && !may_be_given_up(world, *of))
 }
