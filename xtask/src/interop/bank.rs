@@ -10,7 +10,7 @@ use std::time::Duration;
 use quorba_demo::accounting::{Account, Replica, account, account_stateless, read};
 
 use super::cluster::{self, Cluster, Ground};
-use super::domain::{self, DomainFile, GroupText};
+use super::domain::{self, DomainFile, GroupText, Servers};
 use super::fault::{self, Fault};
 use super::fleet::Fleet;
 use super::load::{self, Figures, Load};
@@ -102,7 +102,7 @@ fn run_in(context: &Context, setting: &Setting, ground: &mut Ground<'_>) -> Resu
     let group = GroupText {
         name: "bank",
         style,
-        server: server_command(context, server, fault)?,
+        servers: Servers::Started(server_command(context, server, fault)?),
         more: &format!(
             "durable = {is_durable}\nstate_object = \"bank\"\nobject_key = \"bank\"\n\
              type_id = \"IDL:Bank/Ledger:1.0\"\n"

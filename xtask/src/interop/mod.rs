@@ -14,6 +14,7 @@ mod fault;
 mod fleet;
 mod load;
 mod names;
+mod odd;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,6 +105,7 @@ enum Network {
 enum Case {
     Bank(Setting),
     Names { victim: usize },
+    Odd(odd::Setting),
 }
 
 /// The styles in which members have a state.
@@ -136,6 +138,7 @@ impl Case {
         Self::of_processes()
             .chain(Self::of_styles())
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
+            .chain(odd::Setting::all().map(Self::Odd))
             .chain(elsewhere)
             .chain([Self::Bank(Setting { network: Network::Corosync, ..other })])
             .collect()
@@ -190,6 +193,7 @@ impl Case {
                 };
                 format!("{}-to-{}-{}{place}", client.name(), server.name(), fault.name())
             }
+            Self::Odd(setting) => setting.name(),
             Self::Names { victim } => format!("nameclt-to-omninames-kill-{}", victim + 1),
         }
     }
@@ -203,6 +207,7 @@ impl Case {
             Self::Bank(Setting { clients, server, .. }) => {
                 clients.into_iter().chain([server]).map(Orb::example).collect()
             }
+            Self::Odd(setting) => vec![setting.server.example()],
             Self::Names { .. } => Vec::new(),
         }
     }
@@ -333,6 +338,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
     let verdict = match case {
         Case::Bank(setting) => bank::run(&context, &setting),
         Case::Names { victim } => names::run(&context, victim),
+        Case::Odd(setting) => odd::run(&context, setting),
     };
     if let Verdict::Failed(reason) = verdict {
         return Verdict::Failed(format!("{reason}\n         see {}", context.folder.display()));

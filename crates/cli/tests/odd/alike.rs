@@ -35,12 +35,7 @@ impl Kind {
         let lines =
             format!("server_reply_ms = {}\ndurable = {}\n", SERVER_REPLY.as_millis(), self.durable);
         let scripted = Scripted::start(self.style, &lines, &[]);
-        Scene {
-            scripted,
-            known: Vec::new(),
-            trials: 0,
-            keeps_few: self.style == "cold-passive",
-        }
+        Scene { scripted, known: Vec::new(), trials: 0, keeps_few: self.style == "cold-passive" }
     }
 
     /// All processes that have executed something have ended, and nothing is on disks.

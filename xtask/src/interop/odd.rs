@@ -1,0 +1,91 @@
+//! Calls that servers of real ORBs do not answer as usual: what all replicas do alike with a call
+//! is no crash, and one such call costs its caller an exception and nobody else anything.
+//!
+//! What it is not: a test of each reaction in each style. Scripted servers are for that
+//! (`crates/cli/tests/odd`); here it is seen what real ORBs do.
+//!
+//! Invariants: every case makes ordinary calls at all gateways before and behind the odd ones, and
+//! what was acknowledged is in the end looked for in every server's own books, once.
+
+mod client;
+mod connect;
+mod deeds;
+mod story;
+
+use super::{Context, Orb, Verdict};
+use story::Story;
+
+/// What the odd thing is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// A client of a newer IDL: octets behind the arguments.
+    NewerIdl,
+    /// A context that is not what its id says, and arguments that end too soon.
+    Malformed,
+    /// A call that takes longer than `server_reply_ms`, at all servers.
+    LongCall,
+    /// A call at which each server's process ends.
+    CrashAtCall,
+    /// A client that offers its connection for calls back to it.
+    Bidirectional,
+    /// Servers that somebody else runs: a newer IDL, then each way in which they are restarted.
+    Connect,
+}
+
+impl Deed {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::NewerIdl => "newer-idl",
+            Self::Malformed => "malformed",
+            Self::LongCall => "long-call",
+            Self::CrashAtCall => "crash-at-call",
+            Self::Bidirectional => "bidirectional",
+            Self::Connect => "connect",
+        }
+    }
+}
+
+/// What a case is made of.
+#[derive(Clone, Copy)]
+pub(super) struct Setting {
+    deed: Deed,
+    pub(super) server: Orb,
+    style: &'static str,
+    is_durable: bool,
+}
+
+impl Setting {
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        let of = |deed, server, style, is_durable| Self { deed, server, style, is_durable };
+        let each = |deed| {
+            let styles = ["active", "warm-passive"];
+            let of_orb = move |orb| styles.map(move |style| of(deed, orb, style, false));
+            Orb::BOTH.into_iter().flat_map(of_orb)
+        };
+        let others = [
+            of(Deed::NewerIdl, Orb::Omniorb, "active", true),
+            of(Deed::Malformed, Orb::Omniorb, "active", false),
+            of(Deed::Malformed, Orb::Jacorb, "active", false),
+            of(Deed::CrashAtCall, Orb::Omniorb, "active", false),
+            of(Deed::CrashAtCall, Orb::Omniorb, "warm-passive", false),
+            of(Deed::CrashAtCall, Orb::Jacorb, "active", true),
+            of(Deed::Bidirectional, Orb::Omniorb, "active", false),
+            of(Deed::Connect, Orb::Omniorb, "active", false),
+        ];
+        each(Deed::NewerIdl).chain(each(Deed::LongCall)).chain(others)
+    }
+
+    pub(super) fn name(self) -> String {
+        let Self { deed, server, style, is_durable } = self;
+        let durable = if is_durable { "durable-" } else { "" };
+        format!("{}-to-{}-{durable}{style}", deed.name(), server.name())
+    }
+}
+
+pub(super) fn run(context: &Context, setting: Setting) -> Verdict {
+    let told = match setting.deed {
+        Deed::Connect => connect::run(context, setting),
+        _ => Story::start(context, setting).and_then(|story| deeds::run(story, setting)),
+    };
+    told.map_or_else(Verdict::Failed, Verdict::Passed)
+}

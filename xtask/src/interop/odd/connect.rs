@@ -1,0 +1,101 @@
+//! Servers that somebody else runs: their nodes can start none, and know of no process.
+//!
+//! Invariant: dropped, no server is left.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::Signal;
+
+use super::super::domain::{self, NODES, Servers};
+use super::super::{Context, fleet, load};
+use super::story::Story;
+use super::{Setting, deeds};
+
+/// The servers, and what is needed to start one again.
+struct Outside {
+    program: PathBuf,
+    folder: PathBuf,
+    ports: Vec<u16>,
+    processes: Vec<Child>,
+}
+
+pub(super) fn run(context: &Context, setting: Setting) -> Result<String, String> {
+    let mut outside = Outside::start(context, setting)?;
+    let addresses = outside.ports.iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port)));
+    let servers = Servers::Elsewhere(addresses.collect());
+    let mut story = Story::with_servers(context, setting, servers)?;
+    story.increment_everywhere("before")?;
+    let told = deeds::newer_idl(&mut story)?;
+    story.increment_everywhere("after")?;
+    // Nobody took one of them for dead: what they say themselves is what was acknowledged.
+    story.fleet.is_whole()?;
+    story.compare(&outside.ports)?;
+    let ways = [("orderly", 0, Signal::TERM), ("killed", 1, Signal::KILL)];
+    for (way, index, with) in ways {
+        let again = |error| format!("{way}: {error}");
+        outside.end(index, with)?;
+        story.increment_everywhere(&format!("{way}-without")).map_err(again)?;
+        outside.begin(index)?;
+        story.increment_everywhere(&format!("{way}-again")).map_err(again)?;
+        // It begins with nothing, so what it has then it was given.
+        story.compare(&outside.ports).map_err(again)?;
+        story.fleet.wait_whole().map_err(again)?;
+        story.increment_everywhere(&format!("{way}-after")).map_err(again)?;
+    }
+    story.compare(&outside.ports)?;
+    let acknowledged = story.acknowledged();
+    drop(outside);
+    story.fleet.end()?;
+    Ok(format!("{told}; 2 servers restarted; {acknowledged} acknowledged and there"))
+}
+
+impl Outside {
+    fn start(context: &Context, setting: Setting) -> Result<Self, String> {
+        let program = load::program(&context.folder, setting.server, "server")?;
+        let first = domain::more_ports()?;
+        let ports = (first..).take(NODES).collect();
+        let folder = context.folder.clone();
+        let mut outside = Self { program, folder, ports, processes: Vec::new() };
+        for index in 0..NODES {
+            let process = outside.spawn(index)?;
+            outside.processes.push(process);
+        }
+        Ok(outside)
+    }
+
+    fn spawn(&self, index: usize) -> Result<Child, String> {
+        let log = self.folder.join(format!("outside-{}.log", index + 1));
+        let told = |error| format!("{}: {error}", log.display());
+        let log = File::options().create(true).append(true).open(&log).map_err(told)?;
+        let mut command = Command::new(&self.program);
+        command.args(["-ORBendPoint", &format!("giop:tcp:127.0.0.1:{}", self.ports[index])]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.spawn().map_err(|error| format!("{}: {error}", self.program.display()))
+    }
+
+    /// Ends a server, and it is gone.
+    fn end(&mut self, index: usize, with: Signal) -> Result<(), String> {
+        let process = &mut self.processes[index];
+        fleet::signal(process.id(), with);
+        process.wait().map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Starts one again that has ended.
+    fn begin(&mut self, index: usize) -> Result<(), String> {
+        self.processes[index] = self.spawn(index)?;
+        Ok(())
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            // It cannot fail but for a process that has ended already.
+            let _killed = process.kill();
+            let _status = process.wait();
+        }
+    }
+}
