@@ -133,11 +133,15 @@ impl Case {
         let elsewhere = in_namespaces.into_iter().chain(over_corosync).map(|(fault, network)| {
             Self::Bank(Setting { network, ..Setting::active(Orb::Omniorb, Orb::Omniorb, fault) })
         });
+        // Only omniORB minds octets behind the arguments.
+        let odd = Orb::BOTH
+            .map(|client| Self::Bank(Setting::active(client, Orb::Omniorb, Fault::NewerIdl)));
         // What the order is made by is nothing to an ORB; one case of the other shows that.
         let other = Setting::active(Orb::Jacorb, Orb::Jacorb, Fault::KillNode);
         Self::of_processes()
             .chain(Self::of_styles())
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
+            .chain(odd)
             .chain(odd::Setting::all().map(Self::Odd))
             .chain(elsewhere)
             .chain([Self::Bank(Setting { network: Network::Corosync, ..other })])

@@ -7,7 +7,7 @@
 //! Invariants: every case makes ordinary calls at all gateways before and behind the odd ones, and
 //! what was acknowledged is in the end looked for in every server's own books, once.
 
-mod client;
+pub(super) mod client;
 mod connect;
 mod deeds;
 mod story;

@@ -21,7 +21,7 @@ const ID: u32 = 2;
 
 /// What came of a call.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(in crate::interop) enum Answer {
     /// Results, as the 64 bits that every operation returns that is called here.
     Results(u64),
     /// A system exception, of the server or of the node.
@@ -32,7 +32,7 @@ pub(super) enum Answer {
 
 impl Answer {
     /// Which of Quorba's own reasons a system exception has.
-    pub(super) fn ours(&self) -> Option<MinorCode> {
+    pub(in crate::interop) fn ours(&self) -> Option<MinorCode> {
         let Self::Raised(exception) = self else { return None };
         MinorCode::from_minor(exception.minor)
     }
@@ -50,15 +50,15 @@ impl fmt::Display for Answer {
 
 /// A call of the bank.
 #[derive(Clone, Copy)]
-pub(super) struct Call<'a> {
-    pub(super) operation: &'a str,
-    pub(super) contexts: &'a [(u32, &'a [u8])],
-    pub(super) arguments: Arguments<'a>,
+pub(in crate::interop) struct Call<'a> {
+    pub(in crate::interop) operation: &'a str,
+    pub(in crate::interop) contexts: &'a [(u32, &'a [u8])],
+    pub(in crate::interop) arguments: Arguments<'a>,
 }
 
 /// What stands behind the head of a request.
 #[derive(Clone, Copy)]
-pub(super) enum Arguments<'a> {
+pub(in crate::interop) enum Arguments<'a> {
     None,
     /// One string.
     Text(&'a str),
@@ -87,7 +87,7 @@ impl Arguments<'_> {
 }
 
 /// Makes one call on a connection of its own.
-pub(super) fn call(address: &str, call: &Call<'_>, within: Duration) -> Answer {
+pub(in crate::interop) fn call(address: &str, call: &Call<'_>, within: Duration) -> Answer {
     let until = Instant::now() + within;
     let sent = TcpStream::connect(address).and_then(|mut stream| {
         stream.set_nodelay(true)?;
