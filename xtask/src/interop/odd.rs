@@ -10,9 +10,10 @@
 pub(super) mod client;
 mod connect;
 mod deeds;
+mod relay;
 mod story;
 
-use super::{Context, Orb, Verdict};
+use super::{Context, Orb, STATELESS, Verdict};
 use story::Story;
 
 /// What the odd thing is.
@@ -30,6 +31,8 @@ pub(super) enum Deed {
     Bidirectional,
     /// Servers that somebody else runs: a newer IDL, then each way in which they are restarted.
     Connect,
+    /// The same, behind a port that stays open when the server is restarted.
+    ConnectActivated,
 }
 
 impl Deed {
@@ -41,6 +44,7 @@ impl Deed {
             Self::CrashAtCall => "crash-at-call",
             Self::Bidirectional => "bidirectional",
             Self::Connect => "connect",
+            Self::ConnectActivated => "connect-activated",
         }
     }
 }
@@ -52,39 +56,60 @@ pub(super) struct Setting {
     pub(super) server: Orb,
     style: &'static str,
     is_durable: bool,
+    /// One member executes first, and the others when it is through.
+    is_staggered: bool,
 }
 
 impl Setting {
     pub(super) fn all() -> impl Iterator<Item = Self> {
-        let of = |deed, server, style, is_durable| Self { deed, server, style, is_durable };
+        let of = |deed, server, style, is_durable| Self {
+            deed,
+            server,
+            style,
+            is_durable,
+            is_staggered: false,
+        };
+        let staggered =
+            |deed, server, style| Self { is_staggered: true, ..of(deed, server, style, false) };
         let each = |deed| {
             let styles = ["active", "warm-passive"];
             let of_orb = move |orb| styles.map(move |style| of(deed, orb, style, false));
             Orb::BOTH.into_iter().flat_map(of_orb)
         };
         let others = [
+            of(Deed::NewerIdl, Orb::Omniorb, "active-with-voting", false),
+            of(Deed::NewerIdl, Orb::Omniorb, "semi-active", false),
+            of(Deed::NewerIdl, Orb::Omniorb, "cold-passive", false),
+            of(Deed::NewerIdl, Orb::Omniorb, STATELESS, false),
             of(Deed::NewerIdl, Orb::Omniorb, "active", true),
+            of(Deed::NewerIdl, Orb::Omniorb, "warm-passive", true),
+            staggered(Deed::NewerIdl, Orb::Omniorb, "active"),
             of(Deed::Malformed, Orb::Omniorb, "active", false),
             of(Deed::Malformed, Orb::Jacorb, "active", false),
-            of(Deed::CrashAtCall, Orb::Omniorb, "active", false),
+            staggered(Deed::CrashAtCall, Orb::Omniorb, "active"),
+            staggered(Deed::LongCall, Orb::Omniorb, "active"),
             of(Deed::CrashAtCall, Orb::Omniorb, "warm-passive", false),
             of(Deed::CrashAtCall, Orb::Jacorb, "active", true),
             of(Deed::Bidirectional, Orb::Omniorb, "active", false),
             of(Deed::Connect, Orb::Omniorb, "active", false),
+            of(Deed::Connect, Orb::Omniorb, "warm-passive", false),
+            of(Deed::Connect, Orb::Jacorb, "active", false),
+            of(Deed::ConnectActivated, Orb::Omniorb, "active", false),
         ];
         each(Deed::NewerIdl).chain(each(Deed::LongCall)).chain(others)
     }
 
     pub(super) fn name(self) -> String {
-        let Self { deed, server, style, is_durable } = self;
+        let Self { deed, server, style, is_durable, is_staggered } = self;
         let durable = if is_durable { "durable-" } else { "" };
-        format!("{}-to-{}-{durable}{style}", deed.name(), server.name())
+        let staggered = if is_staggered { "staggered-" } else { "" };
+        format!("{}-to-{}-{durable}{staggered}{style}", deed.name(), server.name())
     }
 }
 
 pub(super) fn run(context: &Context, setting: Setting) -> Verdict {
     let told = match setting.deed {
-        Deed::Connect => connect::run(context, setting),
+        Deed::Connect | Deed::ConnectActivated => connect::run(context, setting),
         _ => Story::start(context, setting).and_then(|story| deeds::run(story, setting)),
     };
     told.map_or_else(Verdict::Failed, Verdict::Passed)

@@ -10,21 +10,25 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::Signal;
 
 use super::super::domain::{self, NODES, Servers};
-use super::super::{Context, fleet, load};
+use super::super::{Context, Orb, fleet, load};
 use super::story::Story;
-use super::{Setting, deeds};
+use super::{Deed, Setting, deeds, relay};
 
 /// The servers, and what is needed to start one again.
 struct Outside {
     program: PathBuf,
     folder: PathBuf,
+    orb: Orb,
+    /// Where they listen.
     ports: Vec<u16>,
+    /// Where their nodes reach them.
+    doors: Vec<u16>,
     processes: Vec<Child>,
 }
 
 pub(super) fn run(context: &Context, setting: Setting) -> Result<String, String> {
     let mut outside = Outside::start(context, setting)?;
-    let addresses = outside.ports.iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port)));
+    let addresses = outside.doors.iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port)));
     let servers = Servers::Elsewhere(addresses.collect());
     let mut story = Story::with_servers(context, setting, servers)?;
     story.increment_everywhere("before")?;
@@ -32,18 +36,30 @@ pub(super) fn run(context: &Context, setting: Setting) -> Result<String, String>
     story.increment_everywhere("after")?;
     // Nobody took one of them for dead: what they say themselves is what was acknowledged.
     story.fleet.is_whole()?;
-    story.compare(&outside.ports)?;
-    let ways = [("orderly", 0, Signal::TERM), ("killed", 1, Signal::KILL)];
-    for (way, index, with) in ways {
+    let is_passive = setting.style.ends_with("passive");
+    let compare = |story: &Story, ports: &[u16]| {
+        // Backups have executed a part of it.
+        if is_passive { Ok(()) } else { story.compare(ports) }
+    };
+    compare(&story, &outside.ports)?;
+    for (way, with) in [("orderly", Signal::TERM), ("killed", Signal::KILL)] {
+        // In the style `active` there is no leader, and it is always the first.
+        let index = (story.fleet.leader()? + usize::from(!is_passive && way == "killed")) % NODES;
         let again = |error| format!("{way}: {error}");
         outside.end(index, with)?;
-        story.increment_everywhere(&format!("{way}-without")).map_err(again)?;
+        if setting.deed == Deed::Connect {
+            story.increment_everywhere(&format!("{way}-without")).map_err(again)?;
+        }
         outside.begin(index)?;
         story.increment_everywhere(&format!("{way}-again")).map_err(again)?;
         // It begins with nothing, so what it has then it was given.
-        story.compare(&outside.ports).map_err(again)?;
+        compare(&story, &outside.ports).map_err(again)?;
         story.fleet.wait_whole().map_err(again)?;
         story.increment_everywhere(&format!("{way}-after")).map_err(again)?;
+    }
+    if is_passive {
+        story.fleet.change_style("active")?;
+        story.fleet.wait_whole()?;
     }
     story.compare(&outside.ports)?;
     let acknowledged = story.acknowledged();
@@ -56,9 +72,16 @@ impl Outside {
     fn start(context: &Context, setting: Setting) -> Result<Self, String> {
         let program = load::program(&context.folder, setting.server, "server")?;
         let first = domain::more_ports()?;
-        let ports = (first..).take(NODES).collect();
-        let folder = context.folder.clone();
-        let mut outside = Self { program, folder, ports, processes: Vec::new() };
+        let ports: Vec<u16> = (first..).take(NODES).collect();
+        let mut doors = ports.clone();
+        if setting.deed == Deed::ConnectActivated {
+            doors.iter_mut().for_each(|door| *door += NODES as u16);
+            let pairs = doors.iter().zip(&ports);
+            let mut started = pairs.map(|(door, port)| relay::start(*door, *port));
+            started.try_for_each(|started| started.map_err(|error| error.to_string()))?;
+        }
+        let (folder, orb) = (context.folder.clone(), setting.server);
+        let mut outside = Self { program, folder, orb, ports, doors, processes: Vec::new() };
         for index in 0..NODES {
             let process = outside.spawn(index)?;
             outside.processes.push(process);
@@ -71,7 +94,11 @@ impl Outside {
         let told = |error| format!("{}: {error}", log.display());
         let log = File::options().create(true).append(true).open(&log).map_err(told)?;
         let mut command = Command::new(&self.program);
-        command.args(["-ORBendPoint", &format!("giop:tcp:127.0.0.1:{}", self.ports[index])]);
+        let address = format!("127.0.0.1:{}", self.ports[index]);
+        match self.orb {
+            Orb::Omniorb => command.args(["-ORBendPoint", &format!("giop:tcp:{address}")]),
+            Orb::Jacorb => command.args(["--listen", &address]),
+        };
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         command.spawn().map_err(|error| format!("{}: {error}", self.program.display()))
     }

@@ -27,7 +27,9 @@ pub(super) fn run(mut story: Story, setting: Setting) -> Result<String, String> 
                 Deed::Malformed => malformed(&mut story)?,
                 Deed::Bidirectional => bidirectional(&mut story)?,
                 Deed::CrashAtCall => crash_at_call(&story, setting)?,
-                Deed::LongCall | Deed::Connect => return Err("no deed of this kind".into()),
+                Deed::LongCall | Deed::Connect | Deed::ConnectActivated => {
+                    return Err("no deed of this kind".into());
+                }
             };
             story.increment_everywhere("after")?;
             told
@@ -37,6 +39,7 @@ pub(super) fn run(mut story: Story, setting: Setting) -> Result<String, String> 
         Deed::CrashAtCall => {
             story.fleet.wait_whole()?;
             ended_at_most(&story, &processes, setting)?;
+            never_again(&mut story, setting)?;
         }
         _ => story.nobody_was_restarted(&processes)?,
     }
@@ -132,6 +135,28 @@ fn crash_at_call(story: &Story, setting: Setting) -> Result<String, String> {
         story.fleet.wait_whole()?;
     }
     Ok(told)
+}
+
+/// Who comes in later, or comes back from the disks, does not execute it either.
+fn never_again(story: &mut Story, setting: Setting) -> Result<(), String> {
+    let nodes = 0..NODES;
+    if setting.is_durable {
+        nodes.clone().for_each(|node| story.fleet.kill_node(node));
+        nodes.clone().try_for_each(|node| story.fleet.start_node(node))?;
+    } else {
+        // The one that has not begun it, among others.
+        for node in nodes.clone() {
+            story.fleet.kill_node(node);
+            story.fleet.start_node(node)?;
+            story.fleet.wait_whole()?;
+        }
+    }
+    story.fleet.wait_whole()?;
+    let restarts: u64 = story.processes()?.iter().map(|process| process.restarts).sum();
+    if restarts > 0 {
+        return Err(format!("servers ended {restarts} times after a start of all nodes"));
+    }
+    story.increment_everywhere("later")
 }
 
 /// The call was tried at two servers, or at all at once, and never again.

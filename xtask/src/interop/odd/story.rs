@@ -10,7 +10,7 @@ use quorba_node::status::GroupStatus;
 use super::super::cluster::Ground;
 use super::super::domain::{DomainFile, GroupText, NODES, Servers};
 use super::super::fleet::{self, Fleet};
-use super::super::{Context, Orb, load, milliseconds};
+use super::super::{Context, Orb, STATELESS, load, milliseconds};
 use super::client::{self, Answer, Arguments, Call};
 use super::{Deed, Setting};
 use crate::wait;
@@ -55,13 +55,14 @@ impl Story {
         setting: Setting,
         servers: Servers,
     ) -> Result<Self, String> {
-        let Setting { deed, style, is_durable, .. } = setting;
-        let more = match deed {
-            Deed::LongCall => format!("server_reply_ms = {SERVER_REPLY_MS}\n"),
-            // The members of a durable group may all end: it comes back from its disks.
-            Deed::CrashAtCall if !is_durable => "execution = \"staggered\"\n".into(),
-            _ => String::new(),
-        };
+        let Setting { deed, style, is_durable, is_staggered, .. } = setting;
+        let mut more = String::new();
+        if deed == Deed::LongCall {
+            more = format!("server_reply_ms = {SERVER_REPLY_MS}\n");
+        }
+        if is_staggered {
+            more.push_str("execution = \"staggered\"\n");
+        }
         let more = format!(
             "{more}durable = {is_durable}\nstate_object = \"bank\"\nobject_key = \"bank\"\n\
              type_id = \"IDL:Bank/Ledger:1.0\"\n"
@@ -174,6 +175,10 @@ impl Story {
             self.fleet.change_style("active")?;
         }
         self.fleet.wait_whole()?;
+        if style == STATELESS {
+            // Each server has what it has executed.
+            return self.fleet.end();
+        }
         let ports: Result<Vec<_>, _> =
             (0..NODES).map(|index| Ok::<_, String>(self.fleet.server(index)?.port)).collect();
         self.compare(&ports?)?;
@@ -219,7 +224,7 @@ fn server_command(context: &Context, setting: Setting) -> Result<Vec<String>, St
         Deed::CrashAtCall => &["--crash-at", POISON],
         // It says what contexts it is sent.
         Deed::Bidirectional => &["-ORBacceptBiDirectionalGIOP", "1", "-ORBtraceLevel", "25"],
-        Deed::NewerIdl | Deed::Malformed | Deed::Connect => &[],
+        Deed::NewerIdl | Deed::Malformed | Deed::Connect | Deed::ConnectActivated => &[],
     };
     let address: &[&str] = match setting.server {
         Orb::Omniorb => &[
