@@ -149,7 +149,7 @@ fn namespace_nodes(folder: &Path, namespaces: &Namespaces, text: &mut String) ->
     nodes.collect()
 }
 
-/// The first of as many neighbouring ports as a case's nodes have. Nobody else of this run has them.
+/// The first of as many neighbouring ports as a case's nodes have. No other case has them.
 pub(super) fn more_ports() -> Result<u16, String> {
     free_ports(PORT_KINDS * NODES as u16)
 }

@@ -1,6 +1,6 @@
 //! A client that sends what no ORB would, and sees what comes back.
 //!
-//! What it is not: an ORB. It repeats nothing, follows no forward and makes one call per connection.
+//! What it is not: an ORB. It repeats nothing, follows no forward and makes one call a connection.
 
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
@@ -42,7 +42,10 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Results(_) => f.write_str("a reply"),
-            Self::Raised(exception) => write!(f, "{exception}"),
+            Self::Raised(exception) => match self.ours() {
+                Some(code) => write!(f, "{} {code:?}", exception.kind.name()),
+                None => write!(f, "the server's {exception}"),
+            },
             Self::Other(what) => f.write_str(what),
         }
     }
