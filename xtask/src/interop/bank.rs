@@ -211,7 +211,8 @@ fn replica(fleet: &Fleet, index: usize) -> Result<Replica, String> {
         .run(|| read::replica(&node.name, port).map_err(|error| format!("{}: {error}", node.name)))
 }
 
-fn told(faults: usize, account: &Account, figures: &Figures) -> String {
+/// For people.
+pub(super) fn told(faults: usize, account: &Account, figures: &Figures) -> String {
     let Account { requests, acknowledged, lost, doubled, refused, maybe_executed, .. } = account;
     let held = if account.replicas_compared {
         String::new()

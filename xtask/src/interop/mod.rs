@@ -134,8 +134,11 @@ impl Case {
             Self::Bank(Setting { network, ..Setting::active(Orb::Omniorb, Orb::Omniorb, fault) })
         });
         // Only omniORB minds octets behind the arguments.
-        let odd = Orb::BOTH
-            .map(|client| Self::Bank(Setting::active(client, Orb::Omniorb, Fault::NewerIdl)));
+        let odd = [("active", false), ("warm-passive", false), ("active", true)];
+        let odd = odd.map(|(style, is_durable)| {
+            let active = Setting::active(Orb::Omniorb, Orb::Omniorb, Fault::NewerIdl);
+            Self::Bank(Setting { clients: Orb::BOTH, style, is_durable, ..active })
+        });
         // What the order is made by is nothing to an ORB; one case of the other shows that.
         let other = Setting::active(Orb::Jacorb, Orb::Jacorb, Fault::KillNode);
         Self::of_processes()
@@ -184,10 +187,14 @@ impl Case {
     fn name(self) -> String {
         match self {
             Self::Bank(Setting {
-                style, server, is_durable, fault: Fault::Kills { .. }, ..
+                style,
+                server,
+                is_durable,
+                fault: fault @ (Fault::Kills { .. } | Fault::NewerIdl),
+                ..
             }) => {
                 let durable = if is_durable { "durable-" } else { "" };
-                format!("{durable}{style}-{}-kills", server.name())
+                format!("{durable}{style}-{}-{}", server.name(), fault.name())
             }
             Self::Bank(Setting { clients: [client, _], server, fault, network, .. }) => {
                 let place = match network {

@@ -33,6 +33,8 @@ pub(super) enum Deed {
     Connect,
     /// The same, behind a port that stays open when the server is restarted.
     ConnectActivated,
+    /// The same two, under the load of both ORBs, with its accounting.
+    ConnectKills { activated: bool },
 }
 
 impl Deed {
@@ -45,6 +47,8 @@ impl Deed {
             Self::Bidirectional => "bidirectional",
             Self::Connect => "connect",
             Self::ConnectActivated => "connect-activated",
+            Self::ConnectKills { activated: false } => "connect-kills",
+            Self::ConnectKills { activated: true } => "connect-activated-kills",
         }
     }
 }
@@ -95,6 +99,10 @@ impl Setting {
             of(Deed::Connect, Orb::Omniorb, "warm-passive", false),
             of(Deed::Connect, Orb::Jacorb, "active", false),
             of(Deed::ConnectActivated, Orb::Omniorb, "active", false),
+            of(Deed::ConnectKills { activated: false }, Orb::Omniorb, "active", false),
+            of(Deed::ConnectKills { activated: true }, Orb::Omniorb, "active", false),
+            of(Deed::ConnectKills { activated: false }, Orb::Omniorb, "warm-passive", false),
+            of(Deed::ConnectKills { activated: true }, Orb::Omniorb, "warm-passive", false),
         ];
         each(Deed::NewerIdl).chain(each(Deed::LongCall)).chain(others)
     }
@@ -110,6 +118,7 @@ impl Setting {
 pub(super) fn run(context: &Context, setting: Setting) -> Verdict {
     let told = match setting.deed {
         Deed::Connect | Deed::ConnectActivated => connect::run(context, setting),
+        Deed::ConnectKills { .. } => connect::kills(context, setting),
         _ => Story::start(context, setting).and_then(|story| deeds::run(story, setting)),
     };
     told.map_or_else(Verdict::Failed, Verdict::Passed)

@@ -6,13 +6,23 @@ use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use quorba_demo::accounting::{account, read};
 use rustix::process::Signal;
 
 use super::super::domain::{self, NODES, Servers};
-use super::super::{Context, Orb, fleet, load};
+use super::super::load::{self, Load};
+use super::super::{Context, Orb, bank, fleet};
 use super::story::Story;
 use super::{Deed, Setting, deeds, relay};
+use crate::place::Place;
+use crate::wait;
+
+/// How long a server that was started again may take to be in, and all to be even.
+const BACK_TIME_MAX: Duration = Duration::from_secs(20);
+/// No server is ended when less than this is left of the load.
+const LOAD_LEFT_MIN: Duration = Duration::from_secs(1);
 
 /// The servers, and what is needed to start one again.
 struct Outside {
@@ -28,8 +38,7 @@ struct Outside {
 
 pub(super) fn run(context: &Context, setting: Setting) -> Result<String, String> {
     let mut outside = Outside::start(context, setting)?;
-    let addresses = outside.doors.iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port)));
-    let servers = Servers::Elsewhere(addresses.collect());
+    let servers = Servers::Elsewhere(outside.addresses());
     let mut story = Story::with_servers(context, setting, servers)?;
     story.increment_everywhere("before")?;
     let told = deeds::newer_idl(&mut story)?;
@@ -68,13 +77,61 @@ pub(super) fn run(context: &Context, setting: Setting) -> Result<String, String>
     Ok(format!("{told}; 2 servers restarted; {acknowledged} acknowledged and there"))
 }
 
+/// Under load one server after the other is ended and started again, in either way; then every
+/// call of the load is accounted for.
+pub(super) fn kills(context: &Context, setting: Setting) -> Result<String, String> {
+    let mut outside = Outside::start(context, setting)?;
+    let servers = Servers::Elsewhere(outside.addresses());
+    let Story { fleet, .. } = Story::with_servers(context, setting, servers)?;
+    let load = Load::start(context, Orb::BOTH, &fleet.reference()?, &Place::Here)?;
+    load.wait_under_way()?;
+    let mut kills = 0;
+    while kills == 0 || load.time_left() > LOAD_LEFT_MIN {
+        let index = kills % NODES;
+        outside.end(index, if kills % 2 == 0 { Signal::TERM } else { Signal::KILL })?;
+        outside.begin(index)?;
+        kills += 1;
+        wait::until("the server has the state, and is in", BACK_TIME_MAX, || {
+            let executed = read::executed(outside.ports[index]).map_err(|why| why.to_string())?;
+            if executed == 0 {
+                return Err(format!("{} has nothing", index + 1));
+            }
+            fleet.is_whole()
+        })?;
+    }
+    let (recordings, figures) = load.finish()?;
+    if setting.style.ends_with("passive") {
+        fleet.change_style("active")?;
+        fleet.wait_whole()?;
+    }
+    let replicas = wait::until("the servers are even", BACK_TIME_MAX, || {
+        let read = |port: &u16| read::replica(&port.to_string(), *port);
+        let replicas: Result<Vec<_>, _> = outside.ports.iter().map(read).collect();
+        let replicas = replicas.map_err(|why| why.to_string())?;
+        let are_even = replicas.windows(2).all(|pair| pair[0].books == pair[1].books);
+        if are_even { Ok(replicas) } else { Err("they differ".into()) }
+    })?;
+    drop(outside);
+    fleet.end()?;
+    let account = account(&recordings, &replicas);
+    let told = bank::told(kills, &account, &figures);
+    if account.is_clean() { Ok(told) } else { Err(format!("{told}\n{:?}", account.differences)) }
+}
+
 impl Outside {
+    /// Where their nodes reach them.
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let address = |door: &u16| SocketAddr::from((Ipv4Addr::LOCALHOST, *door));
+        self.doors.iter().map(address).collect()
+    }
+
     fn start(context: &Context, setting: Setting) -> Result<Self, String> {
         let program = load::program(&context.folder, setting.server, "server")?;
         let first = domain::more_ports()?;
         let ports: Vec<u16> = (first..).take(NODES).collect();
         let mut doors = ports.clone();
-        if setting.deed == Deed::ConnectActivated {
+        if [Deed::ConnectActivated, Deed::ConnectKills { activated: true }].contains(&setting.deed)
+        {
             doors.iter_mut().for_each(|door| *door += NODES as u16);
             let pairs = doors.iter().zip(&ports);
             let mut started = pairs.map(|(door, port)| relay::start(*door, *port));

@@ -27,9 +27,10 @@ pub(super) fn run(mut story: Story, setting: Setting) -> Result<String, String> 
                 Deed::Malformed => malformed(&mut story)?,
                 Deed::Bidirectional => bidirectional(&mut story)?,
                 Deed::CrashAtCall => crash_at_call(&story, setting)?,
-                Deed::LongCall | Deed::Connect | Deed::ConnectActivated => {
-                    return Err("no deed of this kind".into());
-                }
+                Deed::Connect
+                | Deed::ConnectActivated
+                | Deed::ConnectKills { .. }
+                | Deed::LongCall => return Err("no deed of this kind".into()),
             };
             story.increment_everywhere("after")?;
             told

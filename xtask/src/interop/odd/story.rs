@@ -229,7 +229,9 @@ fn server_command(context: &Context, setting: Setting) -> Result<Vec<String>, St
         Deed::CrashAtCall => &["--crash-at", POISON],
         // It says what contexts it is sent.
         Deed::Bidirectional => &["-ORBacceptBiDirectionalGIOP", "1", "-ORBtraceLevel", "25"],
-        Deed::NewerIdl | Deed::Malformed | Deed::Connect | Deed::ConnectActivated => &[],
+        Deed::NewerIdl | Deed::Malformed => &[],
+        // Somebody else starts them.
+        Deed::Connect | Deed::ConnectActivated | Deed::ConnectKills { .. } => &[],
     };
     let address: &[&str] = match setting.server {
         Orb::Omniorb => &[
