@@ -29,6 +29,8 @@ pub(super) enum Deed {
     CrashAtCall,
     /// A client that offers its connection for calls back to it.
     Bidirectional,
+    /// Servers that end connections which were idle for a moment, all at once.
+    IdleEnds,
     /// Servers that somebody else runs: a newer IDL, then each way in which they are restarted.
     Connect,
     /// The same, behind a port that stays open when the server is restarted.
@@ -45,6 +47,7 @@ impl Deed {
             Self::LongCall => "long-call",
             Self::CrashAtCall => "crash-at-call",
             Self::Bidirectional => "bidirectional",
+            Self::IdleEnds => "idle-ends",
             Self::Connect => "connect",
             Self::ConnectActivated => "connect-activated",
             Self::ConnectKills { activated: false } => "connect-kills",
@@ -95,6 +98,8 @@ impl Setting {
             of(Deed::CrashAtCall, Orb::Omniorb, "warm-passive", false),
             of(Deed::CrashAtCall, Orb::Jacorb, "active", true),
             of(Deed::Bidirectional, Orb::Omniorb, "active", false),
+            of(Deed::IdleEnds, Orb::Omniorb, "active", false),
+            of(Deed::IdleEnds, Orb::Omniorb, "warm-passive", false),
             of(Deed::Connect, Orb::Omniorb, "active", false),
             of(Deed::Connect, Orb::Omniorb, "warm-passive", false),
             of(Deed::Connect, Orb::Jacorb, "active", false),

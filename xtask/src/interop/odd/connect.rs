@@ -3,6 +3,7 @@
 //! Invariant: dropped, no server is left.
 
 use std::fs::File;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -14,8 +15,9 @@ use rustix::process::Signal;
 use super::super::domain::{self, NODES, Servers};
 use super::super::load::{self, Load};
 use super::super::{Context, Orb, bank, fleet};
+use super::relay::Relay;
 use super::story::Story;
-use super::{Deed, Setting, deeds, relay};
+use super::{Deed, Setting, deeds};
 use crate::place::Place;
 use crate::wait;
 
@@ -33,6 +35,7 @@ struct Outside {
     ports: Vec<u16>,
     /// Where their nodes reach them.
     doors: Vec<u16>,
+    relays: Vec<Relay>,
     processes: Vec<Child>,
 }
 
@@ -51,6 +54,14 @@ pub(super) fn run(context: &Context, setting: Setting) -> Result<String, String>
         if is_passive { Ok(()) } else { story.compare(ports) }
     };
     compare(&story, &outside.ports)?;
+    if setting.deed == Deed::ConnectActivated {
+        for (number, relay) in outside.relays.iter().enumerate() {
+            relay.cut();
+            story.increment_everywhere(&format!("cut-{number}"))?;
+            story.fleet.wait_whole().map_err(|error| format!("cut: {error}"))?;
+        }
+        compare(&story, &outside.ports)?;
+    }
     for (way, with) in [("orderly", Signal::TERM), ("killed", Signal::KILL)] {
         // In the style `active` there is no leader, and it is always the first.
         let index = (story.fleet.leader()? + usize::from(!is_passive && way == "killed")) % NODES;
@@ -129,16 +140,18 @@ impl Outside {
         let program = load::program(&context.folder, setting.server, "server")?;
         let first = domain::more_ports()?;
         let ports: Vec<u16> = (first..).take(NODES).collect();
-        let mut doors = ports.clone();
+        let (mut doors, mut relays) = (ports.clone(), Vec::new());
         if [Deed::ConnectActivated, Deed::ConnectKills { activated: true }].contains(&setting.deed)
         {
             doors.iter_mut().for_each(|door| *door += NODES as u16);
             let pairs = doors.iter().zip(&ports);
-            let mut started = pairs.map(|(door, port)| relay::start(*door, *port));
-            started.try_for_each(|started| started.map_err(|error| error.to_string()))?;
+            let started = pairs.map(|(door, port)| Relay::start(*door, *port));
+            let started: io::Result<Vec<_>> = started.collect();
+            relays = started.map_err(|error| error.to_string())?;
         }
         let (folder, orb) = (context.folder.clone(), setting.server);
-        let mut outside = Self { program, folder, orb, ports, doors, processes: Vec::new() };
+        let processes = Vec::new();
+        let mut outside = Self { program, folder, orb, ports, doors, relays, processes };
         for index in 0..NODES {
             let process = outside.spawn(index)?;
             outside.processes.push(process);

@@ -1,6 +1,7 @@
 //! What is done to a group in each case, where its nodes run the servers.
 
 use std::fs;
+use std::time::Duration;
 
 use quorba_giop::{Endian, MinorCode, cdr::Writer, context};
 
@@ -8,9 +9,12 @@ use super::super::domain::NODES;
 use super::client::{self, Answer, Arguments, Call};
 use super::story::{ANSWER_TIME_MAX, POISON, Process, SLEEP, Story};
 use super::{Deed, Setting};
+use crate::wait;
 
 /// What omniORB writes when a request has the context that offers the connection.
 const OFFER_SEEN: &str = "Receive bidir IIOP service context";
+/// How long omniORB may take to end idle connections: it looks for them each second.
+const IDLE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Servers whose processes may end at one request.
 const ENDED_MAX: usize = 2;
 
@@ -25,6 +29,7 @@ pub(super) fn run(mut story: Story, setting: Setting) -> Result<String, String> 
             let told = match deed {
                 Deed::NewerIdl => newer_idl(&mut story)?,
                 Deed::Malformed => malformed(&mut story)?,
+                Deed::IdleEnds => idle_ends(&story)?,
                 Deed::Bidirectional => bidirectional(&mut story)?,
                 Deed::CrashAtCall => crash_at_call(&story, setting)?,
                 Deed::Connect
@@ -75,6 +80,18 @@ fn malformed(story: &mut Story) -> Result<String, String> {
     let truncated = Call { operation: "increment", contexts: &[], arguments: Arguments::Truncated };
     let truncated = story.odd(1, &truncated)?;
     Ok(format!("code sets: {code_sets}; truncated: {truncated}"))
+}
+
+/// Waits until each server has ended the connection of its node.
+fn idle_ends(story: &Story) -> Result<String, String> {
+    let reconnects = |index| {
+        story.of_group(index, |group| group.server.as_ref().map_or(0, |server| server.reconnects))
+    };
+    wait::until("every server has ended an idle connection", IDLE_TIME_MAX, || {
+        let counts: Vec<u64> = (0..NODES).map(reconnects).collect::<Result<_, _>>()?;
+        if counts.iter().all(|count| *count > 0) { Ok(()) } else { Err(format!("{counts:?}")) }
+    })?;
+    Ok("all servers have ended idle connections".into())
 }
 
 /// Longer than `server_reply_ms`, at all servers alike.

@@ -5,6 +5,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -13,15 +14,34 @@ use crate::wait;
 /// How long a connection waits for a server.
 const SERVER_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// Passes on what comes to `port`, to `server` behind it, as long as this process lives.
-pub(super) fn start(port: u16, server: u16) -> io::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
-    thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            thread::spawn(move || serve(&client, server));
+pub(super) struct Relay {
+    /// Every connection that was ever made.
+    clients: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Relay {
+    /// Passes on what comes to `port`, to `server` behind it, as long as this process lives.
+    pub(super) fn start(port: u16, server: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        let clients = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&clients);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(copy) = client.try_clone() else { continue };
+                kept.lock().expect("nobody panics with it").push(copy);
+                thread::spawn(move || serve(&client, server));
+            }
+        });
+        Ok(Self { clients })
+    }
+
+    /// Ends all connections, as a firewall does that forgets them. The server lives.
+    pub(super) fn cut(&self) {
+        for client in self.clients.lock().expect("nobody panics with it").drain(..) {
+            // One that has ended already is what is wanted.
+            let _ended = client.shutdown(Shutdown::Both);
         }
-    });
-    Ok(())
+    }
 }
 
 fn serve(client: &TcpStream, server: u16) {

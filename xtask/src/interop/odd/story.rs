@@ -230,6 +230,7 @@ fn server_command(context: &Context, setting: Setting) -> Result<Vec<String>, St
         // It says what contexts it is sent.
         Deed::Bidirectional => &["-ORBacceptBiDirectionalGIOP", "1", "-ORBtraceLevel", "25"],
         Deed::NewerIdl | Deed::Malformed => &[],
+        Deed::IdleEnds => &["-ORBinConScanPeriod", "1", "-ORBscanGranularity", "1"],
         // Somebody else starts them.
         Deed::Connect | Deed::ConnectActivated | Deed::ConnectKills { .. } => &[],
     };
