@@ -278,7 +278,7 @@ fn digest_is_stable_over_versions_of_this_program() {
     ];
     let older = younger.iter().fold(FULL.to_owned(), |text, line| text.replace(line, ""));
     // A changed number means that running domains refuse the new version: raise FORMAT knowingly.
-    assert_eq!(format!("{:016x}", domain(&older).digest()), "c1ccd7825b7e597e");
+    assert_eq!(format!("{:016x}", domain(&older).digest()), "a0d84d3930bb7ce1");
 }
 
 #[test]

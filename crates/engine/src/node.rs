@@ -501,6 +501,7 @@ impl Node {
             ReplicaOutput::Ended { group, key, end } => {
                 self.gateway.ended(group, self.me, &key, end);
             }
+            ReplicaOutput::EndCalls { caller, during } => self.gateway.end_calls(caller, during),
             ReplicaOutput::CallOutside { target, key, tries } => {
                 self.gateway.will_call_outside(target, key, tries);
             }

@@ -25,6 +25,7 @@ use crate::zhao::{self, Repeats};
 const BUILT_IN: &[(&str, &str)] = &[
     ("baseline", include_str!("../plans/baseline.toml")),
     ("duplicates", include_str!("../plans/duplicates.toml")),
+    ("execution", include_str!("../plans/execution.toml")),
     ("throughput", include_str!("../plans/throughput.toml")),
     ("zhao2002", include_str!("../plans/zhao2002.toml")),
 ];

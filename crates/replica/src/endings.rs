@@ -102,6 +102,13 @@ pub(crate) enum Report {
     NoReply(NoReply),
 }
 
+impl Report {
+    /// The server may still reply, and then that is to be said.
+    fn is_provisional(self) -> bool {
+        matches!(self, Self::Late | Self::GivenUp)
+    }
+}
+
 /// A request that somebody has not answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Inquiry {
@@ -200,6 +207,9 @@ pub(crate) struct Endings {
     count: u64,
     /// Members that were late with a request when others had replied; others answer for them.
     late: NodeSet,
+    /// Members whose servers have replied to a request that had ended without a reply; until the
+    /// next conclusion, which follows at the same place.
+    strangers: BTreeMap<NodeId, History>,
     /// All requests up to this one were answered by a leader that is gone.
     answered: u64,
     /// Whether the members' states are known to be equal behind a request that was not answered.
@@ -244,6 +254,13 @@ impl Endings {
         if report == Report::CaughtUp {
             self.late.remove(node);
             return;
+        }
+        if let Some(ended) = self.ended.get(&key)
+            && report == Report::Replied
+            && ended.at == at
+            && !ended.end.forbids_execution()
+        {
+            self.strangers.insert(node, at);
         }
         if self.ended.contains_key(&key) || self.skipped.get(&at.count) == Some(&at) {
             return;
@@ -316,7 +333,7 @@ impl Endings {
         self.open.retain(|_, inquiry| inquiry.at != at);
     }
 
-    /// Requests of which the member on `node` has not said what it must, and whether it may not
+    /// Requests of which the member on `node` has not said for good what it must, and whether it may not
     /// begin them.
     pub(crate) fn asked_of(
         &self,
@@ -326,7 +343,7 @@ impl Endings {
         let is_asked = |inquiry: &Inquiry| {
             inquiry.wants_reports()
                 && electorate.of(inquiry.at).contains(node)
-                && !inquiry.reports.contains_key(&node)
+                && inquiry.reports.get(&node).is_none_or(|report| report.is_provisional())
         };
         let asked = self.open.iter().filter(|(_, inquiry)| is_asked(inquiry));
         asked.map(|(key, inquiry)| (key.clone(), inquiry.at, inquiry.is_held())).collect()
@@ -341,6 +358,13 @@ impl Endings {
     /// What follows from what is known now.
     pub(crate) fn conclude(&mut self, electorate: &Electorate<'_>) -> Vec<Conclusion> {
         let mut found = Vec::new();
+        for (node, at) in core::mem::take(&mut self.strangers) {
+            // Where it alone executes, what it does counts.
+            if electorate.executing != NodeSet::EMPTY.with(node) {
+                let reason = DownReason::Diverged;
+                found.push(Conclusion::AtFault { node, reason, at });
+            }
+        }
         let keys: Vec<RequestKey> = self.open.keys().cloned().collect();
         for key in keys {
             self.conclude_one(&key, electorate, &mut found);

@@ -135,7 +135,7 @@ pub(crate) enum Outcome {
     NoReply { key: RequestKey, at: History, how: NoReply },
     /// It has not replied to a read. `reply`: what its client is told if nobody else is asked.
     ReadEnded { id: ReadId, reply: Option<Bytes> },
-    /// It has a request for long.
+    /// It has a request for long, or has replied to one that others did not reply to.
     Late { key: RequestKey, at: History, report: Report },
     /// It has one that others have answered for longer than it may.
     Overdue,
@@ -230,10 +230,18 @@ pub(crate) struct Executor {
     ends: ends::Ends,
     /// Nobody else executes what this server does.
     alone: bool,
+    /// Its member takes no part in the group, and others do.
+    apart: bool,
+    /// What it executes is nobody else's business: a group without a state.
+    stateless: bool,
     abandon: Option<Duration>,
     probe: Option<probe::Probe>,
     witness: witness::Witness,
     gate: gate::Gate,
+    calls_others: bool,
+    /// The server is still at a request that was given up, on this channel, and may call others in
+    /// it. Nothing else starts meanwhile: nobody could tell their calls apart.
+    straggler: Option<ends::Straggler>,
 }
 
 impl Executor {
@@ -256,10 +264,14 @@ impl Executor {
             beside: beside::Beside::default(),
             ends: ends::Ends::new(config.foreign),
             alone: false,
+            apart: false,
+            stateless: false,
             abandon: config.abandon,
             probe: None,
             witness: witness::Witness::default(),
             gate: gate::Gate::default(),
+            calls_others: !config.calls.is_empty(),
+            straggler: None,
         }
     }
 
@@ -297,7 +309,9 @@ impl Executor {
     /// When something must be said of the call that the server has had for longest, or a connection
     /// is to be made.
     pub(crate) fn deadline(&self) -> Option<Instant> {
+        let straggler = self.straggler_until();
         let rooms = [self.late_at(), self.ends_deadline(), self.probe_at(), self.gate_at()];
+        let rooms = rooms.into_iter().chain([straggler]);
         rooms.into_iter().flatten().min()
     }
 
@@ -336,6 +350,7 @@ impl Executor {
         self.probe = None;
         self.witness = witness::Witness::default();
         self.gate = gate::Gate::default();
+        self.straggler = None;
     }
 
     /// Forgets the queue; calls that run are waited for, but their results count for nothing.
@@ -387,7 +402,7 @@ impl Executor {
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline.get_or_insert(deadline);
         }
-        if self.ends.is_in_doubt() {
+        if self.ends.is_in_doubt() || self.straggler.is_some() {
             return;
         }
         self.mind_gate(now);
@@ -467,7 +482,9 @@ impl Executor {
         if self.probe_channel(id).is_some() {
             return self.probe_channel(id);
         }
-        let known = self.witness.channel(id).or(self.beside.channel(id));
+        let straggler = self.straggler.as_mut().map(|straggler| &mut straggler.channel);
+        let straggler = straggler.filter(|channel| channel.id == id);
+        let known = self.witness.channel(id).or(straggler).or(self.beside.channel(id));
         known.or(self.channels.iter_mut().find(|c| c.id == id))
     }
 
@@ -491,6 +508,9 @@ impl Executor {
                 return Ok(Some(outcome));
             }
             if self.probe_heard(channel, out) {
+                return Ok(None);
+            }
+            if self.straggler_heard(channel, out) {
                 return Ok(None);
             }
             if let Some(is_over) = self.witness.heard(channel) {
@@ -540,7 +560,8 @@ impl Executor {
             Ok(Body::Reply(reply)) => match self.finish(channel, &reply, message) {
                 Finished::Outcome(outcome) => self.ended.extend(outcome),
                 Finished::Nothing => self.ends.drop_message(),
-                Finished::NotIt => {
+                Finished::NotIt { out_of_order } => {
+                    self.ends.is_out_of_order |= out_of_order;
                     self.break_off(index, NoReply::NotAReply, When::In(Duration::ZERO), out);
                 }
             },
@@ -576,8 +597,9 @@ impl Executor {
             // A second reply to what has ended answers nothing. An id that was never given out is
             // meant for what is with the server.
             let age = self.next_request_id.wrapping_sub(request_id);
-            let has_ended = age < u32::MAX / 2 && !self.schedule.outstanding().any(is_it);
-            return if has_ended { Finished::Nothing } else { Finished::NotIt };
+            let out_of_order = self.schedule.outstanding().any(is_it);
+            let has_ended = age < u32::MAX / 2 && !out_of_order;
+            return if has_ended { Finished::Nothing } else { Finished::NotIt { out_of_order } };
         };
         self.ends.replied();
         self.calls.begin_anew();
@@ -588,9 +610,13 @@ impl Executor {
         self.note(&call);
         let (bytes, oneway) = (message.bytes().clone(), call.oneway);
         Finished::Outcome(Some(match call.job {
-            // What its caller was told stays.
-            Job::Execute { call, giop, .. } if let Some(end) = self.ends.answers_ended(&call) => {
-                self.not_executed(call, &giop, oneway, end)
+            // What its caller was told stays; that this server does something else is said.
+            Job::Execute { call: Call::Request(key, at), giop, .. }
+                if let Some(end) = self.ends.of(&key) =>
+            {
+                let report = Report::Replied;
+                self.ended.push_back(Outcome::Late { key: key.clone(), at, report });
+                self.not_executed(Call::Request(key, at), &giop, oneway, end)
             }
             Job::Execute { call, .. } if oneway => Outcome::executed(call, None),
             Job::Execute { call, .. } if bytes.len() <= self.reply_bytes_max => {
@@ -653,7 +679,7 @@ enum Finished {
     /// No call that was made, or one that has ended.
     Nothing,
     /// One that others stand before, or that was never made.
-    NotIt,
+    NotIt { out_of_order: bool },
 }
 
 /// Whether the client of a request wants no reply.

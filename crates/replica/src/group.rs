@@ -35,7 +35,7 @@ use crate::duplicates::Duplicates;
 use crate::envelope::{Envelope, RequestEnvelope};
 use crate::executor::Returning;
 use crate::history::History;
-use crate::ids::{Attempt, GatewayKey, GroupId};
+use crate::ids::{Attempt, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::log::Place;
 use crate::member::{Accepted, Arrived, Asks, Consequence, Member};
 use crate::moment::Moment;
@@ -94,6 +94,9 @@ pub(crate) struct Group {
     /// of the requests in which they were made: the group cannot go on from there.
     is_bound: bool,
     ahead: stagger::Ahead,
+    /// When states that could not be compared are compared again, and how often they were.
+    compare_at: Option<Instant>,
+    comparisons: u32,
     /// The local server has had a call for longer than it should.
     is_late: bool,
     /// What was said last of the local member's replies, and not delivered yet.
@@ -141,6 +144,8 @@ impl Group {
             trail: Trail::default(),
             is_bound: false,
             ahead: stagger::Ahead::default(),
+            compare_at: None,
+            comparisons: 0,
             is_late: false,
             told_full: None,
             operation: None,
@@ -173,7 +178,8 @@ impl Group {
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
         let member = self.member.as_ref().and_then(|member| member.deadline(in_primary));
         let opens = self.open_at.filter(|_| in_primary);
-        [member, opens, self.reads.load.deadline()].into_iter().flatten().min()
+        let compares = self.compare_at.filter(|_| in_primary);
+        [member, opens, compares, self.reads.load.deadline()].into_iter().flatten().min()
     }
 
     // -- decided views ----------------------------------------------------------------------
@@ -248,11 +254,8 @@ impl Group {
         *self.callers.entry(origin).or_default() += 1;
         if self.table.in_set().is_empty() {
             if origin == here.node && incarnation == here.incarnation {
-                let (group, key) = (self.id, request.key(origin, incarnation));
-                out.push_back(match self.table.endings.end_of(&key) {
-                    Some(end) => Output::Ended { group, key, end },
-                    None => Output::Dropped { group, number },
-                });
+                let key = request.key(origin, incarnation);
+                out.push_back(self.left_alone(key, number));
             }
             return;
         }
@@ -267,10 +270,7 @@ impl Group {
         self.outdate_remains();
         let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;
-        if request.ended_process {
-            let ended = [(request.key(origin, incarnation), history)];
-            self.table.endings.process_ended(&ended, 0);
-        }
+        self.note_ended_before(&request, (origin, incarnation));
         if self.member.is_none() {
             return;
         }
@@ -309,6 +309,15 @@ impl Group {
         self.recent.delivered(&arrived, stamp);
         let accepted = member.accept(arrived);
         self.heed(accepted, here, out);
+    }
+
+    /// A request of this node's gateway was delivered, and nobody is in.
+    fn left_alone(&self, key: RequestKey, number: RequestNumber) -> Output {
+        let group = self.id;
+        match self.table.endings.end_of(&key) {
+            Some(end) => Output::Ended { group, key, end },
+            None => Output::Dropped { group, number },
+        }
     }
 
     /// What the local member made of a request.
@@ -389,6 +398,7 @@ impl Group {
     fn settle_member(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
         self.mind_endings(now, in_primary, out);
         self.mind_stagger(out);
+        self.mind_doubt(now, in_primary, out);
         let Some(member) = &mut self.member else { return };
         out.extend(member.long_states().map(Output::Outlive));
         let mut commands = core::mem::take(&mut self.commands);
@@ -454,9 +464,6 @@ impl Group {
             }
             Some(Consequence::Useless(attempt, reason)) => {
                 self.submit_down(Some(attempt), reason, out);
-            }
-            Some(Consequence::Caught { attempt }) if self.must_begin_anew() => {
-                self.lost(Some(attempt), DownReason::Diverged, out);
             }
             Some(Consequence::Caught { attempt }) => {
                 let joined = Envelope::Joined { group: self.id, attempt };

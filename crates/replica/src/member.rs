@@ -538,21 +538,24 @@ impl Member {
         ended.err().and_then(|reason| self.server_lost(reason))
     }
 
-    /// What the group must do because of something that ended without bytes of the server.
+    /// Whether something ended without bytes of the server, and what the group must do because of
+    /// that.
     pub(crate) fn next_end(
         &mut self,
         now: Instant,
         out: &mut Vec<ServerCommand>,
         recent: &mut Recent,
-    ) -> Option<Consequence> {
+    ) -> (bool, Option<Consequence>) {
+        let mut any = false;
         loop {
-            match self.executor.next_end(now, out) {
-                Err(reason) => return self.server_lost(reason),
-                Ok(outcome) => {
-                    if let Some(consequence) = self.note_outcome(outcome?, recent) {
-                        return Some(consequence);
-                    }
-                }
+            let outcome = match self.executor.next_end(now, out) {
+                Err(reason) => return (true, self.server_lost(reason)),
+                Ok(None) => return (any, None),
+                Ok(Some(outcome)) => outcome,
+            };
+            any = true;
+            if let Some(consequence) = self.note_outcome(outcome, recent) {
+                return (true, Some(consequence));
             }
         }
     }

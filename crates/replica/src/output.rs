@@ -4,6 +4,7 @@ use crate::backup::{Backup, BackupRefused};
 use crate::command::{Command, CommandRefused};
 use crate::endings::RequestEnd;
 use crate::hello::Record;
+use crate::history::History;
 use crate::ids::{
     Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId,
 };
@@ -115,6 +116,14 @@ pub enum Output {
         key: RequestKey,
         /// How it ended.
         end: RequestEnd,
+    },
+    /// A request in which servers may have called others is given up: what they wait for at this
+    /// node is refused.
+    EndCalls {
+        /// Whose servers.
+        caller: GroupId,
+        /// The request.
+        during: History,
     },
     /// Call a server outside, as soon as a majority holds this node's copy of the call, and once
     /// for each number of tries; [`crate::Replica::handle_called_outside`] wants to be told what

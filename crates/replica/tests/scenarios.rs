@@ -4,7 +4,7 @@ mod cluster;
 
 use cluster::{Cluster, GROUP, Plan};
 use quorba_base::Duration;
-use quorba_replica::{Availability, PrimaryStatus, ReplyPath};
+use quorba_replica::{Availability, DownReason, PrimaryStatus, ReplyPath};
 
 #[test]
 fn every_member_executes_and_the_one_next_to_the_client_answers() {
@@ -491,6 +491,27 @@ fn a_group_whose_state_is_lost_stops_rather_than_begin_anew() {
     }
     c.settle();
     assert_eq!(c.states(0), ["out", "out", "out"]);
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_restarted_and_the_group_goes_on() {
+    let mut c = Cluster::whole(true);
+    c.nodes[0].server.as_mut().unwrap().held = true;
+    c.request(1, 1, "a");
+    c.settle();
+    // It says that it is late, and then the others that they are not.
+    c.pass(Duration::from_secs(15));
+    c.settle();
+    c.pass(Duration::from_secs(14));
+    c.settle();
+    assert_eq!(c.states(1), ["in", "in", "in"]);
+    c.pass(Duration::from_secs(2));
+    c.settle();
+    assert_eq!(c.states(1), ["down", "in", "in"]);
+    assert_eq!(c.nodes[0].restarts, [DownReason::ServerHung]);
+    c.start_server(0);
+    c.settle();
+    assert_eq!(c.executed(0), ["a"]);
 }
 
 #[test]

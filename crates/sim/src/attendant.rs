@@ -24,14 +24,36 @@ impl World {
                 self.say(|| format!("OPERATOR at n{node}: skip {number} of g{group}"));
                 self.deliver(node, Input::Skip(GroupId(group as u16), number));
             }
+            if self.checks.groups[group].stateless {
+                self.end_silent_servers(group);
+            }
         }
         self.plan_attendant();
     }
 
-    /// A request that all who execute have had for too long, and no server works on.
+    /// Calls of a group without a state have no number to be skipped by: the server is ended.
+    fn end_silent_servers(&mut self, group: usize) {
+        let patience = ms(2 * self.plan.groups[group].server_reply_ms + 2_000);
+        for (node, snapshot) in self.snapshots().iter().enumerate() {
+            let waits = snapshot.as_ref().is_some_and(|snapshot| snapshot.groups[group].queued > 0);
+            let supervisor = self.hosts[node].supervisors[group].as_ref();
+            let Some(server) = supervisor.and_then(|s| s.server) else { continue };
+            let (now, target) = (self.now, &mut self.servers[server]);
+            let works = !target.running.is_empty() || target.hangs || !target.alive;
+            if works || !waits || target.silent_since.is_none_or(|(at, _)| at != target.serial) {
+                target.silent_since = Some((target.serial, now));
+            } else if target.silent_since.is_some_and(|(_, at)| now.since(at) > patience) {
+                self.say(|| format!("OPERATOR at n{node}: server {server} is ended"));
+                self.end_server(server);
+            }
+        }
+    }
+
+    /// A request that all who execute have had for too long, and that some server has and does not
+    /// work on: others may wait for that one.
     fn find_hung(&self, group: usize) -> Option<(usize, u64)> {
         let patience = ms(2 * self.plan.groups[group].server_reply_ms + 2_000);
-        let mut found = None;
+        let (mut found, mut is_silent) = (None, false);
         for (node, snapshot) in self.snapshots().iter().enumerate() {
             let Some(snapshot) = snapshot else { continue };
             let table = &snapshot.groups[group];
@@ -48,15 +70,18 @@ impl World {
             let server = self.hosts[node].supervisors[group].as_ref()?.server?;
             let server = &self.servers[server];
             let works = !server.running.is_empty() || server.calling.is_some() || server.hangs;
-            if now.since(*since) < patience || works {
+            if now.since(*since) < patience
+                || !server.running.is_empty() && server.calling.is_none()
+            {
                 return None;
             }
+            is_silent |= !works;
             match found {
                 None => found = Some((node, *number)),
                 Some((_, other)) if other != *number => return None,
                 Some(_) => {}
             }
         }
-        found
+        found.filter(|_| is_silent)
     }
 }

@@ -315,6 +315,13 @@ impl World {
         if all || deadly && !self.is_spare(node, Some(usize::from(group.0))) {
             return;
         }
+        // Two that are odd, each in its way, leave nobody who can tell what the state is.
+        let is_odd = matches!(fault, Fault::ServerEndsCall | Fault::ServerSilent);
+        let others_are = live.iter().any(|of| *of != server && self.servers[*of].is_strange());
+        let index = usize::from(group.0);
+        if is_odd && (others_are || !self.has_other_member(&self.snapshots(), index, node)) {
+            return;
+        }
         self.say(|| format!("FAULT {fault:?} server {server}"));
         match fault {
             Fault::ServerCrash if live.len() > 1 => self.end_server(server),

@@ -57,6 +57,8 @@ pub(crate) struct Server {
     /// How much longer its next call takes.
     pub(crate) lingers: Option<Duration>,
     pub(crate) misdeed: Option<Misdeed>,
+    /// How many calls it had begun when it was first seen to do nothing, and when that was.
+    pub(crate) silent_since: Option<(u64, Instant)>,
     /// It has reacted to a call in another way than its peers.
     pub(crate) was_strange: bool,
     /// Connections on which it has begun something and not answered.
@@ -83,6 +85,7 @@ impl Server {
             slow_until: Instant::ZERO,
             lingers: None,
             misdeed: None,
+            silent_since: None,
             was_strange: false,
             owes: BTreeSet::new(),
             calling: None,

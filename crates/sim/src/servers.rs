@@ -502,6 +502,10 @@ impl World {
         if politely && (owes || !target.running.is_empty()) {
             return;
         }
+        if !self.servers[server].running.is_empty() {
+            // What it executes has no reply, and others may have one.
+            self.note_strange(server);
+        }
         let links: Vec<StreamId> = self.servers[server].links.keys().copied().collect();
         self.servers[server].links.clear();
         for id in links {

@@ -14,13 +14,14 @@ use crate::connection::Connection;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, Pending, Safety};
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use bytes::Bytes;
 use core::net::IpAddr;
 use quorba_base::{Instant, canary};
 use quorba_giop::Message;
 use quorba_replica::{
-    Attempt, Availability, CallKey, ENVELOPE_BYTES_MAX, GroupId, NestedCall, RequestEnvelope,
-    RequestNumber,
+    Attempt, Availability, CallKey, ENVELOPE_BYTES_MAX, GroupId, History, NestedCall,
+    RequestEnvelope, RequestNumber,
 };
 
 /// Connections of all local servers together.
@@ -204,6 +205,24 @@ impl Gateway {
         self.group(call.target).counters.refused += 1;
         let bytes = answers::no_call(&call.client);
         self.send(&call.client, bytes);
+    }
+
+    /// The request of `caller` in which its server made them is given up: it waits no more.
+    pub(crate) fn end_calls(&mut self, caller: GroupId, during: History) {
+        let is_of_it = |pending: &Pending| {
+            pending.nested.is_some_and(|key| key.caller == caller && key.during == during)
+        };
+        for index in 0..self.groups.len() {
+            let group = GroupId(index as u16);
+            let of_it = self.groups[index].book.iter().filter(|(_, pending)| is_of_it(pending));
+            let of_it: Vec<RequestNumber> = of_it.map(|(number, _)| number).collect();
+            for number in of_it {
+                let client = self.forget(group, number).and_then(|pending| pending.client);
+                if let Some(client) = client {
+                    self.send(&client, answers::no_call(&client));
+                }
+            }
+        }
     }
 
     /// Takes a call in, under its name.

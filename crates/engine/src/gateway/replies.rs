@@ -37,8 +37,8 @@ impl Gateway {
         self.release(group, number);
     }
 
-    /// A request has ended without a reply of a server, and no member is in to say so: whoever waits
-    /// for it here is told. `me`: this node and its boot.
+    /// A request has ended without a reply of a server, and no member is in to say so: whoever
+    /// waits for it here is told. `me`: this node and its boot.
     pub(crate) fn ended(
         &mut self,
         group: GroupId,

@@ -24,6 +24,8 @@ pub(crate) struct States {
     digests: BTreeMap<NodeId, Option<u64>>,
     /// Behind this request of the group; `None`: they do not.
     doubt: Option<u64>,
+    /// Some state could not be had, so that it may be known later.
+    is_unknown: bool,
 }
 
 impl States {
@@ -37,8 +39,13 @@ impl States {
         self.doubt = self.doubt.or(Some(request));
         self.asked = self.asked.union(members);
         self.digests.clear();
-        self.open = compare;
+        (self.open, self.is_unknown) = (compare, false);
         compare.then_some(self.number)
+    }
+
+    /// Whether it is worth while to compare once more, later.
+    pub(crate) fn wants_another(&self) -> bool {
+        self.doubt.is_some() && !self.open && self.is_unknown
     }
 
     /// Behind which request the members may differ.
@@ -69,6 +76,7 @@ impl States {
             return Vec::new();
         }
         self.open = false;
+        self.is_unknown = self.digests.values().any(Option::is_none);
         let has = |digest: u64| self.digests.values().filter(|of| **of == Some(digest)).count();
         let most = self.digests.values().flatten().copied();
         let Some(most) = most.into_iter().find(|digest| has(*digest) * 2 > self.asked.len()) else {
@@ -87,6 +95,7 @@ impl States {
     pub(super) fn encode(&self, w: &mut Writer) {
         w.u64(self.number);
         w.u8(u8::from(self.open));
+        w.u8(u8::from(self.is_unknown));
         w.u64(self.asked.bits());
         w.u8(u8::from(self.doubt.is_some()));
         w.u64(self.doubt.unwrap_or_default());
@@ -100,6 +109,7 @@ impl States {
 
     pub(super) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let (number, open) = (r.u64("comparison")?, r.bool("open flag")?);
+        let is_unknown = r.bool("unknown flag")?;
         let asked = NodeSet::from_bits(r.u64("members asked")?);
         let some = r.bool("doubt flag")?;
         let doubt = Some(r.u64("doubt")?).filter(|_| some);
@@ -109,7 +119,7 @@ impl States {
             let some = r.bool("digest flag")?;
             digests.insert(node, Some(r.u64("digest")?).filter(|_| some));
         }
-        Ok(Self { number, open, asked, digests, doubt })
+        Ok(Self { number, open, asked, digests, doubt, is_unknown })
     }
 }
 

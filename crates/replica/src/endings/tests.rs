@@ -249,3 +249,46 @@ fn what_is_remembered_has_a_bound_and_the_oldest_goes() {
     assert_eq!((endings.ended.len(), endings.skipped.len()), (ENDED_MAX, ENDED_MAX));
     assert_eq!(endings.ends().last().map(|(_, at, _)| at.count), Some(12_048));
 }
+
+// Whoever had been late itself never said that its server had replied after all, and another one,
+// whose server never did, waited for ever.
+#[test]
+fn who_was_late_and_has_replied_says_so() {
+    let mut endings = Endings::default();
+    endings.hear(node(1), named(5), Report::Late);
+    endings.hear(node(0), named(5), Report::Late);
+    assert_eq!(endings.asked_of(node(1), &all()), [(named(5).0, named(5).1, false)]);
+    endings.hear(node(1), named(5), Report::Replied);
+    assert!(endings.asked_of(node(1), &all()).is_empty());
+    assert_eq!(endings.conclude(&all()), vec![]);
+    assert!(endings.is_answered_elsewhere(node(0), named(5).1));
+}
+
+#[test]
+fn that_it_was_never_taken_is_promised_only_if_nobody_saw_anything_else() {
+    let never = Report::NoReply(NoReply::NeverTaken);
+    for (last, end) in [(GONE, NoReply::ConnectionEnded), (never, NoReply::NeverTaken)] {
+        let mut endings = Endings::default();
+        endings.hear(node(0), named(5), never);
+        endings.hear(node(1), named(5), never);
+        endings.hear(node(2), named(5), last);
+        assert_eq!(endings.conclude(&all()), ended(5, RequestEnd::NoReply(end)));
+    }
+}
+
+#[test]
+fn who_replies_to_what_the_others_did_not_is_sent_back_unless_it_alone_executes() {
+    let mut endings = Endings::default();
+    for index in 0..2 {
+        endings.hear(node(index), named(5), GONE);
+    }
+    assert_eq!(
+        endings.conclude(&of(0b011)),
+        ended(5, RequestEnd::NoReply(NoReply::ConnectionEnded))
+    );
+    endings.hear(node(2), named(5), Report::Replied);
+    assert_eq!(endings.conclude(&of(0b011)), at_fault(2, DownReason::Diverged));
+    assert_eq!(endings.conclude(&of(0b011)), vec![], "once");
+    endings.hear(node(2), named(5), Report::Replied);
+    assert_eq!(endings.conclude(&leader(2)), vec![], "a leader's word counts");
+}

@@ -46,37 +46,12 @@ impl Envelope {
         match self {
             Self::Request(request) => put_request(&mut w, request),
             Self::Reply { group, to, giop } => put_reply(&mut w, *group, *to, giop),
-            Self::Join { group, attempt, offer } => {
-                head(&mut w, JOIN, *group);
-                w.u64(attempt.0);
-                offer.encode(&mut w);
-            }
-            Self::Joined { group, attempt } => put_numbers(&mut w, JOINED, *group, [attempt.0]),
-            Self::Down { group, attempt, reason, ended } => {
-                head(&mut w, DOWN, *group);
-                w.u64(attempt.0);
-                w.u8(reason.code());
-                ended.encode(&mut w);
-            }
-            Self::Ending { group, attempt, request: (key, at), report } => {
-                head(&mut w, ENDING, *group);
-                w.u64(attempt.0);
-                put_named(&mut w, (key, *at));
-                report.encode(&mut w);
-            }
-            Self::StateDigest { group, attempt, number, digest } => {
-                head(&mut w, STATE_DIGEST, *group);
-                w.u64(attempt.0);
-                w.u64(*number);
-                w.u8(u8::from(digest.is_some()));
-                w.u64(digest.unwrap_or_default());
-            }
-            Self::StateFailed { group, joiner, attempt, reason } => {
-                head(&mut w, STATE_FAILED, *group);
-                w.node(*joiner);
-                w.u64(attempt.0);
-                w.u8(reason.code());
-            }
+            Self::Join { .. }
+            | Self::Joined { .. }
+            | Self::Down { .. }
+            | Self::Ending { .. }
+            | Self::StateDigest { .. }
+            | Self::StateFailed { .. } => self.encode_of_member(&mut w),
             Self::Open { group } => head(&mut w, OPEN, *group),
             Self::Checkpoint { group, attempt, number, piece } => {
                 head(&mut w, CHECKPOINT, *group);
@@ -123,6 +98,41 @@ impl Envelope {
         w.finish()
     }
 
+    /// What a member says of itself, its server or its donor.
+    fn encode_of_member(&self, w: &mut Writer) {
+        match self {
+            Self::Join { group, attempt, offer } => {
+                head(w, JOIN, *group);
+                w.u64(attempt.0);
+                offer.encode(w);
+            }
+            Self::Joined { group, attempt } => put_numbers(w, JOINED, *group, [attempt.0]),
+            Self::Down { group, attempt, reason, ended } => {
+                head(w, DOWN, *group);
+                w.u64(attempt.0);
+                w.u8(reason.code());
+                ended.encode(w);
+            }
+            Self::Ending { group, attempt, request: (key, at), report } => {
+                head(w, ENDING, *group);
+                w.u64(attempt.0);
+                put_named(w, (key, *at));
+                report.encode(w);
+            }
+            Self::StateDigest { group, attempt, number, digest } => {
+                let (some, digest) = (u64::from(digest.is_some()), digest.unwrap_or_default());
+                put_numbers(w, STATE_DIGEST, *group, [attempt.0, *number, some, digest]);
+            }
+            Self::StateFailed { group, joiner, attempt, reason } => {
+                head(w, STATE_FAILED, *group);
+                w.node(*joiner);
+                w.u64(attempt.0);
+                w.u8(reason.code());
+            }
+            _ => unreachable!("the caller matched"),
+        }
+    }
+
     /// Bytes of the part whose size varies most.
     fn bulk_bytes(&self) -> usize {
         match self {
@@ -163,31 +173,8 @@ impl Envelope {
                 let to = GatewayKey { node, incarnation, number };
                 Self::Reply { group, to, giop: r.rest() }
             }
-            JOIN => {
-                let attempt = Attempt(r.u64("attempt")?);
-                Self::Join { group, attempt, offer: Offer::decode(&mut r)? }
-            }
-            JOINED => Self::Joined { group, attempt: Attempt(r.u64("attempt")?) },
-            DOWN => {
-                let attempt = Attempt(r.u64("attempt")?);
-                let reason = take_reason(&mut r)?;
-                Self::Down { group, attempt, reason, ended: ProcessEnd::decode(&mut r)? }
-            }
-            ENDING => {
-                let attempt = Attempt(r.u64("attempt")?);
-                let request = take_named(&mut r)?;
-                Self::Ending { group, attempt, request, report: Report::decode(&mut r)? }
-            }
-            STATE_DIGEST => {
-                let attempt = Attempt(r.u64("attempt")?);
-                let (number, some) = (r.u64("comparison")?, r.bool("digest flag")?);
-                let digest = Some(r.u64("digest")?).filter(|_| some);
-                Self::StateDigest { group, attempt, number, digest }
-            }
-            STATE_FAILED => {
-                let joiner = r.node("joiner")?;
-                let attempt = Attempt(r.u64("attempt")?);
-                Self::StateFailed { group, joiner, attempt, reason: take_reason(&mut r)? }
+            JOIN | JOINED | DOWN | ENDING | STATE_DIGEST | STATE_FAILED => {
+                Self::decode_of_member(kind, group, &mut r)?
             }
             OPEN => Self::Open { group },
             CHECKPOINT => Self::Checkpoint {
@@ -222,6 +209,38 @@ impl Envelope {
         };
         r.end()?;
         Ok(envelope)
+    }
+
+    fn decode_of_member(kind: u8, group: GroupId, r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        Ok(match kind {
+            JOIN => {
+                let attempt = Attempt(r.u64("attempt")?);
+                Self::Join { group, attempt, offer: Offer::decode(r)? }
+            }
+            JOINED => Self::Joined { group, attempt: Attempt(r.u64("attempt")?) },
+            DOWN => {
+                let attempt = Attempt(r.u64("attempt")?);
+                let reason = take_reason(r)?;
+                Self::Down { group, attempt, reason, ended: ProcessEnd::decode(r)? }
+            }
+            ENDING => {
+                let attempt = Attempt(r.u64("attempt")?);
+                let request = take_named(r)?;
+                Self::Ending { group, attempt, request, report: Report::decode(r)? }
+            }
+            STATE_DIGEST => {
+                let attempt = Attempt(r.u64("attempt")?);
+                let (number, some) = (r.u64("comparison")?, r.u64("digest flag")? != 0);
+                let digest = Some(r.u64("digest")?).filter(|_| some);
+                Self::StateDigest { group, attempt, number, digest }
+            }
+            STATE_FAILED => {
+                let joiner = r.node("joiner")?;
+                let attempt = Attempt(r.u64("attempt")?);
+                Self::StateFailed { group, joiner, attempt, reason: take_reason(r)? }
+            }
+            _ => return Err(InvalidEnvelope { what: "kind", offset: 0 }),
+        })
     }
 }
 

@@ -44,6 +44,10 @@ impl Executor {
     /// The server calls: in which request, and which of its calls this is. `None`: in none that
     /// counts.
     pub(crate) fn begin_call(&mut self) -> Option<(History, u32)> {
+        if self.straggler.is_some() {
+            // It is made in a request that was given up.
+            return None;
+        }
         if self.beside.is_running() && self.calls.is_any_open() {
             // The request waits, so it is the read that calls.
             return None;

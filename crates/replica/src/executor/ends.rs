@@ -5,7 +5,8 @@
 //! that must wait for it starts, until it is said how it has ended; a call is sent a second time
 //! only after CloseConnection, or if it was never sent.
 
-use super::{Call, Executor, Job, Outcome, Outstanding};
+use super::channel::Channel;
+use super::{Call, Executor, Job, Outcome, Outstanding, Waiting};
 use crate::endings::{NoReply, RequestEnd};
 use crate::envelope::ProcessEnd;
 use crate::history::History;
@@ -73,6 +74,15 @@ pub(super) struct Odd {
     told: Option<When>,
 }
 
+/// A request that was given up, with which the server is not through; what it calls meanwhile can
+/// be told from what the next one calls only by its end.
+pub(super) struct Straggler {
+    pub(super) channel: Channel,
+    pub(super) waiting: Waiting,
+    /// It is not waited for beyond that.
+    until: Option<Instant>,
+}
+
 /// Things that a server did and that cost nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ServerFigures {
@@ -98,14 +108,14 @@ pub(super) struct Ends {
     held: BTreeSet<History>,
     /// Connections that could not be made or ended since the last reply.
     breaks: u32,
+    /// It is declared to work in order, and has not: what it has begun, nobody knows.
+    pub(super) is_out_of_order: bool,
     /// Connections to somebody else's server that have ended, and how; whether the process did is
     /// seen in a moment.
     in_doubt: Vec<(When, ChannelId, Doubt)>,
     /// Channels that are to be opened.
     later: Vec<(When, ChannelId)>,
     figures: ServerFigures,
-    /// It has replied to a request that had ended without a reply of others.
-    has_answered: bool,
     /// States that the server has not given, in a row, and what it said the last time.
     refused: Option<(u32, String)>,
 }
@@ -121,15 +131,12 @@ impl Ends {
         self.in_doubt.clear();
         self.held.clear();
         (self.breaks, self.figures.closes) = (0, 0);
-        self.has_answered = false;
+        self.is_out_of_order = false;
     }
 
     /// How a request has ended to which the server has replied now.
-    pub(super) fn answers_ended(&mut self, call: &Call) -> Option<RequestEnd> {
-        let Call::Request(key, _) = call else { return None };
-        let end = self.by_name.get(key).copied()?;
-        self.has_answered = true;
-        Some(end)
+    pub(super) fn of(&self, key: &RequestKey) -> Option<RequestEnd> {
+        self.by_name.get(key).copied()
     }
 
     pub(super) fn is_foreign(&self) -> bool {
@@ -144,6 +151,7 @@ impl Ends {
     /// The server has replied.
     pub(super) fn replied(&mut self) {
         (self.breaks, self.figures.closes) = (0, 0);
+        self.is_out_of_order = false;
     }
 
     /// The server was asked for its state.
@@ -237,12 +245,6 @@ impl Executor {
         self.schedule.outstanding().any(|call| is_request(call, history))
     }
 
-    /// Whether the server has replied to a request that had ended without a reply: its state may be
-    /// another one than that of those who have executed it before.
-    pub(crate) fn has_answered_ended(&self) -> bool {
-        self.ends.has_answered
-    }
-
     /// Whether a call waits for a word on how it has ended.
     pub(crate) fn is_stalled(&self) -> bool {
         self.schedule.outstanding().any(Outstanding::is_odd)
@@ -306,6 +308,9 @@ impl Executor {
         if self.probe_lost(channel) || self.witness.lost(channel) {
             return Ok(());
         }
+        if self.straggler.take_if(|straggler| straggler.channel.id == channel).is_some() {
+            return Ok(());
+        }
         let Some(index) = self.channels.iter().position(|c| c.id == channel) else { return Ok(()) };
         if self.ends.foreign {
             return self.doubts(index, Doubt::Ended);
@@ -314,8 +319,9 @@ impl Executor {
         Ok(())
     }
 
-    /// A connection is of no use any more. Calls that were sent on it have no reply; what was not
-    /// sent goes out on the next one.
+    /// A connection is of no use any more. What was sent on it and has no reply is in doubt: of a
+    /// server that works in order the oldest call, for it has read no further. What was not sent
+    /// goes out on the next one.
     pub(super) fn break_off(
         &mut self,
         index: usize,
@@ -326,6 +332,9 @@ impl Executor {
         let (old, index) = self.connect_again(index, out);
         let of_it = |call: &&mut Outstanding| call.channel == old.id;
         if old.is_open() {
+            if !self.schedule.runs_side_by_side() && !self.ends.is_out_of_order {
+                self.schedule.put_back_behind_oldest();
+            }
             let calls = self.schedule.outstanding_mut().filter(of_it);
             calls.for_each(|call| call.ends_oddly(how, told));
             self.calls.begin_anew();
@@ -341,7 +350,7 @@ impl Executor {
         &mut self,
         index: usize,
         out: &mut Vec<ServerCommand>,
-    ) -> (super::channel::Channel, usize) {
+    ) -> (Channel, usize) {
         let old = self.channels.remove(index);
         out.push(ServerCommand::Close(old.id));
         self.ends.later.retain(|(_, id)| *id != old.id);
@@ -430,6 +439,9 @@ impl Executor {
         self.ends.breaks = breaks;
         if self.ends.figures.closes > CLOSES_MAX {
             self.ends.figures.closes = 0;
+            if !self.schedule.runs_side_by_side() {
+                self.schedule.put_back_behind_oldest();
+            }
             if let Some(oldest) = self.schedule.oldest_mut() {
                 oldest.ends_oddly(NoReply::NeverTaken, When::In(Duration::ZERO));
             }
@@ -478,6 +490,7 @@ impl Executor {
             return Ok(Some(outcome));
         }
         self.end_doubts(now, out)?;
+        self.mind_straggler(now, out);
         if let Some(outcome) = self.probe_over(now, out) {
             return Ok(Some(outcome));
         }
@@ -507,7 +520,7 @@ impl Executor {
             })
         };
         let Some(call) = self.schedule.outstanding_mut().find(matters) else { return Ok(None) };
-        if call.abandoned {
+        if call.abandoned && !call.job.is_for_others() {
             // It may still be at it, and nobody knows what of it will have been done.
             return Err(DownReason::ConnectionLost);
         }
@@ -571,17 +584,58 @@ impl Executor {
         };
         let call = self.schedule.outstanding().find(is_over)?;
         let (request_id, channel) = (call.request_id, call.channel);
+        let waiting = self.waiting();
         let call = self.schedule.take_out(request_id)?;
         self.calls.begin_anew();
         let shares = self.schedule.outstanding().any(|other| other.channel == channel);
         let index = self.channels.iter().position(|c| c.id == channel).filter(|_| !shares);
         if let Some(index) = index {
             // Who executes one call of each connection at a time is busy with this one.
-            self.connect_again(index, out);
+            let before = out.len();
+            let (old, _) = self.connect_again(index, out);
+            if self.calls_others {
+                // What it calls in it can be told from what the next one calls only by its end.
+                let is_end = |command: &ServerCommand| *command == ServerCommand::Close(old.id);
+                if let Some(at) = out[before..].iter().position(is_end) {
+                    out.remove(before + at);
+                }
+                self.straggler =
+                    waiting.map(|waiting| Straggler { channel: old, waiting, until: None });
+            }
         }
         let Job::Execute { call: name, giop, .. } = call.job else { return None };
         let end = self.ends.forbids(&name)?;
         Some(self.not_executed(name, &giop, call.oneway, end))
+    }
+}
+
+impl Executor {
+    /// When what waits behind a request that was given up goes on.
+    pub(super) fn straggler_until(&self) -> Option<Instant> {
+        self.straggler.as_ref().and_then(|straggler| straggler.until)
+    }
+
+    /// A server that is not through with what was given up, after as long again as a server may
+    /// take: what waits goes on beside it.
+    fn mind_straggler(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
+        let Some(straggler) = &mut self.straggler else { return };
+        let until = *straggler.until.get_or_insert(now + self.reply_within);
+        if until <= now {
+            out.push(ServerCommand::Close(straggler.channel.id));
+            self.straggler = None;
+        }
+    }
+
+    /// Bytes have come on the channel of a request that was given up. Whether it was that.
+    pub(super) fn straggler_heard(&mut self, id: ChannelId, out: &mut Vec<ServerCommand>) -> bool {
+        let straggler = self.straggler.as_mut().map(|straggler| &mut straggler.channel);
+        let Some(channel) = straggler.filter(|channel| channel.id == id) else { return false };
+        if !matches!(channel.framer.next(), Ok(None)) {
+            // Whatever it says, it is through with it.
+            self.straggler = None;
+            out.push(ServerCommand::Close(id));
+        }
+        true
     }
 }
 

@@ -1,16 +1,17 @@
 //! How long the server has had a call, and what is said of that.
 //!
 //! Late is not dead: a call may take its time, and then it does so at every replica. So a member
-//! only says that its server is late, and others say whether theirs have replied. It is restarted if
-//! they have, and it has not even long after that.
+//! only says that its server is late, and others say whether theirs have replied. It is restarted
+//! if they have, and it has not even long after that.
 //!
 //! What it is not: a judgement about a request. Invariant: the server of a member that is in is
 //! never given up because of a call that nobody has answered.
 
 use super::{Call, Executor, Job, Outcome, Outstanding};
-use crate::endings::Report;
+use crate::endings::{Report, RequestEnd};
 use crate::history::History;
 use crate::output::ServerCommand;
+use crate::refusal;
 use crate::table::DownReason;
 use alloc::vec::Vec;
 use quorba_base::{Duration, Instant};
@@ -62,8 +63,17 @@ impl Executor {
         self.alone = alone;
     }
 
+    /// `apart`: its member takes no part, and others do, so that nobody waits for what it does;
+    /// `stateless`: nobody else executes a call that it has.
+    pub(crate) fn set_place(&mut self, apart: bool, stateless: bool) {
+        (self.apart, self.stateless) = (apart, stateless);
+    }
+
     /// The request that the server is at, if it is at one.
     pub(crate) fn waiting(&self) -> Option<Waiting> {
+        if let Some(straggler) = &self.straggler {
+            return Some(straggler.waiting);
+        }
         let oldest = self.schedule.oldest().filter(|oldest| !oldest.abandoned)?;
         let Job::Execute { call: Call::Request(_, at), .. } = &oldest.job else { return None };
         let since = self.began(oldest).unwrap_or(Instant::ZERO);
@@ -117,9 +127,12 @@ impl Executor {
         let deadline = oldest.deadline?;
         let Job::Execute { call: Call::Request(..), awaited, .. } = &oldest.job else {
             let is_read = matches!(oldest.job, Job::Execute { call: Call::Read(_), .. });
-            return (oldest.abandoned || !is_read).then_some(deadline);
+            if is_read && self.stateless && !oldest.abandoned {
+                return Some(self.began(oldest)? + self.abandon?);
+            }
+            return Some(deadline);
         };
-        if oldest.abandoned {
+        if oldest.abandoned || self.apart || self.end_of(oldest).is_some() {
             return Some(deadline);
         }
         let began = self.began(oldest)?;
@@ -149,7 +162,20 @@ impl Executor {
         let (began, abandon) = (self.schedule.oldest().and_then(|c| self.began(c)), self.abandon);
         let Some(oldest) = self.schedule.oldest_mut() else { return Ok(None) };
         match &oldest.job {
+            // What was for others, and nobody wants any more, has changed nothing.
+            Job::Capture(_) => Ok(self.give_up_capture(out)),
+            Job::Execute { call: Call::Read(_), .. } => Ok(self.give_up_read(out)),
             _ if oldest.abandoned => Err(DownReason::ServerHung),
+            Job::Execute { call: Call::Request(..), .. } if self.apart => {
+                Err(DownReason::ServerHung)
+            }
+            Job::Execute { call: Call::Request(key, _), .. } if self.ends.of(key).is_some() => {
+                // Whoever has others is given their state; who has none goes on.
+                if !core::mem::replace(&mut oldest.late.given_up, true) {
+                    return Ok(Some(Outcome::Overdue));
+                }
+                Ok(self.go_on_without(out))
+            }
             Job::Execute { call: Call::Request(key, at), .. } => {
                 let (key, at) = (key.clone(), *at);
                 let is_given_up = abandon.zip(began).is_some_and(|(after, b)| b + after <= now);
@@ -169,9 +195,44 @@ impl Executor {
                 oldest.late.tell();
                 Ok(Some(Outcome::Late { key, at, report: Report::Late }))
             }
-            Job::Capture(_) => Ok(self.give_up_capture(out)),
             Job::Execute { .. } | Job::Restore { .. } => Err(DownReason::ServerHung),
         }
+    }
+
+    fn end_of(&self, call: &Outstanding) -> Option<RequestEnd> {
+        match &call.job {
+            Job::Execute { call: Call::Request(key, _), .. } => self.ends.of(key),
+            _ => None,
+        }
+    }
+
+    /// The request at the head has ended for the group; the server may go on with it, but not for
+    /// us.
+    fn go_on_without(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
+        let oldest = self.schedule.oldest()?;
+        let (request_id, channel) = (oldest.request_id, oldest.channel);
+        let end = self.end_of(oldest)?;
+        let call = self.schedule.take_out(request_id)?;
+        self.calls.begin_anew();
+        if let Some(index) = self.channels.iter().position(|c| c.id == channel) {
+            self.connect_again(index, out);
+        }
+        let Job::Execute { call: name, giop, .. } = call.job else { return None };
+        Some(self.not_executed(name, &giop, call.oneway, end))
+    }
+
+    /// It is executed elsewhere, or in the order; what waits behind it goes on, on another
+    /// connection.
+    fn give_up_read(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
+        let oldest = self.schedule.oldest()?;
+        let (request_id, channel) = (oldest.request_id, oldest.channel);
+        let call = self.schedule.take_out(request_id)?;
+        let Job::Execute { call: Call::Read(id), giop, .. } = call.job else { return None };
+        self.calls.begin_anew();
+        if let Some(index) = self.channels.iter().position(|c| c.id == channel) {
+            self.connect_again(index, out);
+        }
+        Some(Outcome::ReadEnded { id, reply: refusal::ended(&giop, RequestEnd::Skipped) })
     }
 
     /// Nobody needs this very state: what waits behind it goes on, on another connection.

@@ -220,6 +220,18 @@ impl Schedule {
         Some(call)
     }
 
+    /// All that was sent behind the oldest call has not begun: it waits again, in its order.
+    pub(super) fn put_back_behind_oldest(&mut self) {
+        while self.outstanding.len() > 1
+            && let Some(call) = self.outstanding.pop_back()
+        {
+            self.bytes -= call.job.bytes();
+            if !call.abandoned {
+                self.queue.push_front(call.job);
+            }
+        }
+    }
+
     /// A job that was taken is not given to the server.
     pub(super) fn leave_out(&mut self, job: &Job) {
         self.free(job);

@@ -127,7 +127,6 @@ impl Group {
             out.push_back(Output::Event(Event::Changed { group: self.id, command }));
             self.changed(now, &before, here, out);
             self.heed_change(command, &before, here, out);
-            self.mind_style(before.style);
         }
         if let Command::Restore { attempt, .. } = command {
             if is_mine {

@@ -5,14 +5,20 @@
 
 use super::{Group, Here};
 use crate::endings::{Conclusion, Report, RequestEnd};
-use crate::envelope::{Envelope, ProcessEnd};
+use crate::envelope::{Envelope, ProcessEnd, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
-use crate::member::{Member, Word};
+use crate::member::Word;
 use crate::output::{Event, Outbox, Output};
 use crate::style::Style;
 use crate::table::{DownReason, MemberState};
-use quorba_base::{Instant, NodeId, canary};
+use quorba_base::{Duration, Instant, NodeId, canary};
+
+/// Not the number of a comparison, which count from 1: one more is wanted.
+const COMPARE_AGAIN: u64 = 0;
+/// How long after one that came to nothing; twice as long each time, up to the second.
+const COMPARE_AFTER: Duration = Duration::from_secs(5);
+const COMPARE_AFTER_MAX: Duration = Duration::from_secs(300);
 
 impl Group {
     /// What the member on `origin` says of a request.
@@ -42,9 +48,43 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
-        if self.table.attempt(origin) == Some(attempt) {
-            self.table.endings.states.hear(origin, number, digest);
-            self.heed_verdicts(now, here, out);
+        if self.table.attempt(origin) != Some(attempt) {
+            return;
+        }
+        let states = &mut self.table.endings.states;
+        if number == COMPARE_AGAIN {
+            if let Some(request) = states.doubt().filter(|_| states.wants_another()) {
+                self.compare_states(request);
+            }
+            return;
+        }
+        states.hear(origin, number, digest);
+        self.heed_verdicts(now, here, out);
+    }
+
+    /// States that could not be had are asked for again, ever more seldom: a server that hung may
+    /// have come back.
+    pub(super) fn mind_doubt(&mut self, now: Instant, in_primary: bool, out: &mut Outbox) {
+        let inside = self.table.in_set();
+        let is_mine = inside.lowest() == Some(self.here) && in_primary;
+        if !is_mine || !self.table.endings.states.wants_another() {
+            if self.table.endings.states.doubt().is_none() {
+                self.comparisons = 0;
+            }
+            self.compare_at = None;
+            return;
+        }
+        let wait = COMPARE_AFTER.saturating_mul(1 << self.comparisons.min(16));
+        let at = *self.compare_at.get_or_insert(now + wait.min(COMPARE_AFTER_MAX));
+        if at > now {
+            return;
+        }
+        self.compare_at = None;
+        self.comparisons = self.comparisons.saturating_add(1);
+        if let Some(attempt) = self.table.attempt(self.here) {
+            let (group, number, digest) = (self.id, COMPARE_AGAIN, None);
+            let again = Envelope::StateDigest { group, attempt, number, digest };
+            out.push_back(Output::Order(again.encode()));
         }
     }
 
@@ -52,6 +92,18 @@ impl Group {
     pub(super) fn note_process_end(&mut self, node: NodeId, attempt: Attempt, ended: &ProcessEnd) {
         if self.table.attempt(node) == Some(attempt) && self.table.style != Style::Stateless {
             self.table.endings.process_ended(&ended.at, ended.answered);
+        }
+    }
+
+    /// A process may have ended at a request before it was ordered.
+    pub(super) fn note_ended_before(
+        &mut self,
+        request: &RequestEnvelope,
+        (origin, incarnation): (NodeId, u64),
+    ) {
+        if request.ended_process {
+            let named = (request.key(origin, incarnation), self.table.history);
+            self.table.endings.process_ended(&[named], 0);
         }
     }
 
@@ -102,6 +154,10 @@ impl Group {
             // Nobody else has the state.
             return;
         }
+        if reason == DownReason::Diverged && self.config.state_object.is_none() {
+            // It would execute the same anew, and differ again.
+            return;
+        }
         let (group, request) = (self.id, at.count);
         out.push_back(Output::Event(Event::AtFault { group, node, request, reason }));
         self.deliver_down(now, node, attempt, reason, here, out);
@@ -112,6 +168,9 @@ impl Group {
         let (group, request) = (self.id, at.count);
         self.recent.ended(request, end);
         out.push_back(Output::Event(Event::RequestEnded { group, request, end }));
+        if end == RequestEnd::Skipped && !self.config.calls.is_empty() && self.replay.is_none() {
+            out.push_back(Output::EndCalls { caller: self.id, during: at });
+        }
         if end == RequestEnd::EndsServers || self.table.style == Style::Stateless {
             // Who executed it is gone, and the others did not.
             return;
@@ -123,27 +182,6 @@ impl Group {
             member.want_checkpoint();
         }
         self.compare_states(request);
-    }
-
-    /// Members that have only kept requests execute them now, and one that its leader's server has
-    /// not answered as well: theirs may do something else.
-    pub(super) fn mind_style(&mut self, before: Style) {
-        if !before.is_passive() || self.table.style.is_passive() {
-            return;
-        }
-        let without_reply = |end: RequestEnd| !end.forbids_execution();
-        let ends = self.table.endings.ends().filter(|(_, _, end)| without_reply(*end));
-        if let Some(request) = ends.map(|(_, at, _)| at.count).max() {
-            self.compare_states(request);
-        }
-    }
-
-    /// Whether the local member, which is about to be in, has another state than those who are.
-    pub(super) fn must_begin_anew(&self) -> bool {
-        let differs = self.member.as_ref().is_some_and(Member::has_answered_ended);
-        let mut others = self.table.in_set();
-        others.remove(self.here);
-        differs && !others.is_empty() && self.config.state_object.is_some()
     }
 
     /// The members that have executed this request are asked for their states, if they can give
@@ -164,7 +202,11 @@ impl Group {
 
     /// The local member hears what the group knows of requests, and says what it must.
     pub(super) fn mind_endings(&mut self, now: Instant, in_primary: bool, out: &mut Outbox) {
+        let stateless = self.is_stateless();
         let Some(member) = &mut self.member else { return };
+        let mut others = self.table.in_set();
+        others.remove(self.here);
+        member.mind_others(!others.is_empty(), stateless);
         let endings = &self.table.endings;
         member.learn(endings);
         member.mind_lateness(endings.late().contains(self.here));

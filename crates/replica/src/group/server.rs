@@ -62,8 +62,7 @@ impl Group {
         loop {
             let Some(member) = &mut self.member else { return };
             let mut commands = Vec::new();
-            let consequence = member.next_end(now, &mut commands, &mut self.recent);
-            let any = consequence.is_some();
+            let (any, consequence) = member.next_end(now, &mut commands, &mut self.recent);
             if any {
                 // What stood behind it may start.
                 member.step(now, &mut commands);

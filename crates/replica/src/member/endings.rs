@@ -57,10 +57,10 @@ impl Member {
         self.executor.figures()
     }
 
-    /// Whether its state may be another one than others', because its server has answered what
-    /// theirs did not.
-    pub(crate) fn has_answered_ended(&self) -> bool {
-        self.executor.has_answered_ended()
+    /// `others`: some are in, but for this one; `stateless`: there is no state to have.
+    pub(crate) fn mind_others(&mut self, others: bool, stateless: bool) {
+        let takes_part = matches!(self.stage, Stage::Serving { .. });
+        self.executor.set_place(others && !takes_part, stateless);
     }
 
     /// The request that the server is at, and since when.

@@ -106,7 +106,9 @@ impl Cluster {
                 Output::Logged { number, .. } => self.nodes[index].logged.push(number.0),
                 Output::Rebuilt | Output::Outlive(_) => {}
                 Output::Shorten { record } => self.shorten(index, record),
-                Output::CallOutside { .. } | Output::OrderAgain { .. } => {
+                Output::CallOutside { .. }
+                | Output::OrderAgain { .. }
+                | Output::EndCalls { .. } => {
                     unreachable!("no group calls to the outside")
                 }
                 Output::LookUp { group, number } => {

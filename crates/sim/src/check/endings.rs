@@ -11,7 +11,7 @@ use crate::servant::{Operation, Reference, Wish};
 use crate::server::Work;
 use crate::world::{World, ms, node_id};
 use quorba_base::{Duration, Instant, NodeId};
-use quorba_engine::replica::{DownReason, Event as ReplicaEvent, GroupId, Style};
+use quorba_engine::replica::{DownReason, Event as ReplicaEvent, GroupId, MemberState, Style};
 use quorba_giop::{MinorCode, QUORBA_VMCID, SystemException};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -223,6 +223,17 @@ impl World {
         let supervisor = self.hosts[node].supervisors[group].as_ref();
         let Some(server) = supervisor.and_then(|s| s.server) else { return };
         let (plan, facts) = (&self.plan.groups[group], &self.checks.groups[group]);
+        // What the server of a member that has fallen out had begun may be over in either way.
+        let own = self.hosts[node].node.as_ref().map(|node| node.snapshot());
+        let fell_out = |state: &MemberState| {
+            use DownReason::{NodeLeft, NodeMissedMessages};
+            matches!(state, MemberState::Down(NodeLeft | NodeMissedMessages))
+        };
+        let members = own.iter().flat_map(|own| &own.groups[group].members);
+        let mut members = members.filter(|(member, _)| *member == node_id(node));
+        if members.any(|(_, state)| fell_out(state)) {
+            return;
+        }
         let target = &self.servers[server];
         let excused = plan.foreign || plan.durable || facts.stateless || facts.dead;
         if !of_it || excused || !target.alive || target.hangs || target.log.len() == 0 {

@@ -348,3 +348,21 @@ fn the_other_connection_is_kept_in_use_and_made_again() {
     let (again, _) = bench.sent.last().expect("a question");
     assert!(bench.sent.len() == before + 2 && *again != witness);
 }
+
+#[test]
+fn what_a_server_calls_in_a_request_that_was_given_up_is_refused_until_it_is_through() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.executor.calls_others = true;
+    bench.call(1, b"a");
+    bench.call(2, b"b");
+    bench.step();
+    assert_eq!(bench.executor.begin_call(), Some((history(1), 1)));
+    bench.learn(&[], &[1]);
+    assert_eq!(bench.ends_at(NOW), good(&["1 TIMEOUT"]));
+    assert_eq!(bench.executor.begin_call(), None);
+    assert!(bench.step().is_empty() && bench.closed.is_empty());
+    assert_eq!(bench.executor.waiting().map(|waiting| waiting.at), Some(history(1)));
+    assert_eq!(bench.answer(0), good(&[]), "nobody waits for it");
+    assert_eq!(bench.step(), ["b"]);
+    assert_eq!(bench.executor.begin_call(), Some((history(2), 1)));
+}
