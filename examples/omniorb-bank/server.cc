@@ -1,6 +1,6 @@
 // The bank's server: an ordinary omniORB program, with nothing in it but its own business.
 //
-// usage: bank_server [ORB options] [--delay-us N] [--crash-after N]
+// usage: bank_server [ORB options] [--delay-us N] [--crash-after N] [--crash-at REFERENCE]
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +8,7 @@
 #include <iostream>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <string>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ namespace {
 struct Options {
   std::uint64_t delay_us = 0;     // sleep in each call that changes something, to widen races
   std::uint64_t crash_after = 0;  // die in the middle of this changing call, counted from 1
+  std::string crash_at;           // die in the middle of the changing call with this reference
 };
 
 // omniORB calls from several threads, one per connection: a lock makes each call one step.
@@ -153,10 +155,11 @@ class LedgerServant : public POA_Bank::Ledger {
 
   // The last step of every changing call.
   void log(BookEntry entry) {
+    bool crashes = !options_.crash_at.empty() && entry.reference == options_.crash_at;
     books_.history.push_back(std::move(entry));
     if (options_.delay_us > 0) usleep(static_cast<useconds_t>(options_.delay_us));
     // Executed, but nobody has been told: the worst moment to die.
-    if (++changes_ == options_.crash_after) kill(getpid(), SIGKILL);
+    if (++changes_ == options_.crash_after || crashes) kill(getpid(), SIGKILL);
   }
 
   const Options options_;
@@ -172,6 +175,7 @@ Options parse(int argc, char** argv) {
     if (at + 1 >= argc) throw std::invalid_argument(name + " needs a value");
     if (name == "--delay-us") options.delay_us = std::stoull(argv[at + 1]);
     else if (name == "--crash-after") options.crash_after = std::stoull(argv[at + 1]);
+    else if (name == "--crash-at") options.crash_at = argv[at + 1];
     else throw std::invalid_argument("unknown option " + name);
   }
   return options;

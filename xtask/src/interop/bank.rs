@@ -10,7 +10,7 @@ use std::time::Duration;
 use quorba_demo::accounting::{Account, Replica, account, account_stateless, read};
 
 use super::cluster::{self, Cluster, Ground};
-use super::domain::{self, DomainFile, GroupText};
+use super::domain::{self, DomainFile, GroupText, Servers};
 use super::fault::{self, Fault};
 use super::fleet::Fleet;
 use super::load::{self, Figures, Load};
@@ -102,7 +102,7 @@ fn run_in(context: &Context, setting: &Setting, ground: &mut Ground<'_>) -> Resu
     let group = GroupText {
         name: "bank",
         style,
-        server: server_command(context, server, fault)?,
+        servers: Servers::Started(server_command(context, server, fault)?),
         more: &format!(
             "durable = {is_durable}\nstate_object = \"bank\"\nobject_key = \"bank\"\n\
              type_id = \"IDL:Bank/Ledger:1.0\"\n"
@@ -211,7 +211,8 @@ fn replica(fleet: &Fleet, index: usize) -> Result<Replica, String> {
         .run(|| read::replica(&node.name, port).map_err(|error| format!("{}: {error}", node.name)))
 }
 
-fn told(faults: usize, account: &Account, figures: &Figures) -> String {
+/// For people.
+pub(super) fn told(faults: usize, account: &Account, figures: &Figures) -> String {
     let Account { requests, acknowledged, lost, doubled, refused, maybe_executed, .. } = account;
     let held = if account.replicas_compared {
         String::new()

@@ -38,10 +38,31 @@ pub(super) struct Node {
 pub(super) struct GroupText<'a> {
     pub(super) name: &'a str,
     pub(super) style: &'a str,
-    /// The program and its arguments, with the domain file's placeholders.
-    pub(super) server: Vec<String>,
+    pub(super) servers: Servers,
     /// Further lines of the group's table.
     pub(super) more: &'a str,
+}
+
+/// Who runs the servers of a group.
+pub(super) enum Servers {
+    /// The nodes: the program and its arguments, with the domain file's placeholders.
+    Started(Vec<String>),
+    /// Somebody else; where they listen, in the order of the nodes.
+    Elsewhere(Vec<SocketAddr>),
+}
+
+impl Servers {
+    /// The line of the group's table that says so.
+    fn line(&self, names: &[&str]) -> String {
+        match self {
+            Self::Started(command) => format!("server = {command:?}\n"),
+            Self::Elsewhere(addresses) => {
+                let pairs = names.iter().zip(addresses);
+                let pairs = pairs.map(|(name, address)| format!("{name} = \"{address}\""));
+                format!("connect = {{ {} }}\n", pairs.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
 }
 
 pub(super) struct DomainFile {
@@ -68,11 +89,12 @@ impl DomainFile {
             None => loopback_nodes(folder, &mut text)?,
         };
         let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-        let GroupText { name, style, server, more } = group;
+        let GroupText { name, style, servers, more } = group;
+        let servers = servers.line(&names);
         let _written = write!(
             text,
             "\n[group.{name}]\nstyle = \"{style}\"\nlisten = {listen}\nmembers = {names:?}\n\
-             server = {server:?}\n{more}"
+             {servers}{more}"
         );
         let path = folder.join("quorba.toml");
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -125,6 +147,11 @@ fn namespace_nodes(folder: &Path, namespaces: &Namespaces, text: &mut String) ->
         Node { name, admin, state_dir, gateway, place: namespaces.node(index) }
     });
     nodes.collect()
+}
+
+/// The first of as many neighbouring ports as a case's nodes have. No other case has them.
+pub(super) fn more_ports() -> Result<u16, String> {
+    free_ports(PORT_KINDS * NODES as u16)
 }
 
 /// The first of `count` neighbouring ports that are free over TCP and UDP.

@@ -10,11 +10,13 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quorba_giop::MinorCode;
 use rustix::process::Signal;
 
 use super::cluster::Ground;
 use super::fleet::{self, Fleet, Server};
 use super::load::Load;
+use super::odd::client::{self, Arguments, Call};
 use crate::wait;
 
 /// How long a process is stopped, or a node cut off.
@@ -25,6 +27,8 @@ const DOWN_TIME: Duration = Duration::from_millis(300);
 const LOAD_LEFT_MIN: Duration = Duration::from_secs(1);
 /// How long the consequences of a fault may take to be over.
 const HEAL_TIME_MAX: Duration = Duration::from_secs(45);
+/// How long a call may take that has no reply.
+const ODD_CALL_TIME_MAX: Duration = Duration::from_secs(8);
 /// The node whose server is told to crash in a call; the first, whose gateway the clients use.
 pub(super) const CRASHING_NODE: usize = 0;
 
@@ -48,6 +52,9 @@ pub(super) enum Fault {
     CutNode,
     /// SIGKILL to a node's Corosync; the node ends with it, and both are started again.
     KillCorosync,
+    /// A call of a newer IDL, at which an omniORB server ends the connection on which its node has
+    /// everybody else's calls outstanding.
+    NewerIdl,
     /// SIGKILL to all nodes at once; they are started again. Only for durable groups.
     KillDomain,
     /// One kind of death after the other: of a server, a node and, if `domain`, of all nodes.
@@ -77,6 +84,7 @@ impl Fault {
             Self::Replace => "replace",
             Self::CutNode => "cut-node",
             Self::KillCorosync => "kill-corosync",
+            Self::NewerIdl => "newer-idl",
             Self::KillDomain => "kill-domain",
             Self::Kills { .. } => "kills",
         }
@@ -124,7 +132,7 @@ const fn pause_of(fault: Fault) -> Duration {
     match fault {
         Fault::StopNode | Fault::StopServer | Fault::CutNode => PAUSE,
         Fault::KillServer | Fault::KillNode | Fault::CrashInCall => Duration::ZERO,
-        Fault::Restart | Fault::Replace | Fault::KillCorosync => Duration::ZERO,
+        Fault::Restart | Fault::Replace | Fault::KillCorosync | Fault::NewerIdl => Duration::ZERO,
         Fault::KillDomain | Fault::Kills { .. } => Duration::ZERO,
     }
 }
@@ -183,6 +191,7 @@ fn apply(
             fleet.wait_node_ended(victim)?;
             fleet.start_node(victim)?;
         }
+        Fault::NewerIdl => return call_by_newer_idl(fleet, victim),
         Fault::KillDomain => {
             (0..fleet.nodes().len()).for_each(|node| fleet.kill_node(node));
             (0..fleet.nodes().len()).try_for_each(|node| fleet.start_node(node))?;
@@ -190,6 +199,23 @@ fn apply(
         Fault::Kills { .. } => return Err("a mixture of faults is none of them".into()),
     }
     wait::until("the group is whole again", HEAL_TIME_MAX, || fleet.is_whole())
+}
+
+/// Its caller is told that nobody replied, and no server is another one afterwards.
+fn call_by_newer_idl(fleet: &Fleet, victim: usize) -> Result<(), String> {
+    let servers = || -> Result<Vec<Server>, String> {
+        (0..fleet.nodes().len()).map(|index| fleet.server(index)).collect()
+    };
+    let before = servers()?;
+    let arguments = Arguments::TextAndMore("of a newer IDL");
+    let call = Call { operation: "increment", contexts: &[], arguments };
+    let answer = client::call(&fleet.nodes()[victim].gateway, &call, ODD_CALL_TIME_MAX);
+    if answer.ours() != Some(MinorCode::NoReply) {
+        return Err(format!("the caller got {answer}"));
+    }
+    fleet.is_whole()?;
+    let after = servers()?;
+    if after == before { Ok(()) } else { Err(format!("restarted: {before:?}, now {after:?}")) }
 }
 
 /// Pulls the victim's cable for a while, and looks whether the others' status tells of it.

@@ -14,6 +14,7 @@ mod fault;
 mod fleet;
 mod load;
 mod names;
+mod odd;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,6 +105,7 @@ enum Network {
 enum Case {
     Bank(Setting),
     Names { victim: usize },
+    Odd(odd::Setting),
 }
 
 /// The styles in which members have a state.
@@ -131,11 +133,19 @@ impl Case {
         let elsewhere = in_namespaces.into_iter().chain(over_corosync).map(|(fault, network)| {
             Self::Bank(Setting { network, ..Setting::active(Orb::Omniorb, Orb::Omniorb, fault) })
         });
+        // Only omniORB minds octets behind the arguments.
+        let odd = [("active", false), ("warm-passive", false), ("active", true)];
+        let odd = odd.map(|(style, is_durable)| {
+            let active = Setting::active(Orb::Omniorb, Orb::Omniorb, Fault::NewerIdl);
+            Self::Bank(Setting { clients: Orb::BOTH, style, is_durable, ..active })
+        });
         // What the order is made by is nothing to an ORB; one case of the other shows that.
         let other = Setting::active(Orb::Jacorb, Orb::Jacorb, Fault::KillNode);
         Self::of_processes()
             .chain(Self::of_styles())
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
+            .chain(odd)
+            .chain(odd::Setting::all().map(Self::Odd))
             .chain(elsewhere)
             .chain([Self::Bank(Setting { network: Network::Corosync, ..other })])
             .collect()
@@ -177,10 +187,14 @@ impl Case {
     fn name(self) -> String {
         match self {
             Self::Bank(Setting {
-                style, server, is_durable, fault: Fault::Kills { .. }, ..
+                style,
+                server,
+                is_durable,
+                fault: fault @ (Fault::Kills { .. } | Fault::NewerIdl),
+                ..
             }) => {
                 let durable = if is_durable { "durable-" } else { "" };
-                format!("{durable}{style}-{}-kills", server.name())
+                format!("{durable}{style}-{}-{}", server.name(), fault.name())
             }
             Self::Bank(Setting { clients: [client, _], server, fault, network, .. }) => {
                 let place = match network {
@@ -190,6 +204,7 @@ impl Case {
                 };
                 format!("{}-to-{}-{}{place}", client.name(), server.name(), fault.name())
             }
+            Self::Odd(setting) => setting.name(),
             Self::Names { victim } => format!("nameclt-to-omninames-kill-{}", victim + 1),
         }
     }
@@ -203,6 +218,7 @@ impl Case {
             Self::Bank(Setting { clients, server, .. }) => {
                 clients.into_iter().chain([server]).map(Orb::example).collect()
             }
+            Self::Odd(setting) => vec![setting.server.example()],
             Self::Names { .. } => Vec::new(),
         }
     }
@@ -333,6 +349,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
     let verdict = match case {
         Case::Bank(setting) => bank::run(&context, &setting),
         Case::Names { victim } => names::run(&context, victim),
+        Case::Odd(setting) => odd::run(&context, setting),
     };
     if let Verdict::Failed(reason) = verdict {
         return Verdict::Failed(format!("{reason}\n         see {}", context.folder.display()));

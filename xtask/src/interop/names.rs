@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use super::cluster::Ground;
-use super::domain::{DomainFile, GroupText};
+use super::domain::{DomainFile, GroupText, Servers};
 use super::fleet::{self, Fleet};
 use super::{Context, Verdict};
 use crate::place::Place;
@@ -43,7 +43,7 @@ fn run_in(context: &Context, victim: usize) -> Result<String, String> {
     let group = GroupText {
         style: "active",
         name: "names",
-        server: ["/bin/sh", "-c", SERVER].map(String::from).to_vec(),
+        servers: Servers::Started(["/bin/sh", "-c", SERVER].map(String::from).to_vec()),
         more: "object_key = \"NameService\"\n\
                type_id = \"IDL:omg.org/CosNaming/NamingContextExt:1.0\"\n",
     };

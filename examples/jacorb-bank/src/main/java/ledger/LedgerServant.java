@@ -13,16 +13,19 @@ import org.omg.FT.InvalidState;
 final class LedgerServant extends LedgerPOA {
   private final long delayUs;
   private final long crashAfter;
+  private final String crashAt;
   private Books books = new Books();
   private long changes;
 
   /**
    * @param delayUs sleep in each call that changes something, to widen races
    * @param crashAfter die in the middle of this changing call, counted from 1; 0: never
+   * @param crashAt die in the middle of the changing call with this reference; empty: never
    */
-  LedgerServant(long delayUs, long crashAfter) {
+  LedgerServant(long delayUs, long crashAfter, String crashAt) {
     this.delayUs = delayUs;
     this.crashAfter = crashAfter;
+    this.crashAt = crashAt;
   }
 
   @Override
@@ -150,7 +153,7 @@ final class LedgerServant extends LedgerPOA {
       LockSupport.parkNanos(delayUs * 1000);
     }
     changes++;
-    if (changes == crashAfter) {
+    if (changes == crashAfter || !crashAt.isEmpty() && crashAt.equals(entry.reference())) {
       // Executed, but nobody has been told: the worst moment to die.
       die();
     }

@@ -15,11 +15,11 @@ import org.omg.PortableServer.POAHelper;
  *
  * <p>Options: {@code --listen HOST:PORT}, {@code --publish HOST:PORT} (the address that its
  * references name, if clients reach it by another one), {@code --delay-us N},
- * {@code --crash-after N}.
+ * {@code --crash-after N}, {@code --crash-at REFERENCE}.
  */
 public final class Server {
   private static final Set<String> OPTIONS =
-      Set.of("--listen", "--publish", "--delay-us", "--crash-after");
+      Set.of("--listen", "--publish", "--delay-us", "--crash-after", "--crash-at");
 
   private Server() {}
 
@@ -37,7 +37,10 @@ public final class Server {
     ORB orb = ORB.init(new String[0], properties);
     POA root = POAHelper.narrow(orb.resolve_initial_references("RootPOA"));
     LedgerServant servant =
-        new LedgerServant(arguments.number("--delay-us", 0), arguments.number("--crash-after", 0));
+        new LedgerServant(
+            arguments.number("--delay-us", 0),
+            arguments.number("--crash-after", 0),
+            arguments.text("--crash-at", ""));
     // Persistent, with a name of its own: so the object's key is the same after a restart, and in
     // every copy of this server. JacORB makes the key from ORB, POA and object: bank/bank/ledger.
     Policy[] policies = {
