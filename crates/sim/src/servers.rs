@@ -21,7 +21,7 @@ const BACKOFF_MAX_MS: u64 = 10_000;
 const SETTLED: Duration = Duration::from_secs(10);
 
 impl World {
-    fn group_plan(&self, group: GroupId) -> &crate::plan::GroupPlan {
+    pub(crate) fn group_plan(&self, group: GroupId) -> &crate::plan::GroupPlan {
         &self.plan.groups[usize::from(group.0)]
     }
 

@@ -61,8 +61,15 @@ impl World {
             at = at.max(self.stalled_until[node]);
         }
         let to = from.other();
+        // What a process on the same machine has written can be read, whatever comes behind it. On
+        // the way between machines it may be lost, and not sent again.
+        let is_apart = match stream.caller {
+            Caller::Node { group, .. } => self.group_plan(group).foreign,
+            _ => true,
+        };
+        let overtakes = matches!(segment, Segment::Reset) && is_apart;
         let stream = self.streams.get_mut(&id).expect("looked up above");
-        let at = if matches!(segment, Segment::Reset) { at } else { stream.in_order(to, at) };
+        let at = if overtakes { at } else { stream.in_order(to, at) };
         self.queue.push(at, Event::Segment { id, to, segment });
     }
 

@@ -320,8 +320,8 @@ impl Executor {
     }
 
     /// A connection is of no use any more. What was sent on it and has no reply is in doubt: of a
-    /// server that works in order the oldest call, for it has read no further. What was not sent
-    /// goes out on the next one.
+    /// server that works in order, and whose last words cannot be lost on the way, the oldest call,
+    /// for it has begun no other. What was not sent goes out on the next one.
     pub(super) fn break_off(
         &mut self,
         index: usize,
@@ -332,7 +332,8 @@ impl Executor {
         let (old, index) = self.connect_again(index, out);
         let of_it = |call: &&mut Outstanding| call.channel == old.id;
         if old.is_open() {
-            if !self.schedule.runs_side_by_side() && !self.ends.is_out_of_order {
+            let is_unsure = self.ends.is_out_of_order || self.ends.foreign;
+            if !self.schedule.runs_side_by_side() && !is_unsure {
                 self.schedule.put_back_behind_oldest();
             }
             let calls = self.schedule.outstanding_mut().filter(of_it);
