@@ -401,6 +401,9 @@ impl World {
         let is_state = work.operation.is_state();
         if matches!(target.misdeed, Some(Misdeed::Garbage | Misdeed::WrongId)) {
             self.note_strange(server);
+            if let Operation::Append(reference) = work.operation {
+                self.checks.endings.odd.insert(reference);
+            }
         }
         let target = &mut self.servers[server];
         match target.misdeed {
