@@ -174,6 +174,7 @@ impl World {
     pub(crate) fn command_server(&mut self, node: usize, group: GroupId, command: ServerCommand) {
         match command {
             ServerCommand::Connect(channel) => {
+                self.note_connect(node, usize::from(group.0));
                 let supervisor = self.hosts[node].supervisors[usize::from(group.0)].as_ref();
                 let server = supervisor.and_then(|s| s.server).expect("an up server was told of");
                 let boot = self.hosts[node].boot;
@@ -400,6 +401,9 @@ impl World {
         let is_state = work.operation.is_state();
         if matches!(target.misdeed, Some(Misdeed::Garbage | Misdeed::WrongId)) {
             self.note_strange(server);
+            if let Operation::Append(reference) = work.operation {
+                self.checks.endings.odd.insert(reference);
+            }
         }
         let target = &mut self.servers[server];
         match target.misdeed {

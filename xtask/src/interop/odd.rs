@@ -94,7 +94,6 @@ impl Setting {
             of(Deed::Malformed, Orb::Omniorb, "active", false),
             of(Deed::Malformed, Orb::Jacorb, "active", false),
             staggered(Deed::CrashAtCall, Orb::Omniorb, "active"),
-            staggered(Deed::LongCall, Orb::Omniorb, "active"),
             of(Deed::CrashAtCall, Orb::Omniorb, "warm-passive", false),
             of(Deed::CrashAtCall, Orb::Jacorb, "active", true),
             of(Deed::Bidirectional, Orb::Omniorb, "active", false),

@@ -121,7 +121,8 @@ impl Executor {
     /// When something must be said of the oldest call, or done about it.
     pub(super) fn late_at(&self) -> Option<Instant> {
         let oldest = self.schedule.oldest().filter(|oldest| !oldest.is_odd())?;
-        if self.calls.is_any_open() {
+        // What it calls in a request of no account is refused.
+        if self.calls.is_any_open() && !oldest.abandoned {
             return None;
         }
         let deadline = oldest.deadline?;

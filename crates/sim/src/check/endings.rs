@@ -13,7 +13,7 @@ use crate::world::{World, ms, node_id};
 use quorba_base::{Duration, Instant, NodeId};
 use quorba_engine::replica::{DownReason, Event as ReplicaEvent, GroupId, MemberState, Style};
 use quorba_giop::{MinorCode, QUORBA_VMCID, SystemException};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A node that is lost within this time after its server ended may not have told of that.
 const TELLS_WITHIN: Duration = Duration::from_secs(5);
@@ -21,6 +21,9 @@ const TELLS_WITHIN: Duration = Duration::from_secs(5);
 const STANDS_STILL: Duration = Duration::from_secs(10);
 /// A group whose last server is ended is lost within this time.
 const LOST_WITHIN: Duration = Duration::from_secs(1);
+/// So many connections to one server are made within this time, and not more.
+const CONNECTS_MAX: usize = 12;
+const STORM: Duration = Duration::from_millis(20);
 /// When all is quiet, what is decided is known to all after this time.
 const KNOWN_AFTER: Duration = Duration::from_secs(1);
 
@@ -41,6 +44,8 @@ pub(crate) struct Endings {
     absences: Vec<(usize, Instant)>,
     /// When callers were told of an end, and of which.
     told: BTreeMap<Reference, (Instant, MinorCode)>,
+    /// By node and group: when connections to its server were made lately.
+    connects: BTreeMap<(usize, usize), VecDeque<Instant>>,
     /// By group: whose server was ended, though nobody else was known to have its state, and when.
     last_servers: BTreeMap<usize, (usize, Instant)>,
     /// Calls at which some server was.
@@ -213,6 +218,19 @@ impl World {
                     format!("n{node} g{group}: {local:?}, {queued} to execute; {endings:?}")
                 });
             }
+        }
+    }
+
+    /// A node connects to its server: not again and again without a pause.
+    pub(crate) fn note_connect(&mut self, node: usize, group: usize) {
+        let times = self.checks.endings.connects.entry((node, group)).or_default();
+        times.push_back(self.now);
+        while times.front().is_some_and(|at| self.now.since(*at) > STORM) {
+            times.pop_front();
+        }
+        if times.len() > CONNECTS_MAX {
+            let text = format!("n{node} connects to its server of g{group} without a pause");
+            self.checks.violate("storm", self.now, text);
         }
     }
 
