@@ -85,6 +85,8 @@ pub enum CommandRefused {
     /// No request with this number, counted from the group's first, is with the local server or
     /// waits for it.
     NotWaiting(u64),
+    /// The request with this number has ended, or somebody who is in has answered it.
+    HasEnded(u64),
     /// This node is in no primary component, so nothing can be ordered.
     NoPrimary,
     /// The group is not durable, and waits for a node that is away.
@@ -142,6 +144,11 @@ impl fmt::Display for CommandRefused {
                 f,
                 "no request with number {number} is with the server of this node's member, or \
                  waits for it: `quorba status` and `quorba group log` tell the number"
+            ),
+            Self::HasEnded(number) => write!(
+                f,
+                "request {number} has ended, or a member has answered it, so that it is not given \
+                 up: a member that is late with it is restarted by itself"
             ),
             Self::NoPrimary => f.write_str("this node is in no primary component"),
             Self::Waits => f.write_str(
@@ -222,6 +229,9 @@ impl Command {
             Self::Skip(_) if table.style == Style::Stateless => Err(CommandRefused::Stateless),
             Self::Skip(at) if at.count > table.history.count => {
                 Err(CommandRefused::NotWaiting(at.count))
+            }
+            Self::Skip(at) if !table.endings.may_skip(at) => {
+                Err(CommandRefused::HasEnded(at.count))
             }
             Self::Skip(_) => Ok(()),
             Self::Backup(_) | Self::Restore { .. } => self.check_backup(config, table),

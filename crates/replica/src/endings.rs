@@ -331,6 +331,15 @@ impl Endings {
         self.states = States::default();
     }
 
+    /// Whether a request can be given up: it has not ended, and nobody who is in has answered it,
+    /// as far as that was said.
+    pub(crate) fn may_skip(&self, at: History) -> bool {
+        let is_answered =
+            self.open.values().any(|inquiry| inquiry.at == at && !inquiry.replied().is_empty());
+        let has_ended = self.ended.values().any(|ended| ended.at == at);
+        !is_answered && !has_ended && self.skipped.get(&at.count) != Some(&at)
+    }
+
     /// Gives a request up.
     pub(crate) fn skip(&mut self, at: History) {
         self.count += 1;

@@ -90,6 +90,7 @@ impl Setting {
             of(Deed::NewerIdl, Orb::Omniorb, STATELESS, false),
             of(Deed::NewerIdl, Orb::Omniorb, "active", true),
             of(Deed::NewerIdl, Orb::Omniorb, "warm-passive", true),
+            staggered(Deed::LongCall, Orb::Omniorb, "active"),
             staggered(Deed::NewerIdl, Orb::Omniorb, "active"),
             of(Deed::Malformed, Orb::Omniorb, "active", false),
             of(Deed::Malformed, Orb::Jacorb, "active", false),

@@ -304,3 +304,20 @@ fn who_came_in_with_what_was_answered_has_answered() {
     endings.hear(node(0), named(5), GONE);
     assert_eq!(endings.conclude(&electorate), at_fault(0, DownReason::ConnectionLost));
 }
+
+#[test]
+fn what_somebody_has_answered_or_what_has_ended_is_not_given_up() {
+    let mut endings = Endings::default();
+    assert!(endings.may_skip(named(5).1));
+    endings.hear(node(0), named(5), Report::Late);
+    assert!(endings.may_skip(named(5).1));
+    endings.hear(node(1), named(5), Report::Replied);
+    assert!(!endings.may_skip(named(5).1), "its caller may have the reply");
+    for of in 0..3 {
+        endings.hear(node(of), named(6), GONE);
+    }
+    endings.conclude(&all());
+    assert!(!endings.may_skip(named(6).1), "its callers were told another end");
+    endings.skip(named(7).1);
+    assert!(!endings.may_skip(named(7).1));
+}

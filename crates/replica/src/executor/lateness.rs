@@ -146,7 +146,8 @@ impl Executor {
             (0, _) => Some(began + patience + more),
             (_, None) => None,
             (1, Some(answered)) => Some(answered + patience / 4),
-            (_, Some(answered)) => Some(deadline.max(answered + self.reply_within / 2)),
+            // It may have begun later than they: in turns, or because it had more to do.
+            (_, Some(answered)) => Some(answered + self.reply_within),
         };
         [abandon, next].into_iter().flatten().min()
     }

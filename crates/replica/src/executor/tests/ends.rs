@@ -229,8 +229,8 @@ fn late_is_told_early_to_who_waits_and_again_when_others_have_answered() {
     bench.executor.answered_elsewhere(after(1_060), history(2));
     assert_eq!(bench.ends_at(after(1_072)), good(&[]));
     assert_eq!(bench.ends_at(after(1_073)), good(&["2 Late"]));
-    assert_eq!(bench.ends_at(after(30_999)), good(&[]));
-    assert_eq!(bench.ends_at(after(31_000)).map(|told| told[0].clone()), Ok("overdue".into()));
+    assert_eq!(bench.ends_at(after(31_059)), good(&[]));
+    assert_eq!(bench.ends_at(after(31_060)).map(|told| told[0].clone()), Ok("overdue".into()));
 }
 
 #[test]
