@@ -465,6 +465,15 @@ impl Node {
         }
     }
 
+    /// Takes a reply back out of the order, if it is in time for that.
+    fn withdraws(&mut self, reply: control::Name) -> bool {
+        match self.control.withdraw(reply) {
+            Found::Here => true,
+            Found::Submitted(ticket) => self.order.withdraw(ticket),
+            Found::Nowhere => false,
+        }
+    }
+
     fn route_from_replica(&mut self, now: Instant, output: ReplicaOutput) {
         match output {
             ReplicaOutput::Order(payload) => self.control.push(None, payload),
@@ -472,12 +481,7 @@ impl Node {
                 self.control.push(Some((group, to)), payload);
             }
             ReplicaOutput::Withdraw { group, to } => {
-                let in_time = match self.control.withdraw((group, to)) {
-                    Found::Here => true,
-                    Found::Submitted(ticket) => self.order.withdraw(ticket),
-                    Found::Nowhere => false,
-                };
-                if in_time {
+                if self.withdraws((group, to)) {
                     self.replica.handle_withdrawn(group);
                 }
             }

@@ -350,8 +350,8 @@ impl Endings {
         self.open.retain(|_, inquiry| inquiry.at != at);
     }
 
-    /// Requests of which the member on `node` has not said for good what it must, and whether it may not
-    /// begin them.
+    /// Requests of which the member on `node` has not said for good what it must, and whether it
+    /// may not begin them.
     pub(crate) fn asked_of(
         &self,
         node: NodeId,

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use quorba_base::Duration;
 use quorba_engine::replica::{Concurrency, Style};
 use quorba_giop::build::{self, RequestHead};
-use quorba_giop::{ResponseFlags, Version};
+use quorba_giop::{Endian, ResponseFlags, Version};
 use std::collections::BTreeMap;
 
 /// Domains of a thousand whose servers are odd.
@@ -29,6 +29,19 @@ const STAGGERED: u64 = 150;
 const FRAGMENT: &[u8] = b"GIOP\x01\x02\x01\x07\x06\x00\x00\x00\x09\x00\x00\x00xy";
 /// No GIOP at all.
 const NOISE: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
+
+/// A call of a server on the connection on which it is called.
+fn call_back(endian: Endian) -> RequestHead<'static> {
+    RequestHead {
+        version: Version::V1_2,
+        endian,
+        request_id: 4_000_000_000,
+        response_flags: ResponseFlags::WithTarget,
+        object_key: LOG_KEY,
+        operation: b"call_back",
+        contexts: &[],
+    }
+}
 
 /// See the module's text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -275,15 +288,7 @@ impl World {
         let (version, endian) = (work.message.version(), work.message.endian());
         let reply = reaction.executes().then(|| self.execute(server, work));
         let whole = reply.clone().unwrap_or_default();
-        let head = RequestHead {
-            version: Version::V1_2,
-            endian,
-            request_id: 4_000_000_000,
-            response_flags: ResponseFlags::WithTarget,
-            object_key: LOG_KEY,
-            operation: b"call_back",
-            contexts: &[],
-        };
+        let head = call_back(endian);
         let says: Vec<Bytes> = match reaction {
             Reaction::Ends { .. } | Reaction::Silent { .. } | Reaction::Goodbye => Vec::new(),
             Reaction::Half => vec![whole.slice(..whole.len() / 2)],

@@ -3,7 +3,7 @@
 use super::{Cluster, Disk, GROUP, Server, id};
 use bytes::Bytes;
 use quorba_giop::{Body, Framer, FramerLimits};
-use quorba_replica::{Delivered, GatewayKey, Output, Recovered, ServerCommand};
+use quorba_replica::{Delivered, GatewayKey, LogRecord, Output, Recovered, ServerCommand};
 
 impl Cluster {
     fn enqueue_held(&mut self, index: usize, payload: Bytes) {
@@ -53,6 +53,14 @@ impl Cluster {
         }
     }
 
+    fn log(&mut self, index: usize, record: LogRecord) {
+        let disk = &mut self.nodes[index].disk;
+        disk.records.push(record);
+        if !disk.slow {
+            self.sync(index);
+        }
+    }
+
     pub(super) fn drain(&mut self, index: usize) {
         while let Some(output) = self.nodes[index].replica.poll() {
             match output {
@@ -90,12 +98,7 @@ impl Cluster {
                 Output::Record(record) => self.nodes[index].record = record,
                 Output::Event(event) => self.nodes[index].events.push(event),
                 Output::Commanded { result, .. } => self.nodes[index].commanded.push(result),
-                Output::Log(record) => {
-                    self.nodes[index].disk.records.push(record);
-                    if !self.nodes[index].disk.slow {
-                        self.sync(index);
-                    }
-                }
+                Output::Log(record) => self.log(index, record),
                 Output::Save { group, place, parts } => {
                     let node = &mut self.nodes[index];
                     node.saves.push_back((group, place.record, parts.concat().into()));

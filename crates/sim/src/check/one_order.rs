@@ -21,7 +21,7 @@ pub(super) fn check(
                 // Whoever was odd alone is about to be compared with the others.
                 let is_strange = |of: &Serving<'_>| world.servers[of.server].was_strange;
                 let is_odd = is_strange(one) || is_strange(other);
-                if !(is_odd && !world.is_quiet())
+                if (!is_odd || world.is_quiet())
                     && same_view(snapshots, one.node, other.node)
                     && same_life(world, snapshots, nodes, group)
                 {
