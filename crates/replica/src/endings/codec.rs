@@ -1,6 +1,6 @@
 //! Endings in the group's table, and reports in messages.
 
-use super::{Ended, Endings, Inquiry, NoReply, Report, RequestEnd, States};
+use super::{Brought, Ended, Endings, Inquiry, NoReply, Report, RequestEnd, States};
 use crate::history::History;
 use crate::ids::RequestKey;
 use crate::log::{put_history, take_history};
@@ -75,6 +75,12 @@ impl Endings {
         w.u64(self.count);
         w.u64(self.late.bits());
         w.u64(self.answered);
+        w.u32(self.brought.len() as u32);
+        for (node, brought) in &self.brought {
+            w.node(*node);
+            w.u8(u8::from(matches!(brought, Brought::State(_))));
+            w.u64(brought.count());
+        }
         self.states.encode(w);
     }
 
@@ -103,6 +109,12 @@ impl Endings {
         endings.count = r.u64("ends")?;
         endings.late = NodeSet::from_bits(r.u64("late members")?);
         endings.answered = r.u64("answered")?;
+        for _ in 0..r.count(10, "members")? {
+            let (node, state) = (r.node("member")?, r.bool("state flag")?);
+            let count = r.u64("requests")?;
+            let brought = if state { Brought::State(count) } else { Brought::Requests(count) };
+            endings.brought.insert(node, brought);
+        }
         endings.states = States::decode(r)?;
         Ok(endings)
     }
