@@ -302,7 +302,7 @@ impl Endings {
         self.answered = self.answered.max(answered);
         for (key, at) in at {
             let is_over = self.ended.contains_key(key) || at.count <= self.answered;
-            if is_over && !canary!(AnsweredIsPoison) {
+            if is_over {
                 continue;
             }
             let counted = u8::from(!canary!(ForgetsProcessEnds));
@@ -432,6 +432,9 @@ impl Endings {
             // Whoever ended at it did so for another reason, and who waits may begin.
             inquiry.process_ends = 0;
             inquiry.reports.retain(|_, report| *report != Report::NotStarted);
+        }
+        if canary!(OddIsFault) {
+            return found.extend(inquiry.at_fault());
         }
         let ended = inquiry.ended().intersection(electors);
         let all_ended = !electors.is_empty() && electors.is_subset(ended) && replied.is_empty();
