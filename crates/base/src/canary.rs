@@ -203,18 +203,18 @@ bugs! {
     BackupBeforeHeld,
     /// An operator is told that a durable group was restored before that is on disk.
     RestoresBeforeLogged,
-    /// A request that some process has ended at is poison although it was answered.
-    AnsweredIsPoison,
     /// The end of a process is not counted for the request that it was at.
     ForgetsProcessEnds,
     /// A request that ended server processes is executed again.
     ExecutesPoison,
-    /// A member whose server did something else than others is given up although it is the last.
-    EndsTheLast,
     /// A connection to a server is made again without a pause.
     NoPauses,
     /// A call past the order is tried at every member, however many servers end at it.
     TriesForEver,
+    /// A member whose server did not reply is at fault, whatever the others' servers did.
+    OddIsFault,
+    /// Who is given the group's tables is not told how requests have ended.
+    EndsStayHome,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

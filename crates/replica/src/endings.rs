@@ -169,13 +169,29 @@ pub(crate) enum Conclusion {
     AtFault { node: NodeId, reason: DownReason, at: History },
 }
 
+/// What a member had when it came in, as a count of the group's requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Brought {
+    /// Its server had been given these, and executes what is behind them.
+    Requests(u64),
+    /// It was given the state behind these.
+    State(u64),
+}
+
+impl Brought {
+    fn count(self) -> u64 {
+        let (Self::Requests(count) | Self::State(count)) = self;
+        count
+    }
+}
+
 /// Who is in, as far as it matters here.
 pub(crate) struct Electorate<'a> {
     /// Members that are in.
     pub(crate) inside: NodeSet,
-    /// Those of them that execute requests, and for each how many requests it was brought in with.
+    /// Those of them that execute requests, and for each what it was brought in with.
     pub(crate) executing: NodeSet,
-    pub(crate) joined: &'a dyn Fn(NodeId) -> u64,
+    pub(crate) joined: &'a dyn Fn(NodeId) -> Brought,
     /// What most reply counts, not what anybody does.
     pub(crate) votes: bool,
 }
@@ -183,7 +199,7 @@ pub(crate) struct Electorate<'a> {
 impl Electorate<'_> {
     /// Those that have executed a request, or are to.
     fn of(&self, at: History) -> NodeSet {
-        self.executing.iter().filter(|node| (self.joined)(*node) < at.count).collect()
+        self.executing.iter().filter(|node| (self.joined)(*node).count() < at.count).collect()
     }
 
     /// Those that came in with what was answered to it. A leader may only have kept it.
@@ -191,7 +207,12 @@ impl Electorate<'_> {
         if self.executing != self.inside || self.inside.len() < 2 {
             return NodeSet::EMPTY;
         }
-        self.executing.difference(self.of(at))
+        let has = |node: &NodeId| match (self.joined)(*node) {
+            Brought::State(count) => count >= at.count,
+            // Its server may be at it still.
+            Brought::Requests(_) => false,
+        };
+        self.executing.iter().filter(has).collect()
     }
 }
 
@@ -215,6 +236,8 @@ pub(crate) struct Endings {
     count: u64,
     /// Members that were late with a request when others had replied; others answer for them.
     late: NodeSet,
+    /// What members came in with, of those that did not begin with the group.
+    brought: BTreeMap<NodeId, Brought>,
     /// Members whose servers have replied to a request that had ended without a reply; until the
     /// next conclusion, which follows at the same place.
     strangers: BTreeMap<NodeId, History>,
@@ -289,7 +312,7 @@ impl Endings {
         self.answered = self.answered.max(answered);
         for (key, at) in at {
             let is_over = self.ended.contains_key(key) || at.count <= self.answered;
-            if is_over && !canary!(AnsweredIsPoison) {
+            if is_over {
                 continue;
             }
             let counted = u8::from(!canary!(ForgetsProcessEnds));
@@ -314,6 +337,16 @@ impl Endings {
         inquiry
     }
 
+    /// A member comes in, or joins, with this.
+    pub(crate) fn join(&mut self, node: NodeId, brought: Brought) {
+        self.brought.insert(node, brought);
+    }
+
+    /// What members came in with, of those that did not begin with the group.
+    pub(crate) fn all_brought(&self) -> BTreeMap<NodeId, Brought> {
+        self.brought.clone()
+    }
+
     /// A member is not in any more, or comes in anew: what it said does not count.
     pub(crate) fn leave(&mut self, node: NodeId) {
         self.late.remove(node);
@@ -325,6 +358,7 @@ impl Endings {
     /// The group has another past from here on: only what ended for good is known.
     pub(crate) fn begin_anew(&mut self) {
         self.late = NodeSet::EMPTY;
+        self.brought.clear();
         self.answered = 0;
         self.open.retain(|_, inquiry| inquiry.process_ends > 0);
         self.open.values_mut().for_each(|inquiry| inquiry.reports.clear());
@@ -417,6 +451,9 @@ impl Endings {
             // Whoever ended at it did so for another reason, and who waits may begin.
             inquiry.process_ends = 0;
             inquiry.reports.retain(|_, report| *report != Report::NotStarted);
+        }
+        if canary!(OddIsFault) {
+            return found.extend(inquiry.at_fault());
         }
         let ended = inquiry.ended().intersection(electors);
         let all_ended = !electors.is_empty() && electors.is_subset(ended) && replied.is_empty();

@@ -14,7 +14,7 @@ pub use self::state::{DownReason, Lacks, MemberState, OutReason};
 
 use crate::clock::OrderedClock;
 use crate::config::GroupConfig;
-use crate::endings::{Electorate, Endings};
+use crate::endings::{Brought, Electorate, Endings};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::members::Members;
@@ -226,8 +226,9 @@ impl GroupTable {
         let executing =
             if self.style.is_passive() { self.leading().into_iter().collect() } else { inside };
         let votes = self.style == Style::ActiveWithVoting;
-        let (joined_of, endings) = (&self.votes, &mut self.endings);
-        let joined = |node| joined_of.joined(node);
+        let brought = self.endings.all_brought();
+        let endings = &mut self.endings;
+        let joined = |node| brought.get(&node).copied().unwrap_or(Brought::Requests(0));
         with(endings, &Electorate { inside, executing, joined: &joined, votes })
     }
 
@@ -291,6 +292,7 @@ impl GroupTable {
         self.votes.join(node, count);
         self.census.clear();
         self.endings.begin_anew();
+        self.endings.join(node, Brought::State(count));
         self.leader = Some(node);
         self.opened = true;
     }

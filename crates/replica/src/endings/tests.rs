@@ -21,12 +21,17 @@ fn all() -> Electorate<'static> {
 
 fn of(bits: u64) -> Electorate<'static> {
     let inside = NodeSet::from_bits(bits);
-    Electorate { inside, executing: inside, joined: &|_| 0, votes: false }
+    Electorate { inside, executing: inside, joined: &|_| Brought::Requests(0), votes: false }
 }
 
 fn leader(index: u8) -> Electorate<'static> {
     let executing = NodeSet::EMPTY.with(node(index));
-    Electorate { inside: NodeSet::first(3), executing, joined: &|_| 0, votes: false }
+    Electorate {
+        inside: NodeSet::first(3),
+        executing,
+        joined: &|_| Brought::Requests(0),
+        votes: false,
+    }
 }
 
 const GONE: Report = Report::NoReply(NoReply::ConnectionEnded);
@@ -100,7 +105,8 @@ fn who_is_gone_is_waited_for_no_more_and_its_reply_counts_no_more() {
 
 #[test]
 fn who_joined_behind_a_request_has_no_say_and_is_judged() {
-    let electorate = Electorate { joined: &|of| if of == node(2) { 5 } else { 0 }, ..all() };
+    let electorate =
+        Electorate { joined: &|of| Brought::State(if of == node(2) { 5 } else { 0 }), ..all() };
     let mut endings = Endings::default();
     endings.hear(node(2), named(5), GONE);
     assert!(endings.asked_of(node(2), &electorate).is_empty());
@@ -296,7 +302,8 @@ fn who_replies_to_what_the_others_did_not_is_sent_back_unless_it_alone_executes(
 // The only one that was in when it came was late with it, and those who had come in since had it.
 #[test]
 fn who_came_in_with_what_was_answered_has_answered() {
-    let electorate = Electorate { joined: &|of| if of == node(0) { 0 } else { 9 }, ..all() };
+    let electorate =
+        Electorate { joined: &|of| Brought::State(if of == node(0) { 0 } else { 9 }), ..all() };
     let mut endings = Endings::default();
     endings.hear(node(0), named(5), Report::Late);
     assert!(endings.is_answered_elsewhere(node(0), named(5).1, &electorate));

@@ -6,6 +6,7 @@
 
 use super::{GroupTable, Lacks, MemberState, OutReason};
 use crate::config::{GroupConfig, TotalLoss};
+use crate::endings::Brought;
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::offer::Offer;
@@ -75,6 +76,17 @@ impl GroupTable {
             self.revive(config);
         } else {
             self.votes.join(node, self.history.count);
+            let count = self.history.count;
+            self.endings.join(
+                node,
+                match (state, claim) {
+                    (MemberState::Joining { lacks: Lacks::Requests, .. }, Some(claim)) => {
+                        Brought::Requests(claim.count)
+                    }
+                    (MemberState::Joining { .. }, _) => Brought::State(count),
+                    _ => Brought::Requests(count),
+                },
+            );
         }
         if !self.in_set().is_empty() {
             self.census.clear();
