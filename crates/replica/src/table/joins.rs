@@ -76,17 +76,7 @@ impl GroupTable {
             self.revive(config);
         } else {
             self.votes.join(node, self.history.count);
-            let count = self.history.count;
-            self.endings.join(
-                node,
-                match (state, claim) {
-                    (MemberState::Joining { lacks: Lacks::Requests, .. }, Some(claim)) => {
-                        Brought::Requests(claim.count)
-                    }
-                    (MemberState::Joining { .. }, _) => Brought::State(count),
-                    _ => Brought::Requests(count),
-                },
-            );
+            self.endings.join(node, self.brought(state, claim));
         }
         if !self.in_set().is_empty() {
             self.census.clear();
@@ -94,6 +84,17 @@ impl GroupTable {
         self.settle_leader(config);
         self.open_if_whole(config);
         self.state(node)
+    }
+
+    /// What the server of a member that comes in has been given, or is.
+    fn brought(&self, state: MemberState, claim: Option<History>) -> Brought {
+        match (state, claim) {
+            (MemberState::Joining { lacks: Lacks::Requests, .. }, Some(claim)) => {
+                Brought::Requests(claim.count)
+            }
+            (MemberState::Joining { .. }, _) => Brought::State(self.history.count),
+            _ => Brought::Requests(self.history.count),
+        }
     }
 
     /// Nobody is in, and the server of `node` has all that the group was delivered and some
