@@ -332,7 +332,9 @@ impl Executor {
         let (old, index) = self.connect_again(index, out);
         let of_it = |call: &&mut Outstanding| call.channel == old.id;
         if old.is_open() {
-            let is_unsure = self.ends.is_out_of_order || self.ends.foreign;
+            // Who rejects a message may have read ahead of what it executes.
+            let reads_ahead = how == NoReply::Rejected;
+            let is_unsure = self.ends.is_out_of_order || self.ends.foreign || reads_ahead;
             if !self.schedule.runs_side_by_side() && !is_unsure {
                 self.schedule.put_back_behind_oldest();
             }

@@ -416,45 +416,47 @@ fn what_was_outstanding_when_the_server_says_goodbye_goes_out_again_in_order() {
     }
 }
 
-/// Three calls, of which the server has got what it may have, and answers with MessageError.
-fn rejected(concurrency: Concurrency) -> (Bench, usize, Vec<String>) {
-    let mut bench = Bench::new(concurrency);
-    for (number, object) in [(1, b"a"), (2, b"b"), (3, b"a")] {
+#[test]
+fn a_message_error_names_no_call_so_that_each_of_several_is_in_doubt() {
+    for concurrency in [Concurrency::Pipelined, Concurrency::PerObject] {
+        let mut bench = Bench::new(concurrency);
+        for (number, object) in [(1, b"a"), (2, b"b"), (3, b"a")] {
+            bench.call(number, object);
+        }
+        bench.step();
+        let channel = bench.sent[0].0;
+        let before = bench.sent.len();
+        let error = build::message_error(Version::V1_2);
+        assert_eq!(bench.hear(channel, error.bytes()), good(&[]));
+        let told = bench.ends_at(NOW).expect("the server lives on");
+        assert_eq!(told.len(), before, "{told:?}");
+        assert_eq!(bench.sent.len(), before, "nothing is sent again");
+        let no_reply = RequestEnd::NoReply(NoReply::Rejected);
+        bench.learn(&[(1, no_reply), (2, no_reply), (3, no_reply)], &[]);
+        let ended = bench.ends_at(NOW).expect("the server lives on");
+        assert!(ended.iter().all(|text| text.ends_with("MARSHAL")), "{ended:?}");
+        // What had not been sent, because its object was busy, is sent now.
+        bench.step();
+        assert_eq!(bench.sent.len(), 3);
+    }
+}
+
+#[test]
+fn in_a_pipeline_a_connection_ends_at_the_oldest_call_and_the_others_go_out_again() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    for (number, object) in [(1, b"a"), (2, b"b"), (3, b"c")] {
         bench.call(number, object);
     }
     bench.step();
     let channel = bench.sent[0].0;
-    let before = bench.sent.len();
-    let error = build::message_error(Version::V1_2);
-    assert_eq!(bench.hear(channel, error.bytes()), good(&[]));
-    let told = bench.ends_at(NOW).expect("the server lives on");
-    assert_eq!(bench.sent.len(), before, "nothing is sent again");
-    (bench, before, told)
-}
-
-#[test]
-fn side_by_side_a_message_error_names_no_call_so_that_each_of_several_is_in_doubt() {
-    let (mut bench, before, told) = rejected(Concurrency::PerObject);
-    assert_eq!(told.len(), before, "{told:?}");
-    let no_reply = RequestEnd::NoReply(NoReply::Rejected);
-    bench.learn(&[(1, no_reply), (2, no_reply), (3, no_reply)], &[]);
-    let ended = bench.ends_at(NOW).expect("the server lives on");
-    assert!(ended.iter().all(|text| text.ends_with("MARSHAL")), "{ended:?}");
-    // What had not been sent, because its object was busy, is sent now.
-    bench.step();
-    assert_eq!(bench.sent.len(), 3);
-}
-
-#[test]
-fn in_a_pipeline_a_message_error_is_about_the_oldest_call_and_the_others_go_out_again() {
-    let (mut bench, before, told) = rejected(Concurrency::Pipelined);
-    assert_eq!(before, 3);
-    assert_eq!(told, ["1 Rejected"]);
-    bench.learn(&[(1, RequestEnd::NoReply(NoReply::Rejected))], &[]);
-    assert_eq!(bench.ends_at(NOW), good(&["1 MARSHAL"]));
+    assert_eq!(bench.hear(channel, b"HTTP/1.1 200 OK\r\n\r\n"), good(&[]));
+    assert_eq!(bench.ends_at(NOW), good(&["1 NotAReply"]));
+    assert_eq!(bench.sent.len(), 3, "nothing is sent before that is decided");
+    bench.learn(&[(1, RequestEnd::NoReply(NoReply::NotAReply))], &[]);
+    assert_eq!(bench.ends_at(NOW), good(&["1 COMM_FAILURE"]));
     bench.step();
     let again: Vec<String> = bench.sent[3..].iter().map(|(_, m)| object_of(m)).collect();
-    assert_eq!(again, ["b", "a"]);
+    assert_eq!(again, ["b", "c"]);
     assert_eq!(bench.answer(3), good(&["2"]));
     assert_eq!(bench.answer(4), good(&["3"]));
     assert!(bench.executor.is_idle());
