@@ -412,6 +412,11 @@ impl Endings {
         of_it.any(|inquiry| inquiry.replied().union(came_with).iter().any(|other| other != node))
     }
 
+    /// Nothing can follow from what is known now.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.open.is_empty() && self.strangers.is_empty()
+    }
+
     /// What follows from what is known now.
     pub(crate) fn conclude(&mut self, electorate: &Electorate<'_>) -> Vec<Conclusion> {
         let mut found = Vec::new();

@@ -430,8 +430,7 @@ impl Executor {
 
     fn start(&mut self, deadline: Instant, job: Job, out: &mut Vec<ServerCommand>) {
         assert!(!self.channels.is_empty(), "jobs come to a server that is up, see `watch`");
-        self.next_request_id = self.next_request_id.wrapping_add(1);
-        let request_id = self.next_request_id;
+        let request_id = self.new_request_id();
         let index = self.channel_for(job.code_sets(), out);
         let channel = &mut self.channels[index];
         let state_object = self.state_object.as_ref();
@@ -463,11 +462,27 @@ impl Executor {
 
     /// Asks for a channel, and says where it stands.
     fn connect(&mut self, code_sets: Option<Bytes>, out: &mut Vec<ServerCommand>) -> usize {
+        let channel = self.open_channel(code_sets, self.message_bytes_max, out);
+        self.channels.push(channel);
+        self.channels.len() - 1
+    }
+
+    /// Asks for a connection, for whatever it is.
+    fn open_channel(
+        &mut self,
+        code_sets: Option<Bytes>,
+        message_bytes_max: usize,
+        out: &mut Vec<ServerCommand>,
+    ) -> Channel {
         self.next_channel += 1;
         let id = ChannelId(self.next_channel);
-        self.channels.push(Channel::new(id, code_sets, self.message_bytes_max));
         out.push(ServerCommand::Connect(id));
-        self.channels.len() - 1
+        Channel::new(id, code_sets, message_bytes_max)
+    }
+
+    fn new_request_id(&mut self) -> u32 {
+        self.next_request_id = self.next_request_id.wrapping_add(1);
+        self.next_request_id
     }
 
     /// A connection that was asked for is there.

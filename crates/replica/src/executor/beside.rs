@@ -111,13 +111,9 @@ impl Executor {
             let report = OutsideReport::Failed(OutsideFailure::Doubt);
             return Some(Served { errand: question.errand, report });
         }
-        self.next_channel += 1;
-        let id = ChannelId(self.next_channel);
         let code_sets = question.code_sets.clone();
-        let mut channel = Channel::new(id, code_sets, BESIDE_REPLY_BYTES_MAX);
-        out.push(ServerCommand::Connect(id));
-        self.next_request_id = self.next_request_id.wrapping_add(1);
-        let request_id = self.next_request_id;
+        let mut channel = self.open_channel(code_sets, BESIDE_REPLY_BYTES_MAX, out);
+        let request_id = self.new_request_id();
         let (bytes, _) = channel.prepare(&question.giop, request_id);
         channel.send((bytes, None), out);
         let (errand, deadline) = (question.errand, now + self.reply_within);

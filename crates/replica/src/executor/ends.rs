@@ -3,7 +3,8 @@
 //! What it is not: a judgement; whether the server or the request is to blame is the group's to say
 //! ([`crate::endings`]). Invariants: a call that got no reply stays with the server, and nothing
 //! that must wait for it starts, until it is said how it has ended; a call is sent a second time
-//! only after CloseConnection, or if it was never sent.
+//! only after CloseConnection, if it was never sent, or if a server that works in order ended the
+//! connection at a call before it.
 
 use super::channel::Channel;
 use super::{Call, Executor, Job, Outcome, Outstanding, Waiting};
@@ -266,9 +267,7 @@ impl Executor {
                 _ => {}
             }
         }
-        let unanswered = self.first_unanswered().map(|first| first.saturating_sub(1));
-        let answered = unanswered.unwrap_or(seen).min(seen);
-        (ProcessEnd { at, answered }, reads)
+        (ProcessEnd { at, answered: self.through(seen) }, reads)
     }
 
     /// When something of this room must be looked at.
@@ -354,8 +353,13 @@ impl Executor {
         index: usize,
         out: &mut Vec<ServerCommand>,
     ) -> (Channel, usize) {
+        out.push(ServerCommand::Close(self.channels[index].id));
+        self.replace(index, out)
+    }
+
+    /// The same, but that the channel stays open, and is the caller's.
+    fn replace(&mut self, index: usize, out: &mut Vec<ServerCommand>) -> (Channel, usize) {
         let old = self.channels.remove(index);
-        out.push(ServerCommand::Close(old.id));
         self.ends.later.retain(|(_, id)| *id != old.id);
         let breaks = self.ends.breaks.max(self.ends.figures.closes.saturating_sub(1));
         self.ends.breaks = self.ends.breaks.saturating_add(1);
@@ -594,16 +598,12 @@ impl Executor {
         let index = self.channels.iter().position(|c| c.id == channel).filter(|_| !shares);
         if let Some(index) = index {
             // Who executes one call of each connection at a time is busy with this one.
-            let before = out.len();
-            let (old, _) = self.connect_again(index, out);
-            if self.calls_others {
+            if let Some(waiting) = waiting.filter(|_| self.calls_others) {
                 // What it calls in it can be told from what the next one calls only by its end.
-                let is_end = |command: &ServerCommand| *command == ServerCommand::Close(old.id);
-                if let Some(at) = out[before..].iter().position(is_end) {
-                    out.remove(before + at);
-                }
-                self.straggler =
-                    waiting.map(|waiting| Straggler { channel: old, waiting, until: None });
+                let (channel, _) = self.replace(index, out);
+                self.straggler = Some(Straggler { channel, waiting, until: None });
+            } else {
+                self.connect_again(index, out);
             }
         }
         let Job::Execute { call: name, giop, .. } = call.job else { return None };

@@ -211,42 +211,37 @@ impl Executor {
     /// The request at the head has ended for the group; the server may go on with it, but not for
     /// us.
     fn go_on_without(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
-        let oldest = self.schedule.oldest()?;
-        let (request_id, channel) = (oldest.request_id, oldest.channel);
-        let end = self.end_of(oldest)?;
-        let call = self.schedule.take_out(request_id)?;
-        self.calls.begin_anew();
-        if let Some(index) = self.channels.iter().position(|c| c.id == channel) {
-            self.connect_again(index, out);
-        }
+        let end = self.end_of(self.schedule.oldest()?)?;
+        let call = self.give_up_oldest(out)?;
         let Job::Execute { call: name, giop, .. } = call.job else { return None };
         Some(self.not_executed(name, &giop, call.oneway, end))
+    }
+
+    /// The server may go on with the oldest call; what waits behind it goes on, on another
+    /// connection.
+    fn give_up_oldest(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outstanding> {
+        let request_id = self.schedule.oldest()?.request_id;
+        let call = self.schedule.take_out(request_id)?;
+        self.calls.begin_anew();
+        if let Some(index) = self.channels.iter().position(|c| c.id == call.channel) {
+            self.connect_again(index, out);
+        }
+        Some(call)
     }
 
     /// It is executed elsewhere, or in the order; what waits behind it goes on, on another
     /// connection.
     fn give_up_read(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
-        let oldest = self.schedule.oldest()?;
-        let (request_id, channel) = (oldest.request_id, oldest.channel);
-        let call = self.schedule.take_out(request_id)?;
+        let call = self.give_up_oldest(out)?;
         let Job::Execute { call: Call::Read(id), giop, .. } = call.job else { return None };
-        self.calls.begin_anew();
-        if let Some(index) = self.channels.iter().position(|c| c.id == channel) {
-            self.connect_again(index, out);
-        }
         Some(Outcome::ReadEnded { id, reply: refusal::ended(&giop, RequestEnd::Skipped) })
     }
 
     /// Nobody needs this very state: what waits behind it goes on, on another connection.
     fn give_up_capture(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
-        let oldest = self.schedule.oldest()?;
-        let (request_id, channel) = (oldest.request_id, oldest.channel);
-        let call = self.schedule.take_out(request_id)?;
+        let call = self.give_up_oldest(out)?;
         let Job::Capture(purpose) = call.job else { return None };
         self.ends.captured(false, || Some("no reply in server_reply_ms".into()));
-        if let Some(index) = self.channels.iter().position(|c| c.id == channel) {
-            self.connect_again(index, out);
-        }
         Some(Outcome::Captured { purpose, state: None })
     }
 

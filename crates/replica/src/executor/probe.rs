@@ -9,13 +9,15 @@
 //! that the server does with it reaches the group.
 
 use super::channel::Channel;
+use super::schedule::object_key;
 use super::{Executor, Job, Outcome};
 use crate::endings::Report;
 use crate::ids::ChannelId;
 use crate::output::ServerCommand;
 use alloc::vec::Vec;
+use bytes::Bytes;
 use quorba_base::{Duration, Instant};
-use quorba_giop::{Body, Endian, Message, Version, build};
+use quorba_giop::{Body, Endian, Version, build};
 
 /// How long a server has to answer, and the longest answer.
 const WITHIN: Duration = Duration::from_millis(500);
@@ -33,20 +35,21 @@ impl Executor {
     /// Asks the server that is late; it executes alone.
     pub(super) fn probe(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
         self.end_probe(out);
-        self.next_channel += 1;
-        let id = ChannelId(self.next_channel);
-        let mut channel = Channel::new(id, None, ANSWER_BYTES_MAX);
-        out.push(ServerCommand::Connect(id));
+        let mut channel = self.open_channel(None, ANSWER_BYTES_MAX, out);
         let key = self.schedule.oldest().and_then(|oldest| match &oldest.job {
-            Job::Execute { giop, .. } => key_of(giop),
+            Job::Execute { giop, .. } => object_key(giop),
             _ => None,
         });
         let key = key.unwrap_or_default();
-        self.next_request_id = self.next_request_id.wrapping_add(1);
-        let (version, endian) = (Version::V1_2, Endian::Little);
-        let question = build::locate_request(version, endian, self.next_request_id, &key);
-        channel.send((question.bytes().clone(), None), out);
+        channel.send((self.where_is(&key), None), out);
         self.probe = Some(Probe { channel, until: now + WITHIN, is_over: false });
+    }
+
+    /// A question that a server answers whatever it is and has.
+    pub(super) fn where_is(&mut self, key: &[u8]) -> Bytes {
+        let (version, endian) = (Version::V1_2, Endian::Little);
+        let request_id = self.new_request_id();
+        build::locate_request(version, endian, request_id, key).bytes().clone()
     }
 
     /// When silence has lasted long enough.
@@ -105,10 +108,4 @@ impl Executor {
         oldest.late.tell();
         Some(Outcome::Late { key, at, report: Report::Late })
     }
-}
-
-fn key_of(giop: &bytes::Bytes) -> Option<Vec<u8>> {
-    let message = Message::from_bytes(giop.clone()).ok()?;
-    let Ok(Body::Request(request)) = message.parse() else { return None };
-    request.object_key().map(<[u8]>::to_vec)
 }

@@ -292,7 +292,7 @@ impl Schedule {
 
 /// The key that a request names its object by, if it does; the standard allows other ways
 /// (GIOP §15.4.2).
-fn object_key(giop: &Bytes) -> Option<Bytes> {
+pub(super) fn object_key(giop: &Bytes) -> Option<Bytes> {
     let message = Message::from_bytes(giop.clone()).ok()?;
     let Ok(Body::Request(request)) = message.parse() else { return None };
     request.object_key().map(|key| giop.slice_ref(key))

@@ -16,7 +16,7 @@ use crate::ids::ChannelId;
 use crate::output::ServerCommand;
 use alloc::vec::Vec;
 use quorba_base::{Duration, Instant};
-use quorba_giop::{Body, Endian, Version, build};
+use quorba_giop::Body;
 
 /// How often the connection is used, so that no idle limit ends it, and the pause before it is made
 /// again.
@@ -85,17 +85,12 @@ impl Executor {
         }
         *next = When::At(now + USED_EVERY);
         if self.witness.channel.is_none() {
-            self.next_channel += 1;
-            let id = ChannelId(self.next_channel);
-            self.witness.channel = Some(Channel::new(id, None, ANSWER_BYTES_MAX));
-            out.push(ServerCommand::Connect(id));
+            self.witness.channel = Some(self.open_channel(None, ANSWER_BYTES_MAX, out));
         }
-        self.next_request_id = self.next_request_id.wrapping_add(1);
         let key = self.state_object.clone().unwrap_or_default();
-        let (version, endian) = (Version::V1_2, Endian::Little);
-        let question = build::locate_request(version, endian, self.next_request_id, &key);
+        let question = self.where_is(&key);
         if let Some(channel) = &mut self.witness.channel {
-            channel.send((question.bytes().clone(), None), out);
+            channel.send((question, None), out);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::member::Word;
 use crate::output::{Event, Outbox, Output};
 use crate::style::Style;
 use crate::table::{DownReason, MemberState};
+use alloc::vec::Vec;
 use quorba_base::{Duration, Instant, NodeId};
 
 /// Not the number of a comparison, which count from 1: one more is wanted.
@@ -109,7 +110,11 @@ impl Group {
 
     /// Does what follows from all that was said of requests. Whether anything did.
     pub(super) fn heed_endings(&mut self, now: Instant, here: Here, out: &mut Outbox) -> bool {
-        let found = self.table.with_electorate(|endings, electorate| endings.conclude(electorate));
+        let found = if self.table.endings.is_settled() {
+            Vec::new()
+        } else {
+            self.table.with_electorate(|endings, electorate| endings.conclude(electorate))
+        };
         let differ = self.table.endings.states.conclude();
         let any = !found.is_empty() || !differ.is_empty();
         for conclusion in found {
