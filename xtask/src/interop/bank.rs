@@ -148,15 +148,7 @@ fn whole_since(fleet: &Fleet, load: &Load) -> Result<Vec<u64>, String> {
 
 fn server_command(context: &Context, server: Orb, fault: Fault) -> Result<Vec<String>, String> {
     let program = load::program(&context.folder, server, "server")?.display().to_string();
-    let arguments: &[&str] = match server {
-        Orb::Omniorb => &[
-            "-ORBendPoint",
-            "giop:tcp:127.0.0.1:{port}",
-            "-ORBendPointPublish",
-            "giop:tcp:{host}:{listen}",
-        ],
-        Orb::Jacorb => &["--listen", "127.0.0.1:{port}", "--publish", "{host}:{listen}"],
-    };
+    let arguments = load::server_address(server);
     if fault != Fault::CrashInCall {
         let arguments = arguments.iter().map(ToString::to_string);
         return Ok(std::iter::once(program).chain(arguments).collect());

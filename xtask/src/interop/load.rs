@@ -158,6 +158,19 @@ impl Drop for Load {
     }
 }
 
+/// Where a server of a bank listens, and what its references say, as its node fills that in.
+pub(super) fn server_address(orb: Orb) -> &'static [&'static str] {
+    match orb {
+        Orb::Omniorb => &[
+            "-ORBendPoint",
+            "giop:tcp:127.0.0.1:{port}",
+            "-ORBendPointPublish",
+            "giop:tcp:{host}:{listen}",
+        ],
+        Orb::Jacorb => &["--listen", "127.0.0.1:{port}", "--publish", "{host}:{listen}"],
+    }
+}
+
 /// The example program, under a path inside of the case's folder, so that every process of the
 /// case can be told by its command line.
 pub(super) fn program(folder: &Path, orb: Orb, role: &str) -> Result<PathBuf, String> {

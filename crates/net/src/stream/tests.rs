@@ -5,6 +5,16 @@ use std::thread;
 
 const LONG: usize = UNSENT_MAX + (8 << 20);
 
+/// Writes until there is nothing left, a bounded piece at a time, and ends the stream.
+fn send_all(mut stream: Stream, poller: &mut Poller) {
+    while stream.has_unsent() {
+        let before = stream.unsent_bytes();
+        poller.wait(None).expect("events");
+        stream.flush(poller).expect("a reader");
+        assert!(before - stream.unsent_bytes() <= FLUSHED_MAX);
+    }
+}
+
 #[test]
 fn one_message_may_be_longer_than_what_may_wait() {
     let (here, mut there) = UnixStream::pair().expect("a pair");
@@ -36,13 +46,7 @@ fn so_may_one_that_comes_in_many_pieces() {
         (0..pieces).flat_map(|_| [Bytes::from_static(b"header of a fragment"), piece.clone()]);
     stream.gather_all(message, &poller).expect("it may be as long as it likes");
     let reader = thread::spawn(move || std::io::copy(&mut there, &mut std::io::sink()));
-    while stream.has_unsent() {
-        let before = stream.unsent_bytes();
-        poller.wait(None).expect("events");
-        stream.flush(&poller).expect("a reader");
-        assert!(before - stream.unsent_bytes() <= FLUSHED_MAX);
-    }
-    drop(stream);
+    send_all(stream, &mut poller);
     let bytes = reader.join().expect("no panic").expect("all of it");
     assert_eq!(bytes, (pieces * (piece.len() + 20)) as u64);
 }
@@ -55,13 +59,7 @@ fn a_fast_reader_does_not_keep_the_writer() {
     let mut stream = Stream::local(here, 1, &poller).expect("a stream");
     let reader = thread::spawn(move || std::io::copy(&mut there, &mut std::io::sink()));
     stream.gather(Bytes::from(vec![7; LONG]), &poller).expect("it may be as long as it likes");
-    while stream.has_unsent() {
-        let before = stream.unsent_bytes();
-        poller.wait(None).expect("events");
-        stream.flush(&poller).expect("a reader");
-        assert!(before - stream.unsent_bytes() <= FLUSHED_MAX);
-    }
-    drop(stream);
+    send_all(stream, &mut poller);
     assert_eq!(reader.join().expect("no panic").expect("all of it"), LONG as u64);
 }
 

@@ -10,7 +10,7 @@ use quorba_node::status::GroupStatus;
 use super::super::cluster::Ground;
 use super::super::domain::{DomainFile, GroupText, NODES, Servers};
 use super::super::fleet::{self, Fleet};
-use super::super::{Context, Orb, STATELESS, load, milliseconds};
+use super::super::{Context, STATELESS, load, milliseconds};
 use super::client::{self, Answer, Arguments, Call};
 use super::{Deed, Setting};
 use crate::wait;
@@ -244,15 +244,7 @@ fn server_command(context: &Context, setting: Setting) -> Result<Vec<String>, St
         // Somebody else starts them.
         Deed::Connect | Deed::ConnectActivated | Deed::ConnectKills { .. } => &[],
     };
-    let address: &[&str] = match setting.server {
-        Orb::Omniorb => &[
-            "-ORBendPoint",
-            "giop:tcp:127.0.0.1:{port}",
-            "-ORBendPointPublish",
-            "giop:tcp:{host}:{listen}",
-        ],
-        Orb::Jacorb => &["--listen", "127.0.0.1:{port}", "--publish", "{host}:{listen}"],
-    };
+    let address = load::server_address(setting.server);
     let arguments = address.iter().chain(of_deed).map(ToString::to_string);
     Ok(std::iter::once(program).chain(arguments).collect())
 }
