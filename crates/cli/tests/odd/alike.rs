@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::reaction::found_wrong;
 use crate::reaction::{FATAL, LATE, LIVING, Reaction, SERVER_REPLY};
 use crate::stage::pids;
-use crate::stage::scripted::{NODES, Process, SOON, Scripted, Step, eventually};
+use crate::stage::scripted::{NODES, SOON, Scripted, Step, eventually};
 
 /// How often a server that refuses a call may have been sent it, per second.
 const REFUSALS_PER_SECOND_MAX: u64 = 50;
@@ -26,8 +26,6 @@ struct Scene {
     scripted: Scripted,
     known: Vec<String>,
     trials: usize,
-    /// Members that do not lead have no server for long.
-    keeps_few: bool,
 }
 
 impl Kind {
@@ -35,7 +33,7 @@ impl Kind {
         let lines =
             format!("server_reply_ms = {}\ndurable = {}\n", SERVER_REPLY.as_millis(), self.durable);
         let scripted = Scripted::start(self.style, &lines, &[]);
-        Scene { scripted, known: Vec::new(), trials: 0, keeps_few: self.style == "cold-passive" }
+        Scene { scripted, known: Vec::new(), trials: 0 }
     }
 
     /// All processes that have executed something have ended, and nothing is on disks.
@@ -79,15 +77,7 @@ impl Scene {
         self.add("after")?;
         self.scripted.has_each_once(&self.known, SOON)?;
         self.scripted.becomes_healthy(SOON)?;
-        let now = self.scripted.processes()?;
-        // A member that only keeps checkpoints needs no server any more.
-        let is_ended = |(before, now): (&Process, &Process)| {
-            let is_not_wanted = self.keeps_few && now.pid.is_none();
-            before != now && before.pid.is_some() && !is_not_wanted
-        };
-        if processes.iter().zip(&now).any(is_ended) {
-            return Err(format!("servers were not left alone: {processes:?} became {now:?}"));
-        }
+        self.scripted.are_left_alone(&processes)?;
         let text = reaction.text(late);
         let executed = self.scripted.executions("odd", &text);
         if executed.iter().any(|count| *count > 1) {

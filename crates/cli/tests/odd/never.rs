@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::reaction::SERVER_REPLY;
-use crate::stage::scripted::{KEY, NODES, Process, SOON, Scripted, Step, eventually};
+use crate::stage::scripted::{KEY, NODES, SOON, Scripted, Step, eventually};
 use crate::stage::text;
 use crate::stage::wire::Wire;
 
@@ -31,12 +31,6 @@ fn number_of(scripted: &Scripted, operation: &str) -> Step<String> {
     })
 }
 
-fn are_left_alone(scripted: &Scripted, before: &[Process]) -> Step {
-    let now = scripted.processes()?;
-    let is_same = now == before;
-    if is_same { Ok(()) } else { Err(format!("servers: {before:?} became {now:?}")) }
-}
-
 /// A call whose answer is not waited for.
 fn send_add(client: &mut Wire, text: &str) -> Step<u32> {
     let (id, request) = client.request(KEY, "add", &[], |out| out.write_string(text.as_bytes()));
@@ -57,7 +51,7 @@ fn try_never(scripted: &Scripted) -> Step {
     if !matches!(answer, crate::stage::wire::Answer::Silence) {
         return Err(format!("its caller got {answer} before its own limit was over"));
     }
-    are_left_alone(scripted, &before)?;
+    scripted.are_left_alone(&before)?;
     let mut other = scripted.client(1)?;
     let waiting = send_add(&mut other, "meanwhile")?;
     let number = eventually(SOON, || number_of(scripted, "odd"))?;
@@ -82,7 +76,7 @@ fn try_never(scripted: &Scripted) -> Step {
     if executed.iter().any(|count| *count > 1) {
         return Err(format!("it was executed {executed:?} times"));
     }
-    are_left_alone(scripted, &before)
+    scripted.are_left_alone(&before)
 }
 
 fn is_abandoned(style: &str, durable: bool) {

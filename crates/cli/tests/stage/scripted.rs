@@ -75,6 +75,8 @@ impl std::fmt::Debug for Process {
 pub struct Scripted {
     pub domain: Domain,
     is_stateless: bool,
+    /// A member that does not lead has no server for long: one is enough to keep checkpoints.
+    keeps_few: bool,
 }
 
 impl Scripted {
@@ -93,7 +95,7 @@ impl Scripted {
              object_key = \"o\"\n{state}{lines}"
         ));
         domain.wait_healthy();
-        Self { domain, is_stateless }
+        Self { domain, is_stateless, keeps_few: style == "cold-passive" }
     }
 
     /// A new connection to the gateway of a node.
@@ -183,6 +185,20 @@ impl Scripted {
             Process { pid, restarts: server["restarts"].as_u64().unwrap_or(0), port }
         };
         Ok((0..NODES.len()).map(of_node).collect())
+    }
+
+    /// No server was ended that ran `before`, but for those that a member needs no more.
+    pub fn are_left_alone(&self, before: &[Process]) -> Step {
+        let now = self.processes()?;
+        let is_ended = |(before, now): (&Process, &Process)| {
+            let is_unneeded =
+                self.keeps_few && now.pid.is_none() && before.restarts == now.restarts;
+            before != now && before.pid.is_some() && !is_unneeded
+        };
+        let are_ended = before.iter().zip(&now).any(is_ended)
+            // Somebody leads.
+            || now.iter().all(|process| process.pid.is_none());
+        if are_ended { Err(format!("servers: {before:?} became {now:?}")) } else { Ok(()) }
     }
 
     /// All members are in, as all nodes see it.
