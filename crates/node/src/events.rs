@@ -255,6 +255,14 @@ fn log_command(group: &str, command: Command, reporter: &Reporter) {
             let member = reporter.name_of(node);
             tracing::warn!(group, member, "the group has the state of a backup now");
         }
+        Command::Adopt(node) => {
+            let member = reporter.name_of(node);
+            tracing::warn!(
+                group,
+                member,
+                "the operator says that this member's server has the group's state"
+            );
+        }
         Command::Skip(at) => {
             tracing::info!(group, request = at.count, "that was an operator's wish");
         }

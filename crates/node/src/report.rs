@@ -261,6 +261,7 @@ impl Reporter {
             Change::Promote(node) => Command::Promote(self.node_id(node)?),
             Change::Add(node) => Command::Add(self.node_id(node)?),
             Change::Remove(node) => Command::Remove(self.node_id(node)?),
+            Change::Adopt(node) => Command::Adopt(self.node_id(node)?),
             Change::Release(_) => unreachable!("it concerns one node and is not ordered"),
             Change::Skip(_) => unreachable!("the engine makes the command, of what waits"),
         };
@@ -293,6 +294,11 @@ impl Reporter {
             CommandRefused::NoMember(node) => format!(
                 "node {} has no member of the group: the domain file does not name it among the \
                  group's members",
+                self.name_of(node)
+            ),
+            CommandRefused::NotOut(node) => format!(
+                "the member on node {} takes part, or has no server, or can be given the state of \
+                 one that takes part; `quorba status` tells which members are out, and why",
                 self.name_of(node)
             ),
             CommandRefused::NotRemoved(node) => {

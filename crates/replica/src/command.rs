@@ -10,7 +10,7 @@ use crate::ids::{Attempt, ViewId};
 use crate::log::{put_history, take_history};
 use crate::remains::{holders_min, speakers_min};
 use crate::style::Style;
-use crate::table::GroupTable;
+use crate::table::{GroupTable, MemberState, OutReason};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use core::fmt;
 use quorba_base::NodeId;
@@ -45,6 +45,9 @@ pub enum Command {
     /// The request with which the group was delivered this is given up: no member waits for its
     /// reply any more, and none executes it that has not begun.
     Skip(History),
+    /// The operator knows that the server of the member on this node has the group's state, which
+    /// nobody else can tell: it comes in with that.
+    Adopt(NodeId),
 }
 
 /// Why a command changes nothing.
@@ -87,6 +90,10 @@ pub enum CommandRefused {
     NotWaiting(u64),
     /// The request with this number has ended, or somebody who is in has answered it.
     HasEnded(u64),
+    /// The member takes part, or its server is not there, or can be given another one's state.
+    NotOut(NodeId),
+    /// Disks tell what a durable group goes on from.
+    DisksDecide,
     /// This node is in no primary component, so nothing can be ordered.
     NoPrimary,
     /// The group is not durable, and waits for a node that is away.
@@ -133,6 +140,14 @@ impl fmt::Display for CommandRefused {
             ),
             Self::NoState => f.write_str("the group names no state_object"),
             Self::Stateless => f.write_str("a stateless group has no state of its own"),
+            Self::NotOut(node) => write!(
+                f,
+                "the member on node {node} takes part, or has no server, or can be given the \
+                 state of one that takes part"
+            ),
+            Self::DisksDecide => {
+                f.write_str("a durable group goes on from what its members' disks have")
+            }
             Self::CallsApart => f.write_str(
                 "a group that calls others, or is called by one, would not fit to them any more",
             ),
@@ -160,6 +175,25 @@ impl fmt::Display for CommandRefused {
 }
 
 impl core::error::Error for CommandRefused {}
+
+/// Whether nothing but an operator's word can tell what the server of a member has.
+fn check_adoption(
+    node: NodeId,
+    config: &GroupConfig,
+    table: &GroupTable,
+) -> Result<(), CommandRefused> {
+    let reason = match table.state(node).ok_or(CommandRefused::NoMember(node))? {
+        _ if config.durable => return Err(CommandRefused::DisksDecide),
+        _ if table.style == Style::Stateless => return Err(CommandRefused::Stateless),
+        MemberState::Out { reason, .. } => reason,
+        _ => return Err(CommandRefused::NotOut(node)),
+    };
+    match reason {
+        OutReason::TotalLoss | OutReason::NoStateObject => Ok(()),
+        OutReason::Removed => Err(CommandRefused::Removed(node)),
+        OutReason::TooMuchToReplay => Err(CommandRefused::NotOut(node)),
+    }
+}
 
 /// So many members of a durable group must take part: to acknowledge, and to know, after the end
 /// of all nodes, what was acknowledged.
@@ -234,6 +268,7 @@ impl Command {
                 Err(CommandRefused::HasEnded(at.count))
             }
             Self::Skip(_) => Ok(()),
+            Self::Adopt(node) => check_adoption(node, config, table),
             Self::Backup(_) | Self::Restore { .. } => self.check_backup(config, table),
         }
     }
@@ -301,6 +336,10 @@ impl Command {
                 w.u8(6);
                 put_history(w, at);
             }
+            Self::Adopt(node) => {
+                w.u8(7);
+                w.node(node);
+            }
         }
     }
 
@@ -320,6 +359,7 @@ impl Command {
                 digest: r.u64("state digest")?,
             }),
             6 => Ok(Self::Skip(take_history(r)?)),
+            7 => Ok(Self::Adopt(r.node("member")?)),
             _ => Err(invalid),
         }
     }

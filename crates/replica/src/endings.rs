@@ -12,9 +12,11 @@
 //! never at fault alone in its group; a request that somebody who is in has answered ends no other
 //! way.
 
+mod agreed;
 mod codec;
 mod states;
 
+pub(crate) use self::agreed::{Agreed, ROUNDS};
 pub(crate) use self::codec::{put_named, take_named};
 pub(crate) use self::states::States;
 use crate::history::History;
@@ -245,6 +247,8 @@ pub(crate) struct Endings {
     answered: u64,
     /// Whether the members' states are known to be equal behind a request that was not answered.
     pub(crate) states: States,
+    /// What state they had in common when the group was quiet, of servers that may be others.
+    pub(crate) agreed: Agreed,
 }
 
 impl Endings {

@@ -99,6 +99,8 @@ pub(crate) enum Capture {
     Image { record: u64 },
     /// The comparison of this number, with the other members.
     Compare { number: u64 },
+    /// The member itself: whether it is the one that it was.
+    Proof,
 }
 
 /// A member that joins with the state of an earlier checkpoint.

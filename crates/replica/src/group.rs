@@ -5,6 +5,7 @@
 //! Invariant: the table changes in `deliver_*` and `decided` only; what the local server does can
 //! only lead to messages, never to a change of the table.
 
+mod agreed;
 mod backup;
 mod beside;
 mod calls;
@@ -97,6 +98,7 @@ pub(crate) struct Group {
     /// When states that could not be compared are compared again, and how often they were.
     compare_at: Option<Instant>,
     comparisons: u32,
+    quiet: agreed::Quiet,
     /// The local server has had a call for longer than it should.
     is_late: bool,
     /// What was said last of the local member's replies, and not delivered yet.
@@ -146,6 +148,7 @@ impl Group {
             ahead: stagger::Ahead::default(),
             compare_at: None,
             comparisons: 0,
+            quiet: agreed::Quiet::default(),
             is_late: false,
             told_full: None,
             operation: None,
@@ -179,7 +182,8 @@ impl Group {
         let member = self.member.as_ref().and_then(|member| member.deadline(in_primary));
         let opens = self.open_at.filter(|_| in_primary);
         let compares = self.compare_at.filter(|_| in_primary);
-        [member, opens, compares, self.reads.load.deadline()].into_iter().flatten().min()
+        let agrees = self.quiet.at().filter(|_| in_primary);
+        [member, opens, compares, agrees, self.reads.load.deadline()].into_iter().flatten().min()
     }
 
     // -- decided views ----------------------------------------------------------------------
@@ -399,6 +403,7 @@ impl Group {
         self.mind_endings(now, in_primary, out);
         self.mind_stagger(out);
         self.mind_doubt(now, in_primary, out);
+        self.mind_quiet(now, in_primary, out);
         let Some(member) = &mut self.member else { return };
         out.extend(member.long_states().map(Output::Outlive));
         let mut commands = core::mem::take(&mut self.commands);
@@ -407,7 +412,9 @@ impl Group {
             let votes = Envelope::Votes { group: self.id, attempt, votes };
             out.push_back(Output::Order(votes.encode()));
         }
-        if in_primary && let Some(Asks { attempt, claim, kept, remains }) = member.ask(now) {
+        let agreed = self.table.endings.agreed.state();
+        if in_primary && let Some(Asks { attempt, claim, kept, remains }) = member.ask(now, agreed)
+        {
             let known = self.table.history;
             let is_bound = self.is_bound || member.has_heard_behind(known);
             let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);

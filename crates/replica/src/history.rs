@@ -14,6 +14,12 @@ pub struct History {
     pub digest: u64,
 }
 
+impl Default for History {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
 impl History {
     /// The empty sequence: what a freshly started server has executed.
     pub const EMPTY: Self = Self { count: 0, digest: 0x9e37_79b9_7f4a_7c15 };

@@ -226,6 +226,9 @@ pub(crate) struct Member {
     /// Its server calls other groups.
     calls_others: bool,
     statements: endings::Statements,
+    /// Somebody else starts and ends its server, which can show whether it is the one that it was.
+    is_foreign: bool,
+    left: Option<endings::Left>,
     /// Tries to come in that came to nothing, in a row.
     failed_joins: u32,
 }
@@ -282,6 +285,8 @@ impl Member {
             replaying: 0,
             calls_others: !config.calls.is_empty(),
             statements: endings::Statements::default(),
+            is_foreign: config.foreign && config.state_object.is_some(),
+            left: None,
             failed_joins: 0,
         }
     }
@@ -317,6 +322,7 @@ impl Member {
                 None
             }
             Stage::Ready { .. } if self.needs_its_server() || self.restoring.is_some() => None,
+            Stage::Ready { .. } if self.waits_for_proof() => None,
             Stage::Ready { not_before, .. } if in_primary => Some(not_before),
             _ => None,
         };
@@ -360,6 +366,7 @@ impl Member {
             return None;
         }
         let attempt = self.attempt();
+        self.leaves(reason);
         // The driver starts it again, unless it is told that none is wanted.
         self.server = Server::Starting;
         self.executor.reset();
@@ -637,6 +644,10 @@ impl Member {
             }
             Outcome::Captured { purpose: Capture::Compare { number }, state } => {
                 self.compared(number, state.as_ref());
+                None
+            }
+            Outcome::Captured { purpose: Capture::Proof, state } => {
+                self.proves(state.as_ref());
                 None
             }
             Outcome::NoReply { key, at, how } => self.has_no_reply((key, at), how),

@@ -215,6 +215,7 @@ impl GroupTable {
         self.verdicts.extend(self.votes.leave(node, self.in_set()));
         self.endings.leave(node);
         self.endings.states.leave(node);
+        self.endings.agreed.leave(node);
     }
 
     /// Calls `with` those who have a say in what became of requests.
@@ -240,6 +241,7 @@ impl GroupTable {
                 self.verdicts.extend(self.votes.leave(node, staying));
                 self.endings.leave(node);
                 self.endings.states.leave(node);
+                self.endings.agreed.leave(node);
                 self.known_from.remove(&node);
                 if view.contains(node) {
                     // It takes over this table.

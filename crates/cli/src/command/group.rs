@@ -79,6 +79,22 @@ enum What {
         #[command(flatten)]
         domain: DomainFile,
     },
+    /// Say that the server of a member that is out has the group's state
+    ///
+    /// Only you can know: nobody else can tell whose state is behind a connection to a server that
+    /// somebody else started, or what a server has after the last member with the state was lost.
+    /// The group goes on with what this server has. Requests whose replies only the lost members
+    /// remembered are executed again if their clients repeat them.
+    Adopt {
+        /// The group
+        group: String,
+
+        /// The node whose member it is
+        node: String,
+
+        #[command(flatten)]
+        domain: DomainFile,
+    },
     /// Take the member on a node out of its group, until it is added again
     ///
     /// Its server is started anew and waits. Nodes that are started anew remember who was removed,
@@ -215,6 +231,10 @@ impl Group {
                 let domain = context.load(&domain.config)?;
                 change(context, &domain, &group, &Change::Add(node))
             }
+            What::Adopt { group, node, domain } => {
+                let domain = context.load(&domain.config)?;
+                change(context, &domain, &group, &Change::Adopt(node))
+            }
             What::Remove { group, node, domain } => {
                 let domain = context.load(&domain.config)?;
                 change(context, &domain, &group, &Change::Remove(node))
@@ -308,6 +328,7 @@ fn change(
         Change::Promote(node)
         | Change::Release(node)
         | Change::Add(node)
+        | Change::Adopt(node)
         | Change::Remove(node) => {
             require_node(domain, node)?;
         }

@@ -8,6 +8,7 @@ mod stage;
 
 mod alike;
 mod alone;
+mod connect;
 mod idle;
 mod never;
 mod poison;

@@ -30,8 +30,9 @@ pub struct Domain {
     pub first_port: u16,
 }
 
-/// How many ports a domain of three nodes needs: ring, admin and gateway of each.
-const PORTS: u16 = 9;
+/// How many ports a domain of three nodes needs: ring, admin and gateway of each, and a server that
+/// no node starts.
+const PORTS: u16 = 12;
 
 /// Where [`Domain`]s look for ports.
 const FIRST_PORT: u16 = 12_000;
@@ -71,7 +72,9 @@ fn write_domain(folder: &Path, group: &str) -> u16 {
             first + 3 + index,
         );
     }
-    text += &group.replace("{listen}", &(first + 6).to_string());
+    let server = |node: u16| format!("n{} = \"127.0.0.1:{}\"", node + 1, first + 9 + node);
+    let connect = format!("{{ {}, {}, {} }}", server(0), server(1), server(2));
+    text += &group.replace("{listen}", &(first + 6).to_string()).replace("{connect}", &connect);
     fs::write(folder.join("quorba.toml"), text).expect("written");
     let key = folder.join("domain.key");
     fs::write(&key, "7e".repeat(32)).expect("written");
@@ -127,6 +130,11 @@ impl Domain {
     pub fn black_out(&mut self, pids: &[(String, Pid)]) {
         self.end(pids);
         self.up = up(self.folder.path());
+    }
+
+    /// Where a server of the member on a node listens that no node starts.
+    pub fn server_port(&self, node: usize) -> u16 {
+        self.first_port + 9 + node as u16
     }
 
     /// A client of the object with this key at the gateway of one node.

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::process::Pid;
@@ -40,6 +41,15 @@ fn program() -> PathBuf {
         program.display()
     );
     program
+}
+
+/// A server that no node starts, for the member on a node.
+fn serve(domain: &Domain, node: usize, arguments: &[&str]) -> Child {
+    let log = domain.folder.path().join(format!("srv-{}.log", NODES[node]));
+    let port = domain.server_port(node).to_string();
+    let mut command = Command::new(program());
+    command.args(["--port", &port, "--node", NODES[node], "--log"]).arg(log).args(arguments);
+    command.spawn().expect("it is built")
 }
 
 /// Waits until `check` finds nothing wrong; else gives what it found last.
@@ -77,6 +87,17 @@ pub struct Scripted {
     is_stateless: bool,
     /// A member that does not lead has no server for long: one is enough to keep checkpoints.
     keeps_few: bool,
+    /// Servers that no node starts.
+    foreign: Vec<Child>,
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        for server in &mut self.foreign {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
 }
 
 impl Scripted {
@@ -95,7 +116,27 @@ impl Scripted {
              object_key = \"o\"\n{state}{lines}"
         ));
         domain.wait_healthy();
-        Self { domain, is_stateless, keeps_few: style == "cold-passive" }
+        Self { domain, is_stateless, keeps_few: style == "cold-passive", foreign: Vec::new() }
+    }
+
+    /// The same, but that the servers are started here, and the nodes connect to them.
+    pub fn connect(style: &str, lines: &str, arguments: &[&str]) -> Self {
+        let domain = Domain::start_group(&format!(
+            "[group.g]\nstyle = \"{style}\"\nlisten = {{listen}}\n\
+             members = [\"n1\", \"n2\", \"n3\"]\nconnect = {{connect}}\n\
+             object_key = \"o\"\n{lines}"
+        ));
+        let foreign = (0..NODES.len()).map(|node| serve(&domain, node, arguments)).collect();
+        domain.wait_healthy();
+        Self { domain, is_stateless: false, keeps_few: false, foreign }
+    }
+
+    /// The server of a node is killed and another one started, which has nothing.
+    pub fn start_anew(&mut self, node: usize, arguments: &[&str]) {
+        let server = &mut self.foreign[node];
+        server.kill().expect("it runs");
+        server.wait().expect("it ends");
+        *server = serve(&self.domain, node, arguments);
     }
 
     /// A new connection to the gateway of a node.
@@ -130,6 +171,12 @@ impl Scripted {
     pub fn log(&self, node: usize, within: Duration) -> Step<Vec<String>> {
         let answer = self.client(node)?.call(KEY, "log", within, |_| {});
         list(&answer).map_err(|answer| format!("log at {}: {answer}", NODES[node]))
+    }
+
+    /// The list of a server that no node has started, asked past its node.
+    pub fn log_of_server(&self, node: usize) -> Step<Vec<String>> {
+        let mut server = Wire::connect(self.domain.server_port(node)).map_err(|e| e.to_string())?;
+        list(&server.call(KEY, "log", SOON, |_| {})).map_err(|answer| answer.to_string())
     }
 
     /// All of `texts` are in the list once, in their order, and the lists at all gateways are the

@@ -1,6 +1,6 @@
 //! Endings in the group's table, and reports in messages.
 
-use super::{Brought, Ended, Endings, Inquiry, NoReply, Report, RequestEnd, States};
+use super::{Agreed, Brought, Ended, Endings, Inquiry, NoReply, Report, RequestEnd, States};
 use crate::history::History;
 use crate::ids::RequestKey;
 use crate::log::{put_history, take_history};
@@ -84,6 +84,7 @@ impl Endings {
             w.u64(brought.count());
         }
         self.states.encode(w);
+        self.agreed.encode(w);
     }
 
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
@@ -120,6 +121,7 @@ impl Endings {
             endings.brought.insert(node, brought);
         }
         endings.states = States::decode(r)?;
+        endings.agreed = Agreed::decode(r)?;
         Ok(endings)
     }
 }

@@ -20,7 +20,7 @@ use quorba_giop::Body;
 
 /// How often the connection is used, so that no idle limit ends it, and the pause before it is made
 /// again.
-const USED_EVERY: Duration = Duration::from_secs(20);
+const USED_EVERY: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(1);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 

@@ -115,6 +115,8 @@ impl Group {
                     self.table.endings.skip(at);
                     self.request_ended(at, RequestEnd::Skipped, out);
                 }
+                // Its node says so when it asks.
+                Command::Adopt(_) => {}
                 Command::Backup(_) => unreachable!("it changes nothing"),
                 Command::Restore { .. } => self.restore(command, here, out),
             }
@@ -142,6 +144,11 @@ impl Group {
         match command {
             Command::Add(node) if node == here.node => self.come_back(),
             Command::Remove(node) if node == here.node => self.go_out(before, out),
+            Command::Adopt(node) if node == here.node && self.replay.is_none() => {
+                if let Some(member) = &mut self.member {
+                    member.adopt(self.table.history);
+                }
+            }
             _ => {}
         }
         if before.style == Style::ActiveWithVoting && before.style != self.table.style {

@@ -4,7 +4,7 @@
 //! the same ones at the same place of the order; what the local server did leads to messages only.
 
 use super::{Group, Here};
-use crate::endings::{Conclusion, Report, RequestEnd};
+use crate::endings::{Conclusion, ROUNDS, Report, RequestEnd};
 use crate::envelope::{Envelope, ProcessEnd, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
@@ -51,6 +51,9 @@ impl Group {
     ) {
         if self.table.attempt(origin) != Some(attempt) {
             return;
+        }
+        if number >= ROUNDS {
+            return self.deliver_agreed(origin, number, digest);
         }
         let states = &mut self.table.endings.states;
         if number == COMPARE_AGAIN {

@@ -10,6 +10,7 @@ use crate::executor::{Capture, Job, ServerFigures, Waiting};
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
 use crate::reads::ReadId;
+use crate::retention::Retention;
 use crate::table::DownReason;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -21,6 +22,21 @@ use twox_hash::XxHash3_64;
 pub(crate) enum Word {
     Report(Attempt, (RequestKey, History), Report),
     Digest(Attempt, u64, Option<u64>),
+}
+
+/// What a server had, and what is remembered of its replies, while the next connection to it may be
+/// one to another process.
+pub(super) struct Left {
+    history: History,
+    retention: Retention,
+    proof: Proof,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    Wanted,
+    /// It was asked for a state that has this digest.
+    Asked(u64),
 }
 
 /// What the member was asked of requests, and what it says.
@@ -148,6 +164,81 @@ impl Member {
             // It is about no request.
             let none = RequestKey::Client { client_id: Bytes::new(), retention_id: 0 };
             self.statements.reports.push_back(((none, self.seen), Report::CaughtUp));
+        }
+    }
+
+    /// The connections to the server have ended: it may be the one that it was, if it shows that it
+    /// has what it had.
+    pub(super) fn leaves(&mut self, reason: DownReason) {
+        let had = match &self.stage {
+            Stage::NoServer => return,
+            Stage::Ready { claim: None, .. } => {
+                // The question is lost.
+                self.wants_proof_again();
+                return;
+            }
+            Stage::Ready { claim, .. } | Stage::Asked { claim, .. } | Stage::Out { claim } => {
+                *claim
+            }
+            Stage::Serving { .. } => Some(self.seen).filter(|_| self.server_has_all()),
+            Stage::Receiving { .. } | Stage::Restoring { .. } => None,
+        };
+        let is_quiet = self.executor.is_idle() && !self.executor.is_stalled();
+        let may_stay = reason == DownReason::ConnectionLost && self.is_foreign && is_quiet;
+        self.left = had.filter(|_| may_stay).map(|history| {
+            let mut retention = core::mem::take(&mut self.retention);
+            retention.forget_waiters();
+            Left { history, retention, proof: Proof::Wanted }
+        });
+    }
+
+    fn server_has_all(&self) -> bool {
+        let has_seen_all = self.executes_now() && self.seen == self.delivered;
+        has_seen_all && self.log.is_empty() && self.base.is_none() && self.replaying == 0
+    }
+
+    /// Nobody hears the answer of the server that was asked.
+    pub(super) fn wants_proof_again(&mut self) {
+        if let Some(left) = &mut self.left {
+            left.proof = Proof::Wanted;
+        }
+    }
+
+    /// The server is asked whether it has the state that the members agreed on last, if that is
+    /// the one that it had. Whether its answer is waited for.
+    pub(super) fn asks_for_proof(&mut self, agreed: Option<(History, u64)>) -> bool {
+        let Some(left) = &mut self.left else { return false };
+        if let Proof::Asked(_) = left.proof {
+            return true;
+        }
+        match agreed.filter(|(at, _)| *at == left.history) {
+            Some((_, digest)) => {
+                left.proof = Proof::Asked(digest);
+                self.executor.push(Job::Capture(Capture::Proof));
+                true
+            }
+            None => {
+                self.left = None;
+                false
+            }
+        }
+    }
+
+    /// Whether the server's word is waited for.
+    pub(super) fn waits_for_proof(&self) -> bool {
+        self.left.as_ref().is_some_and(|left| matches!(left.proof, Proof::Asked(_)))
+    }
+
+    /// The server has given its state, or has not: if it is the one that it had, it goes on there.
+    pub(super) fn proves(&mut self, state: Option<&Bytes>) {
+        let Some(left) = self.left.take_if(|left| left.proof != Proof::Wanted) else { return };
+        let digest = state.map(|state| XxHash3_64::oneshot(state));
+        let has_it = digest.is_some_and(|digest| left.proof == Proof::Asked(digest));
+        if let Stage::Ready { claim, .. } = &mut self.stage
+            && has_it
+        {
+            *claim = Some(left.history);
+            self.retention.replace_by(left.retention);
         }
     }
 

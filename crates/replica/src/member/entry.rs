@@ -13,10 +13,14 @@ use quorba_base::{Duration, Instant, canary};
 
 impl Member {
     /// Asks to join if there is a server and it is time; the caller submits what is returned.
-    pub(crate) fn ask(&mut self, now: Instant) -> Option<Asks> {
+    /// `agreed`: see [`crate::endings::Agreed`].
+    pub(crate) fn ask(&mut self, now: Instant, agreed: Option<(History, u64)>) -> Option<Asks> {
         match self.stage {
             Stage::Ready { claim, not_before } if not_before <= now => {
                 if self.needs_its_server() || self.restoring.is_some() {
+                    return None;
+                }
+                if self.asks_for_proof(agreed) {
                     return None;
                 }
                 // A call of an earlier try may still run: then nobody can say what was executed.
@@ -76,6 +80,7 @@ impl Member {
             }
         } else {
             self.executor.abandon();
+            self.wants_proof_again();
         }
         self.forget_but_votes(kept, claim);
         self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
@@ -97,6 +102,7 @@ impl Member {
     /// whether there is a server to be replaced.
     pub(crate) fn withdraw(&mut self) -> bool {
         self.executor.reset();
+        self.left = None;
         let has_server = self.server != Server::Absent;
         if has_server {
             (self.server, self.stage) = (Server::Starting, Stage::NoServer);
@@ -166,6 +172,13 @@ impl Member {
     pub(crate) fn reconsider(&mut self) {
         if let Stage::Out { claim } = self.stage {
             self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
+        }
+    }
+
+    /// An operator says that the server of a member that is out has all that the group has.
+    pub(crate) fn adopt(&mut self, history: History) {
+        if let Stage::Out { .. } = self.stage {
+            self.stage = Stage::Ready { claim: Some(history), not_before: Instant::ZERO };
         }
     }
 
