@@ -174,9 +174,9 @@ pub(crate) enum Conclusion {
 /// What a member had when it came in, as a count of the group's requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Brought {
-    /// Its server had been given these, and executes what is behind them.
+    /// Its server had been given these, and may be at them still.
     Requests(u64),
-    /// It was given the state behind these.
+    /// Its server is through with these, or was given the state behind them.
     State(u64),
 }
 

@@ -413,13 +413,14 @@ impl Group {
             out.push_back(Output::Order(votes.encode()));
         }
         let agreed = self.table.endings.agreed.state();
-        if in_primary && let Some(Asks { attempt, claim, kept, remains }) = member.ask(now, agreed)
-        {
+        if in_primary && let Some(asks) = member.ask(now, agreed) {
+            let Asks { attempt, claim, is_through, kept, remains } = asks;
             let known = self.table.history;
             let is_bound = self.is_bound || member.has_heard_behind(known);
             let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
-            let offer = Offer { claim, kept, ahead_of, told: member.told(), remains, known };
+            let told = member.told();
+            let offer = Offer { claim, is_through, kept, ahead_of, told, remains, known };
             let join = Envelope::Join { group: self.id, attempt, offer };
             out.push_back(Output::Order(join.encode()));
         }

@@ -712,6 +712,8 @@ pub(crate) struct Asks {
     pub(crate) attempt: Attempt,
     /// What its server has surely executed.
     pub(crate) claim: Option<History>,
+    /// It waits for no end of any of it.
+    pub(crate) is_through: bool,
     /// The checkpoint whose state it has kept.
     pub(crate) kept: Option<History>,
     pub(crate) remains: Remains,

@@ -11,8 +11,10 @@ use crate::wire::{InvalidEnvelope, Reader, Writer};
 /// See the module's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Offer {
-    /// What its server has executed, if the sender is sure of it.
+    /// What its server has executed, if the sender is sure of it, or surely executes when it is in.
     pub(crate) claim: Option<History>,
+    /// Its server is through with all of that.
+    pub(crate) is_through: bool,
     /// The checkpoint of the group's leader whose state the member has, and nothing behind it.
     pub(crate) kept: Option<History>,
     /// The history of the group, as the sender knew it, if `claim` is that and some requests more:
@@ -33,6 +35,7 @@ impl Offer {
             w.u8(u8::from(history.is_some()));
             put_history(w, history.unwrap_or(History::EMPTY));
         }
+        w.u8(u8::from(self.is_through));
         w.u64(self.told);
         self.remains.encode(w);
         put_history(w, self.known);
@@ -45,8 +48,9 @@ impl Offer {
             Ok(known.then_some(history))
         };
         let (claim, kept, ahead_of) = (history()?, history()?, history()?);
+        let is_through = r.bool("whether its server is through")?;
         let told = r.u64("told time")?;
         let (remains, known) = (Remains::decode(r)?, take_history(r)?);
-        Ok(Self { claim, kept, ahead_of, told, remains, known })
+        Ok(Self { claim, is_through, kept, ahead_of, told, remains, known })
     }
 }

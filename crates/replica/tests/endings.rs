@@ -559,3 +559,28 @@ fn a_donor_that_cannot_give_its_state_is_asked_ever_more_seldom() {
     pass(&mut c, seconds(35));
     assert_eq!(c.states(0), ["in", "in", "in"]);
 }
+
+// Nobody is asked who came in behind a request, and this one had been through with it before it was
+// cut off.
+#[test]
+fn who_comes_back_with_what_it_has_answered_has_answered_it() {
+    let mut c = Cluster::whole(true);
+    c.server(0).held = true;
+    c.request(1, 1, "a");
+    c.settle();
+    c.crash_server(2);
+    c.install(&[0, 2]);
+    c.settle();
+    assert_eq!(c.executed(1), ["a"], "it is cut off with it");
+    c.request(0, 2, "b");
+    c.settle();
+    c.install(&[0, 1, 2]);
+    c.settle();
+    c.start_server(2);
+    pass(&mut c, seconds(60));
+    assert_eq!(c.nodes[0].restarts, [DownReason::ServerHung], "the others have answered");
+    c.start_server(0);
+    pass(&mut c, seconds(2));
+    (0..3).for_each(|index| assert_eq!(c.states(index), ["in", "in", "in"]));
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"]));
+}

@@ -43,9 +43,12 @@ fn samples() -> alloc::vec::Vec<Envelope> {
     let named = (request.key(node, 4), History { count: 3, digest: 4 });
     let empty = Some(History::EMPTY);
     let known = History { count: 3, digest: 4 };
-    let fresh = Offer { claim: empty, kept: None, ahead_of: None, told: 0, remains, known };
+    let claim = empty;
+    let is_through = false;
+    let fresh = Offer { claim, is_through, kept: None, ahead_of: None, told: 0, remains, known };
     let remains = Remains::Nothing;
-    let unknown = Offer { claim: None, kept: empty, ahead_of: empty, told: 9, remains, known };
+    let (ahead_of, is_through) = (empty, true);
+    let unknown = Offer { claim: None, is_through, kept: empty, ahead_of, told: 9, remains, known };
     vec![
         Envelope::Request(request),
         Envelope::Request(plain),

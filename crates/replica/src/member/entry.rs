@@ -35,7 +35,8 @@ impl Member {
                 self.next_attempt = Attempt(self.next_attempt.0 + 1);
                 let attempt = self.next_attempt;
                 self.stage = Stage::Asked { attempt, claim };
-                Some(Asks { attempt, claim, kept, remains: self.remains })
+                let is_through = self.is_through();
+                Some(Asks { attempt, claim, is_through, kept, remains: self.remains })
             }
             _ => None,
         }
@@ -46,6 +47,11 @@ impl Member {
     /// to come to an end.
     pub(super) fn may_ask(&self) -> bool {
         self.calls_others || self.executor.is_idle()
+    }
+
+    /// Whether its server has nothing left to do of what the group was delivered.
+    fn is_through(&self) -> bool {
+        self.executor.is_idle() && self.log.is_empty() && self.base.is_none()
     }
 
     /// The node fell behind, or the order was lost: whatever the group believed of it is void.

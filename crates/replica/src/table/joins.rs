@@ -76,7 +76,7 @@ impl GroupTable {
             self.revive(config);
         } else {
             self.votes.join(node, self.history.count);
-            self.endings.join(node, self.brought(state, claim));
+            self.endings.join(node, self.brought(state, offer));
         }
         if !self.in_set().is_empty() {
             self.census.clear();
@@ -87,14 +87,16 @@ impl GroupTable {
     }
 
     /// What the server of a member that comes in has been given, or is.
-    fn brought(&self, state: MemberState, claim: Option<History>) -> Brought {
-        match (state, claim) {
-            (MemberState::Joining { lacks: Lacks::Requests, .. }, Some(claim)) => {
-                Brought::Requests(claim.count)
-            }
-            (MemberState::Joining { .. }, _) => Brought::State(self.history.count),
-            _ => Brought::Requests(self.history.count),
-        }
+    fn brought(&self, state: MemberState, offer: Offer) -> Brought {
+        let Offer { claim, is_through, .. } = offer;
+        let count = match (state, claim) {
+            (MemberState::Joining { lacks: Lacks::Requests, .. }, Some(claim)) => claim.count,
+            (MemberState::Joining { .. }, _) => return Brought::State(self.history.count),
+            _ => self.history.count,
+        };
+        // Of a group without a state nobody has what was executed elsewhere.
+        let has_all = is_through && self.style != Style::Stateless;
+        if has_all { Brought::State(count) } else { Brought::Requests(count) }
     }
 
     /// Nobody is in, and the server of `node` has all that the group was delivered and some
