@@ -264,7 +264,7 @@ impl Command {
             Self::Skip(at) if at.count > table.history.count => {
                 Err(CommandRefused::NotWaiting(at.count))
             }
-            Self::Skip(at) if !table.endings.may_skip(at) => {
+            Self::Skip(at) if !table.may_skip(config, at) => {
                 Err(CommandRefused::HasEnded(at.count))
             }
             Self::Skip(_) => Ok(()),

@@ -121,11 +121,14 @@ struct Inquiry {
     process_ends: u8,
     /// A leader that was late with it was followed by another one.
     handed_over: bool,
+    /// So many have replied to it as it takes to answer it; they need not be in any more.
+    answered: bool,
 }
 
 impl Inquiry {
     fn new(at: History) -> Self {
-        Self { at, reports: BTreeMap::new(), process_ends: 0, handed_over: false }
+        let (process_ends, handed_over, answered) = (0, false, false);
+        Self { at, reports: BTreeMap::new(), process_ends, handed_over, answered }
     }
 
     fn who(&self, says: impl Fn(Report) -> bool) -> NodeSet {
@@ -196,6 +199,8 @@ pub(crate) struct Electorate<'a> {
     pub(crate) joined: &'a dyn Fn(NodeId) -> Brought,
     /// What most reply counts, not what anybody does.
     pub(crate) votes: bool,
+    /// What was answered is on disks, whoever is gone.
+    pub(crate) durable: bool,
 }
 
 impl Electorate<'_> {
@@ -365,15 +370,19 @@ impl Endings {
         self.brought.clear();
         self.answered = 0;
         self.open.retain(|_, inquiry| inquiry.process_ends > 0);
-        self.open.values_mut().for_each(|inquiry| inquiry.reports.clear());
+        for inquiry in self.open.values_mut() {
+            inquiry.reports.clear();
+            inquiry.answered = false;
+        }
         self.states = States::default();
     }
 
     /// Whether a request can be given up: it has not ended, and nobody who is in has answered it,
-    /// as far as that was said.
-    pub(crate) fn may_skip(&self, at: History) -> bool {
+    /// as far as that was said, nor anybody who is gone, if disks have it.
+    pub(crate) fn may_skip(&self, at: History, electorate: &Electorate<'_>) -> bool {
         let is_answered =
             self.open.values().any(|inquiry| inquiry.at == at && !inquiry.replied().is_empty());
+        let is_answered = is_answered || self.is_kept(at, electorate);
         let has_ended = self.ended.values().any(|ended| ended.at == at);
         !is_answered && !has_ended && self.skipped.get(&at.count) != Some(&at)
     }
@@ -404,7 +413,18 @@ impl Endings {
         asked.map(|(key, inquiry)| (key.clone(), inquiry.at, inquiry.is_held())).collect()
     }
 
-    /// Whether somebody who is in, but for `node`, has replied to a request.
+    /// Whether a request was answered, by whomever, and is kept: on disks, or in the logs of those
+    /// that stand by. Then it is executed, and a server that does not can be ended.
+    pub(crate) fn is_kept(&self, at: History, electorate: &Electorate<'_>) -> bool {
+        let mut of_it = self.open.values().filter(|inquiry| inquiry.at == at);
+        // Of votes one that is gone does not tell how they went.
+        let is_behind = at.count <= self.answered && !electorate.votes;
+        let stand_by = electorate.inside != electorate.executing;
+        (electorate.durable || stand_by) && (is_behind || of_it.any(|inquiry| inquiry.answered))
+    }
+
+    /// Whether somebody who is in, but for `node`, has replied to a request, or somebody who is
+    /// gone has, if disks have it.
     pub(crate) fn is_answered_elsewhere(
         &self,
         node: NodeId,
@@ -414,6 +434,7 @@ impl Endings {
         let came_with = electorate.came_with(at);
         let mut of_it = self.open.values().filter(|inquiry| inquiry.at == at);
         of_it.any(|inquiry| inquiry.replied().union(came_with).iter().any(|other| other != node))
+            || self.is_kept(at, electorate)
     }
 
     /// Nothing can follow from what is known now.
@@ -444,19 +465,23 @@ impl Endings {
         electorate: &Electorate<'_>,
         found: &mut Vec<Conclusion>,
     ) {
+        let Some(at) = self.open.get(key).map(|inquiry| inquiry.at) else { return };
+        let is_kept = self.is_kept(at, electorate);
         let Some(inquiry) = self.open.get_mut(key) else { return };
-        let at = inquiry.at;
         let electors = electorate.of(at);
         let replied = inquiry.replied().intersection(electorate.inside);
         let replied = replied.union(electorate.came_with(at));
-        if replied.is_empty() && inquiry.is_held() {
+        let have_most = !electorate.votes || replied.len() * 2 >= electors.len();
+        inquiry.answered |= !replied.is_empty() && have_most;
+        let is_answered = is_kept || inquiry.answered;
+        if replied.is_empty() && inquiry.is_held() && !is_kept {
             let have_not = inquiry.who(|report| report == Report::NotStarted);
             if electors.is_subset(have_not.union(inquiry.ended())) {
                 self.end(key, at, RequestEnd::EndsServers, found);
             }
             return;
         }
-        if !replied.is_empty() {
+        if !replied.is_empty() || is_kept {
             // Whoever ended at it did so for another reason, and who waits may begin.
             inquiry.process_ends = 0;
             inquiry.reports.retain(|_, report| *report != Report::NotStarted);
@@ -466,6 +491,7 @@ impl Endings {
         }
         let ended = inquiry.ended().intersection(electors);
         let all_ended = !electors.is_empty() && electors.is_subset(ended) && replied.is_empty();
+        let all_ended = all_ended && !is_kept;
         let most_ended = electorate.votes && ended.len() * 2 > electors.len();
         if all_ended || most_ended {
             if let Some(how) = inquiry.how(ended) {
@@ -476,7 +502,6 @@ impl Endings {
             }
             return;
         }
-        let have_most = !electorate.votes || replied.len() * 2 >= electors.len();
         if !replied.is_empty() && have_most {
             found.extend(inquiry.at_fault());
             if electors.is_subset(replied) {
@@ -484,8 +509,11 @@ impl Endings {
             }
             return;
         }
+        if is_kept {
+            found.extend(inquiry.at_fault());
+        }
         let given_up = inquiry.who(|report| report == Report::GivenUp);
-        if !electors.is_empty() && electors.is_subset(given_up) {
+        if !electors.is_empty() && electors.is_subset(given_up) && !is_answered {
             self.end(key, at, RequestEnd::Skipped, found);
             return;
         }

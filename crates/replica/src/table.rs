@@ -221,6 +221,7 @@ impl GroupTable {
     /// Calls `with` those who have a say in what became of requests.
     pub(crate) fn with_electorate<T>(
         &mut self,
+        config: &GroupConfig,
         with: impl FnOnce(&mut Endings, &Electorate<'_>) -> T,
     ) -> T {
         let inside = self.in_set();
@@ -230,7 +231,14 @@ impl GroupTable {
         let brought = self.endings.all_brought();
         let endings = &mut self.endings;
         let joined = |node| brought.get(&node).copied().unwrap_or(Brought::Requests(0));
-        with(endings, &Electorate { inside, executing, joined: &joined, votes })
+        let durable = config.durable;
+        with(endings, &Electorate { inside, executing, joined: &joined, votes, durable })
+    }
+
+    /// Whether a request can be given up.
+    pub(crate) fn may_skip(&self, config: &GroupConfig, at: History) -> bool {
+        let may = |endings: &mut Endings, e: &Electorate<'_>| endings.may_skip(at, e);
+        self.clone().with_electorate(config, may)
     }
 
     /// A new primary component: members on other nodes than `current` are down.

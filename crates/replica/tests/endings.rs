@@ -584,3 +584,74 @@ fn who_comes_back_with_what_it_has_answered_has_answered_it() {
     (0..3).for_each(|index| assert_eq!(c.states(index), ["in", "in", "in"]));
     (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"]));
 }
+
+/// Of a group whose members' disks have all, member 2 is left. Its server does not answer what the
+/// others had answered before their servers ended.
+fn the_last_is_behind(does: impl Fn(&mut Cluster)) -> Cluster {
+    let mut c = Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) });
+    does(&mut c);
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
+    c.crash_server(0);
+    c.crash_server(1);
+    c.settle();
+    c
+}
+
+fn comes_back_from_disks(c: &mut Cluster) {
+    for index in 0..3 {
+        if c.nodes[index].server.is_none() {
+            c.start_server(index);
+        }
+    }
+    pass(c, seconds(5));
+    c.request(1, 9, "b");
+    c.settle();
+    for index in 0..3 {
+        assert_eq!(c.states(index), ["in", "in", "in"]);
+        assert_eq!(c.executed(index), ["a", "b"], "{index}");
+    }
+}
+
+#[test]
+fn the_last_server_of_a_durable_group_is_ended_if_it_hangs_at_what_was_answered() {
+    let mut c = the_last_is_behind(|c| c.server(2).silent.push("a".into()));
+    pass(&mut c, seconds(20));
+    c.nodes[2].replica.handle_skip(GROUP, 1, 1);
+    c.drain_all();
+    c.settle();
+    assert!(c.nodes[2].commanded[0].is_err(), "what was acknowledged is kept");
+    pass(&mut c, seconds(60));
+    assert_eq!(c.nodes[2].restarts, [DownReason::ServerHung]);
+    comes_back_from_disks(&mut c);
+}
+
+#[test]
+fn a_durable_group_keeps_what_was_answered_though_the_last_server_did_not_answer_it() {
+    let mut c = the_last_is_behind(|c| {
+        c.server(2).odd.push("a".into());
+        c.server(2).held = true;
+    });
+    c.server(2).held = false;
+    pass(&mut c, seconds(1));
+    assert_eq!(c.nodes[2].restarts, [DownReason::ConnectionLost]);
+    assert!(ends(&c, 2).is_empty());
+    comes_back_from_disks(&mut c);
+}
+
+#[test]
+fn who_follows_a_leader_that_had_answered_is_at_fault_if_it_does_not() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
+    c.server(1).odd.push("a".into());
+    c.request(0, 1, "a");
+    c.settle();
+    c.server(0).held = true;
+    c.request(0, 2, "b");
+    c.settle();
+    c.crash_server(0);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.nodes[1].restarts, [DownReason::ConnectionLost]);
+    assert!(ends(&c, 2).is_empty());
+    assert_eq!((c.leader(2), c.executed(2)), (Some(2), vec!["a", "b"]));
+}

@@ -60,6 +60,7 @@ impl Endings {
             put_named(w, (key, inquiry.at));
             w.u8(inquiry.process_ends);
             w.u8(u8::from(inquiry.handed_over));
+            w.u8(u8::from(inquiry.answered));
             w.u32(inquiry.reports.len() as u32);
             for (node, report) in &inquiry.reports {
                 w.node(*node);
@@ -89,14 +90,16 @@ impl Endings {
 
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let mut endings = Self::default();
-        for _ in 0..r.count(36, "inquiries")? {
+        for _ in 0..r.count(37, "inquiries")? {
             let (key, at) = take_named(r)?;
             let (process_ends, handed_over) = (r.u8("process ends")?, r.bool("handed over")?);
+            let answered = r.bool("answered")?;
             let mut reports = BTreeMap::new();
             for _ in 0..r.count(2, "reports")? {
                 reports.insert(r.node("member")?, Report::decode(r)?);
             }
-            endings.open.insert(key, Inquiry { at, reports, process_ends, handed_over });
+            let inquiry = Inquiry { at, reports, process_ends, handed_over, answered };
+            endings.open.insert(key, inquiry);
         }
         for _ in 0..r.count(34, "ended requests")? {
             let (key, at) = take_named(r)?;

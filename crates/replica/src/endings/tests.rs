@@ -21,7 +21,13 @@ fn all() -> Electorate<'static> {
 
 fn of(bits: u64) -> Electorate<'static> {
     let inside = NodeSet::from_bits(bits);
-    Electorate { inside, executing: inside, joined: &|_| Brought::Requests(0), votes: false }
+    Electorate {
+        inside,
+        executing: inside,
+        joined: &|_| Brought::Requests(0),
+        votes: false,
+        durable: false,
+    }
 }
 
 fn leader(index: u8) -> Electorate<'static> {
@@ -31,6 +37,7 @@ fn leader(index: u8) -> Electorate<'static> {
         executing,
         joined: &|_| Brought::Requests(0),
         votes: false,
+        durable: false,
     }
 }
 
@@ -315,16 +322,16 @@ fn who_came_in_with_what_was_answered_has_answered() {
 #[test]
 fn what_somebody_has_answered_or_what_has_ended_is_not_given_up() {
     let mut endings = Endings::default();
-    assert!(endings.may_skip(named(5).1));
+    assert!(endings.may_skip(named(5).1, &all()));
     endings.hear(node(0), named(5), Report::Late);
-    assert!(endings.may_skip(named(5).1));
+    assert!(endings.may_skip(named(5).1, &all()));
     endings.hear(node(1), named(5), Report::Replied);
-    assert!(!endings.may_skip(named(5).1), "its caller may have the reply");
+    assert!(!endings.may_skip(named(5).1, &all()), "its caller may have the reply");
     for of in 0..3 {
         endings.hear(node(of), named(6), GONE);
     }
     endings.conclude(&all());
-    assert!(!endings.may_skip(named(6).1), "its callers were told another end");
+    assert!(!endings.may_skip(named(6).1, &all()), "its callers were told another end");
     endings.skip(named(7).1);
-    assert!(!endings.may_skip(named(7).1));
+    assert!(!endings.may_skip(named(7).1, &all()));
 }

@@ -4,11 +4,11 @@
 //! the same ones at the same place of the order; what the local server did leads to messages only.
 
 use super::{Group, Here};
-use crate::endings::{Conclusion, ROUNDS, Report, RequestEnd};
+use crate::endings::{Conclusion, Electorate, Endings, ROUNDS, Report, RequestEnd};
 use crate::envelope::{Envelope, ProcessEnd, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
-use crate::member::Word;
+use crate::member::{Member, Word};
 use crate::output::{Event, Outbox, Output};
 use crate::style::Style;
 use crate::table::{DownReason, MemberState};
@@ -116,7 +116,8 @@ impl Group {
         let found = if self.table.endings.is_settled() {
             Vec::new()
         } else {
-            self.table.with_electorate(|endings, electorate| endings.conclude(electorate))
+            self.table
+                .with_electorate(&self.config, |endings, electorate| endings.conclude(electorate))
         };
         let differ = self.table.endings.states.conclude();
         let any = !found.is_empty() || !differ.is_empty();
@@ -158,7 +159,7 @@ impl Group {
         let Some(attempt) = by else { return };
         let mut others = self.table.in_set();
         others.remove(node);
-        if others.is_empty() {
+        if others.is_empty() && !self.config.durable {
             // Nobody else has the state.
             return;
         }
@@ -195,7 +196,8 @@ impl Group {
     /// The members that have executed this request are asked for their states, if they can give
     /// them.
     fn compare_states(&mut self, request: u64) {
-        let executing = self.table.with_electorate(|_, electorate| electorate.executing);
+        let executing =
+            self.table.with_electorate(&self.config, |_, electorate| electorate.executing);
         let can_give = self.config.state_object.is_some() && !self.table.style.is_passive();
         let begin = self.table.endings.states.begin(request, executing, can_give);
         let is_in = matches!(self.table.state(self.here), Some(MemberState::In { .. }));
@@ -221,18 +223,19 @@ impl Group {
         if endings.has_questions() {
             let here = self.here;
             if let Some(waiting) = member.waiting() {
-                let is_answered = self.table.with_electorate(|endings, electorate| {
-                    endings.is_answered_elsewhere(here, waiting.at, electorate)
-                });
+                let is_answered =
+                    self.table.with_electorate(&self.config, |endings, electorate| {
+                        endings.is_answered_elsewhere(here, waiting.at, electorate)
+                    });
                 if is_answered {
                     member.answered_elsewhere(now, waiting.at);
                 } else {
                     member.forgive();
                 }
             }
-            let asked = self
-                .table
-                .with_electorate(|endings, electorate| endings.asked_of(here, electorate));
+            let asked = self.table.with_electorate(&self.config, |endings, electorate| {
+                endings.asked_of(here, electorate)
+            });
             member.inquire(&asked);
         } else {
             member.inquire(&[]);
@@ -255,11 +258,16 @@ impl Group {
     }
 
     /// The server has had for too long what others have answered. It is given up, unless they are
-    /// gone.
+    /// gone, and what they had with them.
     pub(super) fn overdue(&mut self, in_primary: bool, out: &mut Outbox) {
         let mut others = self.table.in_set();
         others.remove(self.here);
-        if others.is_empty() || !in_primary {
+        let waiting = self.member.as_ref().and_then(Member::waiting);
+        let is_kept = waiting.is_some_and(|waiting| {
+            let kept = |e: &mut Endings, all: &Electorate<'_>| e.is_kept(waiting.at, all);
+            self.table.with_electorate(&self.config, kept)
+        });
+        if others.is_empty() && !is_kept || !in_primary {
             return;
         }
         let consequence = self.member.as_mut().and_then(|m| m.server_lost(DownReason::ServerHung));
