@@ -206,7 +206,12 @@ pub(crate) struct Electorate<'a> {
 impl Electorate<'_> {
     /// Those that have executed a request, or are to.
     fn of(&self, at: History) -> NodeSet {
-        self.executing.iter().filter(|node| (self.joined)(*node).count() < at.count).collect()
+        let has_a_say = |node: &NodeId| match (self.joined)(*node) {
+            // Whatever it came in with, its own server was given it, or is to be.
+            Brought::Requests(_) => true,
+            Brought::State(count) => count < at.count,
+        };
+        self.executing.iter().filter(has_a_say).collect()
     }
 
     /// Those that came in with what was answered to it. A leader may only have kept it.

@@ -404,7 +404,7 @@ impl Executor {
         if let Some(oldest) = self.schedule.oldest_mut() {
             oldest.deadline.get_or_insert(deadline);
         }
-        if self.ends.is_in_doubt() || self.straggler.is_some() {
+        if self.starts_nothing() {
             return;
         }
         self.mind_gate(now);

@@ -485,6 +485,7 @@ impl Group {
                 self.follow(refused.map(Consequence::CannotUpdate), here, out);
             }
             Some(Consequence::Lost(attempt, reason)) => self.lost(attempt, reason, out),
+            Some(Consequence::Replace(reason)) => self.replace_server(reason, out),
         }
     }
 

@@ -160,6 +160,8 @@ pub(crate) enum Consequence {
     Send { refused: Option<Returning> },
     /// The server is lost.
     Lost(Option<Attempt>, DownReason),
+    /// The server is lost, and had nothing that is not kept here.
+    Replace(DownReason),
 }
 
 /// See the module's text.
@@ -239,6 +241,8 @@ enum Server {
     Absent,
     /// It was asked for.
     Starting,
+    /// So it was, in the place of one whose end is still to be heard of.
+    Replacing,
     Up,
 }
 
@@ -298,7 +302,10 @@ impl Member {
             Stage::Asked { .. } => "asked to join",
             Stage::Receiving { .. } => "receiving state",
             Stage::Restoring { .. } => "restoring state",
-            Stage::Serving { .. } if self.duty.needs_server() && self.server != Server::Up => {
+            Stage::Serving { .. }
+                if self.duty.needs_server() && self.server != Server::Up
+                    || self.duty.executes() && self.base.is_some() =>
+            {
                 "starting its server"
             }
             Stage::Serving { .. } if !self.duty.executes() => "standing by",
@@ -339,7 +346,8 @@ impl Member {
         fresh: bool,
         out: &mut Vec<ServerCommand>,
     ) -> Option<Consequence> {
-        if self.server == Server::Starting && !matches!(self.stage, Stage::NoServer) {
+        let is_awaited = matches!(self.server, Server::Starting | Server::Replacing);
+        if is_awaited && !matches!(self.stage, Stage::NoServer) {
             self.server = Server::Up;
             self.executor.watch(out);
             self.go_on();
@@ -376,6 +384,22 @@ impl Member {
         }
         self.stage = Stage::NoServer;
         Some(Consequence::Lost(attempt, reason))
+    }
+
+    /// As [`Self::server_lost`]; but if what the member executes from is kept here, and its server
+    /// was to be given it, the next one is.
+    pub(crate) fn server_failed(&mut self, reason: DownReason) -> Option<Consequence> {
+        let serves = matches!(self.stage, Stage::Serving { .. }) && self.duty.executes();
+        if serves && self.server == Server::Replacing {
+            self.server = Server::Starting;
+            return None;
+        }
+        if !serves || self.server != Server::Up || self.base.is_none() {
+            return self.server_lost(reason);
+        }
+        self.server = Server::Replacing;
+        self.executor.reset();
+        Some(Consequence::Replace(reason))
     }
 
     /// What was kept for others, and what the group has delivered since some state, is void.
@@ -526,6 +550,9 @@ impl Member {
     pub(crate) fn step(&mut self, now: Instant, out: &mut Vec<ServerCommand>) {
         self.retention.free_some();
         self.voting.close(self.delivered.count);
+        if self.base.is_some() {
+            self.go_on();
+        }
         self.mind_server(out);
         self.begin_checkpoint(now);
         self.executor.step(now, out);
@@ -542,7 +569,7 @@ impl Member {
         out: &mut Vec<ServerCommand>,
     ) -> Option<Consequence> {
         let ended = self.executor.disconnected(channel, out);
-        ended.err().and_then(|reason| self.server_lost(reason))
+        ended.err().and_then(|reason| self.server_failed(reason))
     }
 
     /// Whether something ended without bytes of the server, and what the group must do because of
@@ -556,7 +583,7 @@ impl Member {
         let mut any = false;
         loop {
             let outcome = match self.executor.next_end(now, out) {
-                Err(reason) => return (true, self.server_lost(reason)),
+                Err(reason) => return (true, self.server_failed(reason)),
                 Ok(None) => return (any, None),
                 Ok(Some(outcome)) => outcome,
             };
@@ -581,7 +608,7 @@ impl Member {
     ) -> Option<Consequence> {
         loop {
             match self.executor.next_outcome(channel, out) {
-                Err(reason) => return self.server_lost(reason),
+                Err(reason) => return self.server_failed(reason),
                 Ok(outcome) => {
                     if let Some(consequence) = self.note_outcome(outcome?, recent) {
                         return Some(consequence);

@@ -256,6 +256,8 @@ impl Checkpointer {
 /// How far a checkpoint is that was taken.
 pub(crate) struct Sending {
     pub(crate) number: u64,
+    /// The requests that are in it.
+    pub(crate) up_to: u64,
     pub(crate) bytes: Bytes,
     pub(crate) next: usize,
 }

@@ -3,7 +3,7 @@
 mod cluster;
 
 use cluster::{Cluster, Plan};
-use quorba_base::NodeId;
+use quorba_base::{Duration, NodeId};
 use quorba_replica::{
     Backup, BackupRefused, CheckpointRule, Command, CommandRefused, DownReason, Style,
 };
@@ -102,6 +102,41 @@ fn a_restore_brings_back_a_group_that_has_lost_its_state() {
     assert_eq!(call(&mut c, 2, "c"), "c is number 3");
     for index in 0..3 {
         assert_eq!(c.executed(index), ["a", "b", "c"], "{index}");
+    }
+}
+
+#[test]
+fn a_restored_state_is_not_lost_with_a_server_that_never_ends_what_it_was_at() {
+    for style in [Style::Active, Style::WarmPassive] {
+        for crashes in [false, true] {
+            let backup = backup_of(Plan::style(style));
+            let mut c = whole(Plan::style(style));
+            call(&mut c, 1, "to be thrown away");
+            let at = donor(&c);
+            c.make_silent("b");
+            c.request(2, 2, "b");
+            c.settle();
+            c.begin_restore(at, backup.clone());
+            c.settle();
+            c.request(2, 3, "c");
+            c.settle();
+            if crashes {
+                c.crash_server(at);
+            }
+            for _ in 0..40 {
+                c.pass(Duration::from_secs(1));
+                c.settle();
+                for index in 0..3 {
+                    if c.nodes[index].server.is_none() {
+                        c.start_server(index);
+                    }
+                }
+                c.settle();
+            }
+            assert_eq!(c.states(0), ["in", "in", "in"], "{style:?}");
+            assert_eq!(c.nodes[2].replies.last(), Some(&(3, "c is number 3".into())));
+            assert_eq!(c.executed(at), ["a", "b", "c"], "{style:?}");
+        }
     }
 }
 

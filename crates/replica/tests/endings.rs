@@ -104,6 +104,76 @@ fn where_only_the_leader_executes_its_word_counts_and_whoever_follows_it_comes_t
     assert!(c.nodes[2].replies.last().is_some_and(|(_, text)| text.contains("CommFailure")));
 }
 
+/// The leader has executed half of a request, ended the connection, and not given its state since.
+fn half_done() -> Cluster {
+    let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
+    c.request(0, 1, "a");
+    c.settle();
+    c.make_odd("b");
+    c.request(0, 2, "b");
+    c.settle();
+    c.server(0).executed.push("half of b".into());
+    c.server(0).held = true;
+    pass(&mut c, Duration::from_millis(300));
+    assert_eq!(ends(&c, 1), [(2, GONE)]);
+    c
+}
+
+#[test]
+fn a_leader_is_not_relieved_with_a_state_that_nobody_else_has() {
+    let mut c = half_done();
+    c.promote(1);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.nodes[0].restarts, [DownReason::MayDiffer]);
+    c.start_server(0);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.states(2), ["in", "in", "in"]);
+    c.promote(0);
+    pass(&mut c, seconds(1));
+    (0..2).for_each(|index| assert_eq!(c.executed(index), ["a"], "member {index}"));
+
+    let mut c = half_done();
+    c.server(0).held = false;
+    pass(&mut c, seconds(1));
+    c.promote(1);
+    pass(&mut c, seconds(1));
+    assert!(c.nodes[0].restarts.is_empty(), "they have it");
+    assert_eq!(c.executed(1), ["a", "half of b"]);
+}
+
+#[test]
+fn a_leader_that_was_relieved_at_a_request_is_not_at_it_for_ever() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
+    c.server(0).silent.push("b".into());
+    c.request(0, 1, "a");
+    c.request(0, 2, "b");
+    c.settle();
+    c.promote(1);
+    pass(&mut c, seconds(40));
+    assert_eq!(c.nodes[0].replies.last(), Some(&(2, "b is number 2".into())));
+    assert_eq!(c.nodes[0].restarts, [DownReason::ServerHung]);
+    c.start_server(0);
+    c.promote(0);
+    pass(&mut c, seconds(1));
+    assert_eq!((c.states(1), c.executed(0)), (vec!["in"; 3], vec!["a", "b"]));
+}
+
+#[test]
+fn who_executes_from_now_on_begins_with_the_state_of_the_leader_that_nobody_else_has() {
+    let mut c = half_done();
+    c.command_group(1, Command::SetStyle(Style::Active));
+    pass(&mut c, seconds(1));
+    assert!(c.nodes[0].restarts.is_empty());
+    c.server(0).held = false;
+    for index in 1..3 {
+        assert_eq!(c.nodes[index].restarts, [DownReason::MayDiffer]);
+        c.start_server(index);
+    }
+    pass(&mut c, seconds(1));
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "half of b"], "member {index}"));
+}
+
 #[test]
 fn a_joiner_that_executes_such_a_request_again_goes_on() {
     let mut c = Cluster::planned(3, Plan { replay_bytes_max: Some(1 << 20), ..Plan::plain(false) });

@@ -34,11 +34,16 @@ impl World {
     /// Calls of a group without a state have no number to be skipped by: the server is ended.
     fn end_silent_servers(&mut self, group: usize) {
         let patience = ms(2 * self.plan.groups[group].server_reply_ms + 2_000);
-        for (node, snapshot) in self.snapshots().iter().enumerate() {
+        let snapshots = self.snapshots();
+        let mut gateways = snapshots.iter().flatten().map(|node| node.gateway.groups[group]);
+        let somebody_waits = gateways.any(|counters| counters.pending > 0);
+        for (node, snapshot) in snapshots.iter().enumerate() {
             let waits = snapshot.as_ref().is_some_and(|snapshot| snapshot.groups[group].queued > 0);
             let supervisor = self.hosts[node].supervisors[group].as_ref();
             let Some(server) = supervisor.and_then(|s| s.server) else { continue };
             let (now, target) = (self.now, &mut self.servers[server]);
+            // Others are handed what would wait behind it, and may be silent, too.
+            let waits = waits || somebody_waits && target.owes_some();
             let works = !target.running.is_empty() || target.hangs || !target.alive;
             if works || !waits || target.silent_since.is_none_or(|(at, _)| at != target.serial) {
                 target.silent_since = Some((target.serial, now));

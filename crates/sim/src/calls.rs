@@ -235,6 +235,10 @@ impl World {
             let text = format!("server {server} got a reply to {:x} that nobody gives", inner.0);
             return self.checks.violate("calls", self.now, text);
         };
+        let node = self.servers[server].node;
+        self.transcript.whisper(self.now, || {
+            format!("n{node} server {server} hears of {:x}: {what:?}", inner.0)
+        });
         self.note_heard(inner, what);
         let heard = inner.heard(what);
         self.hearsay.heard.insert(heard, (inner, what));

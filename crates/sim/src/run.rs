@@ -148,6 +148,9 @@ fn play(world: &mut World, options: Options) -> Duration {
             world.conclude();
         }
     }
+    if !world.checks.violations.is_empty() {
+        world.tell_of_endings();
+    }
     settled_after
 }
 
@@ -170,7 +173,6 @@ fn settle(world: &mut World) -> Duration {
         if world.now >= limit {
             let text = format!("not well after {} s: {missing}", within.as_secs());
             world.checks.violate("liveness", world.now, text);
-            world.tell_of_endings();
             return within;
         }
         world.run_until(world.now + ms(20));

@@ -98,6 +98,11 @@ impl Server {
         self.was_strange || matches!(self.misdeed, Some(Misdeed::React(_)))
     }
 
+    /// Whether it has begun something and never answers it.
+    pub(crate) fn owes_some(&self) -> bool {
+        self.links.keys().any(|link| self.owes.contains(link))
+    }
+
     /// The next call that it may begin.
     pub(crate) fn next_work(&mut self, concurrency: Concurrency) -> Option<Work> {
         let is_free = |work: &Work| match concurrency {

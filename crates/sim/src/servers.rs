@@ -127,6 +127,7 @@ impl World {
             return;
         }
         let (node, group) = (self.servers[server].node, self.servers[server].group);
+        self.note_process_end(server);
         self.kill_server(server);
         if !self.hosts[node].is_up() || self.group_plan(group).foreign {
             // Somebody else's server: its node sees no more than its connections end.
@@ -502,7 +503,7 @@ impl World {
     pub(crate) fn drop_links(&mut self, server: usize, politely: bool) {
         // GIOP allows CloseConnection only while no call is being answered.
         let target = &self.servers[server];
-        let owes = target.links.keys().any(|link| target.owes.contains(link));
+        let owes = target.owes_some();
         if politely && (owes || !target.running.is_empty()) {
             return;
         }

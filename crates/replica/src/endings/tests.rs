@@ -121,6 +121,19 @@ fn who_joined_behind_a_request_has_no_say_and_is_judged() {
     assert_eq!(endings.conclude(&electorate), at_fault(2, DownReason::ConnectionLost));
 }
 
+// Two that were cut off had come back with it. What the third did alone was taken for all.
+#[test]
+fn who_came_back_with_a_request_that_its_own_server_was_given_has_a_say_in_it() {
+    let electorate =
+        Electorate { joined: &|of| Brought::Requests(if of == node(0) { 0 } else { 9 }), ..all() };
+    let mut endings = Endings::default();
+    endings.hear(node(0), named(5), GONE);
+    assert_eq!(endings.conclude(&electorate), vec![]);
+    assert_eq!(endings.asked_of(node(1), &electorate).len(), 1);
+    endings.hear(node(1), named(5), Report::Replied);
+    assert_eq!(endings.conclude(&electorate), at_fault(0, DownReason::ConnectionLost));
+}
+
 #[test]
 fn where_members_vote_most_decide() {
     let votes = Electorate { votes: true, ..all() };

@@ -145,7 +145,7 @@ impl Ends {
     }
 
     /// Whether a connection has ended, and perhaps its server's process with it.
-    pub(super) fn is_in_doubt(&self) -> bool {
+    fn is_in_doubt(&self) -> bool {
         !self.in_doubt.is_empty()
     }
 
@@ -496,8 +496,13 @@ impl Executor {
         if let Some(outcome) = self.ended.pop_front() {
             return Ok(Some(outcome));
         }
+        let waited = self.starts_nothing();
         self.end_doubts(now, out)?;
         self.mind_straggler(now, out);
+        if waited && !self.starts_nothing() {
+            // Nobody else may look at it for long.
+            self.step(now, out);
+        }
         if let Some(outcome) = self.probe_over(now, out) {
             return Ok(Some(outcome));
         }
@@ -613,6 +618,12 @@ impl Executor {
 }
 
 impl Executor {
+    /// Whether nothing may start until it is known what became of a connection, or the server is
+    /// through with what was given up.
+    pub(super) fn starts_nothing(&self) -> bool {
+        self.ends.is_in_doubt() || self.straggler.is_some()
+    }
+
     /// When what waits behind a request that was given up goes on.
     pub(super) fn straggler_until(&self) -> Option<Instant> {
         self.straggler.as_ref().and_then(|straggler| straggler.until)

@@ -69,6 +69,11 @@ impl Executor {
         (self.apart, self.stateless) = (apart, stateless);
     }
 
+    /// Whether a state waits for the end of what the server is at.
+    pub(crate) fn awaits_state(&self) -> bool {
+        self.schedule.awaits_state()
+    }
+
     /// The request that the server is at, if it is at one.
     pub(crate) fn waiting(&self) -> Option<Waiting> {
         if let Some(straggler) = &self.straggler {
@@ -120,7 +125,7 @@ impl Executor {
 
     /// When something must be said of the oldest call, or done about it.
     pub(super) fn late_at(&self) -> Option<Instant> {
-        let oldest = self.schedule.oldest().filter(|oldest| !oldest.is_odd())?;
+        let oldest = self.schedule.oldest().filter(|oldest| !oldest.is_odd() || self.apart)?;
         // What it calls in a request of no account is refused.
         if self.calls.is_any_open() && !oldest.abandoned {
             return None;

@@ -67,6 +67,11 @@ impl Schedule {
             || self.outstanding.iter().any(|call| call.abandoned || call.job.is_awaited())
     }
 
+    /// Whether a state is to be given to the server.
+    pub(super) fn awaits_state(&self) -> bool {
+        self.queue.iter().any(|job| matches!(job, Job::Restore { .. }))
+    }
+
     /// What came first of all that has not begun, if calls keep their order.
     pub(super) fn next(&self) -> Option<&Job> {
         self.queue.front()

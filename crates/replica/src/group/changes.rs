@@ -204,11 +204,16 @@ impl Group {
     /// Gives the local member the duty that the table says it has.
     pub(super) fn assign(&mut self, out: &mut Outbox) {
         self.compare();
-        let Some(member) = &mut self.member else { return };
+        let Some(member) = &self.member else { return };
         let me = self.here;
         let duty = Duty::of(self.table.style, self.table.leading() == Some(me));
         let others = self.table.in_set().union(self.table.joining());
         let audience = others.iter().any(|node| node != me);
+        if self.replay.is_none() && self.config.can_recover() && member.may_differ_as(duty) {
+            let attempt = self.table.attempt(me);
+            self.lost(attempt, DownReason::MayDiffer, out);
+        }
+        let Some(member) = &mut self.member else { return };
         for (joiner, attempt) in member.take_duty(duty, audience) {
             self.submit_failed(joiner, attempt, DownReason::StateUnavailable, out);
         }

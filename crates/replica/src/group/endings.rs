@@ -187,8 +187,7 @@ impl Group {
         if self.table.style.is_passive()
             && let Some(member) = &mut self.member
         {
-            // What its leader's server did is the group's state, whatever another one would do.
-            member.want_checkpoint();
+            member.leader_had_no_reply(request);
         }
         self.compare_states(request);
     }

@@ -28,7 +28,7 @@ impl Group {
     pub(crate) fn server_down(&mut self, reason: DownReason, here: Here, out: &mut Outbox) {
         let Some(member) = &mut self.member else { return };
         let (ended, reads) = member.process_end();
-        let consequence = member.server_lost(reason);
+        let consequence = member.server_failed(reason);
         self.reads_ended(&reads, here, out);
         if let Some(Consequence::Lost(attempt, reason)) = consequence {
             self.is_gone(attempt, reason, ended, out);
@@ -110,7 +110,12 @@ impl Group {
         self.is_gone(attempt, reason, ProcessEnd::default(), out);
     }
 
-    /// The server is to be another one.
+    /// Another process takes the place of the server.
+    pub(super) fn replace_server(&self, reason: DownReason, out: &mut Outbox) {
+        out.push_back(Output::Server { group: self.id, command: ServerCommand::Restart(reason) });
+    }
+
+    /// The server is to be another one, and its member is down.
     fn is_gone(
         &mut self,
         attempt: Option<Attempt>,
@@ -118,7 +123,7 @@ impl Group {
         ended: ProcessEnd,
         out: &mut Outbox,
     ) {
-        out.push_back(Output::Server { group: self.id, command: ServerCommand::Restart(reason) });
+        self.replace_server(reason, out);
         if let Some(attempt) = attempt {
             let down = Envelope::Down { group: self.id, attempt, reason, ended };
             out.push_back(Output::Order(down.encode()));

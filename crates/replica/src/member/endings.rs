@@ -11,6 +11,7 @@ use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
 use crate::reads::ReadId;
 use crate::retention::Retention;
+use crate::style::Duty;
 use crate::table::DownReason;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -51,12 +52,24 @@ pub(super) struct Statements {
     learnt: u64,
     /// It has said that its server has caught up.
     caught_up: bool,
+    /// The last request without a reply that the leader executed, if no checkpoint has it.
+    unshared: Option<u64>,
 }
 
 impl Statements {
     /// What was asked of a member that is not in any more does not count.
     pub(super) fn begin_anew(&mut self) {
         *self = Self { learnt: self.learnt, ..Self::default() };
+    }
+
+    /// All have the leader's state behind that request.
+    pub(super) fn shared(&mut self, up_to: u64) {
+        self.unshared = self.unshared.filter(|request| *request > up_to);
+    }
+
+    /// Whether what the leader did with a request is nobody else's state.
+    pub(super) fn is_unshared(&self) -> bool {
+        self.unshared.is_some()
     }
 }
 
@@ -68,6 +81,25 @@ impl Member {
         }
     }
 
+    /// The leader executed a request that has ended without a reply. What its server did is the
+    /// group's state, whatever another one would do.
+    pub(crate) fn leader_had_no_reply(&mut self, request: u64) {
+        self.want_checkpoint();
+        self.statements.unshared = Some(request);
+    }
+
+    /// Whether the member's state may be another one than that of the member that leads from here
+    /// on, or led until now: it has led, or executes what only the leader has executed so far.
+    pub(crate) fn may_differ_as(&self, duty: Duty) -> bool {
+        let serves = matches!(self.stage, Stage::Serving { .. });
+        let is_another = match self.duty {
+            Duty::Lead => !duty.executes(),
+            Duty::StandBy | Duty::Keep => duty == Duty::Execute,
+            Duty::Execute => false,
+        };
+        serves && is_another && self.statements.is_unshared()
+    }
+
     /// What the server has of that counts for the group; see [`crate::executor::Executor`].
     pub(crate) fn server_figures(&self) -> ServerFigures {
         self.executor.figures()
@@ -75,7 +107,9 @@ impl Member {
 
     /// `others`: some are in, but for this one; `stateless`: there is no state to have.
     pub(crate) fn mind_others(&mut self, others: bool, stateless: bool) {
-        let takes_part = matches!(self.stage, Stage::Serving { .. });
+        // A leader that was relieved is to be given the state of the next one.
+        let takes_part = matches!(self.stage, Stage::Serving { .. })
+            && (self.duty.executes() || !self.executor.awaits_state());
         self.executor.set_place(others && !takes_part, stateless);
     }
 

@@ -73,7 +73,8 @@ impl Member {
             Stage::Restoring { .. } => None,
         };
         // Whether others saw the same that its server did, it will not hear.
-        let is_known = !self.executor.is_stalled();
+        let is_alone = self.duty == Duty::Lead && self.statements.is_unshared();
+        let is_known = !self.executor.is_stalled() && !is_alone;
         let claim = claim.filter(|_| is_known);
         let kept = self.checkpoint_kept().filter(|_| is_known);
         if (claim.is_some() || kept.is_some()) && !canary!(ClaimsWhileBusy) {

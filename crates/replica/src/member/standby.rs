@@ -20,7 +20,7 @@ use quorba_base::{Instant, NodeId, NodeSet, canary};
 impl Member {
     /// Whether requests go to the server at once.
     pub(super) fn executes_now(&self) -> bool {
-        self.duty.executes() && self.server == Server::Up
+        self.duty.executes() && self.server == Server::Up && self.base.is_none()
     }
 
     /// Requests that were delivered and not given to the server.
@@ -89,6 +89,10 @@ impl Member {
             || self.server != Server::Up
             || !self.duty.needs_server()
         {
+            return;
+        }
+        if self.base.is_some() && self.executor.has_abandoned() {
+            // Should the server never be through with that, the next one is given the base.
             return;
         }
         self.recovered = false;
@@ -247,7 +251,7 @@ impl Member {
             c.chain.break_off();
         }
         let bytes = Checkpoint { from, up_to, replies, state }.encode();
-        c.sending.push_back(Sending { number, bytes, next: 0 });
+        c.sending.push_back(Sending { number, up_to: up_to.count, bytes, next: 0 });
         let refused = joiner.filter(|joiner| !self.give_updates(*joiner, up_to));
         Some(Consequence::Send { refused })
     }
@@ -259,7 +263,7 @@ impl Member {
         delivered: Option<u64>,
     ) -> Option<(Source, Vec<CheckpointPiece>)> {
         let attempt = self.attempt()?;
-        let Sending { number, bytes, next } = self.checkpoints.sending.front_mut()?;
+        let Sending { number, bytes, next, .. } = self.checkpoints.sending.front_mut()?;
         let is_due = delivered.map_or(*next == 0, |delivered| delivered == *number);
         if !is_due {
             return None;
@@ -270,7 +274,10 @@ impl Member {
 
     /// The last piece was delivered: the next one may go.
     pub(crate) fn checkpoint_sent(&mut self, sent: u64) {
-        self.checkpoints.sending.pop_front_if(|sending| sending.number == sent);
+        let is_it = |sending: &mut Sending| sending.number == sent;
+        if let Some(sending) = self.checkpoints.sending.pop_front_if(is_it) {
+            self.statements.shared(sending.up_to);
+        }
     }
 
     // -- the others -------------------------------------------------------------------------
@@ -315,6 +322,7 @@ impl Member {
             let _ = self.retention.complete(&key, reply);
         }
         self.log.drop_up_to(up_to.count);
+        self.statements.shared(up_to.count);
         // A server that is not wanted any more has the state that an update goes on from.
         let by_server = self.duty == Duty::StandBy || from.is_some();
         if self.base.is_none() && by_server {

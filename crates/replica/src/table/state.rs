@@ -117,7 +117,7 @@ impl DownReason {
             Self::NotFresh => "its server had executed requests and must begin anew",
             Self::RequestsUnknown => "nobody has all the requests that it lacks",
             Self::RequestsTooLong => "the requests that it lacks are many: it gets a state",
-            Self::MayDiffer => "its state may differ: the group was stateless",
+            Self::MayDiffer => "its state may differ from that of the others",
             Self::CallsForgotten => "what became of a call that it makes anew is forgotten",
             Self::Restored => "the group was restored from a backup at another member",
             Self::UpdatesUnknown => "the updates that it lacks are not kept: it gets a state",

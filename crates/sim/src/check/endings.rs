@@ -11,7 +11,10 @@ use crate::servant::{Operation, Reference, Wish};
 use crate::server::Work;
 use crate::world::{World, ms, node_id};
 use quorba_base::{Duration, Instant, NodeId};
-use quorba_engine::replica::{DownReason, Event as ReplicaEvent, GroupId, MemberState, Style};
+use quorba_engine::replica::{
+    DownReason, Event as ReplicaEvent, GroupId, GroupSnapshot, Lacks, MemberState, RequestEnd,
+    Style,
+};
 use quorba_giop::{MinorCode, QUORBA_VMCID, SystemException};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -50,6 +53,8 @@ pub(crate) struct Endings {
     last_servers: BTreeMap<usize, (usize, Instant)>,
     /// Calls at which some server was.
     pub(crate) odd: BTreeSet<Reference>,
+    /// Processes that ended, for whatever reason, at each call that they were at.
+    ends_at: BTreeMap<Reference, u32>,
     /// Members whose servers were odd alone.
     pub(crate) strange: BTreeSet<(usize, usize)>,
     /// Calls that had one, servers that died at one, and requests that nodes ended for.
@@ -71,9 +76,19 @@ impl Endings {
         self.absences.push((node, at));
     }
 
+    /// A group has a member, whoever's server was ended before.
+    pub(super) fn goes_on(&mut self, group: usize) {
+        self.last_servers.remove(&group);
+    }
+
     /// Whether a member may differ from others.
     pub(super) fn may_differ(&self, node: NodeId, group: GroupId) -> bool {
         self.strange.contains(&(usize::from(node.index()), usize::from(group.0)))
+    }
+
+    /// Whether a group may have ended a call without a reply.
+    pub(super) fn may_end(&self, call: Reference) -> bool {
+        self.odd.contains(&call) || self.ends_at.get(&call).is_some_and(|ends| *ends >= 2)
     }
 
     fn may_be_unknown(&self, death: &Death) -> bool {
@@ -96,7 +111,21 @@ impl World {
             }
             ReplicaEvent::Blocked { .. } => self.checks.endings.absent(node, now),
             ReplicaEvent::AtFault { .. } => self.checks.endings.faults += 1,
+            ReplicaEvent::RequestEnded { group, end: RequestEnd::Skipped, .. } => {
+                self.note_skip(node, usize::from(group.0));
+            }
             _ => {}
+        }
+    }
+
+    /// A request is given up. Who has not answered it alone is a server that has failed: where
+    /// those that have are gone, nothing is left of what they did with it.
+    fn note_skip(&mut self, node: usize, group: usize) {
+        let supervisor = self.hosts[node].supervisors[group].as_ref();
+        let server = supervisor.and_then(|supervisor| supervisor.server);
+        let has_failed = server.is_some_and(|server| self.servers[server].was_strange);
+        if has_failed && !self.has_other_member(&self.snapshots(), group, node) {
+            self.checks.lost(self.now, group);
         }
     }
 
@@ -172,6 +201,15 @@ impl World {
         self.peace_at.is_some_and(|at| self.now.since(at) > time)
     }
 
+    /// A server's process ends, and its node lives.
+    pub(crate) fn note_process_end(&mut self, server: usize) {
+        for work in self.servers[server].running.values() {
+            if let Operation::Append(reference) = work.operation {
+                *self.checks.endings.ends_at.entry(reference).or_default() += 1;
+            }
+        }
+    }
+
     /// A server's process ends at a request.
     pub(crate) fn note_death(&mut self, server: usize, work: &Work) {
         let Operation::Append(reference) = work.operation else { return };
@@ -212,13 +250,31 @@ impl World {
     pub(crate) fn tell_of_endings(&mut self) {
         for (node, snapshot) in self.snapshots().into_iter().enumerate() {
             for (group, table) in snapshot.into_iter().flat_map(|s| s.groups).enumerate() {
-                let (local, queued) = (table.local, table.queued);
-                let endings = table.endings;
-                self.say(|| {
-                    format!("n{node} g{group}: {local:?}, {queued} to execute; {endings:?}")
-                });
+                let text = self.standing(node, group, &table);
+                self.say(|| format!("n{node} g{group}: {text}"));
             }
         }
+    }
+
+    fn standing(&self, node: usize, group: usize, table: &GroupSnapshot) -> String {
+        let endings = &table.endings;
+        let ended: Vec<_> = endings.ended.iter().map(|(number, end, _)| (number, end)).collect();
+        let waiting = endings.waiting.as_ref().map(|(number, since, _)| (number, since));
+        let supervisor = self.hosts[node].supervisors[group].as_ref();
+        let server = supervisor.and_then(|supervisor| supervisor.server).map(|server| {
+            let target = &self.servers[server];
+            let work = target.running.values().chain(&target.queue);
+            let work: Vec<_> = work.map(|work| &work.operation).collect();
+            format!("server {server} at {work:?}, strange: {}", target.was_strange)
+        });
+        format!(
+            "{:?}, {} to execute; ended {ended:?}, doubt {:?}, late {:?}, waits {waiting:?}; {}",
+            table.local,
+            table.queued,
+            endings.doubt,
+            endings.late,
+            server.unwrap_or_default()
+        )
     }
 
     /// A node connects to its server: not again and again without a pause.
@@ -245,7 +301,12 @@ impl World {
         let own = self.hosts[node].node.as_ref().map(|node| node.snapshot());
         let fell_out = |state: &MemberState| {
             use DownReason::{NodeLeft, NodeMissedMessages};
-            matches!(state, MemberState::Down(NodeLeft | NodeMissedMessages))
+            match state {
+                MemberState::Down(NodeLeft | NodeMissedMessages) => true,
+                // What it had it gives away for another one's state.
+                MemberState::Joining { lacks, .. } => *lacks == Lacks::State,
+                _ => false,
+            }
         };
         let members = own.iter().flat_map(|own| &own.groups[group].members);
         let mut members = members.filter(|(member, _)| *member == node_id(node));

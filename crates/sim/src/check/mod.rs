@@ -264,6 +264,7 @@ impl World {
             ReplicaEvent::Member { group, state: MemberState::In { .. }, .. } => {
                 let group = usize::from(group.0);
                 self.checks.groups[group].dead = false;
+                self.checks.endings.goes_on(group);
                 if self.plan.groups[group].fresh_after_loss {
                     self.note_fresh_member(node, group);
                 }

@@ -21,7 +21,8 @@ pub(super) fn check(
                 // Whoever was odd alone is about to be compared with the others.
                 let is_strange = |of: &Serving<'_>| world.servers[of.server].was_strange;
                 let is_odd = is_strange(one) || is_strange(other);
-                if (!is_odd || world.is_quiet())
+                let is_compared = is_odd && (!world.is_quiet() || in_doubt(snapshots, one, group));
+                if !is_compared
                     && same_view(snapshots, one.node, other.node)
                     && same_life(world, snapshots, nodes, group)
                 {
@@ -46,6 +47,12 @@ pub(super) fn check(
 
 fn primary(snapshots: &[Option<NodeSnapshot>], node: usize) -> Option<&NodeSnapshot> {
     snapshots[node].as_ref().filter(|snapshot| snapshot.primary == PrimaryStatus::Primary)
+}
+
+/// The group knows that its members may differ, and says so.
+fn in_doubt(snapshots: &[Option<NodeSnapshot>], one: &Serving<'_>, group: usize) -> bool {
+    let snapshot = primary(snapshots, one.node);
+    snapshot.is_some_and(|snapshot| snapshot.groups[group].endings.doubt.is_some())
 }
 
 fn same_view(snapshots: &[Option<NodeSnapshot>], one: usize, other: usize) -> bool {

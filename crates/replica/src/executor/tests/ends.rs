@@ -366,3 +366,17 @@ fn what_a_server_calls_in_a_request_that_was_given_up_is_refused_until_it_is_thr
     assert_eq!(bench.step(), ["b"]);
     assert_eq!(bench.executor.begin_call(), Some((history(2), 1)));
 }
+
+#[test]
+fn a_server_that_is_never_through_with_what_was_given_up_is_not_waited_for_without_end() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    bench.executor.calls_others = true;
+    bench.call(1, b"a");
+    bench.call(2, b"b");
+    bench.step();
+    bench.learn(&[], &[1]);
+    assert_eq!(bench.ends_at(NOW), good(&["1 TIMEOUT"]));
+    let until = bench.executor.deadline().expect("it is not waited for without end");
+    assert_eq!(bench.ends_at(until), good(&[]));
+    assert_eq!(bench.sent.len(), 2, "what waits has begun, whoever looks next and when");
+}
