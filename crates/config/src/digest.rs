@@ -166,6 +166,10 @@ fn younger_parts(text: &mut String, domain: &Domain, group: &Group) {
         let called: Vec<&str> = called.map(|server| server.name.as_str()).collect();
         line(text, format_args!(" outside={}", called.join(",")));
     }
+    // What one gateway lets in, all do.
+    if !group.state_operations.is_empty() {
+        line(text, format_args!(" state_operations={}", group.state_operations.join(",")));
+    }
     if !group.readonly.is_empty() {
         let consistency = group.readonly_consistency.as_str();
         line(text, format_args!(" readonly={:?},{consistency}", group.readonly));

@@ -87,7 +87,7 @@ pub use output::{Availability, Event, Output, ServerCommand};
 pub use outside::{OUTSIDE_BYTES_MAX, OnDoubt, OutsideConfig, OutsideFailure, OutsideReport};
 pub use peer::{Lane, PEER_MESSAGE_BYTES_MAX};
 pub use primary::{Quorum, QuorumRule};
-pub use reads::{ReadConsistency, ReadRule};
+pub use reads::{ReadConsistency, ReadRule, name_fits};
 pub use recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
     RecordedRequest, Short, names as request_names,
