@@ -5,6 +5,7 @@
 //! often; a reply is released only when its request is as safe as the group asks (promise 1); no
 //! request stays unanswered beyond its time.
 
+mod identity;
 mod intake;
 mod nested;
 mod reads;

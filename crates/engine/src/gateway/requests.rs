@@ -2,6 +2,7 @@
 //!
 //! Invariant: a request is in the book from the moment it is taken in until it is answered.
 
+use super::identity::ft_request;
 use super::{Gateway, Submission, intake};
 use crate::access::is_implicit;
 use crate::answers;
@@ -10,9 +11,7 @@ use crate::pending::{Client, Pending, Safety};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
-use quorba_giop::{
-    Body, ExceptionKind, FtRequest as FtContext, Message, MinorCode, Request, context,
-};
+use quorba_giop::{Body, ExceptionKind, Message, MinorCode, Request, context};
 use quorba_order::Ticket;
 use quorba_replica::{
     Ack, Availability, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope, RequestNumber,
@@ -86,7 +85,8 @@ impl Gateway {
         if let Some(caller) = caller.filter(|_| !is_implicit(request.operation())) {
             return self.call(caller, group, client, code_sets, message);
         }
-        let Some(number) = self.admit(now, group, client, code_sets, message, request) else {
+        let ft = ft_request(request, message.endian(), &connection.peer);
+        let Some(number) = self.admit(now, group, client, (ft, code_sets), message, request) else {
             return;
         };
         if client.is_some()
@@ -117,7 +117,7 @@ impl Gateway {
         now: Instant,
         group: GroupId,
         client: Option<Client>,
-        code_sets: Option<Bytes>,
+        (ft, code_sets): (Option<FtRequest>, Option<Bytes>),
         message: &Message,
         request: &Request<'_>,
     ) -> Option<RequestNumber> {
@@ -131,7 +131,7 @@ impl Gateway {
             number: books.book.next(),
             released: books.book.released(),
             stamp,
-            ft: ft_request(request),
+            ft,
             nested: None,
             ended_process: false,
             code_sets,
@@ -317,15 +317,4 @@ impl Gateway {
             }
         }
     }
-}
-
-fn ft_request(request: &Request<'_>) -> Option<FtRequest> {
-    let (_, data) = request.contexts().find(|(id, _)| *id == context::FT_REQUEST)?;
-    // One that cannot be read was refused before.
-    let context = FtContext::decode(data).ok()?;
-    Some(FtRequest {
-        client_id: Bytes::from(context.client_id),
-        retention_id: context.retention_id,
-        expiration: context.expiration_time,
-    })
 }
