@@ -7,9 +7,7 @@ use quorba_base::Duration;
 use quorba_engine::replica::IdentityFigures;
 use quorba_engine::{Certificate, ClientPeer};
 use quorba_giop::build::{self, RequestHead};
-use quorba_giop::{
-    Completion, Endian, ExceptionKind, FtRequest, ResponseFlags, Version, context,
-};
+use quorba_giop::{Completion, Endian, ExceptionKind, FtRequest, ResponseFlags, Version, context};
 use stage::{CLIENT, Got, Stage};
 use std::net::IpAddr;
 

@@ -1,13 +1,13 @@
 //! What is decoded is what was encoded, and what is cut off makes an error and no panic.
 
 use super::*;
+use crate::binding::Bound;
 use crate::endings::Report;
 use crate::hello::{Apart, Former, Lineage, Record};
 use crate::history::History;
 use crate::ids::{CallKey, ViewId};
 use crate::remains::Remains;
 use crate::style::Style;
-use crate::binding::Bound;
 use alloc::vec;
 
 fn request_sample(group: GroupId) -> RequestEnvelope {

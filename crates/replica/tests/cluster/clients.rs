@@ -4,7 +4,9 @@ use super::{Cluster, GROUP};
 use bytes::Bytes;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, ResponseFlags, Version};
-use quorba_replica::{Backup, BackupRefused, Bound, FtRequest, Released, RequestEnvelope, RequestNumber};
+use quorba_replica::{
+    Backup, BackupRefused, Bound, FtRequest, Released, RequestEnvelope, RequestNumber,
+};
 
 impl Cluster {
     /// A request of the gateway at `index` under a number of its own.
