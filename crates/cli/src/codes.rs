@@ -286,9 +286,34 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
              come in: `quorba status` shows how many are pending."
         }
         MinorCode::StateIsProtected => {
-            "NO_PERMISSION COMPLETED_NO. get_state and set_state of the group's state_object carry \
-             the state of a whole replica; only nodes call them, when a member joins. A client \
-             that wants a backup asks for it by an operation of its own."
+            "NO_PERMISSION COMPLETED_NO. get_state, set_state, get_update and set_update carry the \
+             state of a whole replica; only nodes call them, when a member joins. They are refused \
+             for every object key, because servers may know one object by several. A group whose \
+             clients have operations of these names lets them through with state_operations = \
+             [\"get_state\"]. A client that wants a backup asks for it by an operation of its own."
+        }
+        MinorCode::OperationUnreadable => {
+            "MARSHAL COMPLETED_NO. There is a zero octet in the operation's name. Servers differ in \
+             where they take its end to be, so no server gets the request. Look for what builds \
+             requests by itself in the client."
+        }
+        MinorCode::ClientNotAllowed => {
+            "NO_PERMISSION COMPLETED_NO. The group has a list `clients` in the domain file, and \
+             neither the address of this client nor a name in its certificate is in it. A call \
+             over plain IIOP has no certificate. `quorba status` counts such calls as refused."
+        }
+        MinorCode::OperationNotAllowed => {
+            "NO_PERMISSION COMPLETED_NO. The group's list `clients` knows the client, and gives \
+             `operations` that it may call; this one is not among them. What ORBs ask by \
+             themselves (_is_a, _non_existent) is always allowed to clients in the list."
+        }
+        MinorCode::IdentityTaken => {
+            "BAD_CONTEXT COMPLETED_NO. A client names its calls by a client id and a retention id \
+             (FT_REQUEST). Under this name the group knows a call of another operation, of another \
+             object, or with other arguments from another address or certificate. This call was \
+             not executed; the other one's reply is not given to it. Two clients with one client \
+             id, or one that counts from the beginning again after its start, are the usual \
+             causes: a client id must be unique for each start of a client."
         }
         MinorCode::ContextUnreadable => {
             "MARSHAL COMPLETED_NO. The data of a service context whose layout a standard gives \

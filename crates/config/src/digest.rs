@@ -15,7 +15,7 @@ use crate::domain::{
 };
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
-const FORMAT: u32 = 8;
+const FORMAT: u32 = 9;
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -165,6 +165,10 @@ fn younger_parts(text: &mut String, domain: &Domain, group: &Group) {
         let called = group.outside.iter().filter_map(|index| domain.outside.get(*index));
         let called: Vec<&str> = called.map(|server| server.name.as_str()).collect();
         line(text, format_args!(" outside={}", called.join(",")));
+    }
+    // What one gateway lets in, all do.
+    if !group.state_operations.is_empty() {
+        line(text, format_args!(" state_operations={}", group.state_operations.join(",")));
     }
     if !group.readonly.is_empty() {
         let consistency = group.readonly_consistency.as_str();

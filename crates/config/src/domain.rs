@@ -325,6 +325,9 @@ pub struct Group {
     pub readonly: Vec<String>,
     /// What those may miss.
     pub readonly_consistency: ReadonlyConsistency,
+    /// Of get_state, set_state, get_update and set_update, those that clients may call, by whatever
+    /// object key.
+    pub state_operations: Vec<String>,
     /// How long a reply is kept for repeated requests: 5 min.
     pub reply_retention: Duration,
     /// How a member that missed something is brought up to date.

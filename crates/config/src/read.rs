@@ -3,6 +3,7 @@
 //! The file is read in three steps, and each goes on after errors of the one before: TOML to a
 //! spanned table, each table to typed values with their places, and checks across tables.
 
+mod access;
 mod calls;
 mod durable;
 mod execution;

@@ -62,6 +62,7 @@ replier = "mid"
 concurrency = "per-object"
 readonly = ["get_*", "balance"]
 readonly_consistency = "sequential"
+state_operations = ["set_state", "get_state"]
 reply_retention_ms = 1
 unavailable_wait_ms = 2
 server_reply_ms = 30
@@ -124,6 +125,7 @@ fn every_key_arrives() {
     assert_eq!(bank.concurrency, Concurrency::PerObject);
     assert_eq!(bank.readonly, ["get_*", "balance"]);
     assert_eq!(bank.readonly_consistency, ReadonlyConsistency::Sequential);
+    assert_eq!(bank.state_operations, ["get_state", "set_state"]);
     assert_eq!(bank.state_object.as_deref(), Some(b"bank/\0".as_slice()));
     assert_eq!(bank.object_key.as_deref(), Some(b"bank".as_slice()));
     assert_eq!(bank.type_id.as_deref(), Some("IDL:Bank/Ledger:1.0"));
@@ -245,6 +247,7 @@ fn digest_sees_what_must_be_equal_and_only_that() {
         ("concurrency = \"per-object\"", "concurrency = \"pipelined\""),
         ("[\"get_*\", \"balance\"]", "[\"get_*\"]"),
         ("readonly_consistency = \"sequential\"", "readonly_consistency = \"linearizable\""),
+        ("\"set_state\", \"get_state\"", "\"get_state\""),
         ("reply_retention_ms = 1", "reply_retention_ms = 2"),
         ("on_total_loss = \"fresh\"", "on_total_loss = \"stop\""),
         ("abandon_ms = 500", "abandon_ms = 0"),
@@ -275,6 +278,7 @@ fn digest_is_stable_over_versions_of_this_program() {
         "readonly = [\"get_*\", \"balance\"]\n",
         "readonly_consistency = \"sequential\"\n",
         "abandon_ms = 500\n",
+        "state_operations = [\"set_state\", \"get_state\"]\n",
     ];
     let older = younger.iter().fold(FULL.to_owned(), |text, line| text.replace(line, ""));
     // A changed number means that running domains refuse the new version: raise FORMAT knowingly.

@@ -39,8 +39,8 @@ pub(crate) fn located(message: &Message, request_id: u32, is_named: bool) -> Byt
     build::locate_reply(message.version(), message.endian(), request_id, status).bytes().clone()
 }
 
-/// COMPLETED_NO: servers could not read it.
-pub(crate) fn unreadable(
+/// COMPLETED_NO: nobody has been given it.
+pub(crate) fn refused(
     message: &Message,
     request_id: u32,
     (kind, code): (ExceptionKind, MinorCode),
@@ -71,17 +71,6 @@ pub(crate) fn reply_pieces(giop: Bytes, client: &Client) -> ReplyPieces {
     };
     let reply = reply.with_request_id(client.request_id);
     ReplyPieces::Several(fragment(&reply, REPLY_PIECE_BYTES))
-}
-
-/// NO_PERMISSION, COMPLETED_NO: only nodes move a group's state.
-pub(crate) fn forbidden(message: &Message, request_id: u32) -> Bytes {
-    let exception = SystemException::ours(
-        ExceptionKind::NoPermission,
-        MinorCode::StateIsProtected,
-        Completion::No,
-    );
-    let (version, endian) = (message.version(), message.endian());
-    build::system_exception(version, endian, request_id, &exception).bytes().clone()
 }
 
 /// TRANSIENT, COMPLETED_NO: not now, and not executed.

@@ -1,6 +1,7 @@
 //! What a node is told: the domain's shared settings and this node's own.
 
 use crate::abroad::OutsideSettings;
+use crate::access::Access;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Duration;
@@ -18,6 +19,8 @@ pub struct GroupSettings {
     pub replica: GroupConfig,
     /// How long a request waits for a primary component or for a member before it is refused.
     pub unavailable_wait: Duration,
+    /// Who may call what.
+    pub access: Access,
 }
 
 /// What untrusted clients may cost, per gateway node.

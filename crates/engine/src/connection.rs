@@ -1,9 +1,9 @@
 //! One client connection: its framer, what it negotiated, what it waits for.
 
+use crate::access::ClientPeer;
 use crate::config::GatewayLimits;
 use alloc::collections::BTreeMap;
 use bytes::Bytes;
-use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
 use quorba_giop::{Endian, Framer, FramerLimits, Version};
 use quorba_replica::{GroupId, RequestNumber};
@@ -16,7 +16,7 @@ pub(crate) struct Connection {
     pub(crate) group: GroupId,
     /// The group whose server calls over it; `None`: it is a client's.
     pub(crate) caller: Option<GroupId>,
-    pub(crate) peer: IpAddr,
+    pub(crate) peer: ClientPeer,
     pub(crate) framer: Framer,
     /// The last CodeSets context that came; it holds for all later requests (GIOP §13.10.2.6).
     pub(crate) code_sets: Option<Bytes>,
@@ -36,7 +36,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(now: Instant, group: GroupId, peer: IpAddr, limits: &GatewayLimits) -> Self {
+    pub(crate) fn new(
+        now: Instant,
+        group: GroupId,
+        peer: ClientPeer,
+        limits: &GatewayLimits,
+    ) -> Self {
         let framer = Framer::new(FramerLimits {
             message_bytes_max: limits.message_bytes,
             fragmented_requests_max: FRAGMENTED_REQUESTS_MAX,

@@ -5,6 +5,7 @@
 //! often; a reply is released only when its request is as safe as the group asks (promise 1); no
 //! request stays unanswered beyond its time.
 
+mod identity;
 mod intake;
 mod nested;
 mod reads;
@@ -13,6 +14,7 @@ mod requests;
 mod unanswered;
 
 pub(crate) use self::reads::Read;
+use crate::access::{Access, ClientPeer};
 use crate::answers;
 use crate::config::{GatewayLimits, GroupSettings};
 use crate::connection::Connection;
@@ -23,7 +25,6 @@ use crate::snapshot::{GatewayCounters, GatewaySnapshot};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
-use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
 use quorba_giop::{Body, Message};
 use quorba_order::Ticket;
@@ -47,7 +48,7 @@ pub(crate) struct Rules {
     pub(crate) ack: Ack,
     pub(crate) durable: bool,
     pub(crate) reads: ReadRule,
-    pub(crate) state_object: Option<Bytes>,
+    pub(crate) access: Access,
     pub(crate) unavailable_wait: Duration,
 }
 
@@ -71,18 +72,18 @@ impl Rules {
             ack: Ack::Majority,
             durable: false,
             reads: ReadRule::default(),
-            state_object: None,
+            access: Access::open(),
             unavailable_wait: OUTSIDE_WAIT,
         }
     }
 
     fn of(settings: GroupSettings) -> Self {
-        let GroupSettings { replica, unavailable_wait } = settings;
+        let GroupSettings { replica, unavailable_wait, access } = settings;
         Self {
             ack: replica.ack,
             durable: replica.durable,
             reads: replica.reads,
-            state_object: replica.state_object,
+            access,
             unavailable_wait,
         }
     }
@@ -202,9 +203,15 @@ impl Gateway {
 
     // -- connections ------------------------------------------------------------------------
 
-    pub(crate) fn opened(&mut self, now: Instant, id: ConnectionId, group: GroupId, peer: IpAddr) {
+    pub(crate) fn opened(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        group: GroupId,
+        peer: ClientPeer,
+    ) {
         let full = self.connections.len() >= self.limits.connections;
-        if full || self.stopping || !self.peers.connect(now, peer) {
+        if full || self.stopping || !self.peers.connect(now, peer.address) {
             self.group(group).counters.refused += 1;
             let reason = if self.stopping { CloseReason::Stopping } else { CloseReason::TooMany };
             let close = Output::ClientClose { connection: id, reason, linger: true };
@@ -223,7 +230,7 @@ impl Gateway {
         if connection.caller.is_some() {
             self.server_closed(&connection);
         } else {
-            self.peers.disconnect(connection.peer);
+            self.peers.disconnect(connection.peer.address);
         }
         self.paused -= usize::from(connection.paused);
         self.buffered_bytes -= connection.framer.buffered_bytes();

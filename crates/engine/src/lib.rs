@@ -16,6 +16,7 @@
 extern crate alloc;
 
 mod abroad;
+mod access;
 mod answers;
 mod config;
 mod connection;
@@ -29,6 +30,7 @@ mod pending;
 mod snapshot;
 
 pub use abroad::{AbroadCommand, AbroadId, OutsideSettings};
+pub use access::{Access, Certificate, ClientPeer, ClientRule, Network, STATE_OPERATIONS};
 pub use config::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig};
 pub use node::Node;
 pub use output::{CloseReason, ConnectionId, Event, Output, PEER_MESSAGE_BYTES_MAX};

@@ -11,6 +11,7 @@ mod outward;
 
 use self::control::{Control, Found};
 use crate::abroad::Abroad;
+use crate::access::ClientPeer;
 use crate::config::{GroupSettings, NodeConfig};
 use crate::gateway::{Gateway, Read, Submission};
 use crate::ordering::Order;
@@ -246,9 +247,9 @@ impl Node {
         now: Instant,
         connection: ConnectionId,
         group: GroupId,
-        peer: IpAddr,
+        peer: impl Into<ClientPeer>,
     ) {
-        self.gateway.opened(now, connection, group, peer);
+        self.gateway.opened(now, connection, group, peer.into());
         self.unsettled = Some(now);
     }
 

@@ -2,10 +2,12 @@
 
 mod stage;
 
+use bytes::Bytes;
 use quorba_base::Duration;
-use quorba_engine::{CloseReason, GatewayLimits};
+use quorba_engine::{Access, ClientRule, CloseReason, GatewayLimits, Network};
 use quorba_giop::{Completion, Endian, ExceptionKind, ResponseFlags, Version, build};
-use stage::{Got, STATE_OBJECT, Stage, UNAVAILABLE_WAIT, request, request_with};
+use stage::{Got, Plan, STATE_OBJECT, Stage, UNAVAILABLE_WAIT, request, request_with};
+use std::net::IpAddr;
 
 #[test]
 fn a_reply_waits_until_a_majority_holds_the_request() {
@@ -78,12 +80,63 @@ fn heartbeats_and_locate_requests_need_no_server() {
 #[test]
 fn clients_cannot_move_a_groups_state() {
     let mut s = Stage::serving(1);
-    for (id, operation) in [(1, b"get_state".as_slice()), (2, b"set_state")] {
-        s.say(request(id, operation, STATE_OBJECT).bytes());
+    let operations = [b"get_state", b"set_state".as_slice(), b"get_update", b"set_update"];
+    let mut id = 0;
+    // Servers may know the object under other keys than the configured one.
+    for key in [STATE_OBJECT, b"poa/root/state", b""] {
+        for operation in operations {
+            for flags in [ResponseFlags::WithTarget, ResponseFlags::None] {
+                id += 1;
+                s.say(request_with(id, operation, key, flags).bytes());
+                let forbidden = Got::Raised(id, ExceptionKind::NoPermission, Completion::No);
+                let expected = flags != ResponseFlags::None;
+                assert_eq!(s.client_got(), Vec::from_iter(expected.then_some(forbidden)));
+            }
+        }
     }
-    let forbidden = |id| Got::Raised(id, ExceptionKind::NoPermission, Completion::No);
-    assert_eq!(s.client_got(), [forbidden(1), forbidden(2)]);
     assert_eq!(s.executed, [0]);
+    assert!(s.nodes[0].snapshot().gateway.groups[0].refused >= 24);
+}
+
+#[test]
+fn a_group_may_open_an_operation_of_that_name_to_its_clients() {
+    let access =
+        || Access { state_operations: vec![Bytes::from_static(b"get_state")], ..Access::default() };
+    let mut s = Stage::of(Plan { access: Some(access), ..Plan::default() }).with_servers();
+    s.say(request(1, b"get_state", b"player").bytes());
+    assert_eq!(s.client_got(), [Got::Results(1)]);
+    s.say(request(2, b"set_state", b"player").bytes());
+    let forbidden = Got::Raised(2, ExceptionKind::NoPermission, Completion::No);
+    assert_eq!(s.client_got(), [forbidden]);
+}
+
+#[test]
+fn an_operation_whose_name_ends_early_for_some_servers_reaches_none() {
+    let mut s = Stage::serving(1);
+    s.say(request(1, b"get_state\0", b"any").bytes());
+    s.say(request(2, b"echo\0echo", b"any").bytes());
+    let unreadable = |id| Got::Raised(id, ExceptionKind::Marshal, Completion::No);
+    assert_eq!(s.client_got(), [unreadable(1), unreadable(2)]);
+    assert_eq!(s.executed, [0]);
+}
+
+#[test]
+fn who_is_not_in_the_groups_list_calls_nothing() {
+    let access = || {
+        let network = Network { address: "127.0.0.9".parse().unwrap(), prefix_bits: 32 };
+        let operations = Some(vec![Bytes::from_static(b"balance")]);
+        let nets = vec![network];
+        let rule = ClientRule { networks: nets, operations, ..ClientRule::default() };
+        Access { clients: Some(vec![rule]), ..Access::default() }
+    };
+    let mut s = Stage::of(Plan { access: Some(access), ..Plan::default() }).with_servers();
+    let forbidden = |id| Got::Raised(id, ExceptionKind::NoPermission, Completion::No);
+    s.say(request(1, b"balance", b"any").bytes());
+    assert_eq!(s.client_got(), [forbidden(1)]);
+    s.connect_from(0, IpAddr::from([127, 0, 0, 9]));
+    s.say(request(2, b"balance", b"any").bytes());
+    s.say(request(3, b"transfer", b"any").bytes());
+    assert_eq!(s.client_got(), [Got::Results(2), forbidden(3)]);
 }
 
 #[test]

@@ -207,6 +207,10 @@ minor_codes! {
     ContextUnreadable = 41 "a service context of the request is not what its id says it is"
     TargetUnreadable = 42 "the request names no object: its profile or reference has no object key"
     CallbackNotCarried = 43 "a server's calls on its node's connection are not carried to clients"
+    OperationUnreadable = 48 "the name of the operation has a zero octet in it"
+    ClientNotAllowed = 49 "the group's rules let this client call nothing"
+    OperationNotAllowed = 50 "the group's rules do not let this client call this operation"
+    IdentityTaken = 51 "another call has this client id and retention id; this one was not executed"
 }
 
 impl MinorCode {

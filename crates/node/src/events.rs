@@ -7,8 +7,11 @@ use quorba_base::NodeSet;
 use quorba_engine::Event;
 use quorba_engine::order::ViewKind;
 use quorba_engine::replica::{
-    Command, Event as ReplicaEvent, GroupId, MemberState, RecentRequest, RequestEnd,
+    Command, Event as ReplicaEvent, GroupId, IdentityFault, MemberState, RecentRequest, RequestEnd,
 };
+
+/// Octets of a client id that a log line shows.
+const CLIENT_ID_SHOWN: usize = 64;
 
 /// The request that an event is about, if more than its number is to be told.
 pub(crate) fn request_of(event: &Event) -> Option<(GroupId, u64)> {
@@ -99,10 +102,48 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
                 tracing::info!(group, "new calls under FT_REQUEST are taken again");
             }
         }
+        ReplicaEvent::IdentityRefused { .. } => log_identity(event, reporter),
         ReplicaEvent::Skipped { origin } => {
             let origin = reporter.name_of(*origin);
             tracing::error!(origin, "an ordered message of another version was skipped");
         }
+    }
+}
+
+/// Requests whose names do not hold.
+fn log_identity(event: &ReplicaEvent, reporter: &Reporter) {
+    let ReplicaEvent::IdentityRefused { group, fault, client_id, subject, count } = event else {
+        return;
+    };
+    let group = reporter.group_name(*group);
+    let client = client_id[..client_id.len().min(CLIENT_ID_SHOWN)].escape_ascii().to_string();
+    let from = subject_text(*subject);
+    match fault {
+        IdentityFault::Taken => tracing::warn!(
+            group,
+            client,
+            from,
+            count,
+            "a request has the client id and retention id of another call and was not executed \
+             (FT_REQUEST; said once a minute)"
+        ),
+        IdentityFault::NoRoom => tracing::warn!(
+            group,
+            client,
+            from,
+            count,
+            "a request under FT_REQUEST was refused: its client, its address or the group has too \
+             many to be remembered (said once a minute)"
+        ),
+    }
+}
+
+/// An address, or the beginning of a certificate's digest.
+fn subject_text(subject: [u8; 16]) -> String {
+    let address = std::net::Ipv6Addr::from(subject);
+    match address.to_ipv4_mapped() {
+        Some(address) => address.to_string(),
+        None => address.to_string(),
     }
 }
 

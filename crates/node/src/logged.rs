@@ -4,7 +4,6 @@
 //! Invariant: what cannot be read is told, and does not hide what can.
 
 use crate::recent::{Messages, OrderedRequest, Outcome, described};
-use bytes::Bytes;
 use quorba_config::{Domain, Node};
 pub use quorba_engine::replica::GroupId;
 use quorba_engine::replica::{History, Moment, RequestEnvelope, RequestKey};
@@ -109,14 +108,8 @@ impl Reading {
         self.time = self.time.max(request.stamp);
         let moment =
             Moment { number: self.history.count, time: self.time, seed: self.history.digest };
-        let key = match request.key(origin, incarnation) {
-            // A share of it would hold the whole segment.
-            RequestKey::Client { client_id, retention_id } => {
-                let client_id = Bytes::copy_from_slice(&client_id);
-                RequestKey::Client { client_id, retention_id }
-            }
-            key => key,
-        };
+        // A share of it would hold the whole segment.
+        let key = request.key(origin, incarnation).detached();
         let is_new = self.known.insert(key);
         let mut one = described(&request, moment, gateway);
         if !is_new {

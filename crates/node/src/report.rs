@@ -9,8 +9,8 @@ use crate::NodeError;
 use crate::admin::Change;
 use crate::recent::{self, Requests};
 use crate::status::{
-    BroughtStatus, CallStatus, Caller, GroupStatus, MemberState as State, MemberStatus, NodeStatus,
-    RingStatus, ServerStatus, Status, TransferStatus,
+    BroughtStatus, CallStatus, Caller, GroupStatus, IdentityStatus, MemberState as State,
+    MemberStatus, NodeStatus, RingStatus, ServerStatus, Status, TransferStatus,
 };
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Backend, Domain, Engine, Group, Node};
@@ -458,6 +458,10 @@ impl Reporter {
                 refused: replica.calls.refused,
                 differing: replica.calls.differing,
                 void: replica.calls.void,
+            },
+            identities: IdentityStatus {
+                taken: replica.identities.taken,
+                no_room: replica.identities.no_room,
             },
             transfers: replica.transfers.iter().map(|transfer| self.transfer(*transfer)).collect(),
             brought: replica

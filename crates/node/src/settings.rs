@@ -17,7 +17,7 @@ use quorba_engine::replica::{
     TransferRule,
 };
 use quorba_engine::{
-    GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig, OutsideSettings,
+    Access, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig, OutsideSettings,
 };
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -178,7 +178,13 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             },
         },
         unavailable_wait: group.unavailable_wait,
+        access: access(group),
     }
+}
+
+fn access(group: &Group) -> Access {
+    let state_operations = group.state_operations.iter().map(|name| name.clone().into());
+    Access { clients: None, state_operations: state_operations.collect() }
 }
 
 /// Servers outside are numbered behind the groups.

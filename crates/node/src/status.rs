@@ -207,6 +207,10 @@ pub struct GroupStatus {
     /// What the group's servers have called; left out if they have called nothing.
     #[serde(default, skip_serializing_if = "CallStatus::is_none")]
     pub calls: CallStatus,
+    /// Requests that this node's member refused because of the names that clients gave them
+    /// (FT_REQUEST); left out if there were none.
+    #[serde(default, skip_serializing_if = "IdentityStatus::is_none")]
+    pub identities: IdentityStatus,
     /// The last requests that ended without a reply of a server, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<EndedStatus>,
@@ -239,6 +243,23 @@ pub struct CallStatus {
     pub differing: u64,
     /// Calls of the server on this node that it made outside of any request.
     pub void: u64,
+}
+
+/// Requests that were refused because of their names, since the node started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdentityStatus {
+    /// The name was that of another call.
+    pub taken: u64,
+    /// Too many names, or bytes of replies, are remembered, in all or of their client or address.
+    pub no_room: u64,
+}
+
+impl IdentityStatus {
+    /// Whether there is nothing to tell.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl CallStatus {

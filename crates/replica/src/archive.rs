@@ -120,7 +120,11 @@ mod tests {
 
     fn add(archive: &mut Archive, number: i32, giop: &'static [u8]) {
         let client_id = Bytes::from_static(b"c");
-        let key = RequestKey::Client { client_id, retention_id: number };
+        let key = RequestKey::Client {
+            client_id,
+            retention_id: number,
+            binding: crate::Binding::default(),
+        };
         archive.delivered(number as u64);
         archive.add(&key, Moment::default(), &Bytes::from_static(giop), None);
     }

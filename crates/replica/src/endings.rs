@@ -286,7 +286,9 @@ impl Endings {
 
     /// How a request has ended that no server executes any more.
     pub(crate) fn end_of(&self, key: &RequestKey) -> Option<RequestEnd> {
-        self.ended.get(key).map(|ended| ended.end).filter(|end| end.forbids_execution())
+        let (known, ended) = self.ended.get_key_value(key)?;
+        let end = Some(ended.end).filter(|end| end.forbids_execution());
+        end.filter(|_| known.is_repeated_by(key))
     }
 
     /// Requests that were given up.

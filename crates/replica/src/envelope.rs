@@ -6,6 +6,7 @@ mod codec;
 #[cfg(test)]
 mod tests;
 
+use crate::binding::Bound;
 use crate::command::Command;
 use crate::endings::Report;
 use crate::hello::{Hello, Snapshot};
@@ -36,6 +37,8 @@ pub struct FtRequest {
     pub retention_id: i32,
     /// Until when the client may repeat it, TimeT (100 ns since 1582-10-15).
     pub expiration: u64,
+    /// What is asked under that name, and by whom.
+    pub bound: Bound,
 }
 
 /// A client's request on its way to the group.
@@ -102,6 +105,7 @@ impl RequestEnvelope {
             Some(ft) => RequestKey::Client {
                 client_id: ft.client_id.clone(),
                 retention_id: ft.retention_id,
+                binding: ft.bound.into(),
             },
             None => {
                 RequestKey::Gateway(GatewayKey { node: origin, incarnation, number: self.number })

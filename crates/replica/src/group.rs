@@ -16,6 +16,7 @@ mod fullness;
 mod image;
 mod joins;
 mod late;
+mod names;
 mod news;
 mod reads;
 pub(crate) mod replay;
@@ -29,6 +30,8 @@ mod voting;
 
 pub(crate) use self::image::Depictable;
 pub use self::image::LogHold;
+use self::names::Names;
+pub use self::names::{IdentityFault, IdentityFigures};
 pub use self::snapshot::{EndingsSnapshot, GroupSnapshot};
 use crate::backup::{Operation, Staged};
 use crate::config::GroupConfig;
@@ -112,6 +115,7 @@ pub(crate) struct Group {
     executed: u64,
     reads: Reads,
     callers: BTreeMap<NodeId, u64>,
+    names: Names,
     recent: Recent,
     /// A read that the local server executes while it waits.
     task: Option<beside::Task>,
@@ -158,6 +162,7 @@ impl Group {
             executed: 0,
             reads: Reads::default(),
             callers: BTreeMap::new(),
+            names: Names::default(),
             task: None,
             figures: CallFigures::default(),
             commands: Vec::new(),
@@ -309,6 +314,7 @@ impl Group {
         if let Some(replay) = &mut self.replay {
             return replay.request(arrived);
         }
+        self.names.at(now);
         self.recent.at(now);
         self.recent.delivered(&arrived, stamp);
         let accepted = member.accept(arrived);
@@ -334,8 +340,14 @@ impl Group {
                 self.duplicates += 1;
                 self.answer(&[gateway], reply, here, out);
             }
-            Accepted::Refuse(gateway, giop) => {
+            Accepted::Refuse(gateway, key, giop) => {
+                self.note_refusal(&key, IdentityFault::NoRoom, out);
                 self.answer(&[gateway], refusal::no_room(&giop), here, out);
+            }
+            Accepted::Taken(gateway, key, giop) => {
+                self.recent.repeats();
+                self.note_refusal(&key, IdentityFault::Taken, out);
+                self.answer(&[gateway], refusal::identity_taken(&giop), here, out);
             }
             Accepted::Overflow(attempt, reason) => self.lost(Some(attempt), reason, out),
         }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every id is ordered, so that maps of them iterate alike on every node.
 
+use crate::binding::Binding;
 use crate::history::History;
 use bytes::Bytes;
 use quorba_base::NodeId;
@@ -71,7 +72,36 @@ pub enum RequestKey {
         client_id: Bytes,
         /// Unique per request of that client.
         retention_id: i32,
+        /// What the name stands for. It tells no two names apart.
+        binding: Binding,
     },
     /// A member of another group makes the call, and so do the others of that group.
     Nested(CallKey),
+}
+
+impl RequestKey {
+    /// Whether a request with this identity that is known may be answered, and spoken of, as one
+    /// that came as `other`, which is equal.
+    #[must_use]
+    pub fn is_repeated_by(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Client { binding: own, .. }, Self::Client { binding, .. }) => {
+                own.is_repeated_by(binding)
+            }
+            _ => true,
+        }
+    }
+
+    /// The same, sharing no message's octets.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        match self {
+            Self::Client { client_id, retention_id, binding } => Self::Client {
+                client_id: Bytes::copy_from_slice(client_id),
+                retention_id: *retention_id,
+                binding: binding.clone(),
+            },
+            Self::Gateway(_) | Self::Nested(_) => self.clone(),
+        }
+    }
 }

@@ -21,6 +21,7 @@ extern crate alloc;
 mod archive;
 mod backup;
 mod beside;
+mod binding;
 mod chain;
 mod checkpoint;
 mod clock;
@@ -34,6 +35,7 @@ mod gist;
 mod group;
 mod hello;
 mod history;
+mod holders;
 mod ids;
 mod image;
 mod log;
@@ -65,6 +67,7 @@ mod wire;
 
 pub use backup::{Backup, BackupRefused};
 pub use beside::BESIDE_REPLY_BYTES_MAX;
+pub use binding::{Binding, Bound};
 pub use command::{Command, CommandRefused};
 pub use config::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReplicaConfig, ReplyPath,
@@ -74,7 +77,7 @@ pub use duplicates::OrderedReplies;
 pub use endings::{NoReply, RequestEnd};
 pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
 pub use executor::{Served, ServerFigures};
-pub use group::{EndingsSnapshot, GroupSnapshot, LogHold};
+pub use group::{EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
 pub use hello::{Former, Hello, Lineage, Record};
 pub use history::History;
 pub use ids::{
@@ -87,7 +90,7 @@ pub use output::{Availability, Event, Output, ServerCommand};
 pub use outside::{OUTSIDE_BYTES_MAX, OnDoubt, OutsideConfig, OutsideFailure, OutsideReport};
 pub use peer::{Lane, PEER_MESSAGE_BYTES_MAX};
 pub use primary::{Quorum, QuorumRule};
-pub use reads::{ReadConsistency, ReadRule};
+pub use reads::{ReadConsistency, ReadRule, name_fits};
 pub use recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
     RecordedRequest, Short, names as request_names,

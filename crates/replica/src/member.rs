@@ -501,7 +501,8 @@ impl Member {
             Admission::Wait => Accepted::Waits,
             Admission::Answer(_) if self.voting.wait(&key, gateway) => Accepted::Waits,
             Admission::Answer(reply) => Accepted::Answer(gateway, reply),
-            Admission::Refuse => Accepted::Refuse(gateway, giop),
+            Admission::Refuse => Accepted::Refuse(gateway, key, giop),
+            Admission::Taken => Accepted::Taken(gateway, key, giop),
         }
     }
 
@@ -755,7 +756,9 @@ pub(crate) enum Accepted {
     /// It was executed before: this is the reply.
     Answer(GatewayKey, Option<Bytes>),
     /// There is no room to remember it; the GIOP request is given back.
-    Refuse(GatewayKey, Bytes),
+    Refuse(GatewayKey, RequestKey, Bytes),
+    /// It has the name of another request; the same.
+    Taken(GatewayKey, RequestKey, Bytes),
     /// Too much came while the state, or a checkpoint, was on its way.
     Overflow(Attempt, DownReason),
 }

@@ -3,6 +3,7 @@
 use crate::backup::{Backup, BackupRefused};
 use crate::command::{Command, CommandRefused};
 use crate::endings::RequestEnd;
+use crate::group::IdentityFault;
 use crate::hello::Record;
 use crate::history::History;
 use crate::ids::{
@@ -360,6 +361,20 @@ pub enum Event {
         group: GroupId,
         /// Which of the two.
         is_full: bool,
+    },
+    /// A request was refused because of the name that its client gave it (FT_REQUEST). Said now and
+    /// then only.
+    IdentityRefused {
+        /// Of this group.
+        group: GroupId,
+        /// Why.
+        fault: IdentityFault,
+        /// The client's name of itself.
+        client_id: Bytes,
+        /// Who sent it; see [`crate::Bound::subject`].
+        subject: [u8; 16],
+        /// So many for this reason since the node started.
+        count: u64,
     },
     /// A call of a replicated server is not executed.
     CallRefused {

@@ -344,7 +344,11 @@ mod tests {
     }
 
     fn key(retention_id: i32) -> RequestKey {
-        RequestKey::Client { client_id: Bytes::from_static(b"c"), retention_id }
+        RequestKey::Client {
+            client_id: Bytes::from_static(b"c"),
+            retention_id,
+            binding: crate::Binding::default(),
+        }
     }
 
     #[test]

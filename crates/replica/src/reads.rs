@@ -62,12 +62,13 @@ impl ReadRule {
     /// Whether the operation of this name is a read.
     #[must_use]
     pub fn has(&self, operation: &[u8]) -> bool {
-        self.operations.iter().any(|pattern| fits(pattern, operation))
+        self.operations.iter().any(|pattern| name_fits(pattern, operation))
     }
 }
 
 /// Whether a name fits a pattern in which `*` stands for any octets.
-fn fits(pattern: &[u8], name: &[u8]) -> bool {
+#[must_use]
+pub fn name_fits(pattern: &[u8], name: &[u8]) -> bool {
     let mut parts = pattern.split(|octet| *octet == b'*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(first) else { return false };
@@ -428,7 +429,11 @@ mod tests {
             ("*aa*a", "aaa", true),
             ("*aa*a", "aa", false),
         ] {
-            assert_eq!(fits(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+            assert_eq!(
+                name_fits(pattern.as_bytes(), name.as_bytes()),
+                expected,
+                "{pattern} {name}"
+            );
         }
     }
 

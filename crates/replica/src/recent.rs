@@ -199,7 +199,7 @@ impl Recent {
         let place = (self.noted % self.ring.len() as u64) as usize;
         self.noted += 1;
         let client = match &arrived.key {
-            RequestKey::Client { client_id, retention_id } => {
+            RequestKey::Client { client_id, retention_id, .. } => {
                 Some((Short::new(client_id), *retention_id))
             }
             RequestKey::Gateway(_) | RequestKey::Nested(_) => None,
@@ -401,7 +401,7 @@ fn digest(key: &RequestKey) -> u64 {
             let caller = fold(fold(0x27d4_eb2f_1656_67c5, u64::from(caller.0)), during.digest);
             fold(fold(caller, during.count), u64::from(*number))
         }
-        RequestKey::Client { client_id, retention_id } => {
+        RequestKey::Client { client_id, retention_id, .. } => {
             let begin = fold(0x9e37_79b9_7f4a_7c15, u64::from(retention_id.cast_unsigned()));
             client_id.iter().fold(begin, |hash, octet| fold(hash, u64::from(*octet)))
         }

@@ -11,6 +11,11 @@ pub(crate) fn no_room(request: &Bytes) -> Option<Bytes> {
     raise(request, ExceptionKind::NoResources, MinorCode::NoRoom, Completion::No)
 }
 
+/// BAD_CONTEXT, COMPLETED_NO: another request has the name that its client gave it.
+pub(crate) fn identity_taken(request: &Bytes) -> Option<Bytes> {
+    raise(request, ExceptionKind::BadContext, MinorCode::IdentityTaken, Completion::No)
+}
+
 /// NO_RESOURCES, COMPLETED_NO: why a call of a replicated server was not executed. ORBs repeat no
 /// such call by themselves, as they do after TRANSIENT: how often they did would depend on the
 /// clock, and every replica has to make the same calls.

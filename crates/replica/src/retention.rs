@@ -4,10 +4,13 @@
 //! it travels with the state to a member that joins. Invariant: an entry goes only when nobody
 //! may ask again: its gateway said so, its gateway's boot is over, its client's time is up, or no
 //! member of the group that called can execute the request any more in which it did.
-//! So the table is bounded by what it takes in: so many entries, and no new ones of clients as long
+//! So the table is bounded by what it takes in: so many entries, of which each client and address
+//! has a share ([`crate::holders`]), and no new ones of clients as long
 //! as the group knows, by ordered messages, that a member has too many bytes of replies.
 
+use crate::binding::{put_bound, take_bound};
 use crate::history::History;
+use crate::holders::Holders;
 use crate::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::nested::{put_call, take_call};
 use crate::released::Released;
@@ -17,9 +20,6 @@ use alloc::collections::{BTreeMap, BTreeSet, btree_set};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{NodeId, canary};
-
-/// The most FT_REQUESTs that a group remembers; beyond it new ones are refused (NO_RESOURCES).
-pub(crate) const CLIENT_ENTRIES_MAX: usize = 100_000;
 
 /// Gateways whose requests wait for one execution; a client that repeats itself at more gateways
 /// than this while its first call still runs gets the reply at the first ones.
@@ -62,6 +62,7 @@ pub(crate) struct Retention {
     /// depend on the order alone, never on how fast a member is.
     overdue: BTreeMap<RequestKey, Vec<GatewayKey>>,
     reply_bytes: usize,
+    holders: Holders,
     graves: Vec<Grave>,
 }
 
@@ -99,6 +100,8 @@ pub(crate) enum Admission {
     Answer(Option<Bytes>),
     /// No room to remember it.
     Refuse,
+    /// Its name is that of another request.
+    Taken,
 }
 
 impl Retention {
@@ -146,16 +149,26 @@ impl Retention {
         full: bool,
     ) -> Admission {
         let known = match self.entries.entry(key.clone()) {
+            MapEntry::Occupied(known) if !known.key().is_repeated_by(key) => {
+                return Admission::Taken;
+            }
             MapEntry::Occupied(known) => &mut known.into_mut().entry,
             MapEntry::Vacant(place) => {
-                if matches!(key, RequestKey::Client { .. }) {
-                    if full || self.expiries.len() >= CLIENT_ENTRIES_MAX {
-                        return Admission::Refuse;
-                    }
-                    self.expiries.insert((expiry, key.clone()));
-                }
                 let entry = Entry::Executing { waiters: [waiter].into() };
-                place.insert(Known { entry, expiry });
+                let RequestKey::Client { client_id, binding, .. } = key else {
+                    place.insert(Known { entry, expiry });
+                    return Admission::Execute;
+                };
+                if full || !self.holders.has_room(&binding.subject, client_id) {
+                    return Admission::Refuse;
+                }
+                // It is kept for longer than the message that it came in.
+                let key = key.detached();
+                if let RequestKey::Client { client_id, binding, .. } = &key {
+                    self.holders.add(binding.subject, client_id);
+                }
+                self.expiries.insert((expiry, key.clone()));
+                self.entries.insert(key, Known { entry, expiry });
                 return Admission::Execute;
             }
         };
@@ -304,8 +317,11 @@ impl Retention {
     }
 
     fn remove(&mut self, key: &RequestKey) {
-        if let Some(gone) = self.entries.remove(key) {
+        if let Some((key, gone)) = self.entries.remove_entry(key) {
             self.uncount(&gone.entry);
+            if let RequestKey::Client { client_id, binding, .. } = &key {
+                self.holders.remove(binding.subject, client_id);
+            }
         }
     }
 
@@ -355,8 +371,12 @@ impl Retention {
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let (mut entries, mut expiries, mut reply_bytes) = (Vec::new(), Vec::new(), 0);
+        let mut holders = Holders::default();
         for _ in 0..reader.count(14, "retention count")? {
             let (key, expiry) = take_key(reader)?;
+            if let RequestKey::Client { client_id, binding, .. } = &key {
+                holders.add(binding.subject, client_id);
+            }
             if let Some(expiry) = expiry {
                 expiries.push((expiry, key.clone()));
             }
@@ -368,7 +388,7 @@ impl Retention {
         }
         // They come in order, so the trees are built from below, without a search for each.
         let (entries, expiries) = (entries.into_iter().collect(), expiries.into_iter().collect());
-        Ok(Self { entries, expiries, reply_bytes, ..Self::default() })
+        Ok(Self { entries, expiries, reply_bytes, holders, ..Self::default() })
     }
 }
 
@@ -380,11 +400,12 @@ pub(crate) fn put_key(writer: &mut Writer, key: &RequestKey, expiry: u64) {
             writer.u64(key.incarnation);
             writer.u64(key.number.0);
         }
-        RequestKey::Client { client_id, retention_id } => {
+        RequestKey::Client { client_id, retention_id, binding } => {
             writer.u8(1);
             writer.bytes(client_id);
             writer.i32(*retention_id);
             writer.u64(expiry);
+            put_bound(writer, binding);
         }
         RequestKey::Nested(key) => {
             writer.u8(2);
@@ -406,7 +427,8 @@ pub(crate) fn take_key(reader: &mut Reader) -> Result<(RequestKey, Option<u64>),
             let client_id = reader.bytes("client id")?;
             let retention_id = reader.i32("retention id")?;
             let expiry = reader.u64("expiry")?;
-            Ok((RequestKey::Client { client_id, retention_id }, Some(expiry)))
+            let binding = take_bound(reader)?.into();
+            Ok((RequestKey::Client { client_id, retention_id, binding }, Some(expiry)))
         }
         2 => Ok((RequestKey::Nested(take_call(reader)?), None)),
         _ => Err(invalid),
@@ -416,6 +438,7 @@ pub(crate) fn take_key(reader: &mut Reader) -> Result<(RequestKey, Option<u64>),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::binding::{Binding, Bound};
     use alloc::vec;
 
     fn gateway(incarnation: u64, number: u64) -> GatewayKey {
@@ -424,7 +447,11 @@ mod tests {
     }
 
     fn client(retention_id: i32) -> RequestKey {
-        RequestKey::Client { client_id: Bytes::from_static(b"c"), retention_id }
+        RequestKey::Client {
+            client_id: Bytes::from_static(b"c"),
+            retention_id,
+            binding: Binding::default(),
+        }
     }
 
     fn reply() -> Option<Bytes> {
@@ -464,6 +491,46 @@ mod tests {
         retention.free_some();
         assert!(retention.graves.is_empty());
         assert_eq!(retention.len(), 1);
+    }
+
+    #[test]
+    fn a_name_is_one_call_whoever_asks_and_a_stranger_must_ask_the_same() {
+        let bound = |subject: u8, call: u8, body: u8| Bound {
+            subject: [subject; 16],
+            call: [call; 16],
+            body: [body; 16],
+        };
+        let named = |bound: Bound| RequestKey::Client {
+            client_id: Bytes::from_static(b"c"),
+            retention_id: 7,
+            binding: bound.into(),
+        };
+        let mut retention = Retention::default();
+        let first = named(bound(1, 1, 1));
+        assert!(matches!(retention.admit(&first, gateway(1, 1), 10, false), Admission::Execute));
+        let mut is = |bound: Bound, expected: &str| {
+            let found = match retention.admit(&named(bound), gateway(1, 2), 10, true) {
+                Admission::Wait => "wait",
+                Admission::Answer(_) => "answer",
+                Admission::Taken => "taken",
+                Admission::Execute | Admission::Refuse => "executed or refused",
+            };
+            assert_eq!(found, expected, "{bound:?}");
+            retention.complete(&first, reply());
+        };
+        is(bound(2, 2, 1), "taken");
+        is(bound(1, 2, 1), "taken");
+        is(bound(2, 1, 2), "taken");
+        is(bound(1, 1, 2), "answer");
+        is(bound(2, 1, 1), "answer");
+        let mut writer = Writer::default();
+        retention.encode(&retention.freeze(), &mut writer);
+        let mut copy = Retention::decode(&mut Reader::new(writer.finish())).unwrap();
+        let stranger = named(bound(2, 1, 2));
+        assert!(matches!(copy.admit(&stranger, gateway(2, 1), 10, false), Admission::Taken));
+        copy.expire(11);
+        let again = copy.admit(&stranger, gateway(2, 1), 20, false);
+        assert!(matches!(again, Admission::Execute), "the name is free again");
     }
 
     #[test]

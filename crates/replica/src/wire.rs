@@ -70,6 +70,10 @@ impl Writer {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
+    pub(crate) fn octets16(&mut self, value: &[u8; 16]) {
+        self.0.extend_from_slice(value);
+    }
+
     pub(crate) fn i32(&mut self, value: i32) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
@@ -133,6 +137,10 @@ impl Reader {
 
     pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, InvalidEnvelope> {
         Ok(u64::from_le_bytes(self.array(what)?))
+    }
+
+    pub(crate) fn octets16(&mut self, what: &'static str) -> Result<[u8; 16], InvalidEnvelope> {
+        self.array(what)
     }
 
     pub(crate) fn i32(&mut self, what: &'static str) -> Result<i32, InvalidEnvelope> {

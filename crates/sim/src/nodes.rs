@@ -451,5 +451,6 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             is_called: group.is_called,
         },
         unavailable_wait: ms(plan.unavailable_wait_ms),
+        access: quorba_engine::Access::default(),
     }
 }

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 
 use quorba_node::status::{
-    CallStatus, Caller, EndedStatus, GroupStatus, MemberState, MemberStatus, NodeStatus,
-    RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, Status, StuckStatus,
+    CallStatus, Caller, EndedStatus, GroupStatus, IdentityStatus, MemberState, MemberStatus,
+    NodeStatus, RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, Status, StuckStatus,
 };
 
 use crate::bench::{Bench, silent_port};
@@ -115,6 +115,7 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         transfers: Vec::new(),
         brought: None,
         calls: CallStatus::default(),
+        identities: IdentityStatus::default(),
         ended: Vec::new(),
         stuck: Vec::new(),
         waiting: Vec::new(),

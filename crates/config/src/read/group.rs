@@ -3,6 +3,7 @@
 use quorba_base::{NodeId, NodeSet};
 use toml::de::DeValue;
 
+use super::access;
 use super::calls;
 use super::durable;
 use super::execution;
@@ -84,8 +85,9 @@ fn read_one(
         durable: section.boolean_or("durable", false),
         calls: Vec::new(),
         outside: Vec::new(),
-        readonly: readonly::read_operations(section),
+        readonly: readonly::read_operations(section, "readonly"),
         readonly_consistency: readonly::read_consistency(section),
+        state_operations: access::read_state_operations(section),
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
         recovery: recovery::read(section),
         reply_retention_bytes: section

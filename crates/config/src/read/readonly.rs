@@ -9,10 +9,10 @@ use crate::walk::{Section, shortened};
 const OPERATIONS_MAX: usize = 64;
 
 /// Names of operations, in which `*` stands for any part.
-pub(super) fn read_operations(section: &Section<'_>) -> Vec<String> {
-    let Some(operations) = section.texts("readonly") else { return Vec::new() };
+pub(super) fn read_operations(section: &Section<'_>, key: &'static str) -> Vec<String> {
+    let Some(operations) = section.texts(key) else { return Vec::new() };
     if operations.value.len() > OPERATIONS_MAX {
-        let message = format!("`readonly` has more than {OPERATIONS_MAX} names");
+        let message = format!("`{key}` has more than {OPERATIONS_MAX} names");
         let problem = Problem::at(Code::OutOfRange, operations.span, message);
         section.problems.add(problem.help("\"get_*\" stands for all that begin with get_"));
         return Vec::new();

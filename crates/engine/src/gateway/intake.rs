@@ -23,14 +23,19 @@ const UNADDRESSED: Refusal = (ExceptionKind::ObjectNotExist, MinorCode::TargetUn
 /// called over its own connection (GIOP §15.8), which is not the server's but the node's.
 ///
 /// # Errors
-/// If a context cannot be read, at which servers have been seen to fail in ways of their own, or
-/// there is no object key.
+/// If a context cannot be read, at which servers have been seen to fail in ways of their own, if
+/// the operation's name is none, or if there is no object key.
 pub(super) fn plain(request: &Request<'_>) -> Result<Option<Message>, Refusal> {
     let mut is_bidirectional = false;
     for (id, data) in request.contexts() {
         let unreadable = (ExceptionKind::Marshal, MinorCode::ContextUnreadable);
         context::check(id, data).map_err(|_| unreadable)?;
         is_bidirectional |= id == context::BI_DIR_IIOP;
+    }
+    // A server whose ORB reads up to the first zero would execute another operation than the one
+    // that was looked at here.
+    if request.operation().contains(&0) {
+        return Err((ExceptionKind::Marshal, MinorCode::OperationUnreadable));
     }
     let object_key = match request.target() {
         Target::Key(_) => None,
@@ -49,7 +54,7 @@ impl Gateway {
     pub(super) fn count_request(&mut self, now: Instant, id: ConnectionId) -> Option<GroupId> {
         let connection = self.connections.get_mut(&id)?;
         if connection.caller.is_none()
-            && let Err(wait) = self.peers.request(now, connection.peer)
+            && let Err(wait) = self.peers.request(now, connection.peer.address)
         {
             // The request that broke the limit is still served; what follows waits.
             connection.throttled_until = Some(now + wait);
@@ -89,7 +94,7 @@ impl Gateway {
     ) {
         self.group(group).counters.refused += 1;
         if let Some(request_id) = request_id {
-            let bytes = answers::unreadable(message, request_id, refusal);
+            let bytes = answers::refused(message, request_id, refusal);
             self.out.push_back(Output::ClientSend { connection: id, bytes });
         }
     }

@@ -9,6 +9,7 @@
 //! in the order in which the calls of a server come; each name that was begun is ended.
 
 use super::{Gateway, GroupBook};
+use crate::access::ClientPeer;
 use crate::answers;
 use crate::connection::Connection;
 use crate::output::{CloseReason, ConnectionId, Output};
@@ -85,7 +86,7 @@ impl Gateway {
             return self.out.push_back(close);
         }
         self.servers.connections += 1;
-        let mut connection = Connection::new(now, target, peer, &self.limits);
+        let mut connection = Connection::new(now, target, ClientPeer::at(peer), &self.limits);
         connection.caller = Some(caller);
         self.connections.insert(id, connection);
         self.next_scan = self.next_scan.min(now + super::SCAN);

@@ -52,7 +52,8 @@ impl Gateway {
             RequestKey::Client { .. } => {
                 let is_it = |(_, pending): &(RequestNumber, &Pending)| {
                     let request = RequestEnvelope::from_payload(pending.payload.clone());
-                    request.is_some_and(|request| request.key(me.0, me.1) == *key)
+                    let own = request.map(|request| request.key(me.0, me.1));
+                    own.is_some_and(|own| own == *key && key.is_repeated_by(&own))
                 };
                 let found = self.group(group).book.iter().filter(is_it);
                 found.map(|(number, _)| number).collect()

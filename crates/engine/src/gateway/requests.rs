@@ -2,14 +2,16 @@
 //!
 //! Invariant: a request is in the book from the moment it is taken in until it is answered.
 
+use super::identity::ft_request;
 use super::{Gateway, Submission, intake};
+use crate::access::is_implicit;
 use crate::answers;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, Pending, Safety};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
-use quorba_giop::{Body, FtRequest as FtContext, Message, Request, context};
+use quorba_giop::{Body, ExceptionKind, Message, MinorCode, Request, context};
 use quorba_order::Ticket;
 use quorba_replica::{
     Ack, Availability, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope, RequestNumber,
@@ -55,12 +57,9 @@ impl Gateway {
         request: &Request<'_>,
     ) {
         let request_id = request.request_id();
-        if self.is_protected(group, request) {
-            if request.response_expected() {
-                let bytes = answers::forbidden(message, request_id);
-                self.out.push_back(Output::ClientSend { connection: id, bytes });
-            }
-            return;
+        let awaited = request.response_expected().then_some(request_id);
+        if let Err(why) = self.may_call(id, group, request.operation()) {
+            return self.refuse(id, group, message, awaited, (ExceptionKind::NoPermission, why));
         }
         let connection = self.connections.get_mut(&id).expect("looked up above");
         if connection.pending.contains_key(&request_id) {
@@ -83,10 +82,11 @@ impl Gateway {
             version: message.version(),
             endian: message.endian(),
         });
-        if let Some(caller) = caller.filter(|_| !is_implicit(request)) {
+        if let Some(caller) = caller.filter(|_| !is_implicit(request.operation())) {
             return self.call(caller, group, client, code_sets, message);
         }
-        let Some(number) = self.admit(now, group, client, code_sets, message, request) else {
+        let ft = ft_request(request, message.endian(), &connection.peer);
+        let Some(number) = self.admit(now, group, client, (ft, code_sets), message, request) else {
             return;
         };
         if client.is_some()
@@ -96,16 +96,18 @@ impl Gateway {
         }
     }
 
-    /// The state of a group is moved by its nodes only: a client that could set it could undo
-    /// every other client's calls.
-    fn is_protected(&mut self, group: GroupId, request: &Request<'_>) -> bool {
-        let state_object = self.group(group).rules.state_object.as_deref();
-        state_object.is_some()
-            && request.object_key() == state_object
-            && matches!(
-                request.operation(),
-                b"get_state" | b"set_state" | b"get_update" | b"set_update"
-            )
+    /// Whether the rules of the group let the connection's client, or server, call this. The state
+    /// of a group is moved by its nodes only: who could set it could undo everybody's calls, and
+    /// servers may know the object that has it by more keys than one.
+    fn may_call(
+        &self,
+        id: ConnectionId,
+        group: GroupId,
+        operation: &[u8],
+    ) -> Result<(), MinorCode> {
+        let Some(connection) = self.connections.get(&id) else { return Ok(()) };
+        let client = connection.caller.is_none().then_some(&connection.peer);
+        self.groups[usize::from(group.0)].rules.access.check(client, operation)
     }
 
     /// Takes a request in; one that the order cannot carry is refused at once, for it would never
@@ -115,7 +117,7 @@ impl Gateway {
         now: Instant,
         group: GroupId,
         client: Option<Client>,
-        code_sets: Option<Bytes>,
+        (ft, code_sets): (Option<FtRequest>, Option<Bytes>),
         message: &Message,
         request: &Request<'_>,
     ) -> Option<RequestNumber> {
@@ -129,7 +131,7 @@ impl Gateway {
             number: books.book.next(),
             released: books.book.released(),
             stamp,
-            ft: ft_request(request),
+            ft,
             nested: None,
             ended_process: false,
             code_sets,
@@ -315,23 +317,4 @@ impl Gateway {
             }
         }
     }
-}
-
-/// What any object can be asked (CORBA §8.3). ORBs ask by themselves, when a reference is used for
-/// the first time in a process, so it is no call that replicas have in common; it changes nothing.
-fn is_implicit(request: &Request<'_>) -> bool {
-    let names: [&[u8]; 5] =
-        [b"_is_a", b"_non_existent", b"_not_existent", b"_interface", b"_component"];
-    names.contains(&request.operation())
-}
-
-fn ft_request(request: &Request<'_>) -> Option<FtRequest> {
-    let (_, data) = request.contexts().find(|(id, _)| *id == context::FT_REQUEST)?;
-    // One that cannot be read was refused before.
-    let context = FtContext::decode(data).ok()?;
-    Some(FtRequest {
-        client_id: Bytes::from(context.client_id),
-        retention_id: context.retention_id,
-        expiration: context.expiration_time,
-    })
 }

@@ -47,6 +47,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             is_called: false,
         },
         unavailable_wait: SECOND,
+        access: Access::default(),
     };
     Gateway::new(limits, 1 << 20, 0, alloc::vec![settings; groups], 0)
 }
@@ -54,7 +55,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
 /// `count` requests over a new connection to `group`.
 fn send(gateway: &mut Gateway, id: u64, group: u16, count: u32) {
     let id = ConnectionId(id);
-    gateway.opened(NOW, id, GroupId(group), Ipv4Addr::LOCALHOST.into());
+    gateway.opened(NOW, id, GroupId(group), ClientPeer::at(Ipv4Addr::LOCALHOST.into()));
     for request_id in 0..count {
         let head = RequestHead {
             version: Version::V1_2,

@@ -34,7 +34,7 @@ impl Gateway {
     /// Of a client, not of a server that calls.
     fn peer_of(&self, pending: &Pending) -> Option<IpAddr> {
         let connection = self.connections.get(&pending.client?.connection)?;
-        connection.caller.is_none().then_some(connection.peer)
+        connection.caller.is_none().then_some(connection.peer.address)
     }
 
     /// Says whose request it is that the gateway does not wait for any more.
@@ -47,7 +47,7 @@ impl Gateway {
 
     /// The same of all for which a client waited whose connection has ended.
     pub(super) fn leaves_calls(&mut self, connection: &Connection) {
-        let (group, peer) = (connection.group, connection.peer);
+        let (group, peer) = (connection.group, connection.peer.address);
         for number in connection.pending.values() {
             let Some(pending) = self.group(group).book.get_mut(*number) else { continue };
             pending.client = None;

@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use quorba_base::{Duration, Instant, NodeId};
 use quorba_engine::order::Destination;
 use quorba_engine::replica::{ChannelId, GroupId, PrimaryStatus, ReplyPath, ServerCommand};
-use quorba_engine::{CloseReason, ConnectionId, GatewayLimits, Node, Output};
+use quorba_engine::{ClientPeer, CloseReason, ConnectionId, GatewayLimits, Node, Output};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{
     Body, Completion, Endian, ExceptionKind, Framer, FramerLimits, LocateStatus, Message,
@@ -173,6 +173,13 @@ impl Stage {
         if self.plan.groups > 1 {
             self.nodes[index].handle_client_opened(self.now, OTHER_CLIENT, OTHER, peer);
         }
+        self.settle();
+    }
+
+    /// Another client takes the place of the first one at the gateway of a node.
+    pub fn connect_from(&mut self, index: usize, peer: impl Into<ClientPeer>) {
+        self.nodes[index].handle_client_closed(self.now, CLIENT);
+        self.nodes[index].handle_client_opened(self.now, CLIENT, GROUP, peer);
         self.settle();
     }
 

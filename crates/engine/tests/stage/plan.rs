@@ -8,7 +8,7 @@ use quorba_engine::replica::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, Quorum, ReadRule, Record,
     ReplyPath, Style, TotalLoss,
 };
-use quorba_engine::{GatewayLimits, GroupSettings, NodeConfig};
+use quorba_engine::{Access, GatewayLimits, GroupSettings, NodeConfig};
 
 #[derive(Clone, Copy)]
 pub struct Plan {
@@ -21,6 +21,8 @@ pub struct Plan {
     pub unavailable_wait: Duration,
     pub datagram_bytes_max: usize,
     pub state_bytes_max: usize,
+    /// Who may call what; `None`: the rules that a group has by itself.
+    pub access: Option<fn() -> Access>,
 }
 
 impl Default for Plan {
@@ -34,6 +36,7 @@ impl Default for Plan {
             unavailable_wait: UNAVAILABLE_WAIT,
             datagram_bytes_max: 1400,
             state_bytes_max: 64 << 20,
+            access: None,
         }
     }
 }
@@ -73,7 +76,9 @@ impl Plan {
             calls: Vec::new(),
             is_called: false,
         };
-        let settings = GroupSettings { replica: group, unavailable_wait: self.unavailable_wait };
+        let access = self.access.map_or_else(Access::default, |access| access());
+        let settings =
+            GroupSettings { replica: group, unavailable_wait: self.unavailable_wait, access };
         NodeConfig {
             order: Config {
                 me: id(index),

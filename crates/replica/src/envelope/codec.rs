@@ -3,6 +3,7 @@
 //! Invariant: the GIOP bytes of a request or reply stand last and are never copied on the way in.
 
 use super::{Envelope, FtRequest, ProcessEnd, RequestEnvelope};
+use crate::binding::{put_bound, take_bound};
 use crate::command::Command;
 use crate::endings::{Report, put_named, take_named};
 use crate::hello::{Hello, Snapshot, put_view, take_view};
@@ -318,6 +319,7 @@ fn put_request(w: &mut Writer, request: &RequestEnvelope) {
         w.bytes(&ft.client_id);
         w.i32(ft.retention_id);
         w.u64(ft.expiration);
+        put_bound(w, &ft.bound);
     }
     if let Some(code_sets) = &request.code_sets {
         w.bytes(code_sets);
@@ -336,7 +338,8 @@ fn take_request(r: &mut Reader, group: GroupId) -> Result<RequestEnvelope, Inval
     let ft = if flags & 1 != 0 {
         let client_id = r.bytes("client id")?;
         let retention_id = r.i32("retention id")?;
-        Some(FtRequest { client_id, retention_id, expiration: r.u64("expiration")? })
+        let expiration = r.u64("expiration")?;
+        Some(FtRequest { client_id, retention_id, expiration, bound: take_bound(r)? })
     } else {
         None
     };

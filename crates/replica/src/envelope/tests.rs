@@ -1,6 +1,7 @@
 //! What is decoded is what was encoded, and what is cut off makes an error and no panic.
 
 use super::*;
+use crate::binding::Bound;
 use crate::endings::Report;
 use crate::hello::{Apart, Former, Lineage, Record};
 use crate::history::History;
@@ -19,6 +20,7 @@ fn request_sample(group: GroupId) -> RequestEnvelope {
             client_id: Bytes::from_static(b"client"),
             retention_id: -1,
             expiration: 77,
+            bound: Bound { subject: [1; 16], call: [2; 16], body: [3; 16] },
         }),
         nested: None,
         ended_process: false,
@@ -155,13 +157,14 @@ fn no_request_or_reply_is_wrapped_in_more_than_the_limit() {
     let group = GroupId(u16::MAX);
     let number = RequestNumber(u64::MAX);
     let giop = Bytes::from_static(b"GIOP...");
+    let bound = Bound::default();
     let client_id = Bytes::from(vec![b'c'; quorba_giop::limits::CLIENT_ID_BYTES_MAX]);
     let request = RequestEnvelope {
         group,
         number,
         released: Released { below: number, also: vec![number; Released::ALSO_MAX] },
         stamp: u64::MAX,
-        ft: Some(FtRequest { client_id, retention_id: -1, expiration: u64::MAX }),
+        ft: Some(FtRequest { client_id, retention_id: -1, expiration: u64::MAX, bound }),
         nested: Some(NestedCall {
             key: CallKey { caller: group, during: History::EMPTY, number: 1 },
             attempt: Attempt(u64::MAX),

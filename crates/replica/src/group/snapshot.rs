@@ -2,7 +2,7 @@
 //!
 //! What it is not: replicated; the figures are this node's.
 
-use super::{Group, LogHold};
+use super::{Group, IdentityFigures, LogHold};
 use crate::Served;
 use crate::duplicates::OrderedReplies;
 use crate::endings::RequestEnd;
@@ -45,6 +45,8 @@ pub struct GroupSnapshot {
     pub retained_bytes: usize,
     /// New FT_REQUESTs are refused until some replies are forgotten.
     pub full: bool,
+    /// Requests that were refused because of the names that clients gave them.
+    pub identities: IdentityFigures,
     /// Repetitions recognised.
     pub duplicates: u64,
     /// Replies that went through the order, or need not.
@@ -113,6 +115,7 @@ impl Group {
             retained: member.map_or(0, |m| m.retention.len()),
             retained_bytes: member.map_or(0, |m| m.retention.reply_bytes()),
             full: self.table.is_full(),
+            identities: self.names.figures,
             duplicates: self.duplicates,
             ordered_replies: self.ordered_replies(),
             executed: self.executed,

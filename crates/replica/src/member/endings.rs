@@ -196,7 +196,11 @@ impl Member {
             self.statements.caught_up = false;
         } else if !core::mem::replace(&mut self.statements.caught_up, true) {
             // It is about no request.
-            let none = RequestKey::Client { client_id: Bytes::new(), retention_id: 0 };
+            let none = RequestKey::Client {
+                client_id: Bytes::new(),
+                retention_id: 0,
+                binding: crate::Binding::default(),
+            };
             self.statements.reports.push_back(((none, self.seen), Report::CaughtUp));
         }
     }

@@ -326,7 +326,11 @@ mod tests {
     /// A client asks again when its time is over, while its first call still runs.
     #[test]
     fn a_call_that_comes_again_is_voted_on_by_its_own_number() {
-        let key = RequestKey::Client { client_id: Bytes::new(), retention_id: 1 };
+        let key = RequestKey::Client {
+            client_id: Bytes::new(),
+            retention_id: 1,
+            binding: crate::Binding::default(),
+        };
         let mut voting = Voting::default();
         voting.begin(Comparison::Before, 0);
         voting.admitted(1);

@@ -4,7 +4,9 @@ use super::{Cluster, GROUP};
 use bytes::Bytes;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, ResponseFlags, Version};
-use quorba_replica::{Backup, BackupRefused, FtRequest, Released, RequestEnvelope, RequestNumber};
+use quorba_replica::{
+    Backup, BackupRefused, Bound, FtRequest, Released, RequestEnvelope, RequestNumber,
+};
 
 impl Cluster {
     /// A request of the gateway at `index` under a number of its own.
@@ -15,7 +17,8 @@ impl Cluster {
     /// A request that its client has named itself, and that is remembered as short as can be.
     pub fn ft_request(&mut self, index: usize, number: u64, text: &str, retention_id: i32) {
         let client_id = Bytes::from_static(b"client");
-        let ft = FtRequest { client_id, retention_id, expiration: 0 };
+        let bound = Bound::default();
+        let ft = FtRequest { client_id, retention_id, expiration: 0, bound };
         self.submit(index, number, text, Some(ft));
     }
 

@@ -1,6 +1,6 @@
 //! Requests that servers did not answer, and what else servers have done that nodes put up with.
 
-use quorba_node::status::ServerStatus;
+use quorba_node::status::{IdentityStatus, ServerStatus};
 
 use crate::ask::Answer;
 use crate::health;
@@ -30,12 +30,25 @@ pub(super) fn of_group(answers: &[Answer], name: &str) -> String {
     }
     for answer in answers {
         let Ok(status) = &answer.status else { continue };
-        let groups = status.groups.iter().filter(|group| group.name == name);
-        for server in groups.filter_map(|group| group.server.as_ref()) {
-            text.push_str(&put_up_with(&answer.node, server));
+        for group in status.groups.iter().filter(|group| group.name == name) {
+            let server = group.server.as_ref();
+            text.push_str(&server.map_or_else(String::new, |it| put_up_with(&answer.node, it)));
+            text.push_str(&names(&answer.node, &group.identities));
         }
     }
     text
+}
+
+/// Calls whose clients named them, and that were refused for it.
+fn names(node: &str, identities: &IdentityStatus) -> String {
+    if identities.is_none() {
+        return String::new();
+    }
+    let (taken, no_room) = (grouped(identities.taken), grouped(identities.no_room));
+    format!(
+        "FT_REQUESTs refused at {node}, under the name of another call: {taken}, for want of room: \
+         {no_room}\n"
+    )
 }
 
 fn put_up_with(node: &str, server: &ServerStatus) -> String {
