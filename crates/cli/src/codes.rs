@@ -132,15 +132,17 @@ const NODE: &[CodeText] = &[
         title: "the state directory cannot be used",
         text: "A node keeps its token, its logs and what it must remember over a restart in its \
                state_dir. It is made if it is not there; the user that the node runs as must be \
-               allowed to write to it, and the disk must have room.",
+               allowed to write to it. The first start needs room on the disk (300 kB), and later \
+               ones do not: what the node must remember has its room there. The message names the \
+               file system that is full.",
     },
     CodeText {
         code: "QB-NODE-002",
         title: "the state file is not this version's",
-        text: "The file was written by another version, or is no state file at all. A node that \
-               forgets what it held must not count itself among those that hold a request, so it \
-               does not begin anew by itself. Move the file away only if the rest of the domain is \
-               up and has the state.",
+        text: "The file was written by another version, is damaged, or is no state file at all. A \
+               node that forgets what it held must not count itself among those that hold a \
+               request, so it does not begin anew by itself. Move the file away only if the rest \
+               of the domain is up and has the state.",
     },
     CodeText {
         code: "QB-NODE-003",
@@ -174,10 +176,19 @@ const NODE: &[CodeText] = &[
         code: "QB-NODE-007",
         title: "the durable log cannot be used",
         text: "A node of a domain with a durable group writes down all that it applies, in \
-               state_dir/log. If the disk fails or stays full, the node stops rather than answer \
-               what it could not keep; the others go on. The message names the directory and what \
-               to do. Damage that is found at the start does not come here: the node then sets \
-               the files aside, says which record is damaged, and rebuilds from the others.",
+               state_dir/log. If the disk fails, the node stops rather than answer what it could \
+               not keep; the others go on. A disk that is full stops only its start: a node that \
+               runs waits for room. The message names the directory and what to do. Damage that \
+               is found at the start does not come here: the node then sets the files aside, says \
+               which record is damaged, and rebuilds from the others.",
+    },
+    CodeText {
+        code: "QB-NODE-008",
+        title: "another process runs with the state directory",
+        text: "The message names the process: most often the node runs already. Two nodes with one \
+               state_dir would overwrite what each must remember, so the second one does not \
+               start. The lock (node.lock) is the kernel's: it ends with the process that has it, \
+               and the file may stay.",
     },
 ];
 

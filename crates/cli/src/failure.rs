@@ -32,6 +32,7 @@ pub mod codes {
     pub const NODE_RESOURCES: &str = "QB-NODE-005";
     pub const NODE_COROSYNC: &str = "QB-NODE-006";
     pub const NODE_LOG: &str = "QB-NODE-007";
+    pub const NODE_IN_USE: &str = "QB-NODE-008";
 }
 
 /// Why a command failed.

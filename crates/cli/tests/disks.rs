@@ -109,7 +109,9 @@ fn a_full_disk_holds_answers_back_until_there_is_space() {
         references
     });
     wait_until("both nodes say that their disks are full", || {
-        domain.told().matches("the log's disk is full").count() >= 2
+        let told = domain.told();
+        let told = told.lines().filter(|line| line.contains("durable groups answer nothing"));
+        told.filter(|line| line.contains("the file system at ")).count() >= 2
     });
     // Everything is executed that will be, and what was not answered waits for the disks.
     let executed = || domain.wait_healthy()["nodes"][0]["status"]["groups"][0]["executed"].clone();

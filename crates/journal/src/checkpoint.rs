@@ -146,6 +146,12 @@ impl Writer {
         Ok(())
     }
 
+    /// Gives the checkpoint up: what is there of it takes no room any more.
+    pub fn abandon(self) {
+        // The next start removes what cannot be removed now.
+        let _ = self.store.disk.delete(&self.name);
+    }
+
     /// Ends the state, waits until it is durable, and reads it back.
     ///
     /// # Errors

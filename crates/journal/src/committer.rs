@@ -5,10 +5,12 @@
 //!
 //! Invariants: records become durable in the order in which they were handed over; what is
 //! reported durable only grows; whatever waits when the thread gets to it is one commit. On a full
-//! disk nothing is reported and nothing is lost: the thread tries again until there is space.
+//! disk, or without a descriptor, nothing is reported and nothing is lost: the thread tries again
+//! until there is space.
 //! After a failure that a new segment did not mend, the thread says so and ends.
 
 use crate::checkpoint::Sealed;
+use crate::disk::is_shortage;
 use crate::format::Seq;
 use crate::format::record::{PAYLOAD_BYTES_MAX, Record};
 use crate::journal::{AdoptError, CommitError, Journal};
@@ -31,7 +33,8 @@ const IDLE: Duration = Duration::from_secs(1);
 pub enum Notice {
     /// Everything up to this record is durable.
     Durable(Seq),
-    /// There is no space. Said once; the next [`Notice::Durable`] ends it.
+    /// There is no space, or no descriptor. Said once for each job that waits for it; what the job
+    /// tells at its end ends it.
     Full(io::Error),
     /// The disk failed and the thread has ended: nothing more becomes durable.
     Failed(io::Error),
@@ -176,7 +179,7 @@ struct Worker {
 impl Worker {
     fn run(mut self) -> Option<Journal> {
         while !self.stops {
-            if !self.take(IDLE) {
+            if self.later.is_empty() && !self.take(IDLE) {
                 let now = self.now();
                 self.journal.settle(now);
                 continue;
@@ -186,7 +189,10 @@ impl Worker {
                 return None;
             }
             for job in std::mem::take(&mut self.later) {
-                self.after(job);
+                if let Err(error) = self.after(&job) {
+                    (self.notify)(Notice::Failed(error));
+                    return None;
+                }
             }
         }
         Some(self.journal)
@@ -248,34 +254,61 @@ impl Worker {
                     }
                 }
             }
-            let until = std::time::Instant::now() + RETRY;
-            while let Some(left) = until.checked_duration_since(std::time::Instant::now())
-                && !self.stops
-            {
-                self.take(left);
-            }
+            self.pause();
         }
     }
 
-    fn after(&mut self, job: Job) {
-        let done = match job {
-            Job::Adopt(sealed) => {
-                let notice = match self.journal.adopt(&sealed) {
-                    Ok(()) => Notice::Adopted(sealed),
-                    Err(error) => Notice::NotAdopted(sealed, error),
-                };
-                (self.notify)(notice);
-                Ok(())
+    /// Takes in what comes for a moment.
+    fn pause(&mut self) {
+        let until = std::time::Instant::now() + RETRY;
+        while let Some(left) = until.checked_duration_since(std::time::Instant::now())
+            && !self.stops
+        {
+            self.take(left);
+        }
+    }
+
+    /// Does what comes after a commit, and on a full disk tries again until there is space; what
+    /// is to be committed meanwhile is. An error is one of a commit, after which the thread ends.
+    fn after(&mut self, job: &Job) -> Result<(), io::Error> {
+        let mut is_full = false;
+        loop {
+            let error = match self.attempt(job) {
+                Ok(notice) => {
+                    notice.into_iter().for_each(&mut self.notify);
+                    return Ok(());
+                }
+                Err(error) if !is_shortage(&error) || self.stops => error,
+                Err(error) => {
+                    if !std::mem::replace(&mut is_full, true) {
+                        (self.notify)(Notice::Full(error));
+                    }
+                    self.pause();
+                    self.commit()?;
+                    continue;
+                }
+            };
+            (self.notify)(match job {
+                Job::Adopt(sealed) => Notice::NotAdopted(sealed.clone(), AdoptError::Disk(error)),
+                _ => Notice::Trouble(error),
+            });
+            return Ok(());
+        }
+    }
+
+    fn attempt(&mut self, job: &Job) -> Result<Option<Notice>, io::Error> {
+        match job {
+            Job::Adopt(sealed) => match self.journal.adopt(sealed) {
+                Ok(()) => Ok(Some(Notice::Adopted(sealed.clone()))),
+                Err(AdoptError::Disk(error)) => Err(error),
+                Err(error) => Ok(Some(Notice::NotAdopted(sealed.clone(), error))),
+            },
+            Job::TruncateBefore(seq) => {
+                self.journal.truncate_before(*seq).map(|first| Some(Notice::Truncated(first)))
             }
-            Job::TruncateBefore(seq) => self.journal.truncate_before(seq).map(|first| {
-                (self.notify)(Notice::Truncated(first));
-            }),
-            Job::Forget(group) => self.journal.forget(group),
-            Job::Trust => self.journal.trust().map(|()| (self.notify)(Notice::Trusted)),
+            Job::Forget(group) => self.journal.forget(*group).map(|()| None),
+            Job::Trust => self.journal.trust().map(|()| Some(Notice::Trusted)),
             Job::Append(_) | Job::Stop => unreachable!("done when they came"),
-        };
-        if let Err(error) = done {
-            (self.notify)(Notice::Trouble(error));
         }
     }
 

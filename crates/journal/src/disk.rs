@@ -93,6 +93,16 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
     fn sync(&self) -> io::Result<()>;
 }
 
+/// Whether the system has no room now, neither for data nor for one more open file, and may have
+/// again: whoever tries once more then loses nothing.
+#[must_use]
+pub fn is_shortage(error: &io::Error) -> bool {
+    /// `ENFILE` and `EMFILE`, for which the standard library has no kind.
+    const NO_DESCRIPTORS: [i32; 2] = [23, 24];
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        || error.raw_os_error().is_some_and(|code| NO_DESCRIPTORS.contains(&code))
+}
+
 /// The longest file that is read as a whole. A segment is never near it; what a damaged directory
 /// says is not believed.
 const WHOLE_BYTES_MAX: u64 = 1 << 30;

@@ -23,7 +23,7 @@ pub use replay::{Memory, Records};
 pub(crate) use survey::Files;
 
 use crate::checkpoint::Checkpoints;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::{Disk, DiskFile, is_shortage};
 use crate::format::record::{PAYLOAD_BYTES_MAX, Record, Stamp};
 use crate::format::segment::{self, SegmentHeader};
 use crate::format::{Owner, Seq};
@@ -80,7 +80,7 @@ pub struct TooLong(pub usize);
 /// A commit failed. Nothing is lost: the records wait in memory, and the next commit writes them.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// There is no space; the segment is used on when there is.
+    /// There is no space, or no descriptor; the log goes on when there is.
     #[error("the log's disk is full; nothing is acknowledged until there is space: {0}")]
     Full(#[source] io::Error),
     /// The disk failed, a new segment included.
@@ -90,10 +90,7 @@ pub enum CommitError {
 
 impl CommitError {
     fn of(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(error),
-            _ => Self::Failed(error),
-        }
+        if is_shortage(&error) { Self::Full(error) } else { Self::Failed(error) }
     }
 }
 

@@ -140,7 +140,7 @@ impl Meta {
 
     fn make(&self, metadata: &Metadata) -> io::Result<Database> {
         let file = self.disk.create(FILE_NEXT)?;
-        let database = open_database(Storage(file)).map_err(io::Error::other)?;
+        let database = open_database(Storage(file))?;
         write(&database, None, metadata)?;
         self.disk.rename(FILE_NEXT, FILE)?;
         self.disk.sync_dir()?;
@@ -168,18 +168,27 @@ pub(crate) fn look(disk: &dyn Disk) -> io::Result<Found> {
     let backend = InMemoryBackend::new();
     backend.set_len(content.len() as u64)?;
     backend.write(0, &content)?;
-    Ok(match open_database(backend).and_then(|database| read(&database)) {
+    let opened = open_database(backend).map_err(|error| error.to_string());
+    Ok(match opened.and_then(|database| read(&database)) {
         Ok(metadata) => Found::Whole(Box::new(metadata)),
         Err(text) => Found::Damaged(text),
     })
 }
 
-fn open_database(backend: impl StorageBackend) -> Result<Database, String> {
+fn open_database(backend: impl StorageBackend) -> io::Result<Database> {
     Builder::new()
         .set_cache_size(CACHE_BYTES)
         .set_check_integrity_on_open(true)
         .create_with_backend(backend)
-        .map_err(|error| error.to_string())
+        .map_err(|error| of_disk(error.into()))
+}
+
+/// What the disk has said, if it is the disk's: a full one is waited for.
+fn of_disk(error: redb::Error) -> io::Error {
+    match error {
+        redb::Error::Io(error) => error,
+        error => io::Error::other(error.to_string()),
+    }
 }
 
 fn read(database: &Database) -> Result<Metadata, String> {
@@ -227,13 +236,9 @@ fn read(database: &Database) -> Result<Metadata, String> {
 
 /// Writes what differs.
 fn write(database: &Database, before: Option<&Metadata>, after: &Metadata) -> io::Result<()> {
-    let failed = |error: redb::Error| match error {
-        redb::Error::Io(error) => error,
-        error => io::Error::other(error.to_string()),
-    };
-    let transaction = database.begin_write().map_err(|error| failed(error.into()))?;
-    write_tables(&transaction, before, after).map_err(failed)?;
-    transaction.commit().map_err(|error| failed(error.into()))
+    let transaction = database.begin_write().map_err(|error| of_disk(error.into()))?;
+    write_tables(&transaction, before, after).map_err(of_disk)?;
+    transaction.commit().map_err(|error| of_disk(error.into()))
 }
 
 fn write_tables(

@@ -120,3 +120,39 @@ fn checkpoints_and_truncation_go_through_the_thread() {
     let Recovered::Clean(memory) = opened.recovered else { panic!("clean") };
     assert_eq!(memory.checkpoints, [sealed.checkpoint().clone()]);
 }
+
+fn next(notices: &Receiver<Notice>) -> Notice {
+    notices.recv_timeout(std::time::Duration::from_secs(60)).expect("the thread says something")
+}
+
+/// What is to be done with checkpoints and segments needs room on the disk, too.
+#[test]
+fn whatever_a_full_disk_holds_up_is_done_when_there_is_space() {
+    let disk = SimulatedDisk::new(chance(1));
+    let options = Options::new(owner(), 1, 1);
+    let Opened { journal, .. } = Journal::open(Arc::new(disk.clone()), options).unwrap();
+    let store = journal.checkpoints();
+    let (sender, notices) = mpsc::channel();
+    let notify = move |notice| drop(sender.send(notice));
+    let committer = Committer::start(journal, 1 << 20, notify).unwrap();
+    committer.append(batch(1, 10, 10)).unwrap();
+    wait_for_durable(&notices, Seq(10));
+    let mut writer = store.begin(0, Seq(10), position(10)).unwrap();
+    writer.write(b"state").unwrap();
+    let sealed: Sealed = writer.seal().unwrap();
+    // So that the metadata are made anew, which needs space.
+    disk.set_faults(Faults { sync_error: 1000, ..Faults::default() });
+    assert!(committer.trust());
+    assert!(matches!(next(&notices), Notice::Trouble(_)));
+    disk.set_faults(Faults { capacity_bytes: Some(0), ..Faults::default() });
+    assert!(committer.adopt(sealed.clone()));
+    let Notice::Full(error) = next(&notices) else { panic!("it is full") };
+    assert!(quorba_journal::disk::is_shortage(&error));
+    assert!(committer.trust() && committer.truncate_before(Seq(5)));
+    disk.set_faults(Faults::default());
+    let Notice::Adopted(adopted) = next(&notices) else { panic!("adopted") };
+    assert_eq!(adopted, sealed);
+    assert!(matches!(next(&notices), Notice::Trusted));
+    assert!(matches!(next(&notices), Notice::Truncated(_)));
+    committer.stop().unwrap().close().unwrap();
+}

@@ -1,15 +1,23 @@
 //! What a node remembers on disk between two boots: a few numbers, in one small file.
 //!
-//! Invariant: the file is replaced as a whole and synced, so that after a crash it holds either
-//! the old numbers or the new ones. They only grow.
+//! Invariants: what the file gives after a crash is the old numbers or the new ones, as a whole.
+//! They only grow. Once the file is there, to write it needs no new room on the disk and no
+//! descriptor.
+
+mod slots;
 
 use crate::NodeError;
+use crate::claim::Claim;
 use quorba_base::NodeId;
 use quorba_engine::replica::{Former, Lineage, Record, ViewId};
-use std::fs::{self, File};
-use std::io::Write;
+use slots::{Slots, Unusable};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What the text begins with.
+const FIRST_LINE: &str = "quorba-node 2";
 
 /// The numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,30 +32,53 @@ struct Memory {
 #[derive(Debug)]
 pub struct BootFile {
     path: PathBuf,
+    slots: Slots,
     memory: Memory,
+    _claim: Claim,
 }
 
 impl BootFile {
-    /// Opens the file in `state_dir` (made if missing) and begins a new boot in it.
+    /// Opens the file in `state_dir` (made if missing) and begins a new boot in it. The directory is
+    /// this process's until the file is dropped.
     ///
     /// # Errors
-    /// [`NodeError`]: the directory or the file cannot be used; nothing was changed.
+    /// [`NodeError`]: the directory or the file cannot be used, or is another process's; nothing
+    /// was changed.
     pub fn begin(state_dir: &Path) -> Result<Self, NodeError> {
         let failed = |source| NodeError::StateDir { path: state_dir.to_path_buf(), source };
-        fs::create_dir_all(state_dir).map_err(failed)?;
+        let claim = Claim::take(state_dir)?;
         let path = state_dir.join("node.state");
-        let mut memory = match fs::read_to_string(&path) {
-            Ok(text) => parse(&text).ok_or(NodeError::StateFile { path: path.clone() })?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Memory::default(),
-            Err(error) => return Err(failed(error)),
+        let foreign = || NodeError::StateFile { path: path.clone() };
+        let (slots, text) = match Slots::open(&path) {
+            Ok((slots, text)) => (Some(slots), text),
+            Err(Unusable::System(error)) if error.kind() == io::ErrorKind::NotFound => {
+                (None, FIRST_LINE.into())
+            }
+            Err(Unusable::System(error)) => return Err(failed(error)),
+            Err(Unusable::Damaged(offset)) => {
+                return Err(NodeError::StateDamaged { path: path.clone(), offset });
+            }
+            // Programs before this one wrote the text as it is.
+            Err(Unusable::Foreign) => (None, fs::read(&path).map_err(failed)?),
         };
+        let text = String::from_utf8(text).map_err(|_| foreign())?;
+        let mut memory = parse(&text).ok_or_else(foreign)?;
         // A clock that was set back must not make this boot look older than the last.
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let clock = u64::try_from(clock).unwrap_or(u64::MAX);
         memory.incarnation = clock.max(memory.incarnation.saturating_add(1));
-        let file = Self { path, memory };
-        file.write().map_err(failed)?;
-        Ok(file)
+        let text = written(&memory);
+        let slots = match slots {
+            Some(mut slots) => slots.write(text.as_bytes()).map(|()| slots),
+            None => Slots::create(&path, text.as_bytes()),
+        };
+        Ok(Self { slots: slots.map_err(failed)?, path, memory, _claim: claim })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The number of this boot: above those of all earlier ones.
@@ -69,47 +100,45 @@ impl BootFile {
     /// Stores the highest ring number used.
     ///
     /// # Errors
-    /// The disk's; the number must not be used then.
-    pub fn set_ring_seq(&mut self, ring_seq: u64) -> std::io::Result<()> {
+    /// The disk's; the number must not be used then, and may be stored again.
+    pub fn set_ring_seq(&mut self, ring_seq: u64) -> io::Result<()> {
         self.memory.ring_seq = self.memory.ring_seq.max(ring_seq);
         self.write()
     }
 
-    pub(crate) fn set_record(&mut self, record: Record) -> std::io::Result<()> {
+    pub(crate) fn set_record(&mut self, record: Record) -> io::Result<()> {
         self.memory.record = record;
         self.write()
     }
 
-    fn write(&self) -> std::io::Result<()> {
-        let Memory { incarnation, ring_seq, record } = &self.memory;
-        let mut text = format!("quorba-node 2\nincarnation {incarnation}\nring_seq {ring_seq}\n");
-        if let Some(formed) = &record.formed {
-            put_component(&mut text, "formed", formed);
-        }
-        if let Some(ViewId { seq, representative }) = record.base {
-            text += &format!("base {seq} {}\n", representative.index());
-        }
-        for attempt in &record.attempts {
-            put_component(&mut text, "attempt", attempt);
-        }
-        if let Some(Former { formed, base }) = &record.former {
-            text += "former here\n";
-            if let Some(formed) = formed {
-                put_component(&mut text, "former_formed", formed);
-            }
-            if let Some(ViewId { seq, representative }) = base {
-                text += &format!("former_base {seq} {}\n", representative.index());
-            }
-        }
-        let next = self.path.with_extension("next");
-        let mut file = File::create(&next)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_data()?;
-        fs::rename(&next, &self.path)?;
-        // The name, too, must be there after a crash.
-        let parent = self.path.parent().unwrap_or(Path::new("."));
-        File::open(parent)?.sync_all()
+    /// Stores what was set; again, after an attempt that failed.
+    pub(crate) fn write(&mut self) -> io::Result<()> {
+        self.slots.write(written(&self.memory).as_bytes())
     }
+}
+
+fn written(memory: &Memory) -> String {
+    let Memory { incarnation, ring_seq, record } = memory;
+    let mut text = format!("{FIRST_LINE}\nincarnation {incarnation}\nring_seq {ring_seq}\n");
+    if let Some(formed) = &record.formed {
+        put_component(&mut text, "formed", formed);
+    }
+    if let Some(ViewId { seq, representative }) = record.base {
+        text += &format!("base {seq} {}\n", representative.index());
+    }
+    for attempt in &record.attempts {
+        put_component(&mut text, "attempt", attempt);
+    }
+    if let Some(Former { formed, base }) = &record.former {
+        text += "former here\n";
+        if let Some(formed) = formed {
+            put_component(&mut text, "former_formed", formed);
+        }
+        if let Some(ViewId { seq, representative }) = base {
+            text += &format!("former_base {seq} {}\n", representative.index());
+        }
+    }
+    text
 }
 
 /// A line such as `formed 65 0 0:1700 1:1650`: the view, its representative, nodes and boots.
@@ -136,7 +165,7 @@ fn component(text: &str) -> Option<Lineage> {
 
 fn parse(text: &str) -> Option<Memory> {
     let mut lines = text.lines();
-    if lines.next()? != "quorba-node 2" {
+    if lines.next()? != FIRST_LINE {
         return None;
     }
     let mut memory = Memory::default();
@@ -166,8 +195,9 @@ mod tests {
 
     #[test]
     fn numbers_survive_and_boots_only_grow() {
-        let dir = std::env::temp_dir().join(format!("quorba-boot-{}", std::process::id()));
-        let mut first = BootFile::begin(&dir).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        let mut first = BootFile::begin(dir).unwrap();
         assert_eq!(first.record(), Record::default());
         first.set_ring_seq(40).unwrap();
         first.set_ring_seq(12).unwrap();
@@ -182,15 +212,38 @@ mod tests {
         let formed = Some(component(65));
         let record = Record { formed, base, attempts, former: Some(former) };
         first.set_record(record.clone()).unwrap();
-        let second = BootFile::begin(&dir).unwrap();
-        assert!(second.incarnation() > first.incarnation());
+        let incarnation = first.incarnation();
+        assert!(matches!(BootFile::begin(dir), Err(NodeError::InUse { .. })));
+        drop(first);
+        let mut second = BootFile::begin(dir).unwrap();
+        assert!(second.incarnation() > incarnation);
         assert_eq!(second.ring_seq(), 40);
         assert_eq!(second.record(), record);
         let record = Record { former: Some(Former::default()), ..record };
-        first.set_record(record.clone()).unwrap();
-        assert_eq!(BootFile::begin(&dir).unwrap().record(), record);
+        second.set_record(record.clone()).unwrap();
+        drop(second);
+        assert_eq!(BootFile::begin(dir).unwrap().record(), record);
         fs::write(dir.join("node.state"), "something else").unwrap();
-        assert!(matches!(BootFile::begin(&dir), Err(NodeError::StateFile { .. })));
-        fs::remove_dir_all(&dir).unwrap();
+        assert!(matches!(BootFile::begin(dir), Err(NodeError::StateFile { .. })));
+        let old = "quorba-node 2\nincarnation 18446744073709551614\nring_seq 77\n";
+        fs::write(dir.join("node.state"), old).unwrap();
+        let upgraded = BootFile::begin(dir).unwrap();
+        assert_eq!((upgraded.incarnation(), upgraded.ring_seq()), (u64::MAX, 77));
+        drop(upgraded);
+        assert_eq!(BootFile::begin(dir).unwrap().ring_seq(), 77);
+    }
+
+    /// The disk has no room any more, and the process no descriptor: the file is written in place.
+    #[test]
+    fn a_state_file_that_is_there_needs_no_new_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut boot = BootFile::begin(folder.path()).unwrap();
+        let bytes = || fs::metadata(folder.path().join("node.state")).unwrap().len();
+        let before = bytes();
+        for seq in 0..20 {
+            boot.set_ring_seq(seq).unwrap();
+        }
+        let names = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!((bytes(), names), (before, 2), "the file and the lock");
     }
 }

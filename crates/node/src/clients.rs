@@ -182,6 +182,19 @@ impl Clients {
         self.listeners.retain(|listener| listener.caller.is_some());
     }
 
+    /// Ends all connections, and those that wait to be taken in: clients find another gateway. Gives
+    /// those that the engine knows.
+    pub(crate) fn turn_away(&mut self) -> Vec<ConnectionId> {
+        for listener in &self.listeners {
+            while listener.socket.accept().is_ok() {}
+        }
+        self.servers.clear();
+        self.ending.clear();
+        let streams = std::mem::take(&mut self.streams);
+        let known = streams.into_iter().filter(|(_, stream)| !stream.is_closing());
+        known.map(|(token, _)| ConnectionId(token)).collect()
+    }
+
     pub(crate) fn get(&mut self, token: u64) -> Option<&mut Stream> {
         self.streams.get_mut(&token)
     }

@@ -8,6 +8,7 @@
 mod abroad;
 mod backups;
 mod effects;
+mod full;
 mod late;
 mod operators;
 

@@ -14,6 +14,7 @@ pub mod admin;
 mod attic;
 pub mod backup;
 pub mod boot;
+mod claim;
 mod clients;
 mod commands;
 #[cfg(feature = "corosync")]
@@ -24,6 +25,7 @@ mod corosync;
 mod data;
 mod door;
 mod events;
+mod filesystem;
 mod log;
 pub mod logged;
 mod pace;
@@ -37,6 +39,7 @@ pub mod recent;
 mod recorder;
 mod report;
 mod ring;
+mod seldom;
 mod servers;
 mod settings;
 pub mod status;
@@ -81,12 +84,36 @@ impl Default for RunOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The state directory cannot be used.
-    #[error("state directory {}: {source}", path.display())]
+    #[error("state directory {}: {}", path.display(), filesystem::explain(path, source))]
     StateDir {
         /// Which.
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// Another process runs with the state directory.
+    #[error(
+        "state directory {}: {} runs with it",
+        path.display(),
+        pid.map_or_else(|| "another process".into(), |pid| format!("process {pid}"))
+    )]
+    InUse {
+        /// Which.
+        path: PathBuf,
+        /// Whose, as far as it could say so.
+        pid: Option<u32>,
+    },
+    /// The state file has changed since this node wrote it.
+    #[error(
+        "{} is damaged at offset {offset}: what this node must remember is not certain; check the \
+         disk, and move the file away if this node may begin anew",
+        path.display()
+    )]
+    StateDamaged {
+        /// Which.
+        path: PathBuf,
+        /// Where.
+        offset: usize,
     },
     /// The state file is not one of ours.
     #[error(
@@ -99,9 +126,10 @@ pub enum NodeError {
     },
     /// The durable log cannot be written.
     #[error(
-        "the durable log in {}: {source}; the node stops, because it could not keep what it \
+        "the durable log in {}: {}; the node stops, because it could not keep what it \
          acknowledges. Make the disk work or free space, then start the node",
-        path.display()
+        path.display(),
+        filesystem::explain(path, source)
     )]
     Log {
         /// Its directory.
@@ -110,7 +138,7 @@ pub enum NodeError {
         source: io::Error,
     },
     /// The durable log cannot be opened.
-    #[error("the durable log in {}: {source}; {}", path.display(), log::advice(source))]
+    #[error("the durable log in {}: {source}; {}", path.display(), log::advice(path, source))]
     LogRefused {
         /// Its directory.
         path: PathBuf,

@@ -3,9 +3,11 @@
 //! What it is not: the format or the thread, which are the journal's; nor what of it may go, which
 //! the engine says when it is told that the log is long. Invariants: records are
 //! handed over in the order of the engine's outputs; what waits because the disk is slow or full
-//! is bounded, and a disk that failed ends the node, for it cannot keep its promises then.
+//! is bounded: whoever hands over more is told to wait. A disk that failed ends the node, for it
+//! cannot keep its promises then; one that is full does not.
 
 use crate::NodeError;
+use crate::filesystem::{self, is_shortage};
 use crate::priority::stand_back;
 use quorba_base::NodeId;
 use quorba_config::Domain;
@@ -19,6 +21,7 @@ use quorba_journal::{
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 mod growth;
 mod lookups;
@@ -32,11 +35,15 @@ use lookups::{Look, Lookups};
 /// Octets that may be on their way to the disk.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 /// Octets that may wait besides, until the disk takes more.
-const BACKLOG_BYTES_MAX: usize = 512 << 20;
+const BACKLOG_BYTES_MAX: usize = 192 << 20;
+/// How long a state waits that found the disk full.
+const SAVE_AGAIN: Duration = Duration::from_secs(1);
 
 /// News of the log's thread, or of one that writes a state.
 pub(crate) enum LogNews {
     Notice(Notice),
+    /// A state cannot be written now, and is written when there is room.
+    Waits(io::Error),
     Written(Result<Sealed, (GroupId, io::Error)>),
     LookedUp(Look, Box<Result<Recovered, String>>),
 }
@@ -69,6 +76,8 @@ pub(crate) struct Log {
     backlog: Vec<Record>,
     /// The last batch was refused; the next news of the disk try again.
     is_full: bool,
+    /// What waits for room on the disk, and which.
+    waits: Option<String>,
     backlog_bytes: usize,
     /// States that are written, and stand behind records of the backlog.
     written: Vec<Sealed>,
@@ -126,6 +135,7 @@ impl Log {
             begin,
             backlog: Vec::new(),
             is_full: false,
+            waits: None,
             backlog_bytes: 0,
             written: Vec::new(),
             warning,
@@ -139,7 +149,7 @@ impl Log {
     /// What an operator should know of it. `holds`: groups, by name, because of which it cannot be
     /// shortened, and why. `lacks`: groups whose member's state it has not got yet.
     pub(crate) fn warnings(&self, holds: &[(&str, LogHold)], lacks: &[&str]) -> Vec<String> {
-        let mut warnings: Vec<String> = self.warning.iter().cloned().collect();
+        let mut warnings: Vec<String> = self.warning.iter().chain(&self.waits).cloned().collect();
         warnings.extend(lacks.iter().map(|name| {
             format!(
                 "group {name}: the log lacks the state of the member here, whose server is asked \
@@ -160,9 +170,9 @@ impl Log {
     }
 
     /// An output of the engine that is for the log.
-    pub(crate) fn carry_out(&mut self, output: Output) -> Result<(), NodeError> {
+    pub(crate) fn carry_out(&mut self, output: Output) {
         match output {
-            Output::Log(record) => return self.append(record),
+            Output::Log(record) => self.append(record),
             Output::Save { group, place, parts } => self.save(group, place, parts),
             Output::Rebuilt => self.trust(),
             Output::Shorten { record } => self.shorten(record),
@@ -171,21 +181,30 @@ impl Log {
             }
             _ => unreachable!("the caller has sorted them"),
         }
-        Ok(())
+    }
+
+    /// Its folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// So much waits for the disk that nothing more may be handed over.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.backlog_bytes > BACKLOG_BYTES_MAX
+    }
+
+    /// Whether all that waited here is on its way to the disk.
+    pub(crate) fn has_room_again(&self) -> bool {
+        self.backlog.is_empty()
     }
 
     /// One more record; [`Self::flush`] hands it over.
-    fn append(&mut self, record: LogRecord) -> Result<(), NodeError> {
+    fn append(&mut self, record: LogRecord) {
         let record = of_engine(record);
         self.lookups.appended();
         self.backlog_bytes += record.bytes();
         self.growth.add(record.bytes());
         self.backlog.push(record);
-        if self.backlog_bytes > BACKLOG_BYTES_MAX {
-            let source = io::Error::other("the disk does not keep up, or is full");
-            return Err(NodeError::Log { path: self.path.clone(), source });
-        }
-        Ok(())
     }
 
     /// Hands over what waits.
@@ -220,16 +239,32 @@ impl Log {
         let position = position(place.view, place.prefix);
         let write = move || {
             let mut writer = checkpoints.begin(group.0, seq, position)?;
-            for part in &parts {
-                writer.write(part)?;
+            match parts.iter().try_for_each(|part| writer.write(part)) {
+                Ok(()) => writer.seal(),
+                Err(error) => {
+                    writer.abandon();
+                    Err(error)
+                }
             }
-            writer.seal()
         };
         let failed = Arc::clone(&self.tell);
         let thread = std::thread::Builder::new().name("checkpoint".into());
         let started = thread.spawn(move || {
             stand_back();
-            tell(LogNews::Written(write().map_err(|error| (group, error))));
+            let mut waits = false;
+            let written = loop {
+                match write() {
+                    // The process ends without waiting for this thread.
+                    Err(error) if is_shortage(&error) => {
+                        if !std::mem::replace(&mut waits, true) {
+                            tell(LogNews::Waits(error));
+                        }
+                        std::thread::sleep(SAVE_AGAIN);
+                    }
+                    written => break written,
+                }
+            };
+            tell(LogNews::Written(written.map_err(|error| (group, error))));
         });
         if let Err(error) = started {
             failed(LogNews::Written(Err((group, error))));
@@ -273,17 +308,21 @@ impl Log {
         let failed = |source| NodeError::Log { path: self.path.clone(), source };
         match news {
             LogNews::Notice(Notice::Durable(seq)) => {
+                self.goes_on();
                 self.is_full = false;
                 self.flush();
                 self.lookups.durable(seq, &self.path, &self.tell);
                 Ok(Some(Progress::Logged(seq.0.saturating_sub(self.begin.0))))
             }
-            LogNews::Notice(Notice::Full(error)) => {
-                let path = self.path.display();
-                tracing::error!(
-                    %path, %error,
-                    "the log's disk is full: durable groups answer nothing until there is space"
+            LogNews::Notice(Notice::Full(error)) | LogNews::Waits(error) => {
+                let said = format!(
+                    "the durable log in {} waits: {}; durable groups answer nothing until there is \
+                     room",
+                    self.path.display(),
+                    filesystem::explain(&self.path, &error)
                 );
+                tracing::error!("{said}");
+                self.waits = Some(said);
                 Ok(None)
             }
             LogNews::Notice(Notice::Failed(error) | Notice::Trouble(error)) => Err(failed(error)),
@@ -291,18 +330,21 @@ impl Log {
                 Err(failed(io::Error::other(error.to_string())))
             }
             LogNews::Notice(Notice::Adopted(sealed)) => {
+                self.goes_on();
                 let of = sealed.checkpoint();
                 let record = of.seq.0.saturating_sub(self.begin.0);
                 self.lookups.adopted(GroupId(of.group));
                 Ok(Some(Progress::Saved(GroupId(of.group), record)))
             }
             LogNews::Notice(Notice::Truncated(first)) => {
+                self.goes_on();
                 if std::mem::replace(&mut self.first, first) < first {
                     tracing::info!(%first, "the log is shortened: it begins with this record now");
                 }
                 Ok(None)
             }
             LogNews::Notice(Notice::Trusted) => {
+                self.goes_on();
                 self.warning = None;
                 self.lookups.trusted();
                 tracing::info!("the log is rebuilt: its doubtful files are removed");
@@ -313,11 +355,19 @@ impl Log {
                 Ok(Some(self.looked_up(look, *found)))
             }
             LogNews::Written(Ok(sealed)) => {
+                self.goes_on();
                 self.written.push(sealed);
                 self.flush();
                 Ok(None)
             }
             LogNews::Written(Err((_, error))) => Err(failed(error)),
+        }
+    }
+
+    /// The disk takes something again.
+    fn goes_on(&mut self) {
+        if self.waits.take().is_some() {
+            tracing::info!(path = %self.path.display(), "the durable log has room again");
         }
     }
 
@@ -446,8 +496,11 @@ fn to_engine(record: Record) -> LogRecord {
 }
 
 /// What is wrong, and what to do about it.
-pub(crate) fn advice(error: &OpenError) -> &'static str {
-    match error {
+pub(crate) fn advice(path: &Path, error: &OpenError) -> String {
+    let advice = match error {
+        OpenError::Disk { source, .. } if filesystem::is_full(source) => {
+            return format!("{} is full: free space on it", filesystem::describe(path));
+        }
         OpenError::Disk { .. } => "make the disk work, or free space on it",
         OpenError::Foreign { .. } => {
             "give the node its own state_dir; groups of a domain with durable groups keep their \
@@ -458,5 +511,6 @@ pub(crate) fn advice(error: &OpenError) -> &'static str {
             "restore the whole state_dir as it was, or move the folder `log` away: then the node \
              rebuilds its groups from the others"
         }
-    }
+    };
+    advice.into()
 }

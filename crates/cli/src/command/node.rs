@@ -130,9 +130,13 @@ fn node_failed(name: &str, error: &NodeError) -> Failure {
         NodeError::StateDir { .. } => {
             (codes::NODE_STATE_DIR, "give the node a state_dir that it may write to")
         }
-        NodeError::StateFile { .. } => {
+        NodeError::StateFile { .. } | NodeError::StateDamaged { .. } => {
             (codes::NODE_STATE_FILE, "look whether the directory is this node's")
         }
+        NodeError::InUse { .. } => (
+            codes::NODE_IN_USE,
+            "end that process, or give this node a state_dir of its own: one for each node",
+        ),
         NodeError::Listen { .. } => (
             codes::NODE_LISTEN,
             "end whoever has the address (perhaps this very node), or change the domain file",

@@ -97,9 +97,14 @@ impl Journal {
             .map(|pair| pair[0].0)
             .collect();
         if let Some(last_gone) = gone.last().copied() {
+            let before = self.metadata.segments.clone();
             self.metadata.segments.retain(|number, _| !gone.contains(number));
             self.metadata.watermark = self.durable;
-            self.meta.store(&self.metadata)?;
+            if let Err(error) = self.meta.store(&self.metadata) {
+                // So that the next attempt finds what is left to do.
+                self.metadata.segments = before;
+                return Err(error);
+            }
             // With those that failed when they were begun, of which the metadata never heard: they
             // would be taken for the beginning of the log by who reads it now.
             for name in self.disk.list()? {

@@ -146,18 +146,25 @@ impl DataPlane {
             Output::Abroad { connection, command } => self.command_abroad(connection, command),
             Output::PersistRing { ring_seq } => {
                 self.transport.flush();
-                self.boot.set_ring_seq(ring_seq).map_err(|e| self.reporter.disk_failed(e))?;
+                let stored = self.boot.set_ring_seq(ring_seq);
+                self.stored(stored)?;
             }
             Output::PersistPrimary(record) => {
                 self.transport.flush();
-                self.boot.set_record(record).map_err(|e| self.reporter.disk_failed(e))?;
+                let stored = self.boot.set_record(record);
+                self.stored(stored)?;
             }
             output @ (Output::Log(_)
             | Output::Save { .. }
             | Output::LookUp { .. }
             | Output::Shorten { .. }
             | Output::Rebuilt) => {
-                self.log.as_mut().map_or(Ok(()), |log| log.carry_out(output))?;
+                if let Some(log) = &mut self.log {
+                    log.carry_out(output);
+                    if log.is_overfull() {
+                        self.wait_for_log()?;
+                    }
+                }
             }
             Output::Outlive(state) => self.attic.keep(state),
             Output::Commanded { id, result } => {

@@ -4,15 +4,22 @@
 //! handed over before it asked; a log in doubt is not read.
 
 use super::{LogNews, read};
+use crate::filesystem::is_out_of_descriptors;
 use crate::priority::stand_back;
 use quorba_engine::replica::{GroupId, Recovered};
 use quorba_journal::disk::FileDisk;
 use quorba_journal::{Checkpoints, Owner, Seq};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const TRIES: usize = 3;
+/// How long a look waits that could not open a file.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Files that a look has open at once, with room to spare.
+const DESCRIPTORS: usize = 8;
 
 /// A group, and how often it has asked.
 pub(super) type Look = (GroupId, u64);
@@ -95,12 +102,21 @@ impl Lookups {
             let (owner, store, path) = (self.owner, self.checkpoints.clone(), path.to_path_buf());
             let (told, failed) = (Arc::clone(tell), Arc::clone(tell));
             let lacking = self.lacking.clone();
-            let look = move || match in_doubt {
-                true => Err("it is in doubt, and not rebuilt yet".into()),
-                // A state that has just been replaced by a newer one is read again.
-                false => (1..TRIES)
-                    .find_map(|_| look_up(&store, &path, owner, durable, &lacking).ok())
-                    .map_or_else(|| look_up(&store, &path, owner, durable, &lacking), Ok),
+            let look = move || {
+                if in_doubt {
+                    return Err("it is in doubt, and not rebuilt yet".into());
+                }
+                let mut tries = 0;
+                loop {
+                    let found = look_up(&store, &path, owner, durable, &lacking);
+                    // A state that has just been replaced by a newer one is read again.
+                    tries += 1;
+                    if found.is_err() && lacks_descriptors(&path) {
+                        std::thread::sleep(AGAIN);
+                    } else if found.is_ok() || tries >= TRIES {
+                        return found;
+                    }
+                }
             };
             let thread = std::thread::Builder::new().name("look-up".into());
             let run = move || {
@@ -112,6 +128,12 @@ impl Lookups {
             }
         }
     }
+}
+
+/// What could not be read may be as good as ever: the process had no descriptor for it.
+fn lacks_descriptors(path: &Path) -> bool {
+    let some: Vec<_> = (0..DESCRIPTORS).map(|_| File::open(path)).collect();
+    some.iter().any(|file| file.as_ref().is_err_and(is_out_of_descriptors))
 }
 
 fn look_up(

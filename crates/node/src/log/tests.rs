@@ -50,7 +50,7 @@ fn record(prefix: u64) -> LogRecord {
 fn a_state_is_taken_in_behind_the_records_that_wait_for_a_full_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut log, news) = open(folder.path());
-    log.append(record(1)).expect("there is room");
+    log.append(record(1));
     // As after a batch that was refused.
     log.is_full = true;
     let view = ViewId { seq: 1, representative: NodeId::new(0).expect("a node") };
