@@ -430,8 +430,7 @@ impl Endings {
         (electorate.durable || stand_by) && (is_behind || of_it.any(|inquiry| inquiry.answered))
     }
 
-    /// Whether somebody who is in, but for `node`, has replied to a request, or somebody who is
-    /// gone has, if disks have it.
+    /// Whether somebody who is in, but for `node`, has replied to a request.
     pub(crate) fn is_answered_elsewhere(
         &self,
         node: NodeId,
@@ -441,7 +440,6 @@ impl Endings {
         let came_with = electorate.came_with(at);
         let mut of_it = self.open.values().filter(|inquiry| inquiry.at == at);
         of_it.any(|inquiry| inquiry.replied().union(came_with).iter().any(|other| other != node))
-            || self.is_kept(at, electorate)
     }
 
     /// Nothing can follow from what is known now.

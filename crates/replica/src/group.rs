@@ -102,6 +102,7 @@ pub(crate) struct Group {
     compare_at: Option<Instant>,
     comparisons: u32,
     quiet: agreed::Quiet,
+    hung: endings::Hung,
     /// The local server has had a call for longer than it should.
     is_late: bool,
     /// What was said last of the local member's replies, and not delivered yet.
@@ -153,6 +154,7 @@ impl Group {
             compare_at: None,
             comparisons: 0,
             quiet: agreed::Quiet::default(),
+            hung: endings::Hung::default(),
             is_late: false,
             told_full: None,
             operation: None,

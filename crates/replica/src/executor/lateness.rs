@@ -96,11 +96,13 @@ impl Executor {
         self.schedule.oldest().is_some_and(|oldest| oldest.late.told > 0)
     }
 
-    /// Others have answered a request that the server is at.
+    /// Others have answered a request that the server is at; `now` may be later, if it may take
+    /// longer than they.
     pub(crate) fn answered_elsewhere(&mut self, now: Instant, at: History) {
         let mut calls = self.schedule.outstanding_mut();
         if let Some(call) = calls.find(|call| super::ends::is_request(call, at)) {
-            call.late.answered_at.get_or_insert(now);
+            let answered = call.late.answered_at.get_or_insert(now);
+            *answered = now.min(*answered);
         }
     }
 

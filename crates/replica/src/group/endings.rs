@@ -4,6 +4,7 @@
 //! the same ones at the same place of the order; what the local server did leads to messages only.
 
 use super::{Group, Here};
+use crate::config::GroupConfig;
 use crate::endings::{Conclusion, Electorate, Endings, ROUNDS, Report, RequestEnd};
 use crate::envelope::{Envelope, ProcessEnd, RequestEnvelope};
 use crate::history::History;
@@ -20,6 +21,33 @@ const COMPARE_AGAIN: u64 = 0;
 /// How long after one that came to nothing; twice as long each time, up to the second.
 const COMPARE_AFTER: Duration = Duration::from_secs(5);
 const COMPARE_AFTER_MAX: Duration = Duration::from_secs(300);
+/// The longest that a server may take longer than another one for what is kept.
+const KEPT_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// How often a server was ended because it did not answer what others, who are gone, have answered.
+/// It may take as long as it took them, and nobody knows how long that was.
+#[derive(Default)]
+pub(super) struct Hung {
+    at: Option<History>,
+    times: u32,
+}
+
+impl Hung {
+    /// So much longer than another server it may take: twice as long after each time.
+    fn patience(&self, at: History, config: &GroupConfig) -> Duration {
+        let times = if self.at == Some(at) { self.times } else { 0 };
+        let longer = config.server_reply.saturating_mul(3 << times.min(16));
+        longer.min(KEPT_MAX)
+    }
+
+    fn ended(&mut self, at: History) {
+        if self.at == Some(at) {
+            self.times = self.times.saturating_add(1);
+        } else {
+            *self = Self { at: Some(at), times: 1 };
+        }
+    }
+}
 
 impl Group {
     /// What the member on `origin` says of a request.
@@ -222,12 +250,16 @@ impl Group {
         if endings.has_questions() {
             let here = self.here;
             if let Some(waiting) = member.waiting() {
-                let is_answered =
+                let at = waiting.at;
+                let (is_answered, is_kept) =
                     self.table.with_electorate(&self.config, |endings, electorate| {
-                        endings.is_answered_elsewhere(here, waiting.at, electorate)
+                        let is_answered = endings.is_answered_elsewhere(here, at, electorate);
+                        (is_answered, endings.is_kept(at, electorate))
                     });
                 if is_answered {
-                    member.answered_elsewhere(now, waiting.at);
+                    member.answered_elsewhere(now, at);
+                } else if is_kept {
+                    member.answered_elsewhere(now + self.hung.patience(at, &self.config), at);
                 } else {
                     member.forgive();
                 }
@@ -268,6 +300,9 @@ impl Group {
         });
         if others.is_empty() && !is_kept || !in_primary {
             return;
+        }
+        if let Some(waiting) = waiting.filter(|_| is_kept) {
+            self.hung.ended(waiting.at);
         }
         let consequence = self.member.as_mut().and_then(|m| m.server_lost(DownReason::ServerHung));
         if let Some(crate::member::Consequence::Lost(attempt, reason)) = consequence {
