@@ -155,6 +155,7 @@ fn a_group_reference_has_a_profile_per_gateway_and_the_others_as_alternates() {
         gateways: &gateways,
         group: Some(&group),
         primary: Some(0),
+        tls: &[],
         heartbeat_enabled: true,
         components: &[code_sets],
     });
@@ -189,6 +190,7 @@ fn a_group_without_gateways_keeps_its_name() {
         gateways: &[],
         group: Some(&group),
         primary: Some(0),
+        tls: &[],
         heartbeat_enabled: true,
         components: &[],
     };
