@@ -251,3 +251,6 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
