@@ -30,8 +30,8 @@ fn start(tls: &str, more: &str) -> Stage {
     let authority = Authority::new("test authority");
     let own = authority.sign("gateway", &["127.0.0.1"]);
     let more = format!(
-        "tls = {{ listen = {tls_port}, certificate = \"gateway.pem\", key = \"gateway.key\"{tls} }}\n\
-         {more}"
+        "tls = {{ listen = {tls_port}, certificate = \"gateway.pem\", \
+         key = \"gateway.key\"{tls} }}\n{more}"
     );
     let domain = Domain::start_by(&more, |folder| {
         own.write(folder);

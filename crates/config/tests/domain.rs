@@ -63,8 +63,10 @@ concurrency = "per-object"
 readonly = ["get_*", "balance"]
 readonly_consistency = "sequential"
 state_operations = ["set_state", "get_state"]
-clients = ["10.0.0.0/8", "*.plant", { networks = ["fd00::1"], certificates = ["audit"], operations = ["get_*"] }]
-tls = { listen = 5443, certificate = "tls/gateway.pem", key = "/run/gateway.key", client_ca = "ca.pem", client_certificates = "optional", plain = false }
+clients = [
+    "10.0.0.0/8", "*.plant",
+    { networks = ["fd00::1"], certificates = ["audit"], operations = ["get_*"] },
+]
 reply_retention_ms = 1
 unavailable_wait_ms = 2
 server_reply_ms = 30
@@ -75,10 +77,33 @@ restart_backoff_ms = 5
 on_total_loss = "fresh"
 env = { STATE = "{state_dir}/db", EMPTY = "" }
 cwd = "{state_dir}"
+[group.bank.tls]
+listen = 5443
+certificate = "tls/gateway.pem"
+key = "/run/gateway.key"
+client_ca = "ca.pem"
+client_certificates = "optional"
+plain = false
 [group.names]
 listen = 5001
 members = ["alpha", "mid"]
 connect = { mid = "127.0.0.1:6000", alpha = "127.0.0.1:6000" }
+"#;
+
+/// Of the file above.
+const CLIENTS: &str = r#"clients = [
+    "10.0.0.0/8", "*.plant",
+    { networks = ["fd00::1"], certificates = ["audit"], operations = ["get_*"] },
+]
+"#;
+/// The same.
+const TLS: &str = r#"[group.bank.tls]
+listen = 5443
+certificate = "tls/gateway.pem"
+key = "/run/gateway.key"
+client_ca = "ca.pem"
+client_certificates = "optional"
+plain = false
 "#;
 
 fn domain(text: &str) -> Domain {
@@ -299,10 +324,8 @@ fn digest_is_stable_over_versions_of_this_program() {
         "readonly_consistency = \"sequential\"\n",
         "abandon_ms = 500\n",
         "state_operations = [\"set_state\", \"get_state\"]\n",
-        "clients = [\"10.0.0.0/8\", \"*.plant\", { networks = [\"fd00::1\"], certificates = \
-         [\"audit\"], operations = [\"get_*\"] }]\n",
-        "tls = { listen = 5443, certificate = \"tls/gateway.pem\", key = \"/run/gateway.key\", \
-         client_ca = \"ca.pem\", client_certificates = \"optional\", plain = false }\n",
+        CLIENTS,
+        TLS,
     ];
     let older = younger.iter().fold(FULL.to_owned(), |text, line| text.replace(line, ""));
     // A changed number means that running domains refuse the new version: raise FORMAT knowingly.

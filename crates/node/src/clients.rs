@@ -233,17 +233,22 @@ impl Clients {
         let Some((_, peer)) = self.handshakes.end(token) else { return };
         self.streams.remove(&token);
         if let Some(failed) = self.handshakes.failed(Clock::now()) {
-            let text = "a TLS handshake came to nothing (told once a minute)";
-            tracing::warn!(%peer, why, failed, text);
+            tracing::warn!(
+                %peer,
+                why,
+                failed,
+                "a TLS handshake came to nothing (told once a minute)"
+            );
         }
     }
 
-    /// Ends all connections, and those that wait to be taken in: clients find another gateway. Gives
-    /// those that the engine knows.
+    /// Ends all connections, and those that wait to be taken in: clients find another gateway.
+    /// Gives those that the engine knows.
     pub(crate) fn turn_away(&mut self) -> Vec<ConnectionId> {
         for listener in &self.listeners {
             while listener.socket.accept().is_ok() {}
         }
+        self.handshakes.tokens().into_iter().for_each(|token| self.drop_stream(token));
         self.servers.clear();
         self.ending.clear();
         let streams = std::mem::take(&mut self.streams);
