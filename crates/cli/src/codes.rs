@@ -286,7 +286,8 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
         }
         MinorCode::NoRoom => {
             "NO_RESOURCES COMPLETED_NO. So many replies are kept for clients that name their calls \
-             (FT_REQUEST) that another one would break the limit of 100,000 of them, or of \
+             (FT_REQUEST) that another one would break a limit: 300,000 of them in all, of which one \
+             client has a third and one address half at most (docs/security.md), or \
              reply_retention_bytes; reply_retention_ms says how long they are kept at least. A \
              server that calls one outside of the domain hears it when 4 MiB of such replies are \
              kept."

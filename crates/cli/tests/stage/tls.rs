@@ -1,4 +1,5 @@
 //! Clients that speak TLS, and certificates for them and for gateways.
+#![allow(unreachable_pub, reason = "a test uses it")]
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
