@@ -232,11 +232,11 @@ impl Clients {
     pub(crate) fn drop_handshake(&mut self, token: u64, why: &str) {
         let Some((_, peer)) = self.handshakes.end(token) else { return };
         self.streams.remove(&token);
-        if let Some(failed) = self.handshakes.failed(Clock::now()) {
+        if let Some(not_told) = self.handshakes.failed(Clock::now()) {
             tracing::warn!(
                 %peer,
                 why,
-                failed,
+                not_told,
                 "a TLS handshake came to nothing (told once a minute)"
             );
         }

@@ -3,6 +3,7 @@
 //! What it is not: TLS. Invariants: they are few, of one address and in all, and none stays for
 //! longer than it may; the engine hears of a connection when its handshake is over.
 
+use crate::seldom::Seldom;
 use quorba_engine::replica::GroupId;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -12,8 +13,6 @@ use std::time::{Duration, Instant as Clock};
 const UNDER_WAY_MAX: usize = 256;
 /// Of these, from one address; further connections are closed at once.
 const OF_ADDRESS_MAX: usize = 32;
-/// How often a failure is told at most.
-const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 struct Handshake {
     group: GroupId,
@@ -36,19 +35,22 @@ pub(super) struct Handshakes {
     under_way: BTreeMap<u64, Handshake>,
     of_address: HashMap<IpAddr, usize>,
     time: Duration,
-    failed: u64,
-    told: Option<Clock>,
+    failures: Seldom,
 }
 
 impl Handshakes {
     pub(super) fn new(time: Duration) -> Self {
-        Self { under_way: BTreeMap::new(), of_address: HashMap::new(), time, failed: 0, told: None }
+        Self {
+            under_way: BTreeMap::new(),
+            of_address: HashMap::new(),
+            time,
+            failures: Seldom::default(),
+        }
     }
 
     pub(super) fn begin(&mut self, now: Clock, token: u64, group: GroupId, peer: IpAddr) -> Begun {
         let count = self.of_address.entry(peer).or_default();
         if *count >= OF_ADDRESS_MAX {
-            self.failed += 1;
             return Begun::No;
         }
         *count += 1;
@@ -59,7 +61,6 @@ impl Handshakes {
         let oldest = self.under_way.first_key_value().map(|(token, _)| *token);
         if let Some(oldest) = oldest {
             self.end(oldest);
-            self.failed += 1;
         }
         Begun::Yes(oldest)
     }
@@ -80,14 +81,9 @@ impl Handshakes {
         Some((group, peer))
     }
 
-    /// One has come to nothing. How many have, if it is to be told.
+    /// One has come to nothing. Of how many that was not told, if it is to be told now.
     pub(super) fn failed(&mut self, now: Clock) -> Option<u64> {
-        self.failed += 1;
-        if self.told.is_some_and(|told| now.saturating_duration_since(told) < TOLD_EVERY) {
-            return None;
-        }
-        self.told = Some(now);
-        Some(self.failed)
+        self.failures.tells(now)
     }
 
     /// When the oldest has had its time.
