@@ -27,7 +27,7 @@ pub(super) fn read_state_operations(section: &Section<'_>) -> Vec<String> {
             continue;
         }
         let message = format!("`state_operations` cannot have {:?}", shortened(at.value));
-        let meant = nearest(at.value, STATE_OPERATIONS.into_iter());
+        let meant = nearest(at.value, STATE_OPERATIONS);
         let meant = meant.map(|word| format!("did you mean \"{word}\"?"));
         let problem = Problem::at(Code::UnknownValue, at.span, message);
         let problem = problem.label(format!("possible: {}", STATE_OPERATIONS.join(", ")));

@@ -1,3 +1,5 @@
+//! Sessions with clients that rustls makes: what passes, and who is let in.
+
 use crate::poller::Poller;
 use crate::stream::{ReadOutcome, Stream};
 use crate::tls::{PeerCertificate, TlsAcceptor, TlsFiles};
