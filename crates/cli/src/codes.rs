@@ -286,7 +286,8 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
         }
         MinorCode::NoRoom => {
             "NO_RESOURCES COMPLETED_NO. So many replies are kept for clients that name their calls \
-             (FT_REQUEST) that another one would break the limit of 100,000 of them, or of \
+             (FT_REQUEST) that another one would break a limit: 300,000 of them in all, of which \
+             one client has a third and one address half at most (docs/security.md), or \
              reply_retention_bytes; reply_retention_ms says how long they are kept at least. A \
              server that calls one outside of the domain hears it when 4 MiB of such replies are \
              kept."
@@ -296,6 +297,31 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
              [limits] in the domain file sets them. The servers answer more slowly than requests \
              come in: `quorba status` shows how many are pending."
         }
+        MinorCode::ContextUnreadable => {
+            "MARSHAL COMPLETED_NO. The data of a service context whose layout a standard gives \
+             (CodeSets, FT_REQUEST, SendingContextRunTime and others) is cut, has a byte order \
+             that is none, or counts more than is there; a client id of FT_REQUEST may have \
+             1,024 octets. Servers fail over such contexts in ways of their own, so no server \
+             gets it. Look for what adds contexts in the client: an interceptor, or a proxy \
+             before it."
+        }
+        MinorCode::TargetUnreadable => {
+            "OBJECT_NOT_EXIST or MARSHAL, COMPLETED_NO. A request of GIOP 1.2 may name its \
+             object by a profile or by a whole reference. This one cannot be read, has no IIOP \
+             profile with an object key, or selects a profile that it does not have."
+        }
+        MinorCode::Rejected => {
+            "The server answered the request with a MessageError: its ORB could not read it. All \
+             members get the same bytes, so another gateway gives the same answer. Look into the \
+             server's log, and for a client that speaks a newer GIOP than the server."
+        }
+        _ => return None,
+    })
+}
+
+/// Codes of requests that their client may not make.
+fn of_permission(code: &MinorCode) -> Option<&'static str> {
+    Some(match code {
         MinorCode::StateIsProtected => {
             "NO_PERMISSION COMPLETED_NO. get_state, set_state, get_update and set_update carry the \
              state of a whole replica; only nodes call them, when a member joins. They are refused \
@@ -304,8 +330,8 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
              [\"get_state\"]. A client that wants a backup asks for it by an operation of its own."
         }
         MinorCode::OperationUnreadable => {
-            "MARSHAL COMPLETED_NO. There is a zero octet in the operation's name. Servers differ in \
-             where they take its end to be, so no server gets the request. Look for what builds \
+            "MARSHAL COMPLETED_NO. There is a zero octet in the operation's name. Servers differ \
+             in where they take its end to be, so no server gets the request. Look for what builds \
              requests by itself in the client."
         }
         MinorCode::ClientNotAllowed => {
@@ -325,24 +351,6 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
              not executed; the other one's reply is not given to it. Two clients with one client \
              id, or one that counts from the beginning again after its start, are the usual \
              causes: a client id must be unique for each start of a client."
-        }
-        MinorCode::ContextUnreadable => {
-            "MARSHAL COMPLETED_NO. The data of a service context whose layout a standard gives \
-             (CodeSets, FT_REQUEST, SendingContextRunTime and others) is cut, has a byte order \
-             that is none, or counts more than is there; a client id of FT_REQUEST may have \
-             1,024 octets. Servers fail over such contexts in ways of their own, so no server \
-             gets it. Look for what adds contexts in the client: an interceptor, or a proxy \
-             before it."
-        }
-        MinorCode::TargetUnreadable => {
-            "OBJECT_NOT_EXIST or MARSHAL, COMPLETED_NO. A request of GIOP 1.2 may name its \
-             object by a profile or by a whole reference. This one cannot be read, has no IIOP \
-             profile with an object key, or selects a profile that it does not have."
-        }
-        MinorCode::Rejected => {
-            "The server answered the request with a MessageError: its ORB could not read it. All \
-             members get the same bytes, so another gateway gives the same answer. Look into the \
-             server's log, and for a client that speaks a newer GIOP than the server."
         }
         _ => return None,
     })
@@ -432,8 +440,8 @@ fn of_silence(code: &MinorCode) -> Option<&'static str> {
 
 fn minor(code: &MinorCode) -> Entry {
     // A new code is explained by its title.
-    let text = of_waiting(code).or_else(|| of_limits(code)).or_else(|| of_silence(code));
-    let text = text.unwrap_or(code.text());
+    let texts = [of_waiting, of_permission, of_limits, of_silence];
+    let text = texts.into_iter().find_map(|of| of(code)).unwrap_or(code.text());
     let number = QUORBA_VMCID | code.number();
     Entry {
         code: format!("{number:#010x}"),

@@ -11,7 +11,8 @@
 use std::fmt::Write;
 
 use crate::domain::{
-    Checkpoint, Concurrency, Domain, Engine, Group, Node, Outside, Placement, QuorumRule, Recovery,
+    Checkpoint, ClientRule, Concurrency, Domain, Engine, Group, Node, Outside, Placement,
+    QuorumRule, Recovery,
 };
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
@@ -166,7 +167,17 @@ fn younger_parts(text: &mut String, domain: &Domain, group: &Group) {
         let called: Vec<&str> = called.map(|server| server.name.as_str()).collect();
         line(text, format_args!(" outside={}", called.join(",")));
     }
-    // What one gateway lets in, all do.
+    // What one gateway lets in, all do. Where certificates lie is each host's own business.
+    if let Some(tls) = &group.tls {
+        let (asks, needs) = (tls.client_ca.is_some(), tls.client_certificates_required);
+        line(text, format_args!(" tls={},{asks},{needs},{}", tls.listen, tls.plain));
+    }
+    for ClientRule { networks, certificates, operations } in group.clients.iter().flatten() {
+        line(text, format_args!(" clients={networks:?},{certificates:?},{operations:?}"));
+    }
+    if group.clients.as_ref().is_some_and(Vec::is_empty) {
+        line(text, format_args!(" clients=nobody"));
+    }
     if !group.state_operations.is_empty() {
         line(text, format_args!(" state_operations={}", group.state_operations.join(",")));
     }

@@ -328,6 +328,10 @@ pub struct Group {
     /// Of get_state, set_state, get_update and set_update, those that clients may call, by whatever
     /// object key.
     pub state_operations: Vec<String>,
+    /// Who may call, and what. `None`: everybody, everything.
+    pub clients: Option<Vec<ClientRule>>,
+    /// IIOP over TLS at the gateways. `None`: plain IIOP only.
+    pub tls: Option<Tls>,
     /// How long a reply is kept for repeated requests: 5 min.
     pub reply_retention: Duration,
     /// How a member that missed something is brought up to date.
@@ -374,6 +378,56 @@ impl Group {
     pub fn gateway(&self, node: &Node) -> Endpoint {
         Endpoint { host: node.host.clone(), port: self.listen + node.gateway_port_offset }
     }
+
+    /// The port at `node` for IIOP over TLS, if the group has it.
+    #[must_use]
+    pub fn tls_port(&self, node: &Node) -> Option<u16> {
+        Some(self.tls.as_ref()?.listen + node.gateway_port_offset)
+    }
+
+    /// Whether clients may come without TLS.
+    #[must_use]
+    pub fn takes_plain(&self) -> bool {
+        self.tls.as_ref().is_none_or(|tls| tls.plain)
+    }
+}
+
+/// IIOP over TLS at a group's gateways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The port for it on every node, before the node's offset.
+    pub listen: u16,
+    /// The gateways' certificate, and those that lead to its root, as PEM.
+    pub certificate: PathBuf,
+    /// Its key, as PEM.
+    pub key: PathBuf,
+    /// Certificates of who signs those of clients, as PEM. `None`: clients are not asked for one.
+    pub client_ca: Option<PathBuf>,
+    /// Whoever shows none is not let in.
+    pub client_certificates_required: bool,
+    /// The port without TLS stays open: yes.
+    pub plain: bool,
+}
+
+/// Some clients of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientRule {
+    /// From one of these; empty: from anywhere.
+    pub networks: Vec<Network>,
+    /// With a certificate of one of these names, in which `*` stands for any part; empty: with any
+    /// or none.
+    pub certificates: Vec<String>,
+    /// What they may call, with `*` likewise. `None`: everything.
+    pub operations: Option<Vec<String>>,
+}
+
+/// Addresses that begin alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// One of them.
+    pub address: IpAddr,
+    /// So many leading bits are those of all.
+    pub prefix_bits: u8,
 }
 
 /// `[outside.NAME]`: a server that is not in the domain.

@@ -26,9 +26,9 @@ use std::path::Path;
 
 pub use codes::{CODES, Code, CodeText};
 pub use domain::{
-    Ack, Backend, Concurrency, Domain, Endpoint, Engine, Group, Host, Limits, Multicast, Node,
-    OnDoubt, OnTotalLoss, Outside, Placement, QuorumRule, RESTART_BACKOFF_MAX, ReadonlyConsistency,
-    Recovery, Reply, Ring, ServerCommand, Style,
+    Ack, Backend, ClientRule, Concurrency, Domain, Endpoint, Engine, Group, Host, Limits,
+    Multicast, Network, Node, OnDoubt, OnTotalLoss, Outside, Placement, QuorumRule,
+    RESTART_BACKOFF_MAX, ReadonlyConsistency, Recovery, Reply, Ring, ServerCommand, Style, Tls,
 };
 pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};
 pub use problem::{Problem, Report};

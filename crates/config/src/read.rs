@@ -23,7 +23,7 @@ use quorba_base::{NODES_MAX, NodeId};
 use toml::de::DeTable;
 
 use crate::codes::Code;
-use crate::domain::{Domain, Engine, Limits, Multicast, Outside, QuorumRule, Ring};
+use crate::domain::{Domain, Engine, Group, Limits, Multicast, Outside, QuorumRule, Ring};
 use crate::key::{DomainKey, KEY_BYTES, KeyError};
 use crate::problem::{Problem, Report};
 use crate::walk::{At, Problems, Section, Span};
@@ -115,10 +115,20 @@ fn read_domain(
         ring,
         limits,
         nodes: drafts.into_iter().map(|draft| draft.node).collect(),
-        groups: groups.into_iter().map(|draft| draft.group).collect(),
+        groups: groups.into_iter().map(|draft| located(base, draft.group)).collect(),
         outside,
         warnings: Vec::new(),
     })
+}
+
+/// The group with its files found from the domain file's folder.
+fn located(base: &Path, mut group: Group) -> Group {
+    if let Some(tls) = &mut group.tls {
+        for path in [&mut tls.certificate, &mut tls.key].into_iter().chain(&mut tls.client_ca) {
+            *path = base.join(&path);
+        }
+    }
+    group
 }
 
 fn find_node(root: &Section<'_>, drafts: &[NodeDraft], name: &At<&str>) -> Option<NodeId> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{
     Ack, Backend, Concurrency, Domain, DomainKey, Endpoint, Engine, Host, KeyError, Multicast,
-    OnTotalLoss, QuorumRule, ReadonlyConsistency, Reply, Style, Values, check_text,
+    Network, OnTotalLoss, QuorumRule, ReadonlyConsistency, Reply, Style, Values, check_text,
 };
 
 const FULL: &str = r#"
@@ -63,6 +63,10 @@ concurrency = "per-object"
 readonly = ["get_*", "balance"]
 readonly_consistency = "sequential"
 state_operations = ["set_state", "get_state"]
+clients = [
+    "10.0.0.0/8", "*.plant",
+    { networks = ["fd00::1"], certificates = ["audit"], operations = ["get_*"] },
+]
 reply_retention_ms = 1
 unavailable_wait_ms = 2
 server_reply_ms = 30
@@ -73,10 +77,33 @@ restart_backoff_ms = 5
 on_total_loss = "fresh"
 env = { STATE = "{state_dir}/db", EMPTY = "" }
 cwd = "{state_dir}"
+[group.bank.tls]
+listen = 5443
+certificate = "tls/gateway.pem"
+key = "/run/gateway.key"
+client_ca = "ca.pem"
+client_certificates = "optional"
+plain = false
 [group.names]
 listen = 5001
 members = ["alpha", "mid"]
 connect = { mid = "127.0.0.1:6000", alpha = "127.0.0.1:6000" }
+"#;
+
+/// Of the file above.
+const CLIENTS: &str = r#"clients = [
+    "10.0.0.0/8", "*.plant",
+    { networks = ["fd00::1"], certificates = ["audit"], operations = ["get_*"] },
+]
+"#;
+/// The same.
+const TLS: &str = r#"[group.bank.tls]
+listen = 5443
+certificate = "tls/gateway.pem"
+key = "/run/gateway.key"
+client_ca = "ca.pem"
+client_certificates = "optional"
+plain = false
 "#;
 
 fn domain(text: &str) -> Domain {
@@ -126,6 +153,20 @@ fn every_key_arrives() {
     assert_eq!(bank.readonly, ["get_*", "balance"]);
     assert_eq!(bank.readonly_consistency, ReadonlyConsistency::Sequential);
     assert_eq!(bank.state_operations, ["get_state", "set_state"]);
+    let [inside, plant, audit] = bank.clients.as_deref().expect("a list") else { panic!("three") };
+    let network = |address: &str, prefix_bits| Network {
+        address: address.parse().expect("an address"),
+        prefix_bits,
+    };
+    assert_eq!(inside.networks, [network("10.0.0.0", 8)]);
+    assert_eq!((&plant.certificates[..], &plant.operations), (&["*.plant".to_owned()][..], &None));
+    assert_eq!(audit.networks, [network("fd00::1", 128)]);
+    assert_eq!(audit.operations.as_deref(), Some(&["get_*".to_owned()][..]));
+    let tls = bank.tls.as_ref().expect("TLS");
+    assert_eq!((tls.listen, tls.plain, tls.client_certificates_required), (5443, false, false));
+    assert_eq!(tls.certificate, Path::new("/etc/quorba/tls/gateway.pem"));
+    assert_eq!(tls.key, Path::new("/run/gateway.key"));
+    assert_eq!(tls.client_ca.as_deref(), Some(Path::new("/etc/quorba/ca.pem")));
     assert_eq!(bank.state_object.as_deref(), Some(b"bank/\0".as_slice()));
     assert_eq!(bank.object_key.as_deref(), Some(b"bank".as_slice()));
     assert_eq!(bank.type_id.as_deref(), Some("IDL:Bank/Ledger:1.0"));
@@ -248,6 +289,9 @@ fn digest_sees_what_must_be_equal_and_only_that() {
         ("[\"get_*\", \"balance\"]", "[\"get_*\"]"),
         ("readonly_consistency = \"sequential\"", "readonly_consistency = \"linearizable\""),
         ("\"set_state\", \"get_state\"", "\"get_state\""),
+        ("10.0.0.0/8", "10.0.0.0/9"),
+        ("listen = 5443", "listen = 5444"),
+        ("\"optional\"", "\"required\""),
         ("reply_retention_ms = 1", "reply_retention_ms = 2"),
         ("on_total_loss = \"fresh\"", "on_total_loss = \"stop\""),
         ("abandon_ms = 500", "abandon_ms = 0"),
@@ -257,6 +301,7 @@ fn digest_sees_what_must_be_equal_and_only_that() {
     }
     for (from, to) in [
         ("domain.key", "/run/keys/domain.key"),
+        ("/run/gateway.key", "/run/keys/gateway.key"),
         ("bind = \"0.0.0.0\"", ""),
         ("[::1]:4000", "[::1]:4001"),
         ("/var/lib/quorba/zeta", "/srv/zeta"),
@@ -279,10 +324,12 @@ fn digest_is_stable_over_versions_of_this_program() {
         "readonly_consistency = \"sequential\"\n",
         "abandon_ms = 500\n",
         "state_operations = [\"set_state\", \"get_state\"]\n",
+        CLIENTS,
+        TLS,
     ];
     let older = younger.iter().fold(FULL.to_owned(), |text, line| text.replace(line, ""));
     // A changed number means that running domains refuse the new version: raise FORMAT knowingly.
-    assert_eq!(format!("{:016x}", domain(&older).digest()), "a0d84d3930bb7ce1");
+    assert_eq!(format!("{:016x}", domain(&older).digest()), "506e66dcd940c374");
 }
 
 #[test]

@@ -80,6 +80,16 @@ golden! {
         "listen = 5000",
         "listen = 5000\nreadonly = [\"get_*\", \"get balance\"]\nreadonly_consistency = \"strong\""
     );
+    clients_and_tls_wrong: with(
+        "listen = 5000",
+        "listen = 5000\nclients = [\"10.0.0.0/33\", \"alice\", { operations = [\"get x\"] }]\n\
+         tls = { listen = 5000, certificate = \"a.pem\", client_certificates = \"optional\" }\n\
+         state_operations = [\"getstate\"]"
+    );
+    tls_port_is_taken: with(
+        "listen = 5000",
+        "listen = 5000\ntls = { listen = 5000, certificate = \"a.pem\", key = \"a.key\" }"
+    );
     readonly_idle: with("listen = 5000", "listen = 5000\nreadonly_consistency = \"sequential\"");
     calls_may_overlap: with(
         "listen = 5000",

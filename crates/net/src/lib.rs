@@ -15,6 +15,7 @@ mod poller;
 mod ports;
 mod ring_socket;
 mod stream;
+mod tls;
 mod udp;
 
 pub use links::{Lane, LinkEvent, Links, MESSAGE_BYTES_MAX, Sent};
@@ -22,3 +23,4 @@ pub use poller::{Interest, Poller, Ready, timespec};
 pub use ports::free_ports;
 pub use ring_socket::{Fanout, Multicast, RingSocket};
 pub use stream::{ReadOutcome, Stream};
+pub use tls::{PeerCertificate, TlsAcceptor, TlsError, TlsFiles};

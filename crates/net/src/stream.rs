@@ -4,6 +4,7 @@
 //! unsent is bounded, and a reader that is slower than that is cut off.
 
 use crate::poller::{Interest, Poller};
+use crate::tls::{PeerCertificate, Session, TlsAcceptor};
 use bytes::{Buf, Bytes, BytesMut};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::collections::VecDeque;
@@ -48,6 +49,8 @@ pub struct Stream {
     interest: Interest,
     /// To be closed as soon as everything is sent.
     closing: bool,
+    /// Everything is sealed with it; what waits unsent is still plain.
+    tls: Option<Box<Session>>,
 }
 
 impl Stream {
@@ -58,6 +61,45 @@ impl Stream {
     pub fn accepted(socket: TcpStream, token: u64, poller: &Poller) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         Self::over(socket.into(), token, poller)
+    }
+
+    /// Takes over an accepted connection on which TLS is spoken.
+    ///
+    /// # Errors
+    /// What the system says of the socket.
+    pub fn accepted_tls(
+        socket: TcpStream,
+        token: u64,
+        acceptor: &TlsAcceptor,
+        poller: &Poller,
+    ) -> io::Result<Self> {
+        let session = acceptor.session()?;
+        let stream = Self::accepted(socket, token, poller)?;
+        Ok(Self { tls: Some(Box::new(session)), ..stream })
+    }
+
+    /// Whether TLS is spoken.
+    #[must_use]
+    pub const fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Whether it is not yet known who the other side is.
+    #[must_use]
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// What the other side has shown, if anything.
+    #[must_use]
+    pub fn peer_certificate(&self) -> Option<PeerCertificate> {
+        self.tls.as_ref()?.peer()
+    }
+
+    /// Why TLS has failed, if it has.
+    #[must_use]
+    pub fn tls_fault(&self) -> Option<String> {
+        self.tls.as_ref()?.fault()
     }
 
     /// Takes over a connection within this machine.
@@ -130,6 +172,7 @@ impl Stream {
             wants_write: false,
             interest,
             closing: false,
+            tls: None,
         }
     }
 
@@ -145,8 +188,12 @@ impl Stream {
         self.update(poller)
     }
 
-    /// Reads once.
+    /// Reads once. With TLS the buffer should hold two records (36 KiB) at least, and the owner
+    /// flushes afterwards.
     pub fn read(&mut self, buffer: &mut [u8]) -> ReadOutcome {
+        if let Some(tls) = &mut self.tls {
+            return tls.read(&mut self.socket, buffer);
+        }
         match self.socket.read(buffer) {
             Ok(0) => ReadOutcome::Closed,
             Ok(count) => ReadOutcome::Bytes(count),
@@ -208,7 +255,7 @@ impl Stream {
     /// The connection is of no use any more.
     pub fn send(&mut self, bytes: Bytes, poller: &Poller) -> io::Result<()> {
         let mut bytes = bytes;
-        if self.unsent.is_empty() {
+        if self.unsent.is_empty() && self.tls.is_none() {
             match self.socket.write(&bytes[..bytes.len().min(FLUSHED_MAX)]) {
                 Ok(count) => bytes.advance(count),
                 Err(error) if would_block(&error) => {}
@@ -272,7 +319,7 @@ impl Stream {
     ) -> io::Result<()> {
         let mut pieces = pieces.peekable();
         let mut rest = BytesMut::new();
-        let mut is_full = !self.unsent.is_empty();
+        let mut is_full = !self.unsent.is_empty() || self.tls.is_some();
         while pieces.peek().is_some() && !is_full {
             let mut slices = [IoSlice::new(&[]); SLICES];
             let mut count = 0;
@@ -306,7 +353,7 @@ impl Stream {
     /// # Errors
     /// The connection is of no use any more.
     pub fn flush(&mut self, poller: &Poller) -> io::Result<()> {
-        let mut left = FLUSHED_MAX;
+        let mut left = if self.tls.is_some() { self.flush_sealed()? } else { FLUSHED_MAX };
         while left > 0
             && let Some(first) = self.unsent.front()
         {
@@ -334,6 +381,19 @@ impl Stream {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         self.update(poller)
+    }
+
+    /// The same with TLS. Nothing is left to send in another way.
+    fn flush_sealed(&mut self) -> io::Result<usize> {
+        let mut left = FLUSHED_MAX;
+        while let Some(tls) = &mut self.tls {
+            let is_out = tls.write_out(&mut self.socket)?;
+            let Some(first) = self.unsent.front().filter(|_| is_out && left > 0) else { break };
+            let count = tls.seal(&first[..first.len().min(left)])?;
+            self.forget_sent(count);
+            left -= count;
+        }
+        Ok(0)
     }
 
     fn forget_sent(&mut self, count: usize) {
@@ -368,14 +428,24 @@ impl Stream {
     }
 
     fn end_if_sent(&mut self) -> bool {
-        let sent = self.closing && self.unsent.is_empty();
-        !sent || self.socket.shutdown(Shutdown::Write).is_ok()
+        if !self.closing || !self.unsent.is_empty() {
+            return true;
+        }
+        if let Some(tls) = &mut self.tls {
+            tls.say_goodbye();
+            match tls.write_out(&mut self.socket) {
+                Ok(true) => {}
+                Ok(false) => return true,
+                Err(_) => return false,
+            }
+        }
+        self.socket.shutdown(Shutdown::Write).is_ok()
     }
 
     /// Whether something waits for a slow reader.
     #[must_use]
     pub fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        !self.unsent.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
     /// Whether it ends as soon as everything is sent.
@@ -385,7 +455,7 @@ impl Stream {
     }
 
     fn update(&mut self, poller: &Poller) -> io::Result<()> {
-        let write = self.wants_write || !self.unsent.is_empty();
+        let write = self.wants_write || self.has_unsent();
         let wanted = Interest { read: self.wants_read, write };
         if wanted != self.interest {
             poller.modify(&self.socket, self.token, wanted)?;
@@ -395,7 +465,7 @@ impl Stream {
     }
 }
 
-fn would_block(error: &io::Error) -> bool {
+pub(crate) fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 

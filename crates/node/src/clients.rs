@@ -3,6 +3,11 @@
 //! Invariant: a token of a connection is used once, so that a late event of a closed one finds
 //! nothing.
 
+mod handshakes;
+mod keys;
+
+use self::handshakes::{Begun, Handshakes};
+use self::keys::Keys;
 use crate::NodeError;
 use crate::supervise::bind_address;
 use quorba_base::NodeId;
@@ -26,6 +31,8 @@ struct Listener {
     /// Only for the server of this group, on this host.
     caller: Option<GroupId>,
     token: u64,
+    /// TLS is spoken on it.
+    tls: bool,
 }
 
 /// Who has connected.
@@ -45,6 +52,8 @@ pub(crate) struct Clients {
     servers: HashSet<u64>,
     /// Connections that were ended and are not closed by their client yet, oldest first.
     ending: VecDeque<(Clock, u64)>,
+    handshakes: Handshakes,
+    keys: Vec<Keys>,
     listening: bool,
 }
 
@@ -62,9 +71,16 @@ impl Clients {
             source,
         })?;
         let mut listeners = Vec::new();
-        for (index, group) in domain.groups.iter().enumerate() {
-            let address = SocketAddr::new(bind, group.gateway(node).port);
-            let token = first_token + index as u64;
+        let keys = Keys::of_domain(domain)?;
+        let ports = domain.groups.iter().enumerate().flat_map(|(index, group)| {
+            let plain =
+                group.takes_plain().then(|| (index, group, group.gateway(node).port, false));
+            let tls = group.tls_port(node).map(|port| (index, group, port, true));
+            [plain, tls].into_iter().flatten()
+        });
+        for (index, group, port, tls) in ports {
+            let address = SocketAddr::new(bind, port);
+            let token = first_token + listeners.len() as u64;
             let open = || -> io::Result<TcpListener> {
                 let socket = TcpListener::bind(address)?;
                 socket.set_nonblocking(true)?;
@@ -77,13 +93,15 @@ impl Clients {
                 source,
             })?;
             let group = GroupId(index as u16);
-            listeners.push(Listener { socket, group, caller: None, token });
+            listeners.push(Listener { socket, group, caller: None, token, tls });
         }
         Ok(Self {
             listeners,
             streams: BTreeMap::new(),
             servers: HashSet::new(),
             ending: VecDeque::new(),
+            handshakes: Handshakes::new(domain.limits.header),
+            keys,
             listening: true,
         })
     }
@@ -115,7 +133,7 @@ impl Clients {
                     source,
                 })?;
                 let (group, caller) = (GroupId(target as u16), Some(GroupId(index as u16)));
-                self.listeners.push(Listener { socket, group, caller, token });
+                self.listeners.push(Listener { socket, group, caller, token, tls: false });
             }
         }
         Ok(())
@@ -145,7 +163,18 @@ impl Clients {
                 Ok((socket, peer)) => {
                     let token = *next_token;
                     *next_token += 1;
-                    if let Ok(stream) = Stream::accepted(socket, token, poller) {
+                    if listener.tls {
+                        let of = |keys: &&Keys| keys.group == listener.group;
+                        let Some(keys) = self.keys.iter().find(of) else { continue };
+                        let now = Clock::now();
+                        let begun = self.handshakes.begin(now, token, listener.group, peer.ip());
+                        let Begun::Yes(ended) = begun else { continue };
+                        ended.map(|ended| self.streams.remove(&ended));
+                        match Stream::accepted_tls(socket, token, &keys.acceptor, poller) {
+                            Ok(stream) => drop(self.streams.insert(token, stream)),
+                            Err(_) => drop(self.handshakes.end(token)),
+                        }
+                    } else if let Ok(stream) = Stream::accepted(socket, token, poller) {
                         self.streams.insert(token, stream);
                         if listener.caller.is_some() {
                             self.servers.insert(token);
@@ -180,14 +209,46 @@ impl Clients {
     /// may have to call before they can answer.
     pub(crate) fn close_listeners(&mut self) {
         self.listeners.retain(|listener| listener.caller.is_some());
+        self.handshakes.tokens().into_iter().for_each(|token| self.drop_stream(token));
     }
 
-    /// Ends all connections, and those that wait to be taken in: clients find another gateway. Gives
-    /// those that the engine knows.
+    /// Reads the certificates for TLS again.
+    pub(crate) fn reload_keys(&mut self) {
+        self.keys.iter_mut().for_each(Keys::reload);
+    }
+
+    // -- clients that are not known yet -----------------------------------------------------
+
+    pub(crate) fn is_handshaking(&self, token: u64) -> bool {
+        self.handshakes.has(token)
+    }
+
+    /// Its client is known now: to which group it wants, and from where.
+    pub(crate) fn end_handshake(&mut self, token: u64) -> Option<(GroupId, IpAddr)> {
+        self.handshakes.end(token)
+    }
+
+    /// It came to nothing.
+    pub(crate) fn drop_handshake(&mut self, token: u64, why: &str) {
+        let Some((_, peer)) = self.handshakes.end(token) else { return };
+        self.streams.remove(&token);
+        if let Some(not_told) = self.handshakes.failed(Clock::now()) {
+            tracing::warn!(
+                %peer,
+                why,
+                not_told,
+                "a TLS handshake came to nothing (told once a minute)"
+            );
+        }
+    }
+
+    /// Ends all connections, and those that wait to be taken in: clients find another gateway.
+    /// Gives those that the engine knows.
     pub(crate) fn turn_away(&mut self) -> Vec<ConnectionId> {
         for listener in &self.listeners {
             while listener.socket.accept().is_ok() {}
         }
+        self.handshakes.tokens().into_iter().for_each(|token| self.drop_stream(token));
         self.servers.clear();
         self.ending.clear();
         let streams = std::mem::take(&mut self.streams);
@@ -216,16 +277,21 @@ impl Clients {
         }
     }
 
-    /// When a connection that was ended, and that its client keeps, is dropped.
+    /// When a connection that was ended, and that its client keeps, is dropped, or one whose
+    /// handshake takes too long.
     pub(crate) fn linger_until(&self) -> Option<Clock> {
-        self.ending.front().map(|(until, _)| *until)
+        let ending = self.ending.front().map(|(until, _)| *until);
+        [ending, self.handshakes.until()].into_iter().flatten().min()
     }
 
-    /// Drops connections that were ended long enough ago.
+    /// Drops connections that were ended long enough ago, or have shaken hands for too long.
     pub(crate) fn drop_lingering(&mut self) {
         let now = Clock::now();
         while let Some((_, token)) = self.ending.pop_front_if(|(until, _)| *until <= now) {
             self.drop_stream(token);
+        }
+        while let Some(token) = self.handshakes.overdue(now) {
+            self.drop_handshake(token, "it took longer than header_ms");
         }
     }
 
@@ -236,6 +302,7 @@ impl Clients {
     fn drop_stream(&mut self, token: u64) {
         self.streams.remove(&token);
         self.servers.remove(&token);
+        self.handshakes.end(token);
     }
 
     /// Whether no client is connected; servers stay until they end.

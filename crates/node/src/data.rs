@@ -9,6 +9,7 @@ mod abroad;
 mod backups;
 mod effects;
 mod full;
+mod handshakes;
 mod late;
 mod operators;
 
@@ -98,6 +99,8 @@ pub(crate) struct DataPlane {
     _admin: AdminServer,
     started: Clock,
     next_token: u64,
+    /// Since the engine was asked last what it wants.
+    handshake_steps: u32,
     accept_again: Option<Clock>,
     stop_by: Option<Clock>,
     buffer: Vec<u8>,
@@ -173,6 +176,7 @@ impl DataPlane {
             _admin: admin,
             started,
             next_token: CONNECTIONS,
+            handshake_steps: 0,
             accept_again: None,
             stop_by: None,
             buffer: vec![0; READ_BYTES],
@@ -215,6 +219,7 @@ impl DataPlane {
     }
 
     fn handle_all(&mut self, ready: usize) -> Result<(), NodeError> {
+        self.handshake_steps = 0;
         for index in 0..ready {
             let event = self.poller.ready(index);
             let together = event.token == ORDER || event.token >= CONNECTIONS;
@@ -334,13 +339,21 @@ impl DataPlane {
     }
 
     fn client_ready(&mut self, token: u64, event: Ready) {
+        if self.clients.is_handshaking(token) {
+            return self.handshake_ready(token, event);
+        }
         let Some(stream) = self.clients.get(token) else { return };
         let id = ConnectionId(token);
         if event.writable && stream.flush(&self.poller).is_err() {
             return self.client_gone(token);
         }
         if event.readable {
-            match stream.read(&mut self.buffer) {
+            let outcome = stream.read(&mut self.buffer);
+            // What TLS itself has to say.
+            if stream.is_tls() && stream.flush(&self.poller).is_err() {
+                return self.client_gone(token);
+            }
+            match outcome {
                 // It was told that the connection ends.
                 ReadOutcome::Bytes(_) if stream.is_closing() => return,
                 ReadOutcome::Bytes(count) => {
@@ -515,7 +528,8 @@ impl DataPlane {
         self.engine.handle_stop(now);
     }
 
-    /// Reads the key file again. What is wrong with it is said, and changes nothing.
+    /// Reads the key file again, and certificates. What is wrong with them is said, and changes
+    /// nothing.
     fn reload_keys(&mut self) {
         let mut byte = [0; 16];
         let _ = std::io::Read::read(&mut self.reloads, &mut byte);
@@ -536,6 +550,7 @@ impl DataPlane {
             Ok(()) => tracing::info!(%file, "the domain keys were read again"),
             Err(error) => tracing::error!(%file, error, "the domain keys stay what they were"),
         }
+        self.clients.reload_keys();
     }
 }
 

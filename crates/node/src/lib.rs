@@ -161,6 +161,14 @@ pub enum NodeError {
         /// Which would be such groups now.
         declared: String,
     },
+    /// A gateway's certificate or key is of no use.
+    #[error("TLS of group {group}: {problem}")]
+    Tls {
+        /// Whose gateway.
+        group: String,
+        /// Which file, and what is wrong.
+        problem: String,
+    },
     /// A socket cannot be opened.
     #[error("cannot listen for {what} on {address}: {source}")]
     Listen {

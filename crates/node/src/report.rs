@@ -417,7 +417,7 @@ impl Reporter {
             style: replica.style.text().into(),
             leader: replica.leader.map(|node| self.name_of(node).into()),
             logged: replica.logged as u64,
-            listen: group.gateway(self.node()).to_string(),
+            listen: Self::gateway(group, self.node()),
             executed: replica.executed,
             served: replica.served.requests,
             served_us: u64::try_from(replica.served.time.as_micros()).unwrap_or(u64::MAX),
@@ -468,6 +468,15 @@ impl Reporter {
                 .brought
                 .map(|(lacks, bytes)| BroughtStatus { what: lacks.text().into(), bytes }),
         }
+    }
+
+    /// Where clients find it, without TLS if they may.
+    fn gateway(group: &Group, node: &Node) -> String {
+        let mut gateway = group.gateway(node);
+        if let Some(port) = group.tls_port(node).filter(|_| !group.takes_plain()) {
+            gateway.port = port;
+        }
+        gateway.to_string()
     }
 
     /// Groups because of which the log cannot be shortened now, and why.

@@ -17,7 +17,8 @@ use quorba_engine::replica::{
     TransferRule,
 };
 use quorba_engine::{
-    Access, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig, OutsideSettings,
+    Access, ClientRule, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Network, Node, NodeConfig,
+    OutsideSettings,
 };
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -183,8 +184,18 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
 }
 
 fn access(group: &Group) -> Access {
-    let state_operations = group.state_operations.iter().map(|name| name.clone().into());
-    Access { clients: None, state_operations: state_operations.collect() }
+    let texts = |texts: &[String]| texts.iter().map(|text| text.clone().into()).collect();
+    let network = |network: &quorba_config::Network| Network {
+        address: network.address,
+        prefix_bits: network.prefix_bits,
+    };
+    let rule = |rule: &quorba_config::ClientRule| ClientRule {
+        networks: rule.networks.iter().map(network).collect(),
+        names: texts(&rule.certificates),
+        operations: rule.operations.as_deref().map(texts),
+    };
+    let clients = group.clients.as_ref().map(|clients| clients.iter().map(rule).collect());
+    Access { clients, state_operations: texts(&group.state_operations) }
 }
 
 /// Servers outside are numbered behind the groups.

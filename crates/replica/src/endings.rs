@@ -328,7 +328,9 @@ impl Endings {
         self.answered = self.answered.max(answered);
         for (key, at) in at {
             let is_over = self.ended.contains_key(key) || at.count <= self.answered;
-            if is_over {
+            // A stranger's request under the name of this one says nothing of it.
+            let open = self.open.get_key_value(key);
+            if is_over || open.is_some_and(|(known, _)| !known.is_repeated_by(key)) {
                 continue;
             }
             let counted = u8::from(!canary!(ForgetsProcessEnds));

@@ -1,8 +1,9 @@
 //! Whose names of requests a group remembers, and how many more each may have.
 //!
+//! What it is not: when names are forgotten.
 //! Invariant: whoever has come first never has everything. A client may have as many more as would
-//! be free with as many taken from its whole address, and an address as many as are free: one client
-//! gets a third of all, one address half, and each further one a share of what is left.
+//! be free with as many taken from its whole address, and an address as many as are free: one
+//! client gets a third of all, one address half, and each further one a share of what is left.
 //! It depends on what is remembered alone, so all members decide alike.
 
 use alloc::collections::BTreeMap;

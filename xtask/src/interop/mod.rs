@@ -15,6 +15,7 @@ mod fleet;
 mod load;
 mod names;
 mod odd;
+mod tls;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,6 +107,7 @@ enum Case {
     Bank(Setting),
     Names { victim: usize },
     Odd(odd::Setting),
+    Tls(tls::Setting),
 }
 
 /// The styles in which members have a state.
@@ -146,6 +148,7 @@ impl Case {
             .chain((0..domain::NODES).map(|victim| Self::Names { victim }))
             .chain(odd)
             .chain(odd::Setting::all().map(Self::Odd))
+            .chain(tls::Setting::all().map(Self::Tls))
             .chain(elsewhere)
             .chain([Self::Bank(Setting { network: Network::Corosync, ..other })])
             .collect()
@@ -205,6 +208,7 @@ impl Case {
                 format!("{}-to-{}-{}{place}", client.name(), server.name(), fault.name())
             }
             Self::Odd(setting) => setting.name(),
+            Self::Tls(setting) => setting.name(),
             Self::Names { victim } => format!("nameclt-to-omninames-kill-{}", victim + 1),
         }
     }
@@ -219,6 +223,7 @@ impl Case {
                 clients.into_iter().chain([server]).map(Orb::example).collect()
             }
             Self::Odd(setting) => vec![setting.server.example()],
+            Self::Tls(setting) => vec![setting.client.example()],
             Self::Names { .. } => Vec::new(),
         }
     }
@@ -350,6 +355,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
         Case::Bank(setting) => bank::run(&context, &setting),
         Case::Names { victim } => names::run(&context, victim),
         Case::Odd(setting) => odd::run(&context, setting),
+        Case::Tls(setting) => tls::run(&context, setting),
     };
     if let Verdict::Failed(reason) = verdict {
         return Verdict::Failed(format!("{reason}\n         see {}", context.folder.display()));

@@ -20,7 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("groups", &["bytes"]),
     // Both only compute, and do without the standard library.
     ("replica", &["bytes", "lz4_flex", "twox-hash"]),
-    ("engine", &["bytes"]),
+    ("engine", &["bytes", "ring"]),
     ("placement", &[]),
 ];
 

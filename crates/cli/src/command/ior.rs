@@ -1,13 +1,13 @@
 //! `quorba ior`: references, taken apart and made.
 
 use clap::{Args, Subcommand};
-use quorba_config::{Domain, Group, Host};
+use quorba_config::{Domain, Group, Host, Node};
 use quorba_giop::Endian;
 use quorba_giop::corbaloc::Corbaloc;
 use quorba_giop::describe;
 use quorba_giop::ior::{
     CODE_SET_UTF_8, CODE_SET_UTF_16, CodeSetChoice, CodeSetInfo, Component, ComponentValue,
-    GroupReference, IiopProfile, Ior as Reference, Profile, group_reference,
+    GroupReference, IiopProfile, Ior as Reference, Profile, SslTransport, group_reference,
 };
 use serde_json::{Value, json};
 
@@ -162,6 +162,11 @@ fn value_json(value: &ComponentValue) -> Value {
             json!({ "char": choice(&sets.char_data), "wchar": choice(&sets.wchar_data) })
         }
         ComponentValue::AlternateAddress { host, port } => json!({ "host": host, "port": port }),
+        ComponentValue::SslTransport(tls) => json!({
+            "tls_port": tls.port,
+            "tls_supports": tls.supports,
+            "tls_requires": tls.requires,
+        }),
         ComponentValue::FtGroup(group) => json!({
             "ft_domain": String::from_utf8_lossy(&group.domain_id),
             "ft_group": group.group_id,
@@ -186,11 +191,13 @@ impl Make {
             (None, None) => return Err(no_key(group)),
         };
         let gateways = self.gateways(&domain, group)?;
+        let tls = self.tls(&domain, group)?;
         let type_id = self.type_id.as_deref().or(group.type_id.as_deref()).unwrap_or("");
         let ior = group_reference(&GroupReference {
             type_id: type_id.as_bytes(),
             object_key: &key,
             gateways: &gateways,
+            tls: &tls,
             group: None,
             primary: None,
             heartbeat_enabled: false,
@@ -202,6 +209,7 @@ impl Make {
             let gateways =
                 gateways.iter().map(|(host, port)| json!({ "host": host, "port": port }));
             context.print_json(&json!({
+                "tls_ports": tls.iter().map(|tls| tls.port).collect::<Vec<_>>(),
                 "group": group.name,
                 "type_id": type_id,
                 "ior": stringified,
@@ -220,8 +228,8 @@ impl Make {
         Ok(Exit::Ok)
     }
 
-    /// The gateways, beginning with the one that was asked for.
-    fn gateways(&self, domain: &Domain, group: &Group) -> Result<Vec<(String, u16)>, Failure> {
+    /// The nodes, beginning with the one that was asked for.
+    fn nodes<'a>(&self, domain: &'a Domain) -> Result<Vec<&'a Node>, Failure> {
         let mut nodes: Vec<_> = domain.nodes.iter().collect();
         if let Some(first) = &self.first {
             let Some(at) = nodes.iter().position(|node| node.name == *first) else {
@@ -229,15 +237,34 @@ impl Make {
             };
             nodes.rotate_left(at);
         }
-        let gateway = |node: &&quorba_config::Node| {
+        Ok(nodes)
+    }
+
+    /// Their gateways; one that takes no plain IIOP has the port 0.
+    fn gateways(&self, domain: &Domain, group: &Group) -> Result<Vec<(String, u16)>, Failure> {
+        let gateway = |node: &Node| {
             let gateway = group.gateway(node);
             let host = match gateway.host {
                 Host::Address(address) => address.to_string(),
                 Host::Name(name) => name,
             };
-            (host, gateway.port)
+            (host, if group.takes_plain() { gateway.port } else { 0 })
         };
-        Ok(nodes.iter().map(gateway).collect())
+        Ok(self.nodes(domain)?.into_iter().map(gateway).collect())
+    }
+
+    /// TLS at the same; empty if there is none.
+    fn tls(&self, domain: &Domain, group: &Group) -> Result<Vec<SslTransport>, Failure> {
+        let Some(tls) = &group.tls else { return Ok(Vec::new()) };
+        let (protection, target) = (SslTransport::PROTECTION, SslTransport::TRUST_IN_TARGET);
+        let plain = if tls.plain { SslTransport::NO_PROTECTION } else { 0 };
+        let asked = if tls.client_ca.is_some() { SslTransport::TRUST_IN_CLIENT } else { 0 };
+        let needed = if tls.client_certificates_required { asked } else { 0 };
+        let supports = protection | target | asked | plain;
+        // What a client that comes in plain would not keep is not insisted on.
+        let requires = if tls.plain { SslTransport::NO_PROTECTION } else { protection | needed };
+        let ports = self.nodes(domain)?.into_iter().filter_map(|node| group.tls_port(node));
+        Ok(ports.map(|port| SslTransport { supports, requires, port }).collect())
     }
 }
 

@@ -141,6 +141,9 @@ fn node_failed(name: &str, error: &NodeError) -> Failure {
             codes::NODE_LISTEN,
             "end whoever has the address (perhaps this very node), or change the domain file",
         ),
+        NodeError::Tls { .. } => {
+            (codes::FILE, "name PEM files that the node may read: a chain and its key")
+        }
         NodeError::Resolve { .. } | NodeError::ResolveOutside { .. } => {
             (codes::NODE_RESOLVE, "give the host as an address, or repair the resolver")
         }

@@ -83,9 +83,21 @@ impl std::fmt::Display for Answer {
     }
 }
 
+/// What octets go over: a socket, or TLS on one.
+pub trait Carrier: Read + Write + Send {
+    /// The socket below.
+    fn socket(&self) -> &TcpStream;
+}
+
+impl Carrier for TcpStream {
+    fn socket(&self) -> &TcpStream {
+        self
+    }
+}
+
 /// A connection.
 pub struct Wire {
-    stream: TcpStream,
+    stream: Box<dyn Carrier>,
     framer: Framer,
     last_id: u32,
     /// Of the requests that it makes.
@@ -96,14 +108,24 @@ pub struct Wire {
 impl Wire {
     /// To a port on loopback.
     pub fn connect(port: u16) -> std::io::Result<Self> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_nodelay(true)?;
+        Ok(Self::over(TcpStream::connect((Ipv4Addr::LOCALHOST, port))?))
+    }
+
+    /// The same from another address of this machine.
+    pub fn connect_from(from: Ipv4Addr, port: u16) -> std::io::Result<Self> {
+        Ok(Self::over(connect_from(from, port)?))
+    }
+
+    /// Over a connection that is there.
+    pub fn over(stream: impl Carrier + 'static) -> Self {
+        stream.socket().set_nodelay(true).expect("a socket");
+        let stream: Box<dyn Carrier> = Box::new(stream);
         let framer = Framer::new(FramerLimits {
             message_bytes_max: 64 << 20,
             fragmented_requests_max: limits::FRAGMENTED_REQUESTS_MAX,
             buffered_bytes_max: 128 << 20,
         });
-        Ok(Self { stream, framer, last_id: 0, version: Version::V1_2, endian: Endian::Little })
+        Self { stream, framer, last_id: 0, version: Version::V1_2, endian: Endian::Little }
     }
 
     /// The id of the last request.
@@ -188,7 +210,8 @@ impl Wire {
             if left.is_zero() {
                 return Err(Answer::Silence);
             }
-            let set = self.stream.set_read_timeout(Some(left.max(Duration::from_millis(1))));
+            let set =
+                self.stream.socket().set_read_timeout(Some(left.max(Duration::from_millis(1))));
             set.map_err(|_| Answer::Closed)?;
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(Answer::Closed),
@@ -200,4 +223,14 @@ impl Wire {
             }
         }
     }
+}
+
+/// A connection on loopback from an address of it.
+pub fn connect_from(from: Ipv4Addr, port: u16) -> std::io::Result<TcpStream> {
+    use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+    use std::net::SocketAddrV4;
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    bind(&socket, &SocketAddrV4::new(from, 0))?;
+    connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+    Ok(socket.into())
 }

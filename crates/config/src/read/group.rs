@@ -31,6 +31,7 @@ const OBJECT_KEY_BYTES_MAX: usize = 1024;
 pub(super) struct GroupDraft {
     pub(super) group: Group,
     pub(super) listen_span: Span,
+    pub(super) tls_span: Option<Span>,
 }
 
 /// Every group in the order of the file.
@@ -59,6 +60,7 @@ fn read_one(
 ) -> GroupDraft {
     section.require("listen", "the gateway's port on every node, such as listen = 5000");
     let listen = section.port("listen");
+    let (tls, tls_span) = access::read_tls(section).unzip();
     let members = read_members(section, nodes);
     let draft = style::read(section, nodes, members);
     let StyleDraft { style, leader, checkpoint, comparison, placement } = draft;
@@ -85,9 +87,11 @@ fn read_one(
         durable: section.boolean_or("durable", false),
         calls: Vec::new(),
         outside: Vec::new(),
-        readonly: readonly::read_operations(section, "readonly"),
+        readonly: readonly::read_operations(section),
         readonly_consistency: readonly::read_consistency(section),
         state_operations: access::read_state_operations(section),
+        clients: access::read_clients(section, tls.as_ref()),
+        tls,
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
         recovery: recovery::read(section),
         reply_retention_bytes: section
@@ -116,7 +120,7 @@ fn read_one(
     warn(section, &group);
     warn_of_overlap(section, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);
-    GroupDraft { group, listen_span }
+    GroupDraft { group, listen_span, tls_span }
 }
 
 fn read_concurrency(section: &Section<'_>) -> Concurrency {

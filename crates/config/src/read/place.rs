@@ -37,18 +37,33 @@ pub(super) fn check(problems: &Problems, nodes: &[NodeDraft], groups: &[GroupDra
 }
 
 fn check_listens(problems: &Problems, groups: &[GroupDraft]) {
-    let mut seen: BTreeMap<u16, &GroupDraft> = BTreeMap::new();
-    for draft in groups.iter().filter(|draft| draft.group.listen != 0) {
-        let Some(first) = seen.get(&draft.group.listen) else {
-            seen.insert(draft.group.listen, draft);
+    let mut seen: BTreeMap<u16, (&GroupDraft, &Span)> = BTreeMap::new();
+    for (_, draft, listen, span) in listens(groups) {
+        let Some((first, first_span)) = seen.get(&listen) else {
+            seen.insert(listen, (draft, span));
             continue;
         };
         let (one, other) = (&first.group.name, &draft.group.name);
-        let message = format!("groups {one} and {other} both listen on {}", draft.group.listen);
-        let problem = Problem::at(Code::Conflict, draft.listen_span.clone(), message);
-        let problem = problem.related(first.listen_span.clone(), format!("taken by {one}"));
-        problems.add(problem.help("each group has a gateway port of its own"));
+        let message = if one == other {
+            format!("group {one} listens on {listen} with TLS and without")
+        } else {
+            format!("groups {one} and {other} both listen on {listen}")
+        };
+        let problem = Problem::at(Code::Conflict, span.clone(), message);
+        let problem = problem.related((*first_span).clone(), format!("taken by {one}"));
+        problems.add(problem.help("each group has gateway ports of its own"));
     }
+}
+
+/// The ports of groups that were read, with their numbers and where they stand.
+fn listens(groups: &[GroupDraft]) -> impl Iterator<Item = (usize, &GroupDraft, u16, &Span)> {
+    let all = groups.iter().enumerate().flat_map(|(number, draft)| {
+        let plain = (number, draft, draft.group.listen, &draft.listen_span);
+        let tls = draft.group.tls.as_ref().zip(draft.tls_span.as_ref());
+        let tls = tls.map(|(tls, span)| (number, draft, tls.listen, span));
+        [Some(plain), tls].into_iter().flatten()
+    });
+    all.filter(|(_, _, listen, _)| *listen != 0)
 }
 
 fn check_state_dirs(problems: &Problems, nodes: &[NodeDraft]) {
@@ -105,15 +120,15 @@ fn claims_of<'a>(
     let ring = claim("the ring".to_owned(), None, address, &draft.ring_port_span);
     let admin = claim("the admin API".to_owned(), None, Some(node.admin.ip()), &draft.admin_span);
     let mut all = vec![(node.ring_port, ring), (node.admin.port(), admin)];
-    for (number, group) in groups.iter().enumerate().filter(|(_, group)| group.group.listen != 0) {
-        let Some(port) = group.group.listen.checked_add(node.gateway_port_offset) else {
+    for (number, group, listen, span) in listens(groups) {
+        let Some(port) = listen.checked_add(node.gateway_port_offset) else {
             let message = format!(
                 "gateway port of group {} on {} would be above 65535",
                 group.group.name, node.name
             );
             let problem = Problem::at(Code::OutOfRange, draft.offset_span.clone(), message);
-            let label = format!("`listen` is {}", group.group.listen);
-            problems.add(problem.related(group.listen_span.clone(), label));
+            let label = format!("`listen` is {listen}");
+            problems.add(problem.related(span.clone(), label));
             continue;
         };
         let what = format!("the gateway of {}", group.group.name);

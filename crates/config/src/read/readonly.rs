@@ -3,16 +3,20 @@
 use crate::codes::Code;
 use crate::domain::ReadonlyConsistency;
 use crate::problem::Problem;
-use crate::walk::{Section, shortened};
+use crate::walk::{At, Section, shortened};
 
 /// Names in the list; each is compared with every request's.
 const OPERATIONS_MAX: usize = 64;
 
 /// Names of operations, in which `*` stands for any part.
-pub(super) fn read_operations(section: &Section<'_>, key: &'static str) -> Vec<String> {
-    let Some(operations) = section.texts(key) else { return Vec::new() };
+pub(super) fn read_operations(section: &Section<'_>) -> Vec<String> {
+    section.texts("readonly").map(|texts| as_operations(section, texts)).unwrap_or_default()
+}
+
+/// The same of any list.
+pub(super) fn as_operations(section: &Section<'_>, operations: At<Vec<At<&str>>>) -> Vec<String> {
     if operations.value.len() > OPERATIONS_MAX {
-        let message = format!("`{key}` has more than {OPERATIONS_MAX} names");
+        let message = format!("more than {OPERATIONS_MAX} names of operations");
         let problem = Problem::at(Code::OutOfRange, operations.span, message);
         section.problems.add(problem.help("\"get_*\" stands for all that begin with get_"));
         return Vec::new();

@@ -131,6 +131,14 @@ impl fmt::Display for Value<'_> {
             ComponentValue::AlternateAddress { host, port } => {
                 write!(f, "{}{}", HostPort(host, *port), hint(host))
             }
+            ComponentValue::SslTransport(tls) => {
+                let (supports, requires) = (tls.supports, tls.requires);
+                write!(
+                    f,
+                    "TLS at port {}, supports {supports:#x}, requires {requires:#x}",
+                    tls.port
+                )
+            }
             ComponentValue::FtGroup(group) => {
                 let (domain, id) = (Name(&group.domain_id), group.group_id);
                 write!(f, "domain {domain}, group {id}, version {}", group.reference_version)

@@ -32,6 +32,7 @@ fn group_ior() -> Ior {
         gateways: &[("n1".to_string(), 1), ("::1".to_string(), 2)],
         group: Some(&group),
         primary: Some(1),
+        tls: &[],
         heartbeat_enabled: false,
         components: &[ComponentValue::OrbType(0x5441_4f00).encode(Endian::Little)],
     })

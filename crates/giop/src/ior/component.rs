@@ -16,6 +16,8 @@ pub const TAG_ORB_TYPE: u32 = 0;
 pub const TAG_CODE_SETS: u32 = 1;
 /// TAG_ALTERNATE_IIOP_ADDRESS: one more address for the same key.
 pub const TAG_ALTERNATE_IIOP_ADDRESS: u32 = 3;
+/// TAG_SSL_SEC_TRANS: the profile's host speaks TLS on another port (CORBA Security §15.8).
+pub const TAG_SSL_SEC_TRANS: u32 = 20;
 /// TAG_FT_GROUP: which object group (FT-CORBA §23.2.2).
 pub const TAG_FT_GROUP: u32 = 27;
 /// TAG_FT_PRIMARY: the profile is of the primary (FT-CORBA §23.2.5).
@@ -89,6 +91,28 @@ impl FtGroup {
     }
 }
 
+/// Content of TAG_SSL_SEC_TRANS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SslTransport {
+    /// Association options that the server can keep; [`SslTransport::PROTECTION`] and others.
+    pub supports: u16,
+    /// Those that it insists on.
+    pub requires: u16,
+    /// The port for TLS, at the profile's host.
+    pub port: u16,
+}
+
+impl SslTransport {
+    /// Nothing is protected: plain IIOP is served, too.
+    pub const NO_PROTECTION: u16 = 1;
+    /// What TLS gives: integrity, confidentiality, and no message twice, out of order or lost.
+    pub const PROTECTION: u16 = 2 | 4 | 8 | 16;
+    /// The server shows who it is.
+    pub const TRUST_IN_TARGET: u16 = 32;
+    /// The client does.
+    pub const TRUST_IN_CLIENT: u16 = 64;
+}
+
 /// A component that is understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ComponentValue {
@@ -103,6 +127,8 @@ pub enum ComponentValue {
         /// TCP port.
         port: u16,
     },
+    /// TLS at another port of the profile's host.
+    SslTransport(SslTransport),
     /// The object group.
     FtGroup(FtGroup),
     /// Whether the profile is of the primary.
@@ -121,6 +147,12 @@ impl Component {
             TAG_ALTERNATE_IIOP_ADDRESS => |reader| {
                 let host = read_host(reader)?;
                 Ok(ComponentValue::AlternateAddress { host, port: reader.read_u16("port")? })
+            },
+            TAG_SSL_SEC_TRANS => |reader| {
+                let supports = reader.read_u16("options")?;
+                let requires = reader.read_u16("options")?;
+                let port = reader.read_u16("port")?;
+                Ok(ComponentValue::SslTransport(SslTransport { supports, requires, port }))
             },
             TAG_FT_GROUP => |reader| read_group(reader).map(ComponentValue::FtGroup),
             TAG_FT_PRIMARY => {
@@ -166,6 +198,10 @@ impl ComponentValue {
                 writer.write_string(host.as_bytes());
                 writer.write_u16(*port);
                 TAG_ALTERNATE_IIOP_ADDRESS
+            }
+            Self::SslTransport(SslTransport { supports, requires, port }) => {
+                [*supports, *requires, *port].into_iter().for_each(|it| writer.write_u16(it));
+                TAG_SSL_SEC_TRANS
             }
             Self::FtGroup(group) => {
                 // The version of the component, which is 1.0 whatever the version of GIOP.

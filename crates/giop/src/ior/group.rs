@@ -4,7 +4,7 @@
 //! those that walk profiles, and in each profile the other gateways as alternate addresses, for
 //! those that only look at the first profile.
 
-use super::{Component, ComponentValue, FtGroup, IiopProfile, Ior, Profile};
+use super::{Component, ComponentValue, FtGroup, IiopProfile, Ior, Profile, SslTransport};
 use crate::limits::PROFILES_MAX;
 use crate::version::{Endian, Version};
 use alloc::string::String;
@@ -19,6 +19,9 @@ pub struct GroupReference<'a> {
     pub object_key: &'a [u8],
     /// Host (without brackets) and port of each gateway, the preferred one first.
     pub gateways: &'a [(String, u16)],
+    /// TLS at each gateway, in the same order; empty: there is none. A gateway without plain IIOP
+    /// has the port 0 in `gateways`.
+    pub tls: &'a [SslTransport],
     /// Names the group for clients that know FT-CORBA.
     pub group: Option<&'a FtGroup>,
     /// Which gateway's profile is marked as the primary's; only with `group`.
@@ -50,6 +53,11 @@ pub fn group_reference(reference: &GroupReference<'_>) -> Ior {
         // all go to the same other.
         let others = gateways.iter().cycle().skip(index + 1).take(gateways.len() - 1);
         let mut components: Vec<Component> = reference.components.to_vec();
+        components.extend(reference.tls.get(index).map(|tls| {
+            // Before the other addresses, which are without it.
+            ComponentValue::SslTransport(*tls).encode(Endian::Big)
+        }));
+        let others = others.filter(|(_, port)| *port != 0);
         components.extend(others.map(|(host, port)| {
             let alternate = ComponentValue::AlternateAddress { host: host.clone(), port: *port };
             alternate.encode(Endian::Big)

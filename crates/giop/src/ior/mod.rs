@@ -13,8 +13,8 @@ mod profile;
 
 pub use component::{
     CODE_SET_LATIN_1, CODE_SET_UTF_8, CODE_SET_UTF_16, CodeSetChoice, CodeSetInfo, Component,
-    ComponentValue, FtGroup, TAG_ALTERNATE_IIOP_ADDRESS, TAG_CODE_SETS, TAG_FT_GROUP,
-    TAG_FT_HEARTBEAT_ENABLED, TAG_FT_PRIMARY, TAG_ORB_TYPE,
+    ComponentValue, FtGroup, SslTransport, TAG_ALTERNATE_IIOP_ADDRESS, TAG_CODE_SETS, TAG_FT_GROUP,
+    TAG_FT_HEARTBEAT_ENABLED, TAG_FT_PRIMARY, TAG_ORB_TYPE, TAG_SSL_SEC_TRANS,
 };
 pub use group::{GroupReference, group_reference};
 pub(crate) use profile::decode_components;

@@ -18,6 +18,7 @@ fn sample(endian: Endian) -> Ior {
             group_id: 0x0102_0304_0506_0708,
             reference_version: 9,
         }),
+        ComponentValue::SslTransport(SslTransport { supports: 0x7e, requires: 0x1e, port: 5443 }),
         ComponentValue::FtPrimary(true),
         ComponentValue::FtHeartbeatEnabled(false),
     ];
@@ -155,6 +156,7 @@ fn a_group_reference_has_a_profile_per_gateway_and_the_others_as_alternates() {
         gateways: &gateways,
         group: Some(&group),
         primary: Some(0),
+        tls: &[],
         heartbeat_enabled: true,
         components: &[code_sets],
     });
@@ -181,6 +183,32 @@ fn a_group_reference_has_a_profile_per_gateway_and_the_others_as_alternates() {
 }
 
 #[test]
+fn gateways_with_tls_say_their_port_and_without_plain_iiop_no_other() {
+    let tls = [6, 7, 8].map(|port| SslTransport { supports: 0x7e, requires: 0x1e, port });
+    for plain in [true, false] {
+        let mut gateways = gateways();
+        gateways.iter_mut().filter(|_| !plain).for_each(|(_, port)| *port = 0);
+        let ior = group_reference(&GroupReference {
+            type_id: b"IDL:T:1.0",
+            object_key: b"key",
+            gateways: &gateways,
+            group: None,
+            primary: None,
+            tls: &tls,
+            heartbeat_enabled: false,
+            components: &[],
+        });
+        for (profile, expected) in ior.profiles.iter().zip(tls) {
+            let components = profile.iiop().unwrap().unwrap().components;
+            assert_eq!(components[0].value(), Some(Ok(ComponentValue::SslTransport(expected))));
+            let alternates = components.iter().filter_map(Component::alternate_address).count();
+            assert_eq!(alternates, if plain { 2 } else { 0 });
+        }
+        assert_eq!(ior.endpoints().len(), if plain { 3 } else { 0 });
+    }
+}
+
+#[test]
 fn a_group_without_gateways_keeps_its_name() {
     let group = FtGroup { domain_id: b"d".to_vec(), group_id: 5, reference_version: 1 };
     let mut reference = GroupReference {
@@ -189,6 +217,7 @@ fn a_group_without_gateways_keeps_its_name() {
         gateways: &[],
         group: Some(&group),
         primary: Some(0),
+        tls: &[],
         heartbeat_enabled: true,
         components: &[],
     };

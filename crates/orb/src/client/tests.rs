@@ -105,6 +105,7 @@ fn reaction(act: &Act, message: &Message, request: &Request<'_>) -> Option<Vec<u
                 gateways: &gateways,
                 group: None,
                 primary: None,
+                tls: &[],
                 heartbeat_enabled: false,
                 components: &[],
             });
