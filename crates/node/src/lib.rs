@@ -23,6 +23,7 @@ mod corosync;
 #[path = "no_corosync.rs"]
 mod corosync;
 mod data;
+mod descriptors;
 mod door;
 mod events;
 mod filesystem;

@@ -1,8 +1,8 @@
 //! Starting a server so that it cannot outlive its node.
 //!
 //! A server is started through this very program, in two steps: `quorba exec-server --keep
-//! COMMAND...` is its keeper (`keeper`), which starts `quorba exec-server PID COMMAND...`: that asks
-//! the kernel to kill it when the keeper dies, then becomes the command. That needs no code
+//! COMMAND...` is its keeper (`keeper`), which starts `quorba exec-server PID COMMAND...`: that
+//! asks the kernel to kill it when the keeper dies, then becomes the command. That needs no code
 //! between fork and exec in a process with threads, hence no unsafe.
 //!
 //! Invariant: a server has the limits and settings that its node was started with, not those that
@@ -32,6 +32,11 @@ pub(crate) fn raise_descriptors() -> (u64, u64) {
         Ok(()) => (maximum.unwrap_or(u64::MAX), before),
         Err(_) => (before, before),
     }
+}
+
+/// How many descriptors this process may have now.
+pub(crate) fn descriptors() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// Asks for no huge pages: to clear one keeps the ring waiting for 3 ms. Whether this process had

@@ -6,6 +6,7 @@
 //! one process of it runs at any time.
 
 use crate::NodeError;
+use crate::descriptors::Reserve;
 use crate::door::Door;
 use crate::output::Output;
 use crate::pauses::{Pause, PauseRule, Pauses};
@@ -120,7 +121,7 @@ impl Supervisor {
         group: &Group,
         node: &Node,
         launcher: Launcher,
-        time: Option<Arc<Times>>,
+        (time, reserve): (Option<Arc<Times>>, Reserve),
         tell: impl Fn(GroupId, u32, ServerNews) -> bool + Send + 'static,
     ) -> Result<Self, NodeError> {
         let (orders, inbox) = mailbox().map_err(NodeError::Resources)?;
@@ -149,6 +150,7 @@ impl Supervisor {
             state: Arc::clone(&state),
             output: output.clone(),
             shortage: Seldom::default(),
+            reserve,
             tell: Box::new(tell),
             pauses: Pauses::new(PauseRule {
                 first: group.restart_backoff,
@@ -229,6 +231,7 @@ struct Worker {
     output: Output,
     /// The node lacks what a server needs.
     shortage: Seldom,
+    reserve: Reserve,
     tell: Box<dyn Fn(GroupId, u32, ServerNews) -> bool + Send>,
     pauses: Pauses,
     /// Orders that have come and were not heeded yet.
@@ -363,7 +366,11 @@ impl Worker {
                     tracing::error!(group, %reason, "the node lacks what a server needs");
                 }
                 self.fail(reason);
-                return if is_ours { Life::NeverBegun } else { Life::Ended };
+                if is_ours {
+                    self.reserve.lend();
+                    return Life::NeverBegun;
+                }
+                return Life::Ended;
             }
         };
         self.update(|state| {
