@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use quorba_demo::bank::ledger::Ledger;
 use quorba_orb::giop::{MinorCode, QUORBA_VMCID};
 use quorba_orb::{Client, ClientOptions, Reference};
-use rustix::process::{Resource, Rlimit, prlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::{Value, json};
 use stage::{Domain, QUORBA, assert_each_once, free_ports, pids, wait_until};
 
@@ -133,6 +133,43 @@ fn a_full_disk_holds_answers_back_until_there_is_space() {
     domain.wait_healthy();
     assert_each_once(&domain, &known, "after all nodes ended");
     drop(domain);
+}
+
+/// No group is durable: what a node must remember has its room, and nothing else needs any.
+#[test]
+fn a_full_disk_ends_no_node_and_keeps_none_from_starting() {
+    let mut disks = Vec::new();
+    let domain = Domain::start_by("", |folder| {
+        disks.extend(SmallDisk::mount(&folder.join("quorba-state/n3")));
+        stage::up(folder)
+    });
+    let Some(disk) = disks.first() else {
+        println!("skipped: this process may not mount a disk of its own (not root?)");
+        return;
+    };
+    let running = pids(&domain.wait_healthy());
+    let of = |node: &str, at: usize| {
+        let mut those = running.iter().filter(|(name, _)| name == node);
+        those.nth(at).expect("it runs").1
+    };
+    let end = |pid: Pid| {
+        kill_process(pid, Signal::KILL).expect("it runs");
+        wait_until("it ends", || stage::all_gone(&[(String::new(), pid)]));
+    };
+    let mut bank = domain.bank(0);
+    bank.increment("before").expect("it answers");
+    disk.fill();
+    // Another process, another view, another boot.
+    end(of("n3", 1));
+    domain.wait_healthy();
+    end(of("n2", 0));
+    bank.increment("with a full disk").expect("it answers");
+    let _second = Alone::start(&domain, "n2");
+    domain.wait_healthy();
+    end(of("n3", 0));
+    let _third = Alone::start(&domain, "n3");
+    domain.wait_healthy();
+    assert_each_once(&domain, &["before".into(), "with a full disk".into()], "in the end");
 }
 
 /// With a signal ignored that would end a process whose file becomes too large.

@@ -163,7 +163,8 @@ impl fmt::Display for Multicast {
 /// `[limits]`: what one node's gateways let clients use. The field's default is in its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Client connections over all groups: 1000.
+    /// Client connections over all groups: 1000. A node that may not have descriptors for so many
+    /// takes in fewer, and says so.
     pub connections: u32,
     /// Client connections from one address: 100.
     pub connections_per_peer: u32,
@@ -176,7 +177,7 @@ pub struct Limits {
     pub buffered_bytes: u64,
     /// Requests a second from one address; 0, the default, is no limit.
     pub requests_per_second_per_peer: u32,
-    /// Silence after which a connection without pending requests is closed; `None`: never.
+    /// Silence after which a connection without pending requests is closed: 1 h; `None`: never.
     pub idle: Option<Duration>,
     /// Time in which a message that has begun must be complete: 5 s.
     pub header: Duration,

@@ -250,9 +250,12 @@ const STATE_BYTES_DEFAULT: u32 = 256 << 20;
 const LOG_BYTES_DEFAULT: u64 = 256 << 20;
 const LOG_BYTES_MIN: u64 = MIB;
 
+/// Clients that say nothing for an hour have forgotten the connection, or are gone.
+const IDLE_MS_DEFAULT: u64 = 3_600_000;
+
 fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
     let idle = section.number("idle_ms", "milliseconds", 0..=86_400_000);
-    let idle = idle.filter(|at| at.value > 0);
+    let idle = idle.map_or(IDLE_MS_DEFAULT, |at| at.value);
     let count = 1..=1_000_000;
     let limits = Limits {
         connections: section.number_or("connections", "", count.clone(), 1_000),
@@ -271,7 +274,7 @@ fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
             0..=10_000_000,
             0,
         ),
-        idle: idle.map(|at| std::time::Duration::from_millis(at.value)),
+        idle: (idle > 0).then(|| std::time::Duration::from_millis(idle)),
         header: section.millis_or("header_ms", 10..=3_600_000, 5_000),
         request: section.millis_or("request_ms", 10..=86_400_000, 60_000),
         requests_pending_per_connection: section.number_or(

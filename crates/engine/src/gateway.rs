@@ -6,6 +6,7 @@
 //! request stays unanswered beyond its time.
 
 mod identity;
+mod idle;
 mod intake;
 mod nested;
 mod reads;
@@ -210,7 +211,7 @@ impl Gateway {
         group: GroupId,
         peer: ClientPeer,
     ) {
-        let full = self.connections.len() >= self.limits.connections;
+        let full = self.connections.len() >= self.limits.connections && !self.make_room(now);
         if full || self.stopping || !self.peers.connect(now, peer.address) {
             self.group(group).counters.refused += 1;
             let reason = if self.stopping { CloseReason::Stopping } else { CloseReason::TooMany };

@@ -4,9 +4,9 @@ mod stage;
 
 use bytes::Bytes;
 use quorba_base::Duration;
-use quorba_engine::{Access, ClientRule, CloseReason, GatewayLimits, Network};
+use quorba_engine::{Access, ClientRule, CloseReason, ConnectionId, GatewayLimits, Network};
 use quorba_giop::{Completion, Endian, ExceptionKind, ResponseFlags, Version, build};
-use stage::{Got, Plan, STATE_OBJECT, Stage, UNAVAILABLE_WAIT, request, request_with};
+use stage::{GROUP, Got, Plan, STATE_OBJECT, Stage, UNAVAILABLE_WAIT, request, request_with};
 use std::net::IpAddr;
 
 #[test]
@@ -268,4 +268,33 @@ fn an_idle_connection_is_closed_by_the_rules() {
     assert_eq!(s.client_got(), []);
     s.pass(Duration::from_secs(40));
     assert_eq!(s.client_got(), [Got::Close, Got::Ended(CloseReason::Idle)]);
+}
+
+/// Nobody who waits for something, or has just spoken, is asked to go.
+#[test]
+fn where_all_connections_are_taken_the_client_that_is_silent_for_longest_makes_room() {
+    let limits = GatewayLimits { connections: 2, ..GatewayLimits::default() };
+    let mut s = Stage::serving_with(1, limits);
+    let [second, third, fourth] = [70, 71, 72].map(ConnectionId);
+    let open = |s: &mut Stage, id| {
+        let peer = IpAddr::from([127, 0, 0, 1]);
+        s.nodes[0].handle_client_opened(s.now, id, GROUP, peer);
+        s.settle();
+    };
+    open(&mut s, second);
+    s.pass(Duration::from_secs(2));
+    s.call(1);
+    assert_eq!(s.client_got(), [Got::Results(1)]);
+    open(&mut s, third);
+    assert!(s.client_got().contains(&Got::Ended(CloseReason::Idle)));
+    s.held = true;
+    s.call_as(0, third, 2);
+    s.call(3);
+    s.pass(Duration::from_secs(2));
+    open(&mut s, fourth);
+    assert_eq!(s.nodes[0].snapshot().gateway.groups[0].refused, 1, "both are waited for");
+    s.held = false;
+    s.pass(Duration::from_secs(2));
+    let got = s.client_got();
+    assert!(got.contains(&Got::Results(2)) && got.contains(&Got::Results(3)), "{got:?}");
 }

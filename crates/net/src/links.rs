@@ -43,6 +43,8 @@ pub use traffic::LinkEvent;
 const RETRY: Duration = Duration::from_secs(1);
 /// And after the end of one that was proven: the process may live.
 const RETRY_PROVEN: Duration = Duration::from_millis(50);
+/// How long nobody is taken in after descriptors ran out.
+const DEAF_FOR: Duration = Duration::from_millis(100);
 /// Bytes that are read at once, beside the rest of a message that has begun.
 const READ_BYTES: usize = 64 << 10;
 /// Connections from outside that have proven nothing yet; each address has its share of them, so
@@ -86,6 +88,8 @@ pub struct Links {
     reopen_at: Option<Clock>,
     /// When to look for connections that were not proven in time.
     expire_at: Option<Clock>,
+    /// Nobody is taken in before: there was no descriptor.
+    deaf_until: Option<Clock>,
     /// Boots that messages pass to and from.
     up: BTreeMap<NodeId, u64>,
     /// Something was put into their queues since the last flush.
@@ -128,6 +132,7 @@ impl Links {
             known,
             reopen_at: Some(Clock::now()),
             expire_at: None,
+            deaf_until: None,
             up: BTreeMap::new(),
             to_flush: NodeSet::EMPTY,
             events: VecDeque::new(),
@@ -148,7 +153,7 @@ impl Links {
     /// When [`Self::retry`] wants to be called.
     #[must_use]
     pub fn retry_at(&self) -> Option<Clock> {
-        [self.reopen_at, self.expire_at].into_iter().flatten().min()
+        [self.reopen_at, self.expire_at, self.deaf_until].into_iter().flatten().min()
     }
 
     /// Ends what was not proven in time, and opens the links that are not there, if it is time.
@@ -156,6 +161,11 @@ impl Links {
         let now = Clock::now();
         if self.expire_at.is_some_and(|at| at <= now) {
             self.expire(now);
+        }
+        if self.deaf_until.is_some_and(|at| at <= now) {
+            self.deaf_until = None;
+            // A listener that cannot be listened to is tried again with the next who cannot call.
+            let _ = poller.modify(&self.listener, self.base, Interest::READ);
         }
         if self.reopen_at.is_some_and(|at| at <= now) {
             self.reopen_at = None;
@@ -270,7 +280,18 @@ impl Links {
 
     fn accept(&mut self, poller: &Poller) {
         for _ in 0..ACCEPTED_MAX {
-            let Ok((socket, from)) = self.listener.accept() else { return };
+            let (socket, from) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                // No descriptor: whoever waits would wake this thread again and again.
+                Err(_) => {
+                    let deaf = Interest { read: false, write: false };
+                    let _ = poller.modify(&self.listener, self.base, deaf);
+                    self.deaf_until = Some(Clock::now() + DEAF_FOR);
+                    return;
+                }
+            };
             if self.known.contains(&from.ip()) {
                 self.make_room_for_unproven(from.ip());
                 self.take_in(socket, from.ip(), poller);

@@ -6,7 +6,7 @@
 use crate::poller::{Interest, Poller};
 use crate::tls::{PeerCertificate, Session, TlsAcceptor};
 use bytes::{Buf, Bytes, BytesMut};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -247,6 +247,16 @@ impl Stream {
     pub(crate) fn bound(&self, unsent_bytes: u32, silence: Duration) -> io::Result<()> {
         self.socket.set_tcp_notsent_lowat(unsent_bytes)?;
         self.socket.set_tcp_user_timeout(Some(silence))
+    }
+
+    /// The kernel asks the other side whether it is still there when nothing was heard of it for
+    /// `silence`, and ends the connection if it says nothing for about as long.
+    ///
+    /// # Errors
+    /// What the system says of the socket.
+    pub fn keep_alive(&self, silence: Duration) -> io::Result<()> {
+        let questions = TcpKeepalive::new().with_time(silence).with_interval(silence / 4);
+        self.socket.set_tcp_keepalive(&questions.with_retries(4))
     }
 
     /// Sends, now or when there is room.

@@ -8,6 +8,7 @@ use quorba_config::{Domain, Outside};
 use quorba_engine::AbroadId;
 use quorba_net::{Poller, Stream};
 use std::collections::HashMap;
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 /// A socket and which connection it is.
@@ -22,30 +23,45 @@ pub(crate) struct Abroad {
     addresses: Vec<Vec<SocketAddr>>,
     trips: HashMap<u64, Trip>,
     tokens: HashMap<AbroadId, u64>,
+    /// Connections that wait for a descriptor, and to which server.
+    waiting: Vec<(AbroadId, usize)>,
 }
 
 impl Abroad {
     /// Looks up where the servers are.
     pub(crate) fn look_up(domain: &Domain) -> Result<Self, NodeError> {
         let addresses = domain.outside.iter().map(addresses_of).collect::<Result<_, _>>()?;
-        Ok(Self { addresses, trips: HashMap::new(), tokens: HashMap::new() })
+        let (trips, tokens) = (HashMap::new(), HashMap::new());
+        Ok(Self { addresses, trips, tokens, waiting: Vec::new() })
     }
 
-    /// Begins to connect; false if that cannot even begin. A server with several addresses is
-    /// tried at each in turn.
+    /// Begins to connect. A server with several addresses is tried at each in turn.
+    ///
+    /// # Errors
+    /// That cannot even begin.
     pub(crate) fn connect(
         &mut self,
         id: AbroadId,
         server: usize,
         token: u64,
         poller: &Poller,
-    ) -> bool {
+    ) -> io::Result<()> {
         let addresses = &self.addresses[server];
         let turn = usize::try_from(id.0).unwrap_or(0) % addresses.len();
-        let Ok(stream) = Stream::connect(addresses[turn], token, poller) else { return false };
+        let stream = Stream::connect(addresses[turn], token, poller)?;
         self.trips.insert(token, Trip { stream, id, connected: false });
         self.tokens.insert(id, token);
-        true
+        Ok(())
+    }
+
+    /// This one is to be connected when there is a descriptor.
+    pub(crate) fn connect_later(&mut self, id: AbroadId, server: usize) {
+        self.waiting.push((id, server));
+    }
+
+    /// Those that wait for a descriptor; they do not any more.
+    pub(crate) fn take_waiting(&mut self) -> Vec<(AbroadId, usize)> {
+        std::mem::take(&mut self.waiting)
     }
 
     pub(crate) fn get(&mut self, token: u64) -> Option<&mut Trip> {
@@ -65,6 +81,7 @@ impl Abroad {
     }
 
     pub(crate) fn close(&mut self, id: AbroadId) {
+        self.waiting.retain(|(waits, _)| *waits != id);
         if let Some(token) = self.tokens.remove(&id) {
             self.trips.remove(&token);
         }

@@ -38,8 +38,8 @@ pub struct BootFile {
 }
 
 impl BootFile {
-    /// Opens the file in `state_dir` (made if missing) and begins a new boot in it. The directory is
-    /// this process's until the file is dropped.
+    /// Opens the file in `state_dir` (made if missing) and begins a new boot in it. The directory
+    /// is this process's until the file is dropped.
     ///
     /// # Errors
     /// [`NodeError`]: the directory or the file cannot be used, or is another process's; nothing

@@ -25,6 +25,12 @@ const ACCEPT_BATCH: usize = 16;
 /// How long a client may take to close a connection that was ended.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// Connections that were ended, and whose clients may still take their time; of more the oldest is
+/// dropped at once.
+pub(crate) const LINGERING_MAX: usize = 64;
+/// Silence after which the kernel asks a client's host whether it is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(60);
+
 struct Listener {
     socket: TcpListener,
     group: GroupId,
@@ -171,10 +177,15 @@ impl Clients {
                         let Begun::Yes(ended) = begun else { continue };
                         ended.map(|ended| self.streams.remove(&ended));
                         match Stream::accepted_tls(socket, token, &keys.acceptor, poller) {
-                            Ok(stream) => drop(self.streams.insert(token, stream)),
+                            Ok(stream) => {
+                                let _ = stream.keep_alive(KEEP_ALIVE);
+                                self.streams.insert(token, stream);
+                            }
                             Err(_) => drop(self.handshakes.end(token)),
                         }
                     } else if let Ok(stream) = Stream::accepted(socket, token, poller) {
+                        // One that is broken already shows when it is read.
+                        let _ = stream.keep_alive(KEEP_ALIVE);
                         self.streams.insert(token, stream);
                         if listener.caller.is_some() {
                             self.servers.insert(token);
@@ -271,6 +282,11 @@ impl Clients {
             let wait = linger || stream.has_unsent();
             if wait && stream.close_when_sent(poller) {
                 self.ending.push_back((Clock::now() + LINGER, id.0));
+                if self.ending.len() > LINGERING_MAX
+                    && let Some((_, token)) = self.ending.pop_front()
+                {
+                    self.drop_stream(token);
+                }
             } else {
                 self.drop_stream(id.0);
             }

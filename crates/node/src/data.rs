@@ -12,6 +12,7 @@ mod full;
 mod handshakes;
 mod late;
 mod operators;
+mod scarce;
 
 use crate::abroad::Abroad;
 use crate::admin::{self, AdminServer};
@@ -19,6 +20,7 @@ use crate::attic::Attic;
 use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
+use crate::descriptors::Reserve;
 use crate::log::{Log, LogNews};
 use crate::pace::Pace;
 use crate::pilots::Pilots;
@@ -56,8 +58,6 @@ const CONNECTIONS: u64 = 1 << 32;
 const READ_BYTES: usize = 64 << 10;
 /// How long open calls may take when the node stops.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
-/// How long no connection is taken in after descriptors ran out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Letters from other threads.
 pub(crate) enum Letter {
@@ -102,6 +102,7 @@ pub(crate) struct DataPlane {
     /// Since the engine was asked last what it wants.
     handshake_steps: u32,
     accept_again: Option<Clock>,
+    scarce: scarce::Scarce,
     stop_by: Option<Clock>,
     buffer: Vec<u8>,
     /// Sockets for which something is gathered; always empty between events, kept for its room.
@@ -123,6 +124,7 @@ impl DataPlane {
         options: &RunOptions,
     ) -> Result<Self, NodeError> {
         let node = domain.node(me).ok_or(NodeError::NoSuchNode)?.clone();
+        let (domain, scarce) = scarce::Scarce::of(domain, me);
         let boot = BootFile::begin(&node.state_dir)?;
         let recorder = options.record.as_ref().map(|_| Recorder::new(domain.groups.len()));
         let pace = Pace::of_domain(&domain);
@@ -145,14 +147,11 @@ impl DataPlane {
         let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
         let abroad = Abroad::look_up(&domain)?;
         let times = start_times(&domain, me)?;
-        let supervisors = supervise(&domain, me, options, &clients, &times, &mailer)?;
+        let found_here = (&clients, &times[..], &scarce.reserve);
+        let supervisors = supervise(&domain, me, options, found_here, &mailer)?;
         let reading = domain.groups.iter().map(|_| late::Reading::default()).collect();
         let started = Clock::now();
-        let mut engine = settings::engine(&domain, me, &boot, found, Instant::ZERO);
-        let keys = settings::domain_keys(&domain.keys);
-        if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
-            tracing::error!(%error, "only the first of the domain keys is used");
-        }
+        let engine = with_keys(settings::engine(&domain, me, &boot, found, Instant::ZERO), &domain);
         Ok(Self {
             pilots: Pilots::new(domain.clone(), me),
             reporter: Reporter::new(domain, me, boot.incarnation()),
@@ -178,6 +177,7 @@ impl DataPlane {
             next_token: CONNECTIONS,
             handshake_steps: 0,
             accept_again: None,
+            scarce,
             stop_by: None,
             buffer: vec![0; READ_BYTES],
             to_send: Vec::new(),
@@ -242,12 +242,13 @@ impl DataPlane {
         let engine = self.engine.poll_timeout().map(|at| at.since(self.now()));
         let until = |at: Clock| at.saturating_duration_since(Clock::now());
         let accept = self.accept_again.map(until);
+        let connect = self.scarce.connect_again.map(until);
         let stop = self.stop_by.map(until);
         let transport = self.transport.retry_at().map(until);
         let linger = self.clients.linger_until().map(until);
         let pilots = self.pilots.due().map(until);
         let late = self.late_until().map(until);
-        [engine, accept, stop, transport, linger, pilots, late].into_iter().flatten().min()
+        [engine, accept, connect, stop, transport, linger, pilots, late].into_iter().flatten().min()
     }
 
     fn tick(&mut self, priority: &mut Priority) -> Result<(), NodeError> {
@@ -265,6 +266,9 @@ impl DataPlane {
         }
         if self.pilots.due().is_some_and(|at| at <= Clock::now()) {
             self.look_for_better_leaders(now);
+        }
+        if self.scarce.connect_again.is_some() || self.accept_again.is_some() {
+            self.look_for_descriptors();
         }
         if self.accept_again.is_some_and(|at| at <= Clock::now()) {
             self.accept_again = None;
@@ -320,6 +324,9 @@ impl DataPlane {
     }
 
     fn accept(&mut self, token: u64) {
+        if self.scarce.reserve.is_lent() {
+            return self.accept_later();
+        }
         let (accepted, result) = self.clients.accept(token, &mut self.next_token, &self.poller);
         let now = self.now();
         for Accepted { connection, group, caller, peer } in accepted {
@@ -332,10 +339,14 @@ impl DataPlane {
             }
         }
         if let Err(error) = result {
-            tracing::warn!(%error, "cannot take in more connections; waiting a moment");
-            self.clients.set_listening(false, &self.poller);
-            self.accept_again = Some(Clock::now() + ACCEPT_PAUSE);
+            self.tell_of_shortage(&error);
+            self.accept_later();
         }
+    }
+
+    fn accept_later(&mut self) {
+        self.clients.set_listening(false, &self.poller);
+        self.accept_again = Some(Clock::now() + scarce::AGAIN);
     }
 
     fn client_ready(&mut self, token: u64, event: Ready) {
@@ -479,6 +490,7 @@ impl DataPlane {
                 let holds = self.reporter.log_holds(&snapshot);
                 let log = self.log.iter();
                 let lacks = self.reporter.log_lacks(&snapshot);
+                status.warnings.extend(self.scarce.shortcoming.clone());
                 status.warnings.extend(log.flat_map(|log| log.warnings(&holds, &lacks)));
                 // Whoever asked may have given up.
                 let _ = asker.send(status);
@@ -554,6 +566,15 @@ impl DataPlane {
     }
 }
 
+/// The engine with all keys of its domain, of which it has the first.
+fn with_keys(mut engine: Node, domain: &Domain) -> Node {
+    let keys = settings::domain_keys(&domain.keys);
+    if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
+        tracing::error!(%error, "only the first of the domain keys is used");
+    }
+    engine
+}
+
 /// Offers ordered time to the groups of this node that ask for it.
 fn start_times(domain: &Domain, me: NodeId) -> Result<Vec<Option<Arc<Times>>>, NodeError> {
     let groups = domain.groups.iter();
@@ -570,8 +591,7 @@ fn supervise(
     domain: &Domain,
     me: NodeId,
     options: &RunOptions,
-    clients: &Clients,
-    times: &[Option<Arc<Times>>],
+    (clients, times, reserve): (&Clients, &[Option<Arc<Times>>], &Reserve),
     mailer: &Mailer<Letter>,
 ) -> Result<Vec<Option<Supervisor>>, NodeError> {
     let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
@@ -584,7 +604,8 @@ fn supervise(
             let time = times.get(index).cloned().flatten();
             let ports = clients.ports_for(id).map_err(NodeError::Resources)?;
             let launcher = Launcher::new(domain, options.launcher.clone(), &ports);
-            Some(Supervisor::start(id, me, group, node, launcher, time, tell)?)
+            let lent = (time, reserve.clone());
+            Some(Supervisor::start(id, me, group, node, launcher, lent, tell)?)
         } else {
             None
         });

@@ -23,11 +23,14 @@ mod corosync;
 #[path = "no_corosync.rs"]
 mod corosync;
 mod data;
+mod descriptors;
 mod door;
 mod events;
 mod filesystem;
+mod keeper;
 mod log;
 pub mod logged;
+mod output;
 mod pace;
 mod pauses;
 mod pilots;
@@ -39,6 +42,7 @@ pub mod recent;
 mod recorder;
 mod report;
 mod ring;
+mod running;
 mod seldom;
 mod servers;
 mod settings;
@@ -244,6 +248,10 @@ pub fn run(domain: Domain, me: NodeId, options: &RunOptions) -> Result<(), NodeE
     let mut options = options.clone();
     if process::do_without_huge_pages() {
         options.launcher.push(process::HUGE_PAGES.into());
+    }
+    let (descriptors, before) = process::raise_descriptors();
+    if descriptors != before {
+        options.launcher.extend([process::DESCRIPTORS.into(), before.to_string()]);
     }
     let recorder = data::DataPlane::start(domain, me, &options)?.run()?;
     match (recorder, record) {

@@ -50,8 +50,8 @@ impl Output {
     }
 
     /// Bytes that were left out.
-    pub(crate) fn left_out(&self) -> u64 {
-        self.file.lock().expect("no holder panics").left_out_in_all
+    pub(crate) fn lost(&self) -> u64 {
+        self.file.lock().expect("no holder panics").lost
     }
 
     /// A pipe for one server process; what comes out of it is kept until all have closed it.
@@ -100,7 +100,8 @@ struct Rotating {
     refilled: Instant,
     /// Since the last note in the file.
     left_out: u64,
-    left_out_in_all: u64,
+    /// In all.
+    lost: u64,
     fast: Seldom,
     broken: Seldom,
 }
@@ -115,7 +116,7 @@ impl Rotating {
             credit: BURST_BYTES,
             refilled: now,
             left_out: 0,
-            left_out_in_all: 0,
+            lost: 0,
             fast: Seldom::default(),
             broken: Seldom::default(),
         }
@@ -144,11 +145,11 @@ impl Rotating {
             return true;
         }
         self.left_out += bytes;
-        self.left_out_in_all += bytes;
+        self.lost += bytes;
         if !is_slow_enough && self.fast.tells(now).is_some() {
             tracing::warn!(
                 log = %self.path.display(),
-                left_out_bytes = self.left_out_in_all,
+                left_out_bytes = self.lost,
                 "the server prints faster than is kept ({BYTES_PER_SECOND} bytes a second): a part \
                  is left out"
             );
@@ -162,7 +163,9 @@ impl Rotating {
         if self.broken.tells(now).is_some() {
             let why = filesystem::explain(&self.path, error);
             let log = self.path.display();
-            tracing::warn!("what the server prints is left out, for {log} cannot be written: {why}");
+            tracing::warn!(
+                "what the server prints is left out, for {log} cannot be written: {why}"
+            );
         }
     }
 
@@ -237,7 +240,7 @@ mod tests {
         assert!(bytes <= most && (FILE_BYTES_MAX..=most).contains(&before), "{bytes} {before}");
         let text = fs::read_to_string(&file.path).expect("read");
         assert!(text.contains("bytes are left out here]"), "it is said");
-        assert!(file.left_out_in_all > 100 << 20, "{}", file.left_out_in_all);
+        assert!(file.lost > 100 << 20, "{}", file.lost);
         let mode = fs::metadata(&file.path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
     }
@@ -256,7 +259,7 @@ mod tests {
             to.write_all(b"y").expect("it is taken");
             thread::sleep(Duration::from_millis(10));
         }
-        assert!(output.left_out() >= 1 << 20);
+        assert!(output.lost() >= 1 << 20);
     }
 
     #[test]

@@ -5,9 +5,10 @@
 //! differ for good; hence a LocateRequest (GIOP §15.4.5) for the object before the first request.
 
 use crate::door::Door;
+use crate::filesystem::is_out_of_descriptors;
 use quorba_giop::{Body, Endian, Framer, FramerLimits, LocateStatus, Version, build};
 use socket2::Socket;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 /// How long a connection or an answer may take.
@@ -15,10 +16,18 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// Connects and, if there is a key, asks for its object.
-pub(crate) fn is_ready(door: &Door, key: Option<&[u8]>) -> bool {
-    let Ok(mut socket) = door.knock(PATIENCE) else { return false };
-    let Some(key) = key else { return true };
-    matches!(locate(&mut socket, key), Some(LocateStatus::ObjectHere | LocateStatus::ObjectForward))
+///
+/// # Errors
+/// This node has no descriptor left to look with.
+pub(crate) fn is_ready(door: &Door, key: Option<&[u8]>) -> io::Result<bool> {
+    let mut socket = match door.knock(PATIENCE) {
+        Ok(socket) => socket,
+        Err(error) if is_out_of_descriptors(&error) => return Err(error),
+        Err(_) => return Ok(false),
+    };
+    let Some(key) = key else { return Ok(true) };
+    let located = locate(&mut socket, key);
+    Ok(matches!(located, Some(LocateStatus::ObjectHere | LocateStatus::ObjectForward)))
 }
 
 fn locate(socket: &mut Socket, key: &[u8]) -> Option<LocateStatus> {

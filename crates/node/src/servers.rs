@@ -7,6 +7,7 @@ use crate::door::Door;
 use quorba_engine::replica::{ChannelId, GroupId};
 use quorba_net::{Poller, Stream};
 use std::collections::BTreeMap;
+use std::io;
 
 /// A socket and whose it is.
 pub(crate) struct Channel {
@@ -23,6 +24,8 @@ pub(crate) struct Servers {
     channels: BTreeMap<u64, Channel>,
     tokens: BTreeMap<(GroupId, ChannelId), u64>,
     doors: BTreeMap<GroupId, Door>,
+    /// Connections that wait for a descriptor.
+    waiting: Vec<(GroupId, ChannelId)>,
 }
 
 impl Servers {
@@ -30,19 +33,32 @@ impl Servers {
         self.doors.insert(group, door);
     }
 
-    /// Begins to connect; false if that cannot even begin.
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// That cannot even begin.
     pub(crate) fn connect(
         &mut self,
         group: GroupId,
         id: ChannelId,
         token: u64,
         poller: &Poller,
-    ) -> bool {
-        let Some(door) = self.doors.get(&group) else { return false };
-        let Ok(stream) = door.open(token, poller) else { return false };
+    ) -> io::Result<()> {
+        let door = self.doors.get(&group).ok_or(io::ErrorKind::NotFound)?;
+        let stream = door.open(token, poller)?;
         self.channels.insert(token, Channel { stream, token, group, id, connected: false });
         self.tokens.insert((group, id), token);
-        true
+        Ok(())
+    }
+
+    /// This one is to be connected when there is a descriptor.
+    pub(crate) fn connect_later(&mut self, group: GroupId, id: ChannelId) {
+        self.waiting.push((group, id));
+    }
+
+    /// Those that wait for a descriptor; they do not any more.
+    pub(crate) fn take_waiting(&mut self) -> Vec<(GroupId, ChannelId)> {
+        std::mem::take(&mut self.waiting)
     }
 
     pub(crate) fn get(&mut self, token: u64) -> Option<&mut Channel> {
@@ -77,6 +93,7 @@ impl Servers {
     }
 
     pub(crate) fn close(&mut self, group: GroupId, id: ChannelId) {
+        self.waiting.retain(|waits| *waits != (group, id));
         if let Some(token) = self.tokens.remove(&(group, id)) {
             self.channels.remove(&token);
         }
@@ -84,6 +101,7 @@ impl Servers {
 
     /// Forgets all sockets to a server that is gone.
     pub(crate) fn close_group(&mut self, group: GroupId) {
+        self.waiting.retain(|(of, _)| *of != group);
         self.channels.retain(|_, channel| channel.group != group);
         self.tokens.retain(|(of, _), _| *of != group);
     }

@@ -367,4 +367,7 @@ pub struct ServerStatus {
     /// How often it has answered the call that it has now with CloseConnection.
     #[serde(default)]
     pub closes: u64,
+    /// Bytes that it printed and that were not kept: it printed too fast, or the disk was full.
+    #[serde(default)]
+    pub output_left_out_bytes: u64,
 }

@@ -6,9 +6,14 @@
 //! one process of it runs at any time.
 
 use crate::NodeError;
+use crate::descriptors::Reserve;
 use crate::door::Door;
+use crate::output::Output;
 use crate::pauses::{Pause, PauseRule, Pauses};
+use crate::process::KEEP;
 use crate::ready;
+use crate::running::{NotStarted, Running};
+use crate::seldom::Seldom;
 use crate::status::ServerStatus;
 use crate::times::Times;
 use crate::wake::{Mailbox, Mailer, mailbox};
@@ -22,14 +27,11 @@ use quorba_giop::corbaloc::{self, Corbaloc};
 use quorba_net::timespec;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -38,8 +40,8 @@ use std::time::{Duration, Instant};
 const PROBE: Duration = Duration::from_millis(10);
 /// How long a server may take to end by itself when the node stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
-/// A log larger than this is put aside at the next start of the server.
-const LOG_BYTES_MAX: u64 = 16 << 20;
+/// How long a node that lacks what a server needs waits before it tries again.
+const SHORTAGE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a supervisor tells the data plane.
 #[derive(Debug)]
@@ -69,6 +71,7 @@ pub(crate) struct Supervisor {
     orders: Mailer<Order>,
     thread: Option<JoinHandle<()>>,
     state: Arc<Mutex<ServerStatus>>,
+    output: Output,
     /// How often it was told that no server is wanted.
     stops: u32,
 }
@@ -118,7 +121,7 @@ impl Supervisor {
         group: &Group,
         node: &Node,
         launcher: Launcher,
-        time: Option<Arc<Times>>,
+        (time, reserve): (Option<Arc<Times>>, Reserve),
         tell: impl Fn(GroupId, u32, ServerNews) -> bool + Send + 'static,
     ) -> Result<Self, NodeError> {
         let (orders, inbox) = mailbox().map_err(NodeError::Resources)?;
@@ -133,7 +136,9 @@ impl Supervisor {
             dropped: 0,
             refused_calls: 0,
             closes: 0,
+            output_left_out_bytes: 0,
         }));
+        let output = Output::new(&node.state_dir, &group.name);
         let worker = Worker {
             id,
             me,
@@ -143,6 +148,9 @@ impl Supervisor {
             time,
             inbox,
             state: Arc::clone(&state),
+            output: output.clone(),
+            shortage: Seldom::default(),
+            reserve,
             tell: Box::new(tell),
             pauses: Pauses::new(PauseRule {
                 first: group.restart_backoff,
@@ -158,7 +166,7 @@ impl Supervisor {
             .name(format!("server-{}", group.name))
             .spawn(move || worker.run())
             .map_err(NodeError::Resources)?;
-        Ok(Self { orders, thread: Some(thread), state, stops: 0 })
+        Ok(Self { orders, thread: Some(thread), state, output, stops: 0 })
     }
 
     /// Ends the server and starts it anew.
@@ -193,7 +201,9 @@ impl Supervisor {
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
-        self.state.lock().expect("no holder panics").clone()
+        let output_left_out_bytes = self.output.lost();
+        let status = self.state.lock().expect("no holder panics").clone();
+        ServerStatus { output_left_out_bytes, ..status }
     }
 
     /// Ends the server for good: all supervisors first get the order, then are waited for.
@@ -218,6 +228,10 @@ struct Worker {
     time: Option<Arc<Times>>,
     inbox: Mailbox<Order>,
     state: Arc<Mutex<ServerStatus>>,
+    output: Output,
+    /// The node lacks what a server needs.
+    shortage: Seldom,
+    reserve: Reserve,
     tell: Box<dyn Fn(GroupId, u32, ServerNews) -> bool + Send>,
     pauses: Pauses,
     /// Orders that have come and were not heeded yet.
@@ -225,6 +239,16 @@ struct Worker {
     /// Orders to give up that were heeded.
     stops: u32,
     wanted: bool,
+}
+
+/// What came of a try to have a server.
+enum Life {
+    /// It was ended on order.
+    Ordered(Order),
+    /// It ended by itself, or was of no use.
+    Ended,
+    /// The node could not start it, for want of something of its own.
+    NeverBegun,
 }
 
 /// Why a wait ended.
@@ -247,26 +271,32 @@ impl Worker {
                 continue;
             }
             let began = Instant::now();
-            let ordered = match self.group.backend.clone() {
+            let life = match self.group.backend.clone() {
                 Backend::Start(command) => self.run_once(&command),
-                Backend::Connect(targets) => self.connect_once(&targets),
+                Backend::Connect(targets) => Life::Ordered(self.connect_once(&targets)),
             };
-            match ordered {
-                Some(Order::Stop) => return,
-                Some(order) => self.heed(&order),
-                None => {}
+            let is_ours = matches!(life, Life::NeverBegun);
+            match life {
+                Life::Ordered(Order::Stop) => return,
+                Life::Ordered(order) => self.heed(&order),
+                Life::Ended | Life::NeverBegun => {}
             }
             if !self.wanted {
                 continue;
             }
-            let pause = self.pauses.ended(began, Instant::now());
+            let pause = match is_ours {
+                true => Pause::Short(SHORTAGE_PAUSE),
+                false => self.pauses.ended(began, Instant::now()),
+            };
             if let Some(Order::Stop) = self.pause(pause) {
                 return;
             }
             if !self.wanted {
                 continue;
             }
-            self.update(|state| state.restarts += 1);
+            if !is_ours {
+                self.update(|state| state.restarts += 1);
+            }
         }
     }
 
@@ -324,29 +354,31 @@ impl Worker {
         }
     }
 
-    /// One life of the server. `Some` if it was ended on order.
-    fn run_once(&mut self, command: &ServerCommand) -> Option<Order> {
-        let (mut child, door) = match self.spawn(command) {
+    /// One life of the server.
+    fn run_once(&mut self, command: &ServerCommand) -> Life {
+        let (mut server, door) = match self.spawn(command) {
             Ok(started) => started,
-            Err(reason) => {
-                tracing::error!(group = self.group.name, %reason, "cannot start the server");
+            Err(NotStarted { reason, is_ours }) => {
+                if !is_ours {
+                    tracing::error!(group = self.group.name, %reason, "cannot start the server");
+                } else if self.shortage.tells(Instant::now()).is_some() {
+                    let group = self.group.name.as_str();
+                    tracing::error!(group, %reason, "the node lacks what a server needs");
+                }
                 self.fail(reason);
-                return None;
+                if is_ours {
+                    self.reserve.lend();
+                    return Life::NeverBegun;
+                }
+                return Life::Ended;
             }
-        };
-        let pid = Pid::from_child(&child);
-        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
-            let _ = kill_process_group(pid, Signal::KILL);
-            let _ = child.wait();
-            self.fail("the kernel has no pidfd_open".into());
-            return None;
         };
         self.update(|state| {
             state.state = "starting".into();
-            state.pid = u32::try_from(pid.as_raw_nonzero().get()).ok();
+            state.pid = server.pid();
             state.port = door.port();
         });
-        let woken = match self.wait_ready(&pidfd, &door) {
+        let woken = match self.wait_ready(server.pidfd(), &door) {
             Some(woken) => woken,
             None => {
                 self.update(|state| {
@@ -355,12 +387,11 @@ impl Worker {
                 });
                 self.pauses.server_is_up(Instant::now());
                 (self.tell)(self.id, self.stops, ServerNews::Up(door.clone()));
-                self.wait_for_end(&pidfd)
+                self.wait_for_end(server.pidfd())
             }
         };
         let stopping = matches!(woken, Woken::Order(Order::Stop));
-        let ended =
-            end(&mut child, pid, &pidfd, if stopping { STOP_WITHIN } else { Duration::ZERO });
+        let ended = server.end(if stopping { STOP_WITHIN } else { Duration::ZERO });
         let reason = match &woken {
             Woken::Exited => format!("ended: {ended}"),
             Woken::Timeout => {
@@ -375,20 +406,22 @@ impl Worker {
         self.fail(reason);
         (self.tell)(self.id, self.stops, ServerNews::Down(DownReason::ServerExited));
         match woken {
-            Woken::Order(order) => Some(order),
-            Woken::Exited | Woken::Timeout => None,
+            Woken::Order(order) => Life::Ordered(order),
+            Woken::Exited | Woken::Timeout => Life::Ended,
         }
     }
 
-    /// `None` when the server accepts connections, else why it does not.
+    /// `None` when the server accepts connections, else why it does not. It has no less time while
+    /// the node cannot look.
     fn wait_ready(&mut self, pidfd: &OwnedFd, door: &Door) -> Option<Woken> {
-        let until = Instant::now() + self.group.start_timeout;
+        let mut until = Instant::now() + self.group.start_timeout;
         loop {
-            if ready::is_ready(door, self.wanted_key()) {
-                return None;
-            }
-            if Instant::now() >= until {
-                return Some(Woken::Timeout);
+            let looked = Instant::now();
+            match ready::is_ready(door, self.wanted_key()) {
+                Ok(true) => return None,
+                Ok(false) if Instant::now() >= until => return Some(Woken::Timeout),
+                Ok(false) => {}
+                Err(_) => until += looked.elapsed() + PROBE,
             }
             match self.wait(Some(pidfd), PROBE) {
                 Woken::Timeout | Woken::Order(Order::Restart | Order::Want) => {}
@@ -409,33 +442,25 @@ impl Worker {
         }
     }
 
-    fn spawn(&self, server: &ServerCommand) -> Result<(Child, Door), String> {
-        let (log, path) =
-            self.open_log().map_err(|error| format!("cannot open its log: {error}"))?;
-        self.update(|state| state.log = Some(path.display().to_string()));
+    fn spawn(&self, server: &ServerCommand) -> Result<(Running, Door), NotStarted> {
+        self.update(|state| state.log = Some(self.output.path().display().to_string()));
+        let shortage = |error| NotStarted::because("nobody can take what it prints", &error);
+        let out = self.output.pipe().map_err(shortage)?;
+        let err = out.try_clone().map_err(shortage)?;
         let time = self.time.as_deref();
-        launch(&self.group, &self.node, &self.launcher, server, time, log)
-    }
-
-    fn open_log(&self) -> std::io::Result<(File, PathBuf)> {
-        let dir = self.node.state_dir.join("logs");
-        fs::create_dir_all(&dir)?;
-        let path = dir.join(format!("{}.log", self.group.name));
-        if fs::metadata(&path).is_ok_and(|meta| meta.len() > LOG_BYTES_MAX) {
-            fs::rename(&path, path.with_extension("log.1"))?;
-        }
-        Ok((OpenOptions::new().create(true).append(true).open(&path)?, path))
+        let printed = (out.into(), err.into());
+        launch(&self.group, &self.node, &self.launcher, server, time, printed)
     }
 
     /// Waits until somebody else's server accepts connections, then until the node loses it.
-    fn connect_once(&mut self, targets: &[(NodeId, Endpoint)]) -> Option<Order> {
+    fn connect_once(&mut self, targets: &[(NodeId, Endpoint)]) -> Order {
         let mine = targets.iter().find(|(node, _)| *node == self.me);
         let Some((_, endpoint)) = mine else {
-            return Some(self.wait_for_order());
+            return self.wait_for_order();
         };
         loop {
             match resolve(endpoint).map(Door::Address) {
-                Ok(door) if ready::is_ready(&door, self.wanted_key()) => {
+                Ok(door) if matches!(ready::is_ready(&door, self.wanted_key()), Ok(true)) => {
                     self.update(|state| {
                         state.state = "running".into();
                         state.port = door.port();
@@ -446,13 +471,13 @@ impl Worker {
                     self.pauses.release();
                     let order = self.wait_for_order();
                     self.fail("the connection to it was lost".into());
-                    return Some(order);
+                    return order;
                 }
                 Ok(_) => self.fail(format!("{endpoint} does not serve yet")),
                 Err(error) => self.fail(format!("{endpoint}: {error}")),
             }
             if let Woken::Order(Order::Stop) = self.wait(None, Duration::from_millis(200)) {
-                return Some(Order::Stop);
+                return Order::Stop;
             }
         }
     }
@@ -532,9 +557,9 @@ pub(crate) fn launch(
     launcher: &Launcher,
     server: &ServerCommand,
     time: Option<&Times>,
-    log: File,
-) -> Result<(Child, Door), String> {
-    let port = free_port().map_err(|error| format!("no free port: {error}"))?;
+    (out, err): (Stdio, Stdio),
+) -> Result<(Running, Door), NotStarted> {
+    let port = free_port().map_err(|error| NotStarted::because("no free port", &error))?;
     let state_dir = node.state_dir.display().to_string();
     let host = node.host.to_string();
     let socket = socket_path(group, node)?;
@@ -556,36 +581,22 @@ pub(crate) fn launch(
         urls: &launcher.urls,
     };
     let mut arguments = server.command.iter().map(|part| part.fill(&values));
-    let (program, rest) = launcher.prefix.split_first().ok_or("no launcher")?;
+    let (program, rest) = launcher.prefix.split_first().ok_or_else(|| "no launcher".to_owned())?;
     let mut command = Command::new(program);
-    command.args(rest).arg(std::process::id().to_string());
-    let wanted = arguments.next().ok_or("the command is empty")?;
+    command.args(rest).arg(KEEP);
+    let wanted = arguments.next().ok_or_else(|| "the command is empty".to_owned())?;
     command.arg(&wanted).args(arguments);
     for (name, value) in &server.env {
         command.env(name, value.fill(&values));
     }
     let cwd = server.cwd.as_ref().map_or_else(|| state_dir.clone(), |cwd| cwd.fill(&values));
-    command.current_dir(cwd).stdin(Stdio::null()).process_group(0);
-    let errors = log.try_clone().map_err(|error| error.to_string())?;
-    command.stdout(log).stderr(errors);
-    let child = command.spawn().map_err(|error| format!("cannot start {wanted}: {error}"))?;
-    Ok((child, door))
+    command.current_dir(cwd).stdout(out).stderr(err);
+    Ok((Running::start(command)?, door))
 }
 
 /// The object that must be there before a server of `group` counts as up.
 pub(crate) fn wanted_key(group: &Group) -> Option<&[u8]> {
     group.state_object.as_deref().or(group.object_key.as_deref())
-}
-
-/// Ends the process and everything that it started, and says how it ended. The group is killed
-/// before the process is reaped: until then nobody else can have its number.
-pub(crate) fn end(child: &mut Child, pid: Pid, pidfd: &OwnedFd, grace: Duration) -> String {
-    if !grace.is_zero() && kill_process_group(pid, Signal::TERM).is_ok() {
-        let limit = timespec(grace);
-        let _ = poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&limit));
-    }
-    let _ = kill_process_group(pid, Signal::KILL);
-    child.wait().map_or_else(|error| error.to_string(), |status| status.to_string())
 }
 
 /// A port on which nothing listens now; taken and given back, so that the server can have it.

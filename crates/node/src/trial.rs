@@ -5,18 +5,15 @@
 
 use crate::door::Door;
 use crate::ready;
+use crate::running::Running;
 use crate::supervise::{self, Launcher};
 use crate::times::Times;
 use crate::{RunOptions, supervise::wanted_key};
 use quorba_config::{Backend, Group, Node, Placeholder};
 use quorba_engine::replica::Moment;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::OwnedFd;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// How often a starting server is looked at.
@@ -56,9 +53,7 @@ pub enum TrialError {
 
 /// See the module's text.
 pub struct Trial {
-    child: Child,
-    pid: Pid,
-    pidfd: OwnedFd,
+    server: Running,
     address: SocketAddr,
     time: Option<Times>,
 }
@@ -95,16 +90,16 @@ impl Trial {
         let prefix = RunOptions::default().launcher;
         let launcher = Launcher { prefix, calls: Vec::new(), urls: Vec::new() };
         let time = Times::start(group).map_err(unusable)?;
-        let (child, door) =
-            supervise::launch(group, &node, &launcher, command, time.as_ref(), file)
-                .map_err(failed)?;
-        let pid = Pid::from_child(&child);
-        let pidfd = pidfd_open(pid, PidfdFlags::empty())
-            .map_err(|error| failed(format!("cannot be watched: {error}")))?;
+        let errors = file.try_clone().map_err(unusable)?;
+        let printed = (file.into(), errors.into());
+        let (server, door) =
+            supervise::launch(group, &node, &launcher, command, time.as_ref(), printed).map_err(
+                |not_started| failed(format!("cannot be started: {}", not_started.reason)),
+            )?;
         let Door::Address(address) = door.clone() else { unreachable!("it was given a port") };
-        let trial = Self { child, pid, pidfd, address, time };
+        let trial = Self { server, address, time };
         let until = Instant::now() + within;
-        while !ready::is_ready(&door, wanted_key(group)) {
+        while !matches!(ready::is_ready(&door, wanted_key(group)), Ok(true)) {
             if trial.has_ended() {
                 return Err(failed("ended at once".into()));
             }
@@ -112,7 +107,7 @@ impl Trial {
                 let waited = within.as_millis();
                 return Err(failed(format!("did not serve on {door} within {waited} ms")));
             }
-            trial.wait(LOOK);
+            trial.server.has_ended(LOOK);
         }
         Ok(trial)
     }
@@ -133,18 +128,6 @@ impl Trial {
     /// Whether its process has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.wait(Duration::ZERO)
-    }
-
-    /// Waits for its end; whether it came.
-    fn wait(&self, within: Duration) -> bool {
-        let limit = quorba_net::timespec(within);
-        matches!(poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&limit)), Ok(1))
-    }
-}
-
-impl Drop for Trial {
-    fn drop(&mut self) {
-        supervise::end(&mut self.child, self.pid, &self.pidfd, Duration::ZERO);
+        self.server.has_ended(Duration::ZERO)
     }
 }

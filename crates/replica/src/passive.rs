@@ -14,7 +14,7 @@ use crate::ids::{Attempt, RequestKey};
 use crate::log::{put_history, take_history};
 use crate::moment::Moment;
 use crate::retention::{put_key, take_key};
-use crate::wire::{InvalidEnvelope, Reader, Writer};
+use crate::wire::{InvalidEnvelope, Reader, Writer, apart};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -151,6 +151,9 @@ impl Base {
     pub(crate) const FRESH: Self = Self { at: History::EMPTY, state: None, updates: Vec::new() };
 }
 
+/// What stands in front of the state of a checkpoint, in its order there.
+type Head = (Option<History>, History, Vec<(RequestKey, Option<Bytes>)>);
+
 /// A checkpoint.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Checkpoint {
@@ -184,18 +187,26 @@ impl Checkpoint {
     }
 
     pub(crate) fn decode(bytes: Bytes) -> Result<Self, InvalidEnvelope> {
-        let mut r = Reader::new(bytes);
+        let mut r = Reader::new(bytes.clone());
+        Self::decode_replies(&mut r)?;
+        let (head, state) = apart(bytes, r.offset());
+        let (from, up_to, replies) = Self::decode_replies(&mut Reader::new(head))?;
+        Ok(Self { from, up_to, replies, state })
+    }
+
+    /// All but the state.
+    fn decode_replies(r: &mut Reader) -> Result<Head, InvalidEnvelope> {
         let is_update = r.bool("update flag")?;
-        let from = Some(take_history(&mut r)?).filter(|_| is_update);
-        let up_to = take_history(&mut r)?;
+        let from = Some(take_history(r)?).filter(|_| is_update);
+        let up_to = take_history(r)?;
         let mut replies = Vec::new();
         for _ in 0..r.count(14, "checkpoint replies")? {
-            let (key, _) = take_key(&mut r)?;
+            let (key, _) = take_key(r)?;
             let some = r.bool("reply flag")?;
             let reply = r.bytes("reply")?;
             replies.push((key, some.then_some(reply)));
         }
-        Ok(Self { from, up_to, replies, state: r.rest() })
+        Ok((from, up_to, replies))
     }
 
     /// Whether the one that begins so is an update.
@@ -372,6 +383,23 @@ mod tests {
             }
             assert_eq!(Checkpoint::decode(whole.expect("complete")), Ok(checkpoint));
         }
+    }
+
+    /// Else each checkpoint would stay for as long as a reply in it.
+    #[test]
+    fn replies_of_a_checkpoint_do_not_hold_its_state() {
+        let key = RequestKey::Gateway(crate::ids::GatewayKey {
+            node: NodeId::new(1).unwrap(),
+            incarnation: 1,
+            number: crate::ids::RequestNumber(1),
+        });
+        let replies = vec![(key, Some(Bytes::from_static(b"reply")))];
+        let state = Bytes::from(vec![7; 5_000]);
+        let whole = Checkpoint { from: None, up_to: History::EMPTY, replies, state }.encode();
+        let Checkpoint { replies, state, .. } = Checkpoint::decode(whole.clone()).unwrap();
+        drop(state);
+        assert!(whole.is_unique());
+        assert_eq!(replies[0].1.as_deref(), Some(&b"reply"[..]));
     }
 
     #[test]

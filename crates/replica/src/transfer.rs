@@ -19,7 +19,7 @@ mod tests;
 mod window;
 
 use crate::retention::{Frozen, Retention};
-use crate::wire::{InvalidEnvelope, Reader, Writer};
+use crate::wire::{InvalidEnvelope, Reader, Writer, apart};
 use bytes::Bytes;
 use core::hash::Hasher as _;
 pub(crate) use incoming::{Incoming, Taken};
@@ -143,7 +143,7 @@ pub(crate) fn head(retention: &Retention, frozen: &Frozen) -> Bytes {
 
 /// Takes both apart again.
 pub(crate) fn unpack(bytes: Bytes) -> Result<(Retention, Bytes), InvalidEnvelope> {
-    let mut reader = Reader::new(bytes);
-    let retention = Retention::decode(&mut reader)?;
-    Ok((retention, reader.rest()))
+    let length = Retention::encoded_bytes(&bytes)?;
+    let (replies, state) = apart(bytes, length);
+    Ok((Retention::decode(&mut Reader::new(replies))?, state))
 }

@@ -99,6 +99,14 @@ impl Writer {
     }
 }
 
+/// Parts what is kept for long, such as replies, from a state behind it, which is needed only until
+/// a server has it or the next one is there. It gets memory of its own, unless it is longer.
+pub(crate) fn apart(mut whole: Bytes, head_bytes: usize) -> (Bytes, Bytes) {
+    let head = whole.split_to(head_bytes);
+    let head = if head.len() < whole.len() { Bytes::copy_from_slice(&head) } else { head };
+    (head, whole)
+}
+
 /// Reads fields off a message; slices share its buffer.
 pub(crate) struct Reader {
     bytes: Bytes,
@@ -181,6 +189,11 @@ impl Reader {
         } else {
             Err(self.error(what))
         }
+    }
+
+    /// How much was taken.
+    pub(crate) const fn offset(&self) -> usize {
+        self.offset
     }
 
     /// Everything that is left.

@@ -12,7 +12,6 @@ pub mod recording;
 mod replay;
 mod report;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -21,6 +20,7 @@ use clap::Args;
 use quorba_config::{Domain, Group, Node};
 use quorba_node::recent::Messages;
 use quorba_node::trial::{Trial, TrialError};
+use tempfile::TempDir;
 
 use self::causes::Scene;
 use self::recording::Recording;
@@ -72,15 +72,17 @@ impl Doctor {
         let node = self.member(&domain, group)?;
         let recording = recording::read(&self.log)?;
         self.check(context, &recording)?;
-        let mut folder = Folder::make()?;
+        let mut folder = make_folder()?;
         let mut runs = Vec::new();
         let began = Instant::now();
         for number in 1..=2 {
-            let place = folder.path.join(format!("run-{number}"));
+            let place = folder.path().join(format!("run-{number}"));
             let stage = Stage { context, group, node, deadline, place: &place, number };
             // What a server printed is needed if it did not start.
             let run = stage.run(&recording.requests);
-            runs.push(run.inspect_err(|failure| folder.stays = failure.code == codes::PROCESS)?);
+            runs.push(
+                run.inspect_err(|failure| folder.disable_cleanup(failure.code == codes::PROCESS))?,
+            );
             thread::sleep(APART.saturating_sub(began.elapsed()));
         }
         let report = judge(group, &recording, &runs[0], &runs[1]);
@@ -233,30 +235,12 @@ fn compare_with_recorded(recording: &Recording, answers: &[Answer]) -> usize {
         .count()
 }
 
-/// Where the servers live; it goes with this, unless it is needed.
-struct Folder {
-    path: PathBuf,
-    stays: bool,
-}
-
-impl Folder {
-    fn make() -> Result<Self, Failure> {
-        let path = std::env::temp_dir().join(format!("quorba-doctor-{}", std::process::id()));
-        // One of a process that had this number before.
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).map_err(|error| {
-            let what = format!("{}: {error}", path.display());
-            let next = "make room in the folder for temporary files (TMPDIR)";
-            Failure::new(codes::FILE, Exit::Failed, what, next)
-        })?;
-        Ok(Self { path, stays: false })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if !self.stays {
-            let _ = fs::remove_dir_all(&self.path);
-        }
-    }
+/// Where the servers live: a folder of this user's alone, under a name that nobody can guess.
+fn make_folder() -> Result<TempDir, Failure> {
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("quorba-doctor-").rand_bytes(14).tempdir().map_err(|error| {
+        let what = format!("{}: {error}", std::env::temp_dir().display());
+        let next = "make room in the folder for temporary files (TMPDIR)";
+        Failure::new(codes::FILE, Exit::Failed, what, next)
+    })
 }

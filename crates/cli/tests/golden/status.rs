@@ -95,6 +95,7 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
             dropped: 0,
             refused_calls: 0,
             closes: 0,
+            output_left_out_bytes: 0,
         }),
         connections: 4,
         pending: 1,

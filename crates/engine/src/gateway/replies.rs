@@ -228,10 +228,10 @@ impl Gateway {
             }
         }
         for (id, reason) in ended {
-            if reason == CloseReason::Idle {
-                self.say_goodbye(id);
+            match reason {
+                CloseReason::Idle => self.ends_idle(id),
+                reason => self.close(id, reason),
             }
-            self.close(id, reason);
         }
         let partial = self.connections.values().any(Connection::has_partial);
         let wait = if partial { SCAN } else { (self.limits.idle / 4).max(SCAN) };
@@ -249,7 +249,7 @@ impl Gateway {
     /// sending a request, sends it twice on its next connection (seen on the wire), and a call
     /// that is executed twice is worse than one whose client is told MAYBE. An end without words
     /// is invisible to it while it is idle.
-    fn say_goodbye(&mut self, id: ConnectionId) {
+    pub(super) fn say_goodbye(&mut self, id: ConnectionId) {
         if let Some(connection) = self.connections.get(&id)
             && connection.endian == Endian::Little
         {

@@ -5,29 +5,48 @@ use super::change::{Change, Wanted};
 use crate::NodeError;
 use crate::backup::Description;
 use crate::commands::Asker;
+use crate::filesystem::{explain, is_shortage};
 use crate::recent::Requests;
+use crate::seldom::Seldom;
 use crate::status::Status;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Extension, Path, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use quorba_config::Node;
 use quorba_engine::replica::Backup;
+use std::collections::VecDeque;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path as FilePath;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::oneshot;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, oneshot};
 
 /// How long the data plane may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long a change may take to get its place in the order; a view may be forming.
 const CHANGE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Connections that have not shown the token.
+pub(crate) const CONNECTIONS_MAX: usize = 32;
+/// How long they may take to show it.
+const TOKEN_WITHIN: Duration = Duration::from_secs(5);
+/// How long the head of a request may take, from when the one before is answered.
+const HEADER_WITHIN: Duration = Duration::from_secs(30);
+/// How long no connection is taken in after descriptors ran out.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// How often a token that the disk has no room for is tried again.
+const OFFER_AGAIN: Duration = Duration::from_secs(5);
 
 /// What the data plane is asked.
 pub(crate) enum Question {
@@ -64,8 +83,18 @@ impl AdminServer {
         let listener = std::net::TcpListener::bind(address).map_err(listen)?;
         listener.set_nonblocking(true).map_err(listen)?;
         let token = new_token();
-        write_token(&node.admin_token_file(), &token)
-            .map_err(|source| NodeError::StateDir { path: node.admin_token_file(), source })?;
+        let token_file = node.admin_token_file();
+        let is_offered = match write_token(&token_file, &token) {
+            Ok(()) => true,
+            // Calls do not need it, and it is tried again.
+            Err(error) if is_shortage(&error) => {
+                let why = explain(&token_file, &error);
+                let file = token_file.display();
+                tracing::error!("commands cannot ask this node until {file} can be written: {why}");
+                false
+            }
+            Err(source) => return Err(NodeError::StateDir { path: token_file, source }),
+        };
         let shared = Arc::new(Shared { token, ask: Box::new(ask) });
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -78,19 +107,76 @@ impl AdminServer {
             .spawn(move || {
                 runtime.block_on(async move {
                     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-                    let serve = axum::serve(listener, routes(shared));
                     tokio::select! {
-                        result = serve => {
-                            if let Err(error) = result {
-                                tracing::error!(%error, "the admin API ended");
-                            }
-                        }
+                        () = accept(listener, routes(Arc::clone(&shared))) => {}
+                        () = offer(&token_file, &shared.token, is_offered) => {}
                         _ = stopped => {}
                     }
                 });
             })
             .map_err(NodeError::Resources)?;
         Ok(Self { _stop: stop })
+    }
+}
+
+/// Takes in connections for ever. Of those that have not shown the token only so many may wait: the
+/// oldest makes room, so that who wants nothing but to be there keeps nobody out.
+async fn accept(listener: TcpListener, routes: Router) {
+    let mut shortage = Seldom::default();
+    let mut waiting: VecDeque<Arc<Guest>> = VecDeque::new();
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                if shortage.tells(Instant::now()).is_some() {
+                    tracing::warn!(%error, "the admin API cannot take in connections");
+                }
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+                continue;
+            }
+        };
+        waiting.retain(|guest| !guest.is_welcome() && Arc::strong_count(guest) > 1);
+        if waiting.len() >= CONNECTIONS_MAX
+            && let Some(oldest) = waiting.pop_front()
+        {
+            oldest.must_go.notify_one();
+        }
+        let guest = Arc::new(Guest::default());
+        waiting.push_back(Arc::clone(&guest));
+        tokio::spawn(serve(stream, routes.clone().layer(Extension(Arc::clone(&guest))), guest));
+    }
+}
+
+/// Serves one connection, until it ends or must.
+async fn serve(stream: TcpStream, routes: Router, guest: Arc<Guest>) {
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_WITHIN)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
+    let too_late = async {
+        tokio::time::sleep(TOKEN_WITHIN).await;
+        if guest.is_welcome() {
+            std::future::pending().await
+        }
+    };
+    tokio::select! {
+        // How it ends concerns nobody but who is at the other end.
+        _ = serving => {}
+        () = guest.must_go.notified() => {}
+        () = too_late => {}
+    }
+}
+
+/// Who is at the other end of a connection.
+#[derive(Default)]
+struct Guest {
+    has_shown_token: AtomicBool,
+    must_go: Notify,
+}
+
+impl Guest {
+    fn is_welcome(&self) -> bool {
+        self.has_shown_token.load(Ordering::Relaxed)
     }
 }
 
@@ -106,12 +192,16 @@ fn routes(shared: Arc<Shared>) -> Router {
 }
 
 async fn authorize(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let guest = request.extensions().get::<Arc<Guest>>();
     let given = request
         .headers()
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "));
     if given.is_some_and(|given| same(given.as_bytes(), shared.token.as_bytes())) {
+        if let Some(guest) = guest {
+            guest.has_shown_token.store(true, Ordering::Relaxed);
+        }
         next.run(request).await
     } else {
         let hint = "the token of this node stands in admin.token in its state directory\n";
@@ -175,10 +265,39 @@ fn new_token() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Writes the token's file if it could not be at the start; never ends.
+async fn offer(path: &FilePath, token: &str, is_offered: bool) {
+    let mut waits = !is_offered;
+    while waits {
+        tokio::time::sleep(OFFER_AGAIN).await;
+        let written = write_token(path, token);
+        waits = written.as_ref().is_err_and(is_shortage);
+        if let Err(error) = written
+            && !waits
+        {
+            tracing::error!(%error, "commands cannot ask this node: its token has no file");
+        }
+    }
+    std::future::pending().await
+}
+
+/// On a full disk an old file, which is as long, is written over if only its owner can have opened
+/// it; else it is made anew, because who has it open could read on.
 fn write_token(path: &FilePath, token: &str) -> std::io::Result<()> {
+    let text = format!("{token}\n");
+    let no_links = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let old = OpenOptions::new().write(true).custom_flags(no_links).open(path);
+    if let Ok(mut old) = old
+        && let Ok(meta) = old.metadata()
+        && meta.is_file()
+        && meta.mode() & 0o7777 == 0o600
+        && meta.uid() == rustix::process::geteuid().as_raw()
+        && meta.len() == text.len() as u64
+    {
+        return old.write_all(text.as_bytes());
+    }
     // An old file may have kept wider permissions.
     let _ = fs::remove_file(path);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(token.as_bytes())?;
-    file.write_all(b"\n")
+    file.write_all(text.as_bytes())
 }

@@ -45,14 +45,7 @@ impl DataPlane {
 
     pub(super) fn command_abroad(&mut self, id: AbroadId, command: AbroadCommand) {
         match command {
-            AbroadCommand::Connect { server } => {
-                let token = self.next_token;
-                self.next_token += 1;
-                if !self.abroad.connect(id, server, token, &self.poller) {
-                    let now = self.now();
-                    self.engine.handle_abroad_closed(now, id);
-                }
-            }
+            AbroadCommand::Connect { server } => self.connect_abroad(id, server),
             AbroadCommand::Send(bytes) => {
                 let Some(trip) = self.abroad.by_id(id) else { return };
                 if trip.stream.send(bytes, &self.poller).is_err() {

@@ -240,14 +240,7 @@ impl DataPlane {
 
     fn command_server(&mut self, group: GroupId, command: ServerCommand) {
         match command {
-            ServerCommand::Connect(channel) => {
-                let token = self.next_token;
-                self.next_token += 1;
-                if !self.servers.connect(group, channel, token, &self.poller) {
-                    let now = self.now();
-                    self.engine.handle_server_closed(now, group, channel);
-                }
-            }
+            ServerCommand::Connect(channel) => self.connect_server(group, channel),
             ServerCommand::Send(channel, bytes) => {
                 self.send_to_server(group, channel, std::iter::once(bytes));
             }

@@ -3,6 +3,7 @@
 mod link;
 
 use super::*;
+use crate::ids::{GatewayKey, RequestKey, RequestNumber};
 use crate::table::DownReason;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -301,4 +302,24 @@ fn who_asks_for_what_it_cannot_have_gets_nothing() {
         sent += u64::from(chunk.raw_bytes);
     }
     assert_eq!(sent, SMALL.window_bytes(), "never more than a window");
+}
+
+/// What is retained for minutes must not hold a state that the server has.
+#[test]
+fn a_state_is_free_when_its_server_has_it_though_replies_are_kept() {
+    let mut retention = Retention::default();
+    let key = GatewayKey {
+        node: NodeId::new(1).expect("in range"),
+        incarnation: 1,
+        number: RequestNumber(1),
+    };
+    retention.admit(&RequestKey::Gateway(key), key, 10, false);
+    retention.complete(&RequestKey::Gateway(key), Some(Bytes::from_static(b"reply")));
+    let mut whole = head(&retention, &retention.freeze()).to_vec();
+    whole.extend_from_slice(&[7; 50_000]);
+    let whole = Bytes::from(whole);
+    let (kept, state) = unpack(whole.clone()).expect("it is well-formed");
+    assert_eq!((kept.len(), state.len()), (1, 50_000));
+    drop(state);
+    assert!(whole.is_unique());
 }

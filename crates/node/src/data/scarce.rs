@@ -1,0 +1,121 @@
+//! What the data plane does while descriptors are scarce.
+//!
+//! Invariants: a connection that the engine wants is made as soon as there is a descriptor, or the
+//! engine is told why not, which is never for want of one: neither a server nor a client is at
+//! fault then. What the node needs itself comes before new clients.
+
+use super::DataPlane;
+use crate::descriptors::{self, Reserve};
+use crate::filesystem::is_out_of_descriptors;
+use crate::process;
+use crate::seldom::Seldom;
+use quorba_base::NodeId;
+use quorba_config::Domain;
+use quorba_engine::AbroadId;
+use quorba_engine::replica::{ChannelId, GroupId};
+use std::io;
+use std::time::{Duration, Instant as Clock};
+
+/// How long what found no descriptor waits.
+pub(super) const AGAIN: Duration = Duration::from_millis(100);
+
+/// What is kept for it.
+pub(super) struct Scarce {
+    pub(super) connect_again: Option<Clock>,
+    pub(super) reserve: Reserve,
+    shortage: Seldom,
+    /// What the domain file wants and this process cannot have.
+    pub(super) shortcoming: Option<String>,
+}
+
+impl Scarce {
+    /// With the domain as far as this process has descriptors for it.
+    pub(super) fn of(mut domain: Domain, me: NodeId) -> (Domain, Self) {
+        let most = process::descriptors();
+        let (connections, shortcoming) = descriptors::for_clients(&domain, me, most);
+        if let Some(said) = &shortcoming {
+            tracing::warn!("{said}");
+        }
+        domain.limits.connections = connections;
+        let (reserve, shortage) = (Reserve::new(), Seldom::default());
+        (domain, Self { connect_again: None, reserve, shortage, shortcoming })
+    }
+}
+
+impl DataPlane {
+    pub(super) fn connect_server(&mut self, group: GroupId, channel: ChannelId) {
+        let connected = self.with_reserve(|plane, token| {
+            plane.servers.connect(group, channel, token, &plane.poller)
+        });
+        match connected {
+            Ok(()) => {}
+            Err(error) if is_out_of_descriptors(&error) => {
+                self.servers.connect_later(group, channel);
+            }
+            Err(_) => {
+                let now = self.now();
+                self.engine.handle_server_closed(now, group, channel);
+            }
+        }
+    }
+
+    pub(super) fn connect_abroad(&mut self, id: AbroadId, server: usize) {
+        let connected = self
+            .with_reserve(|plane, token| plane.abroad.connect(id, server, token, &plane.poller));
+        match connected {
+            Ok(()) => {}
+            Err(error) if is_out_of_descriptors(&error) => self.abroad.connect_later(id, server),
+            Err(_) => {
+                let now = self.now();
+                self.engine.handle_abroad_closed(now, id);
+            }
+        }
+    }
+
+    /// Tries it, and once more with what is kept in reserve.
+    fn with_reserve(
+        &mut self,
+        mut open: impl FnMut(&mut Self, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let token = self.next_token;
+        self.next_token += 1;
+        match open(self, token) {
+            Err(error) if is_out_of_descriptors(&error) => {
+                self.tell_of_shortage(&error);
+                self.scarce.reserve.lend();
+                let again = open(self, token);
+                if again.as_ref().is_err_and(is_out_of_descriptors) {
+                    self.scarce.connect_again = Some(Clock::now() + AGAIN);
+                }
+                again
+            }
+            opened => opened,
+        }
+    }
+
+    /// Once a minute.
+    pub(super) fn tell_of_shortage(&mut self, error: &io::Error) {
+        if let Some(left_out) = self.scarce.shortage.tells(Clock::now()) {
+            tracing::error!(
+                %error, left_out,
+                "no descriptor is left: new clients wait, and what the node needs itself comes \
+                 first; raise the limit of the process, or of the system"
+            );
+        }
+    }
+
+    /// Makes the connections that found no descriptor.
+    pub(super) fn look_for_descriptors(&mut self) {
+        let now = Clock::now();
+        self.scarce.reserve.refill(now);
+        if self.scarce.connect_again.is_some_and(|at| at <= now) {
+            self.scarce.connect_again = None;
+            for (group, channel) in self.servers.take_waiting() {
+                self.connect_server(group, channel);
+            }
+            for (id, server) in self.abroad.take_waiting() {
+                self.connect_abroad(id, server);
+            }
+        }
+    }
+}
