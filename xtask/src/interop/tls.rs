@@ -56,7 +56,7 @@ impl Setting {
         }
         let folders = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/lib/x86_64-linux-gnu"];
         let has = |folder: &&str| Path::new(folder).join(OMNIORB_TRANSPORT).exists();
-        let lacks = self.client == Orb::Omniorb && !folders.iter().any(|folder| has(&folder));
+        let lacks = self.client == Orb::Omniorb && !folders.iter().any(|folder| has(folder));
         lacks.then(|| format!("no {OMNIORB_TRANSPORT} here"))
     }
 }
