@@ -201,6 +201,8 @@ pub(crate) struct Electorate<'a> {
     pub(crate) votes: bool,
     /// What was answered is on disks, whoever is gone.
     pub(crate) durable: bool,
+    /// Where only one executes: all up to this one another one may have answered before.
+    pub(crate) led_from: u64,
 }
 
 impl Electorate<'_> {
@@ -242,8 +244,9 @@ struct Ended {
 pub(crate) struct Endings {
     open: BTreeMap<RequestKey, Inquiry>,
     ended: BTreeMap<RequestKey, Ended>,
-    /// Requests that were given up, by their place; it may be that no member can tell their names.
-    skipped: BTreeMap<u64, History>,
+    /// Requests that were given up, by their place, and which of all ends each is; it may be that no
+    /// member can tell their names.
+    skipped: BTreeMap<u64, (History, u64)>,
     /// Ends so far.
     count: u64,
     /// Members that were late with a request when others had replied; others answer for them.
@@ -293,7 +296,7 @@ impl Endings {
 
     /// Requests that were given up.
     pub(crate) fn skipped(&self) -> impl Iterator<Item = History> + '_ {
-        self.skipped.values().copied()
+        self.skipped.values().map(|(at, _)| *at)
     }
 
     /// What the member on `node` says of a request.
@@ -309,7 +312,7 @@ impl Endings {
         {
             self.strangers.insert(node, at);
         }
-        if self.ended.contains_key(&key) || self.skipped.get(&at.count) == Some(&at) {
+        if self.ended.contains_key(&key) || self.is_skipped(at) {
             return;
         }
         let inquiry = self.inquiry(key, at);
@@ -393,13 +396,33 @@ impl Endings {
             self.open.values().any(|inquiry| inquiry.at == at && !inquiry.replied().is_empty());
         let is_answered = is_answered || self.is_kept(at, electorate);
         let has_ended = self.ended.values().any(|ended| ended.at == at);
-        !is_answered && !has_ended && self.skipped.get(&at.count) != Some(&at)
+        !is_answered && !has_ended && !self.is_skipped(at)
+    }
+
+    fn is_skipped(&self, at: History) -> bool {
+        self.skipped.get(&at.count).is_some_and(|(of, _)| *of == at)
+    }
+
+    /// Whether one of the first requests, as many as `count`, has ended without a reply since there
+    /// were that many `ends`. Whoever heard of none of it may have a server that replied.
+    pub(crate) fn has_ended_since(&self, ends: u64, count: u64) -> bool {
+        let ended = self.ended.values().map(|ended| (ended.at, ended.number));
+        let mut all = ended.chain(self.skipped.values().copied());
+        all.any(|(at, number)| at.count <= count && number > ends)
+    }
+
+    /// Whether a request behind the first `count` was given up. Those that had it may have executed
+    /// it, and whoever has not leaves it out.
+    pub(crate) fn is_any_skipped_behind(&self, count: u64) -> bool {
+        let ended = self.ended.values().filter(|ended| ended.end == RequestEnd::Skipped);
+        let skipped = self.skipped.values().map(|(at, _)| at.count);
+        ended.map(|ended| ended.at.count).chain(skipped).any(|at| at > count)
     }
 
     /// Gives a request up.
     pub(crate) fn skip(&mut self, at: History) {
         self.count += 1;
-        self.skipped.insert(at.count, at);
+        self.skipped.insert(at.count, (at, self.count));
         while self.skipped.len() > ENDED_MAX {
             self.skipped.pop_first();
         }
@@ -500,6 +523,9 @@ impl Endings {
         let all_ended = !electors.is_empty() && electors.is_subset(ended) && replied.is_empty();
         let all_ended = all_ended && !is_kept;
         let most_ended = electorate.votes && ended.len() * 2 > electors.len();
+        if all_ended && let Some(fault) = inquiry.is_tried_once_more(electorate) {
+            return found.push(fault);
+        }
         if all_ended || most_ended {
             if let Some(how) = inquiry.how(ended) {
                 self.end(key, at, RequestEnd::NoReply(how), found);
@@ -555,6 +581,18 @@ impl Inquiry {
             _ => None,
         };
         self.reports.iter().filter_map(fault).collect()
+    }
+
+    /// Only one member executes, and has no reply to what the one before it may have answered. If
+    /// the next one, which has kept it, has none either, it is the request.
+    fn is_tried_once_more(&mut self, electorate: &Electorate<'_>) -> Option<Conclusion> {
+        let others = electorate.inside.difference(electorate.executing);
+        if others.is_empty() || self.at.count > electorate.led_from {
+            return None;
+        }
+        let fault = self.at_fault().into_iter().next()?;
+        let is_first = !core::mem::replace(&mut self.handed_over, true);
+        is_first.then_some(fault)
     }
 
     /// Only one member executes, and is late: another one, which has kept what it needs for that,

@@ -165,6 +165,11 @@ impl Job {
         matches!(self, Self::Execute { call: Call::Request(_, of), .. } if *of == history)
     }
 
+    /// Whether it is the request with that name.
+    fn is_named(&self, key: &RequestKey) -> bool {
+        matches!(self, Self::Execute { call: Call::Request(of, _), .. } if of == key)
+    }
+
     /// Which request it is, counted from the group's first.
     fn request(&self) -> Option<u64> {
         match self {
@@ -234,6 +239,8 @@ pub(crate) struct Executor {
     alone: bool,
     /// Its member takes no part in the group, and others do.
     apart: bool,
+    /// How many times the usual time a call has then that others have answered.
+    patience_apart: u32,
     /// What it executes is nobody else's business: a group without a state.
     stateless: bool,
     abandon: Option<Duration>,
@@ -267,6 +274,7 @@ impl Executor {
             ends: ends::Ends::new(config.foreign),
             alone: false,
             apart: false,
+            patience_apart: 1,
             stateless: false,
             abandon: config.abandon,
             probe: None,
@@ -322,6 +330,11 @@ impl Executor {
             self.told = self.told.max(moment.time);
         }
         self.schedule.push(job);
+    }
+
+    /// In front of all that has not begun.
+    pub(crate) fn push_first(&mut self, job: Job) {
+        self.schedule.push_first(job);
     }
 
     pub(crate) fn extend(&mut self, jobs: impl IntoIterator<Item = Job>) {

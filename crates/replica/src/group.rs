@@ -428,13 +428,13 @@ impl Group {
         }
         let agreed = self.table.endings.agreed.state();
         if in_primary && let Some(asks) = member.ask(now, agreed) {
-            let Asks { attempt, claim, is_through, kept, remains } = asks;
+            let Asks { attempt, claim, ends, is_through, kept, remains } = asks;
             let known = self.table.history;
             let is_bound = self.is_bound || member.has_heard_behind(known);
             let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
             let told = member.told();
-            let offer = Offer { claim, is_through, kept, ahead_of, told, remains, known };
+            let offer = Offer { claim, ends, is_through, kept, ahead_of, told, remains, known };
             let join = Envelope::Join { group: self.id, attempt, offer };
             out.push_back(Output::Order(join.encode()));
         }
@@ -449,6 +449,9 @@ impl Group {
             self.send_checkpoint(None, out);
         }
         self.save_image(out);
+        while let Some((to, reply)) = self.member.as_mut().and_then(Member::next_withheld) {
+            self.answer(&to, reply, here, out);
+        }
         while let Some(consequence) = self.member.as_mut().and_then(Member::give_settled) {
             self.follow(Some(consequence), here, out);
         }

@@ -233,6 +233,8 @@ pub(crate) struct Member {
     left: Option<endings::Left>,
     /// Tries to come in that came to nothing, in a row.
     failed_joins: u32,
+    /// Those of them in which its server was too slow with what it was to execute again.
+    slow_tries: u32,
 }
 
 /// The member's server process, as far as it is known here.
@@ -292,6 +294,7 @@ impl Member {
             is_foreign: config.foreign && config.state_object.is_some(),
             left: None,
             failed_joins: 0,
+            slow_tries: 0,
         }
     }
 
@@ -374,6 +377,10 @@ impl Member {
             return None;
         }
         let attempt = self.attempt();
+        if reason == DownReason::ServerHung && self.is_joining() {
+            self.slow_tries = self.slow_tries.saturating_add(1);
+            self.executor.set_patience(self.slow_tries);
+        }
         self.leaves(reason);
         // The driver starts it again, unless it is told that none is wanted.
         self.server = Server::Starting;
@@ -384,6 +391,11 @@ impl Member {
         }
         self.stage = Stage::NoServer;
         Some(Consequence::Lost(attempt, reason))
+    }
+
+    /// Its state, or what it is to execute for that, is on its way.
+    fn is_joining(&self) -> bool {
+        matches!(self.stage, Stage::Receiving { .. } | Stage::Restoring { .. })
     }
 
     /// As [`Self::server_lost`]; but if what the member executes from is kept here, and its server
@@ -500,6 +512,7 @@ impl Member {
             }
             Admission::Wait => Accepted::Waits,
             Admission::Answer(_) if self.voting.wait(&key, gateway) => Accepted::Waits,
+            Admission::Answer(_) if self.statements.wait(&key, gateway) => Accepted::Waits,
             Admission::Answer(reply) => Accepted::Answer(gateway, reply),
             Admission::Refuse => Accepted::Refuse(gateway, key, giop),
             Admission::Taken => Accepted::Taken(gateway, key, giop),
@@ -639,6 +652,11 @@ impl Member {
                 let waiters = self.retention.complete(&key, reply.clone());
                 let said = (reply.as_ref(), gist);
                 let is_held = self.voting.executed((history.count, &key), said, &waiters);
+                if !is_held && self.withholds(history.count) {
+                    self.statements.withhold(key.clone(), waiters, reply);
+                    self.checkpoints.completed.push(key);
+                    return Some(Consequence::Held);
+                }
                 if self.duty == Duty::Lead && self.checkpoints.audience {
                     self.checkpoints.completed.push(key);
                 }
@@ -722,7 +740,8 @@ impl Member {
 
     /// On to what was delivered since the join.
     fn go_on_with(&mut self, attempt: Attempt, buffer: VecDeque<Behind>) -> Consequence {
-        self.failed_joins = 0;
+        (self.failed_joins, self.slow_tries) = (0, 0);
+        self.executor.set_patience(0);
         for behind in buffer.into_iter().skip(usize::from(canary!(ReplaysOffByOne))) {
             match behind {
                 // Not in yet, so another member answers: a logged reply has nowhere to go from
@@ -740,6 +759,8 @@ pub(crate) struct Asks {
     pub(crate) attempt: Attempt,
     /// What its server has surely executed.
     pub(crate) claim: Option<History>,
+    /// So many ends of requests its server has heard of.
+    pub(crate) ends: u64,
     /// It waits for no end of any of it.
     pub(crate) is_through: bool,
     /// The checkpoint whose state it has kept.

@@ -13,6 +13,8 @@ use crate::wire::{InvalidEnvelope, Reader, Writer};
 pub(crate) struct Offer {
     /// What its server has executed, if the sender is sure of it, or surely executes when it is in.
     pub(crate) claim: Option<History>,
+    /// So many ends of requests the member had heard of when it fell out.
+    pub(crate) ends: u64,
     /// Its server is through with all of that.
     pub(crate) is_through: bool,
     /// The checkpoint of the group's leader whose state the member has, and nothing behind it.
@@ -35,6 +37,7 @@ impl Offer {
             w.u8(u8::from(history.is_some()));
             put_history(w, history.unwrap_or(History::EMPTY));
         }
+        w.u64(self.ends);
         w.u8(u8::from(self.is_through));
         w.u64(self.told);
         self.remains.encode(w);
@@ -48,9 +51,10 @@ impl Offer {
             Ok(known.then_some(history))
         };
         let (claim, kept, ahead_of) = (history()?, history()?, history()?);
+        let ends = r.u64("ends")?;
         let is_through = r.bool("whether its server is through")?;
         let told = r.u64("told time")?;
         let (remains, known) = (Remains::decode(r)?, take_history(r)?);
-        Ok(Self { claim, is_through, kept, ahead_of, told, remains, known })
+        Ok(Self { claim, ends, is_through, kept, ahead_of, told, remains, known })
     }
 }

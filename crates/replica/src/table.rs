@@ -41,6 +41,8 @@ pub(crate) struct GroupTable {
     pub(crate) style: Style,
     /// Who leads, or did last.
     leader: Option<NodeId>,
+    /// What the group had been delivered when it began to, or to execute alone.
+    led_from: u64,
     /// For each node that is up to date: it has been delivered every request behind so many.
     known_from: BTreeMap<NodeId, u64>,
     /// Members that have more replies to remember than they should.
@@ -66,6 +68,7 @@ impl GroupTable {
             opened: false,
             style: config.style,
             leader: None,
+            led_from: 0,
             known_from: config.members.iter().map(|node| (node, 0)).collect(),
             full: NodeSet::EMPTY,
             votes: Votes::default(),
@@ -128,6 +131,7 @@ impl GroupTable {
             self.keep_one();
         }
         if self.style != style {
+            self.led_from = self.history.count;
             // Some may have executed what was delivered before without a vote.
             self.votes.begin_behind(self.history.count);
         }
@@ -232,7 +236,8 @@ impl GroupTable {
         let endings = &mut self.endings;
         let joined = |node| brought.get(&node).copied().unwrap_or(Brought::Requests(0));
         let durable = config.durable;
-        with(endings, &Electorate { inside, executing, joined: &joined, votes, durable })
+        let led_from = self.led_from;
+        with(endings, &Electorate { inside, executing, joined: &joined, votes, durable, led_from })
     }
 
     /// Whether a request can be given up.
@@ -303,7 +308,7 @@ impl GroupTable {
         self.census.clear();
         self.endings.begin_anew();
         self.endings.join(node, Brought::State(count));
-        self.leader = Some(node);
+        (self.leader, self.led_from) = (Some(node), count);
         self.opened = true;
     }
 

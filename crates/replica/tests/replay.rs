@@ -3,6 +3,7 @@
 mod cluster;
 
 use cluster::{Cluster, Plan};
+use quorba_base::Duration;
 use quorba_replica::{DownReason, Style};
 
 fn plan() -> Plan {
@@ -138,4 +139,26 @@ fn followers_of_a_semi_active_leader_are_brought_back_alike() {
     c.settle();
     assert_eq!(c.states(1), ["in", "in", "in"]);
     assert_eq!(c.executed(leader), ["a", "b"]);
+}
+
+// A call had taken all servers longer than one may take that is late alone.
+#[test]
+fn who_executes_again_what_took_the_others_long_is_given_more_time() {
+    let mut c = Cluster::whole_planned(plan());
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(2);
+    c.settle();
+    for (time, restarts) in [(31, 1), (45, 1)] {
+        c.start_server(2);
+        c.server(2).held = true;
+        c.settle();
+        c.pass(Duration::from_secs(time));
+        c.settle();
+        let hung = c.nodes[2].restarts.iter().filter(|why| **why == DownReason::ServerHung);
+        assert_eq!(hung.count(), restarts, "{time}");
+    }
+    c.server(2).held = false;
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"]);
 }

@@ -103,8 +103,10 @@ impl Gateway {
 
     /// A server's process had ended at it; it is with another one already.
     pub(crate) fn read_ended(&mut self, group: GroupId, number: RequestNumber) {
-        if let Some(pending) = self.group(group).book.get_mut(number) {
-            pending.process_ends += u8::from(!canary!(TriesForEver));
+        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+        pending.process_ends += u8::from(!canary!(TriesForEver));
+        if pending.process_ends >= PROCESS_ENDS_MAX {
+            self.tell_end(group, number, RequestEnd::EndsServers);
         }
     }
 

@@ -74,7 +74,10 @@ impl Endings {
             w.u64(ended.number);
         }
         w.u32(self.skipped.len() as u32);
-        self.skipped.values().for_each(|at| put_history(w, *at));
+        for (at, number) in self.skipped.values() {
+            put_history(w, *at);
+            w.u64(*number);
+        }
         w.u64(self.count);
         w.u64(self.late.bits());
         w.u64(self.answered);
@@ -110,9 +113,9 @@ impl Endings {
                 endings.ended.insert(key, Ended { at, end, number });
             }
         }
-        for _ in 0..r.count(16, "skipped requests")? {
+        for _ in 0..r.count(24, "skipped requests")? {
             let at = take_history(r)?;
-            endings.skipped.insert(at.count, at);
+            endings.skipped.insert(at.count, (at, r.u64("number of the end")?));
         }
         endings.count = r.u64("ends")?;
         endings.late = NodeSet::from_bits(r.u64("late members")?);

@@ -27,6 +27,7 @@ fn of(bits: u64) -> Electorate<'static> {
         joined: &|_| Brought::Requests(0),
         votes: false,
         durable: false,
+        led_from: 0,
     }
 }
 
@@ -38,6 +39,7 @@ fn leader(index: u8) -> Electorate<'static> {
         joined: &|_| Brought::Requests(0),
         votes: false,
         durable: false,
+        led_from: 0,
     }
 }
 
@@ -132,6 +134,22 @@ fn who_came_back_with_a_request_that_its_own_server_was_given_has_a_say_in_it() 
     assert_eq!(endings.asked_of(node(1), &electorate).len(), 1);
     endings.hear(node(1), named(5), Report::Replied);
     assert_eq!(endings.conclude(&electorate), at_fault(0, DownReason::ConnectionLost));
+}
+
+#[test]
+fn what_the_leader_before_may_have_answered_the_next_one_tries_once_more() {
+    let mut endings = Endings::default();
+    let taken_over = |index| Electorate { led_from: 7, ..leader(index) };
+    endings.hear(node(0), named(5), GONE);
+    assert_eq!(endings.conclude(&taken_over(0)), at_fault(0, DownReason::ConnectionLost));
+    endings = copy(&endings);
+    endings.leave(node(0));
+    assert_eq!(endings.asked_of(node(1), &taken_over(1)), []);
+    endings.hear(node(1), named(5), GONE);
+    let end = RequestEnd::NoReply(NoReply::ConnectionEnded);
+    assert_eq!(endings.conclude(&taken_over(1)), ended(5, end));
+    endings.hear(node(1), named(8), GONE);
+    assert_eq!(endings.conclude(&taken_over(1)), ended(8, end), "nobody else had it");
 }
 
 #[test]

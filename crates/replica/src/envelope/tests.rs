@@ -46,11 +46,11 @@ fn samples() -> alloc::vec::Vec<Envelope> {
     let empty = Some(History::EMPTY);
     let known = History { count: 3, digest: 4 };
     let claim = empty;
-    let is_through = false;
-    let fresh = Offer { claim, is_through, kept: None, ahead_of: None, told: 0, remains, known };
+    let (ends, is_through, kept, ahead_of, told) = (0, false, None, None, 0);
+    let fresh = Offer { claim, ends, is_through, kept, ahead_of, told, remains, known };
     let remains = Remains::Nothing;
-    let (ahead_of, is_through) = (empty, true);
-    let unknown = Offer { claim: None, is_through, kept: empty, ahead_of, told: 9, remains, known };
+    let (claim, ends, is_through, kept, ahead_of, told) = (None, 7, true, empty, empty, 9);
+    let unknown = Offer { claim, ends, is_through, kept, ahead_of, told, remains, known };
     vec![
         Envelope::Request(request),
         Envelope::Request(plain),

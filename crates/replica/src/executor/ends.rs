@@ -106,7 +106,7 @@ pub(super) struct Ends {
     by_name: BTreeMap<RequestKey, RequestEnd>,
     skipped: BTreeSet<History>,
     /// Not to be started now.
-    held: BTreeSet<History>,
+    held: BTreeSet<RequestKey>,
     /// Connections that could not be made or ended since the last reply.
     breaks: u32,
     /// It is declared to work in order, and has not: what it has begun, nobody knows.
@@ -171,8 +171,8 @@ impl Ends {
     /// Whether a job must not start now.
     pub(super) fn holds(&self, job: &Job) -> bool {
         match job {
-            Job::Execute { call: Call::Request(_, history), .. } => {
-                !self.held.is_empty() && self.held.contains(history)
+            Job::Execute { call: Call::Request(key, _), .. } => {
+                !self.held.is_empty() && self.held.contains(key)
             }
             _ => false,
         }
@@ -226,14 +226,16 @@ impl Executor {
         self.ends.skipped = skipped.collect();
     }
 
-    /// Requests that must not start until more is known of them.
-    pub(crate) fn hold(&mut self, held: BTreeSet<History>) {
+    /// Requests that must not start until more is known of them. By their names: behind another past
+    /// they have other places.
+    pub(crate) fn hold(&mut self, held: BTreeSet<RequestKey>) {
         self.ends.held = held;
     }
 
-    /// Whether the server has the request, or it waits for it.
-    pub(crate) fn has(&self, history: History) -> bool {
-        self.schedule.has(history)
+    /// Whether the server has the request, or it waits for it; and whether the server has begun it.
+    pub(crate) fn has(&self, key: &RequestKey) -> (bool, bool) {
+        let has_begun = self.schedule.outstanding().any(|call| call.job.is_named(key));
+        (has_begun || self.schedule.has(key), has_begun)
     }
 
     /// The request with this number, if the server has it or it waits for it.
@@ -244,6 +246,11 @@ impl Executor {
     /// Whether the server has it and has not replied.
     pub(crate) fn has_begun(&self, history: History) -> bool {
         self.schedule.outstanding().any(|call| is_request(call, history))
+    }
+
+    /// The last request that the server has, `at` or one behind it.
+    pub(crate) fn begun(&self, at: History) -> History {
+        self.schedule.begun(at)
     }
 
     /// Whether a call waits for a word on how it has ended.
@@ -357,10 +364,23 @@ impl Executor {
         self.replace(index, out)
     }
 
+    /// The same, where the server has not ended the connection: what is not waited for any more
+    /// leaves it busy.
+    pub(super) fn leave_behind(&mut self, index: usize, out: &mut Vec<ServerCommand>) {
+        let breaks = self.ends.breaks;
+        self.connect_again(index, out);
+        self.ends.breaks = breaks;
+    }
+
     /// The same, but that the channel stays open, and is the caller's.
     fn replace(&mut self, index: usize, out: &mut Vec<ServerCommand>) -> (Channel, usize) {
         let old = self.channels.remove(index);
-        self.ends.later.retain(|(_, id)| *id != old.id);
+        if let Some(at) = self.ends.later.iter().position(|(_, id)| *id == old.id) {
+            // It is still to be made; that time does not begin anew.
+            let index = self.connect(old.code_sets.clone(), &mut Vec::new());
+            self.ends.later[at].1 = self.channels[index].id;
+            return (old, index);
+        }
         let breaks = self.ends.breaks.max(self.ends.figures.closes.saturating_sub(1));
         self.ends.breaks = self.ends.breaks.saturating_add(1);
         self.ends.figures.reconnects += 1;
@@ -608,7 +628,7 @@ impl Executor {
                 let (channel, _) = self.replace(index, out);
                 self.straggler = Some(Straggler { channel, waiting, until: None });
             } else {
-                self.connect_again(index, out);
+                self.leave_behind(index, out);
             }
         }
         let Job::Execute { call: name, giop, .. } = call.job else { return None };

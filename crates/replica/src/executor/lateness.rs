@@ -69,6 +69,11 @@ impl Executor {
         (self.apart, self.stateless) = (apart, stateless);
     }
 
+    /// So often it was given up because of what it executed apart from the others.
+    pub(crate) fn set_patience(&mut self, failures: u32) {
+        self.patience_apart = 1 << failures.min(10);
+    }
+
     /// Whether a state waits for the end of what the server is at.
     pub(crate) fn awaits_state(&self) -> bool {
         self.schedule.awaits_state()
@@ -106,6 +111,17 @@ impl Executor {
         }
     }
 
+    /// When a server is given up that nobody waits for. It may execute again what the others were as
+    /// slow with.
+    fn given_up_at(&self, call: &Outstanding) -> Option<Instant> {
+        let is_again =
+            matches!(&call.job, Job::Execute { call, .. } if !matches!(call, Call::Read(_)));
+        if !self.apart || call.abandoned || !is_again {
+            return call.deadline;
+        }
+        Some(self.began(call)? + self.reply_within.saturating_mul(self.patience_apart))
+    }
+
     fn began(&self, call: &Outstanding) -> Option<Instant> {
         let deadline = call.deadline?;
         Some(Instant::ZERO + deadline.since(Instant::ZERO + self.reply_within))
@@ -132,7 +148,7 @@ impl Executor {
         if self.calls.is_any_open() && !oldest.abandoned {
             return None;
         }
-        let deadline = oldest.deadline?;
+        let deadline = self.given_up_at(oldest)?;
         let Job::Execute { call: Call::Request(..), awaited, .. } = &oldest.job else {
             let is_read = matches!(oldest.job, Job::Execute { call: Call::Read(_), .. });
             if is_read && self.stateless && !oldest.abandoned {
@@ -230,8 +246,11 @@ impl Executor {
         let request_id = self.schedule.oldest()?.request_id;
         let call = self.schedule.take_out(request_id)?;
         self.calls.begin_anew();
-        if let Some(index) = self.channels.iter().position(|c| c.id == call.channel) {
-            self.connect_again(index, out);
+        // What was sent behind it on the same connection the server is to answer there.
+        let shares = self.schedule.outstanding().any(|other| other.channel == call.channel);
+        let index = self.channels.iter().position(|c| c.id == call.channel);
+        if let Some(index) = index.filter(|_| !shares) {
+            self.leave_behind(index, out);
         }
         Some(call)
     }

@@ -7,6 +7,7 @@
 use super::{Call, Job, Outstanding};
 use crate::config::Concurrency;
 use crate::history::History;
+use crate::ids::RequestKey;
 use alloc::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use quorba_base::canary;
@@ -117,9 +118,10 @@ impl Schedule {
         })
     }
 
-    /// Whether this request is among them.
-    pub(super) fn has(&self, history: History) -> bool {
-        self.histories().any(|of| of == history)
+    /// Whether a request with this name waits for the server.
+    pub(super) fn has(&self, key: &RequestKey) -> bool {
+        let waiting = self.queue.iter().chain(&self.ready).chain(self.lanes.values().flatten());
+        waiting.into_iter().any(|job| job.is_named(key))
     }
 
     pub(super) fn outstanding_mut(&mut self) -> impl Iterator<Item = &mut Outstanding> {
@@ -131,6 +133,21 @@ impl Schedule {
             return self.queue.push_front(job);
         }
         self.queue.push_back(job);
+    }
+
+    pub(super) fn push_first(&mut self, job: Job) {
+        self.queue.push_front(job);
+    }
+
+    /// The last of the requests that are not in the queue any more, `at` or a later one.
+    pub(super) fn begun(&self, at: History) -> History {
+        let outstanding = self.outstanding.iter().map(|call| &call.job);
+        let begun = outstanding.chain(&self.ready).chain(self.lanes.values().flatten());
+        let requests = begun.filter_map(|job| match job {
+            Job::Execute { call: Call::Request(_, history), .. } => Some(*history),
+            _ => None,
+        });
+        requests.chain([at]).max_by_key(|history| history.count).unwrap_or(at)
     }
 
     /// Forgets what has not started.

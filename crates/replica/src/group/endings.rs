@@ -12,7 +12,7 @@ use crate::ids::{Attempt, RequestKey};
 use crate::member::{Member, Word};
 use crate::output::{Event, Outbox, Output};
 use crate::style::Style;
-use crate::table::{DownReason, MemberState};
+use crate::table::{DownReason, Lacks, MemberState};
 use alloc::vec::Vec;
 use quorba_base::{Duration, Instant, NodeId};
 
@@ -153,6 +153,7 @@ impl Group {
             match conclusion {
                 Conclusion::Ended { key, at, end } => {
                     self.request_ended(at, end, out);
+                    self.joiners_may_lack(now, end, here, out);
                     if self.table.in_set().is_empty() && self.replay.is_none() {
                         out.push_back(Output::Ended { group: self.id, key, end });
                     }
@@ -215,9 +216,31 @@ impl Group {
         if self.table.style.is_passive()
             && let Some(member) = &mut self.member
         {
-            member.leader_had_no_reply(request);
+            member.leader_had_no_reply(at);
         }
         self.compare_states(request);
+    }
+
+    /// Who is being given requests leaves out one that was given up, and that others may have
+    /// executed: it is to be given a state.
+    pub(super) fn joiners_may_lack(
+        &mut self,
+        now: Instant,
+        end: RequestEnd,
+        here: Here,
+        out: &mut Outbox,
+    ) {
+        if end != RequestEnd::Skipped || !self.config.can_recover() {
+            return;
+        }
+        let joins = |(node, state): (NodeId, MemberState)| match state {
+            MemberState::Joining { attempt, lacks: Lacks::Requests, .. } => Some((node, attempt)),
+            _ => None,
+        };
+        let joiners: Vec<_> = self.table.members().filter_map(joins).collect();
+        for (node, attempt) in joiners {
+            self.deliver_down(now, node, attempt, DownReason::MayDiffer, here, out);
+        }
     }
 
     /// The members that have executed this request are asked for their states, if they can give

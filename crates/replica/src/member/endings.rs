@@ -8,7 +8,7 @@ use crate::endings::{Endings, NoReply, Report};
 use crate::envelope::ProcessEnd;
 use crate::executor::{Capture, Job, ServerFigures, Waiting};
 use crate::history::History;
-use crate::ids::{Attempt, RequestKey};
+use crate::ids::{Attempt, GatewayKey, RequestKey};
 use crate::reads::ReadId;
 use crate::retention::Retention;
 use crate::style::Duty;
@@ -50,21 +50,43 @@ pub(super) struct Statements {
     digests: VecDeque<(u64, Option<u64>)>,
     /// Which ends of requests the executor knows of.
     learnt: u64,
+    /// How many there were when the member was in last.
+    heard: u64,
     /// It has said that its server has caught up.
     caught_up: bool,
     /// The last request without a reply that the leader executed, if no checkpoint has it.
     unshared: Option<u64>,
+    /// The checkpoint that is to have it.
+    sharing: Option<u64>,
+    /// Replies that were made behind it, and who waits for them.
+    withheld: VecDeque<(RequestKey, Vec<GatewayKey>, Option<Bytes>)>,
 }
 
 impl Statements {
     /// What was asked of a member that is not in any more does not count.
     pub(super) fn begin_anew(&mut self) {
-        *self = Self { learnt: self.learnt, ..Self::default() };
+        *self = Self { learnt: self.learnt, heard: self.heard, ..Self::default() };
     }
 
     /// All have the leader's state behind that request.
     pub(super) fn shared(&mut self, up_to: u64) {
         self.unshared = self.unshared.filter(|request| *request > up_to);
+    }
+
+    /// A reply goes out later.
+    pub(super) fn withhold(
+        &mut self,
+        key: RequestKey,
+        waiters: Vec<GatewayKey>,
+        reply: Option<Bytes>,
+    ) {
+        self.withheld.push_back((key, waiters, reply));
+    }
+
+    /// Somebody else waits for a reply, if it goes out later.
+    pub(super) fn wait(&mut self, key: &RequestKey, gateway: GatewayKey) -> bool {
+        let found = self.withheld.iter_mut().find(|(of, _, _)| of == key);
+        found.map(|(_, waiters, _)| waiters.push(gateway)).is_some()
     }
 
     /// Whether what the leader did with a request is nobody else's state.
@@ -76,16 +98,57 @@ impl Statements {
 impl Member {
     /// How requests have ended, as the group knows it.
     pub(crate) fn learn(&mut self, endings: &Endings) {
+        if matches!(self.stage, Stage::Serving { .. }) {
+            self.statements.heard = endings.count();
+        }
         if core::mem::replace(&mut self.statements.learnt, endings.count()) != endings.count() {
             self.executor.learn(endings.ends(), endings.skipped());
         }
     }
 
+    /// Ends of requests that the group told the member of. What its disk has, no server has done in
+    /// another way.
+    pub(super) fn ends_heard(&self) -> u64 {
+        if self.recovered { u64::MAX } else { self.statements.heard }
+    }
+
     /// The leader executed a request that has ended without a reply. What its server did is the
-    /// group's state, whatever another one would do.
-    pub(crate) fn leader_had_no_reply(&mut self, request: u64) {
-        self.want_checkpoint();
-        self.statements.unshared = Some(request);
+    /// group's state, whatever another one would do: its state is taken before it goes on.
+    pub(crate) fn leader_had_no_reply(&mut self, at: History) {
+        self.statements.unshared = Some(at.count);
+        let leads = self.duty == Duty::Lead && matches!(self.stage, Stage::Serving { .. });
+        if leads && self.executes_now() && self.checkpoints.audience {
+            if self.executor.has_begun(at) {
+                self.statements.sharing = Some(self.share_state(self.executor.begun(at)));
+            } else {
+                // None of them begins it.
+                self.statements.unshared = None;
+            }
+        } else {
+            self.want_checkpoint();
+        }
+    }
+
+    /// Whether a reply to that request of the group must wait until the others have the state that
+    /// it was made in: whoever follows this leader would do otherwise with what had no reply.
+    pub(super) fn withholds(&self, count: u64) -> bool {
+        let c = &self.checkpoints;
+        let is_on_its_way = |number: u64| {
+            c.asked.contains(&number) || c.sending.iter().any(|sending| sending.number == number)
+        };
+        self.duty == Duty::Lead
+            && c.audience
+            && self.statements.unshared.is_some_and(|request| count > request)
+            && self.statements.sharing.is_some_and(is_on_its_way)
+    }
+
+    /// A reply that goes out now, and to whom.
+    pub(crate) fn next_withheld(&mut self) -> Option<(Vec<GatewayKey>, Option<Bytes>)> {
+        if self.statements.withheld.is_empty() || self.withholds(u64::MAX) {
+            return None;
+        }
+        let (_, waiters, reply) = self.statements.withheld.pop_front()?;
+        Some((waiters, reply))
     }
 
     /// Whether the member's state may be another one than that of the member that leads from here
@@ -139,8 +202,8 @@ impl Member {
         if asked.is_empty() && self.statements.asked.is_empty() {
             return;
         }
-        let held = asked.iter().filter(|(_, _, held)| *held).map(|(_, at, _)| *at).collect();
-        self.executor.hold(held);
+        let held = asked.iter().filter(|(_, _, held)| *held).map(|(key, _, _)| key.clone());
+        self.executor.hold(held.collect());
         let is_asked = |key: &RequestKey| asked.iter().any(|(of, _, _)| of == key);
         self.statements.asked.retain(|key, _| is_asked(key));
         if !matches!(self.stage, Stage::Serving { .. }) || !self.executes_now() {
@@ -154,9 +217,10 @@ impl Member {
             if !held {
                 self.executor.let_through(*at);
             }
-            let report = if !self.executor.has(*at) {
+            let (has, has_begun) = self.executor.has(key);
+            let report = if !has {
                 (at.count <= self.seen.count).then_some(Report::Replied)
-            } else if *held && !self.executor.has_begun(*at) {
+            } else if *held && !has_begun {
                 Some(Report::NotStarted)
             } else {
                 None

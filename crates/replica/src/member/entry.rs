@@ -35,8 +35,8 @@ impl Member {
                 self.next_attempt = Attempt(self.next_attempt.0 + 1);
                 let attempt = self.next_attempt;
                 self.stage = Stage::Asked { attempt, claim };
-                let is_through = self.is_through();
-                Some(Asks { attempt, claim, is_through, kept, remains: self.remains })
+                let (ends, is_through) = (self.ends_heard(), self.is_through());
+                Some(Asks { attempt, claim, ends, is_through, kept, remains: self.remains })
             }
             _ => None,
         }

@@ -16,6 +16,7 @@ impl Member {
     pub(crate) fn can_read(&self, attempt: Attempt) -> bool {
         matches!(self.stage, Stage::Serving { attempt: serving } if serving == attempt)
             && self.executes_now()
+            && !self.withholds(u64::MAX)
     }
 
     pub(crate) fn has_server(&self) -> bool {

@@ -193,6 +193,18 @@ impl Member {
         self.ask_checkpoint(update, None);
     }
 
+    /// Has a whole one taken in front of all that the server was not given; what it was is in it.
+    /// Which one that is.
+    pub(super) fn share_state(&mut self, up_to: History) -> u64 {
+        self.checkpoints.chain.break_off();
+        self.checkpoint_number += 1;
+        let (number, update, joiner) = (self.checkpoint_number, false, None);
+        self.checkpoints.asked.push(number);
+        let capture = Capture::Checkpoint { number, up_to, update, joiner };
+        self.executor.push_first(Job::Capture(capture));
+        number
+    }
+
     /// Has one taken of what was delivered so far.
     pub(super) fn ask_checkpoint(&mut self, update: bool, joiner: Option<Returning>) {
         let c = &mut self.checkpoints;

@@ -26,6 +26,7 @@ impl GroupTable {
         writer.u8(u8::from(self.opened));
         writer.u8(self.style.code());
         writer.u8(self.leader.map_or(NO_NODE, NodeId::index));
+        writer.u64(self.led_from);
         writer.u64(self.full.bits());
         writer.u32(self.known_from.len() as u32);
         for (node, from) in &self.known_from {
@@ -50,6 +51,7 @@ impl GroupTable {
         let invalid = reader.error("style");
         let style = Style::from_code(reader.u8("style")?).ok_or(invalid)?;
         let leader = NodeId::new(reader.u8("leader")?);
+        let led_from = reader.u64("led from")?;
         let full = NodeSet::from_bits(reader.u64("full members")?);
         let mut known_from = BTreeMap::new();
         for _ in 0..reader.count(9, "node count")? {
@@ -73,6 +75,7 @@ impl GroupTable {
             opened,
             style,
             leader,
+            led_from,
             known_from,
             full,
             votes,

@@ -26,6 +26,7 @@ impl GroupTable {
         attempt: Attempt,
         offer: Offer,
     ) -> Option<MemberState> {
+        let offer = self.beyond_doubt(config, node, offer);
         let Offer { claim, remains, known, .. } = offer;
         if self.removed.contains(node) {
             return self.keep_out(node, attempt);
@@ -36,7 +37,9 @@ impl GroupTable {
         let leading = self.leading().filter(|_| self.style.is_passive());
         let donor = leading.filter(|leader| *leader != node);
         let donor = donor.or_else(|| self.spare_donor(node)).filter(|donor| *donor != node);
-        let requests_from = self.knows_since(config, node, claim);
+        let may_lack = |claim: History| self.endings.is_any_skipped_behind(claim.count);
+        let may_lack = config.can_recover() && claim.is_some_and(may_lack);
+        let requests_from = self.knows_since(config, node, claim).filter(|_| !may_lack);
         // A member that is given what it missed has the group's state, although it is not in yet.
         let is_expected = self.joining().iter().any(|other| other != node);
         let goes_on = !is_expected && self.goes_on_ahead(config, node, offer);
@@ -84,6 +87,18 @@ impl GroupTable {
         self.settle_leader(config);
         self.open_if_whole(config);
         self.state(node)
+    }
+
+    /// Where others are in, nobody comes in with a server that may have replied to what ended
+    /// without a reply meanwhile.
+    fn beyond_doubt(&self, config: &GroupConfig, node: NodeId, offer: Offer) -> Offer {
+        let knows_less = |claim: &History| self.endings.has_ended_since(offer.ends, claim.count);
+        let others = self.in_set().difference(NodeSet::EMPTY.with(node));
+        let counts = !others.is_empty() && self.style != Style::Stateless;
+        if counts && config.can_recover() && offer.claim.is_some_and(|claim| knows_less(&claim)) {
+            return Offer { claim: None, ..offer };
+        }
+        offer
     }
 
     /// What the server of a member that comes in has been given, or is.

@@ -23,15 +23,21 @@ impl GroupTable {
             return;
         }
         let preferred = config.leader.filter(leads);
-        self.leader = match self.leader {
+        self.lead(match self.leader {
             Some(gone) if self.opened => members.successor(gone).or(Some(gone)),
             _ => preferred.or(members.lowest()).or(self.leader),
-        };
+        });
     }
 
     /// See [`Self::set_style`].
     pub(crate) fn promote(&mut self, node: NodeId) {
-        self.leader = Some(node);
+        self.lead(Some(node));
+    }
+
+    fn lead(&mut self, leader: Option<NodeId>) {
+        if self.leader != leader {
+            (self.leader, self.led_from) = (leader, self.history.count);
+        }
     }
 
     /// Of `members`, the one that answers requests of the gateway on `gateway`.

@@ -1,6 +1,7 @@
 //! Calls without a reply, connections that end, and time that passes.
 
 use super::*;
+use alloc::format;
 
 fn after(millis: u64) -> Instant {
     NOW + Duration::from_millis(millis)
@@ -189,10 +190,10 @@ fn what_no_server_may_execute_is_left_out_at_its_place() {
 #[test]
 fn what_is_held_waits_and_all_behind_it() {
     let mut bench = Bench::new(Concurrency::Pipelined);
-    bench.executor.hold([history(2)].into());
+    bench.executor.hold([key(2)].into());
     (1..=3).for_each(|number| bench.call(number, b"a"));
     assert_eq!(bench.step().len(), 1);
-    assert!(bench.executor.has(history(2)) && !bench.executor.has_begun(history(2)));
+    assert_eq!(bench.executor.has(&key(2)), (true, false));
     assert_eq!(bench.answer(0), good(&["1"]));
     assert!(bench.step().is_empty());
     bench.executor.hold(Default::default());
@@ -379,4 +380,65 @@ fn a_server_that_is_never_through_with_what_was_given_up_is_not_waited_for_witho
     let until = bench.executor.deadline().expect("it is not waited for without end");
     assert_eq!(bench.ends_at(until), good(&[]));
     assert_eq!(bench.sent.len(), 2, "what waits has begun, whoever looks next and when");
+}
+
+// The pauses had become longer than what a call was given, so that nothing was sent any more.
+#[test]
+fn what_is_given_up_again_and_again_makes_no_connection_wait() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    for number in 1..20 {
+        bench.call(number, b"a");
+        assert_eq!(bench.step(), ["a"], "{number}");
+        bench.learn(&[], &(1..=number).collect::<Vec<_>>());
+        assert_eq!(bench.ends_at(NOW), good(&[&format!("{number} TIMEOUT")]));
+    }
+}
+
+#[test]
+fn a_connection_that_is_to_be_made_is_made_though_what_waits_for_it_is_given_up() {
+    let mut bench = Bench::new(Concurrency::Sequential);
+    let mut out = Vec::new();
+    let ids = |out: &[ServerCommand]| -> Vec<ChannelId> {
+        let connect = |command: &ServerCommand| match command {
+            ServerCommand::Connect(id) => Some(*id),
+            _ => None,
+        };
+        out.iter().filter_map(connect).collect()
+    };
+    bench.executor.disconnected(ChannelId(1), &mut out).expect("it lives");
+    let second = ids(&out)[0];
+    bench.executor.disconnected(second, &mut out).expect("it lives");
+    bench.call(1, b"a");
+    bench.executor.step(NOW, &mut out);
+    let at = bench.executor.deadline().expect("it is to be made again");
+    bench.learn(&[], &[1]);
+    out.clear();
+    bench.executor.next_end(NOW, &mut out).expect("it lives").expect("it is given up");
+    assert_eq!(ids(&out), []);
+    bench.executor.step(at, &mut out);
+    assert_eq!(ids(&out).len(), 1);
+}
+
+// What was behind it waited on a connection that was closed, and was answered out of its order.
+#[test]
+fn a_read_that_is_given_up_takes_the_connection_from_nothing_behind_it() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    let head = RequestHead {
+        version: Version::V1_2,
+        endian: Endian::Little,
+        request_id: 7,
+        response_flags: ResponseFlags::WithTarget,
+        object_key: b"a",
+        operation: b"look",
+        contexts: &[],
+    };
+    let giop = build::request(&head, |_| {}).bytes().clone();
+    let (call, moment, code_sets) = (Call::Read(crate::reads::ReadId(1)), None, None);
+    bench.executor.push(Job::Execute { call, moment, giop, code_sets, awaited: true });
+    bench.call(2, b"b");
+    bench.step();
+    assert_eq!(bench.sent.len(), 2);
+    assert_eq!(bench.ends_at(after(30_000)), good(&["read 1"]));
+    assert!(bench.closed.is_empty());
+    assert_eq!(bench.answer(1), good(&["2"]));
 }

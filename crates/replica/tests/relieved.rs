@@ -1,0 +1,168 @@
+//! What follows from requests without a reply for those who lead, or were away: whose state counts.
+
+mod cluster;
+
+use cluster::{Cluster, GROUP, Plan};
+use quorba_base::Duration;
+use quorba_replica::{Command, DownReason, NoReply, RequestEnd, Style};
+
+const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Lets time pass in small steps, with all that comes of it.
+fn pass(c: &mut Cluster, duration: Duration) {
+    let until = c.now + duration;
+    while c.now < until {
+        c.pass(Duration::from_millis(50));
+        c.settle();
+    }
+}
+
+/// All members are in, none was restarted, and all have executed this.
+fn are_well(c: &Cluster, executed: &[&str]) {
+    for index in 0..3 {
+        assert_eq!(c.states(index), ["in", "in", "in"]);
+        assert_eq!(c.executed(index), executed, "member {index}");
+        assert!(c.nodes[index].restarts.is_empty(), "member {index}");
+    }
+}
+
+fn ends(c: &Cluster, index: usize) -> Vec<(u64, RequestEnd)> {
+    let ended = c.snapshot(index).endings.ended;
+    ended.into_iter().map(|(number, end, _)| (number, end)).collect()
+}
+
+/// The leader has executed half of a request, ended the connection, and not given its state since.
+fn half_done(behind: &[&str]) -> Cluster {
+    let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
+    c.request(0, 1, "a");
+    c.settle();
+    c.make_odd("b");
+    c.request(0, 2, "b");
+    c.settle();
+    c.server(0).executed.push("half of b".into());
+    c.server(0).held = true;
+    for (text, number) in behind.iter().zip(1..) {
+        c.ft_request(1, number, text, number as i32);
+    }
+    pass(&mut c, Duration::from_millis(300));
+    assert_eq!(ends(&c, 1), [(2, GONE)]);
+    c
+}
+
+#[test]
+fn a_leader_is_not_relieved_with_a_state_that_nobody_else_has() {
+    let mut c = half_done(&[]);
+    c.promote(1);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.nodes[0].restarts, [DownReason::MayDiffer]);
+    c.start_server(0);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.states(2), ["in", "in", "in"]);
+    c.promote(0);
+    pass(&mut c, seconds(1));
+    (0..2).for_each(|index| assert_eq!(c.executed(index), ["a"], "member {index}"));
+
+    let mut c = half_done(&[]);
+    c.server(0).held = false;
+    pass(&mut c, seconds(1));
+    c.promote(1);
+    pass(&mut c, seconds(1));
+    assert!(c.nodes[0].restarts.is_empty(), "they have it");
+    assert_eq!(c.executed(1), ["a", "half of b"]);
+}
+
+#[test]
+fn a_leader_goes_on_behind_a_request_without_a_reply_when_its_state_was_taken() {
+    for crashes in [false, true] {
+        let mut c = half_done(&["c"]);
+        c.server(0).held = false;
+        let told = if crashes {
+            c.crash_server(0);
+            "c is number 2"
+        } else {
+            assert!(c.serve_once(0));
+            assert_eq!(c.executed(0), ["a", "half of b"], "its state was taken");
+            pass(&mut c, Duration::from_millis(100));
+            c.crash_server(0);
+            "c is number 3"
+        };
+        c.ft_request(1, 2, "c", 1);
+        pass(&mut c, seconds(1));
+        let told = [(1, told.to_string()), (2, told.to_string())];
+        assert_eq!(c.nodes[1].replies, told);
+    }
+}
+
+#[test]
+fn a_leader_that_was_relieved_at_a_request_is_not_at_it_for_ever() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::WarmPassive));
+    c.server(0).silent.push("b".into());
+    c.request(0, 1, "a");
+    c.request(0, 2, "b");
+    c.settle();
+    c.promote(1);
+    pass(&mut c, seconds(40));
+    assert_eq!(c.nodes[0].replies.last(), Some(&(2, "b is number 2".into())));
+    assert_eq!(c.nodes[0].restarts, [DownReason::ServerHung]);
+    c.start_server(0);
+    c.promote(0);
+    pass(&mut c, seconds(1));
+    assert_eq!((c.states(1), c.executed(0)), (vec!["in"; 3], vec!["a", "b"]));
+}
+
+#[test]
+fn who_executes_from_now_on_begins_with_the_state_of_the_leader_that_nobody_else_has() {
+    let mut c = half_done(&[]);
+    c.command_group(1, Command::SetStyle(Style::Active));
+    pass(&mut c, seconds(1));
+    assert!(c.nodes[0].restarts.is_empty());
+    c.server(0).held = false;
+    for index in 1..3 {
+        assert_eq!(c.nodes[index].restarts, [DownReason::MayDiffer]);
+        c.start_server(index);
+    }
+    pass(&mut c, seconds(1));
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "half of b"], "member {index}"));
+}
+
+#[test]
+fn who_replied_to_what_ended_without_it_gets_the_state_of_the_others() {
+    let mut c = Cluster::whole(true);
+    c.request(1, 1, "a");
+    c.settle();
+    (1..3).for_each(|index| c.server(index).odd.push("b".into()));
+    c.request(1, 2, "b");
+    c.settle();
+    c.install(&[0]);
+    c.install(&[1, 2]);
+    pass(&mut c, seconds(1));
+    assert_eq!((ends(&c, 1), c.executed(0)), (vec![(2, GONE)], vec!["a", "b"]));
+    c.install(&[0, 1, 2]);
+    pass(&mut c, seconds(1));
+    are_well(&c, &["a"]);
+}
+
+// What the others had executed of it, it had not, and was given only requests.
+#[test]
+fn who_missed_a_request_that_was_given_up_is_given_a_state() {
+    let mut c = Cluster::whole(true);
+    c.request(1, 1, "a");
+    c.settle();
+    c.install(&[0]);
+    c.install(&[1, 2]);
+    (1..3).for_each(|index| c.server(index).silent.push("b".into()));
+    c.request(1, 2, "b");
+    c.settle();
+    (1..3).for_each(|index| c.server(index).executed.push("b, without a word".into()));
+    c.nodes[1].replica.handle_skip(GROUP, 1, 2);
+    c.drain_all();
+    pass(&mut c, seconds(1));
+    c.install(&[0, 1, 2]);
+    pass(&mut c, seconds(1));
+    are_well(&c, &["a", "b, without a word"]);
+}
