@@ -1,6 +1,7 @@
 //! Looks for every planted bug, or those that are named:
 //! `cargo run --release -p quorba-sim --features canaries --example canaries -- [NAME ...]`
-//! prints the lines of `tests/canaries.txt`. With `SEEDS="17 42"` only in those seeds.
+//! prints the lines of `tests/canaries.txt`. With `SEEDS="17 42"` only in those seeds, with
+//! `SCOPE=backups` in that scope.
 
 use quorba_sim::Scope;
 use quorba_sim::canaries::{Canary, hunt};
@@ -16,6 +17,8 @@ fn main() -> ExitCode {
     if seeds.is_empty() {
         seeds = (1..=SEEDS).collect();
     }
+    let named = std::env::var("SCOPE").unwrap_or_default();
+    let named = Scope::ALL.iter().copied().find(|scope| scope.name() == named);
     let names: Vec<String> = std::env::args().skip(1).collect();
     // A room that panics is a finding, not an accident.
     panic::set_hook(Box::new(|_| {}));
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
             (_, true) => Scope::Styles,
             _ => Scope::Domain,
         };
+        let scope = named.unwrap_or(scope);
         let found = hunt(*canary, scope, seeds.iter().copied());
         match found {
             Some(report) => println!(

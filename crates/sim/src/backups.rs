@@ -177,9 +177,15 @@ impl World {
     }
 
     /// A group has lost all its members. If it is durable it goes on from disks, and none of them
-    /// may have what it was given back a moment ago.
+    /// may have what it was given back a moment ago, unless an operator was told that they have.
     pub(crate) fn note_total_loss(&mut self, group: usize) {
-        if self.plan.groups[group].durable {
+        let told = self.backups.confirmed.get(&group);
+        let is_on_disks =
+            |restored: &mut Restored| told.is_some_and(|told| *told >= restored.since);
+        if self.plan.groups[group].durable
+            && let Some(restored) = self.backups.restored.get_mut(&group)
+            && !is_on_disks(restored)
+        {
             self.backups.restored.remove(&group);
         }
     }

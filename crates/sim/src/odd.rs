@@ -169,6 +169,8 @@ impl Plan {
         rng.shuffle(&mut rare);
         rare.truncate(rng.pick(&[0, 0, 1, 2]));
         let group = &self.groups[index];
+        // Nobody remembers what was answered to who had gone.
+        rare.retain(|reaction| group.style != Style::Stateless || *reaction != Reaction::Late);
         let deaths = rng.pick(&[0, 0, 1, 2, 3]);
         // Without a log on disk, nothing is left of a group whose processes all end.
         let may_die = group.durable || group.style.is_passive() || group.style == Style::Stateless;

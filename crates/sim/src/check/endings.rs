@@ -51,6 +51,8 @@ pub(crate) struct Endings {
     connects: BTreeMap<(usize, usize), VecDeque<Instant>>,
     /// By group: whose server was ended, though nobody else was known to have its state, and when.
     last_servers: BTreeMap<usize, (usize, Instant)>,
+    /// Nodes and groups: members that are to be given another one's state.
+    given_up: BTreeSet<(usize, usize)>,
     /// Calls at which some server was.
     pub(crate) odd: BTreeSet<Reference>,
     /// Processes that ended, for whatever reason, at each call that they were at.
@@ -103,6 +105,18 @@ impl World {
     pub(super) fn note_absences(&mut self, node: usize, event: &ReplicaEvent) {
         let now = self.now;
         match event {
+            ReplicaEvent::Member { group, node: member, state } if *member == node_id(node) => {
+                let given_up = &mut self.checks.endings.given_up;
+                match state {
+                    MemberState::Joining { lacks: Lacks::State, .. } => {
+                        given_up.insert((node, usize::from(group.0)));
+                    }
+                    MemberState::In { .. } => {
+                        given_up.remove(&(node, usize::from(group.0)));
+                    }
+                    _ => {}
+                }
+            }
             ReplicaEvent::Primary { current, .. } => {
                 for other in (0..self.plan.nodes).filter(|other| !current.contains(node_id(*other)))
                 {
@@ -111,21 +125,43 @@ impl World {
             }
             ReplicaEvent::Blocked { .. } => self.checks.endings.absent(node, now),
             ReplicaEvent::AtFault { .. } => self.checks.endings.faults += 1,
-            ReplicaEvent::RequestEnded { group, end: RequestEnd::Skipped, .. } => {
-                self.note_skip(node, usize::from(group.0));
+            ReplicaEvent::RequestEnded { group, end, .. } if *end != RequestEnd::EndsServers => {
+                self.note_request_end(node, *group);
             }
             _ => {}
         }
     }
 
-    /// A request is given up. Who has not answered it alone is a server that has failed: where
-    /// those that have are gone, nothing is left of what they did with it.
-    fn note_skip(&mut self, node: usize, group: usize) {
-        let supervisor = self.hosts[node].supervisors[group].as_ref();
-        let server = supervisor.and_then(|supervisor| supervisor.server);
-        let has_failed = server.is_some_and(|server| self.servers[server].was_strange);
-        if has_failed && !self.has_other_member(&self.snapshots(), group, node) {
-            self.checks.lost(self.now, group);
+    /// A request has ended without a reply. Who has not answered it alone is a server that has
+    /// failed: where those that have are gone, nothing is left of what they did with it.
+    fn note_request_end(&mut self, node: usize, group: GroupId) {
+        let index = usize::from(group.0);
+        let has_failed = |node: usize| {
+            let supervisor = self.hosts[node].supervisors[index].as_ref();
+            let server = supervisor.and_then(|supervisor| supervisor.server);
+            server.map(|server| self.servers[server].was_strange)
+        };
+        let Some(snapshot) = self.hosts[node].node.as_ref().map(|node| node.snapshot()) else {
+            return;
+        };
+        let members = snapshot.groups[index].members.iter();
+        let inside = members.filter(|(_, state)| matches!(state, MemberState::In { .. }));
+        let mut inside = inside.map(|(member, _)| usize::from(member.index())).peekable();
+        if inside.peek().is_some() && inside.all(|member| has_failed(member) == Some(true)) {
+            self.lost_with_callers(index, &mut BTreeSet::new());
+        }
+    }
+
+    /// What its callers have heard of a group is lost with it, where it is heard again.
+    fn lost_with_callers(&mut self, group: usize, seen: &mut BTreeSet<usize>) {
+        if !seen.insert(group) {
+            return;
+        }
+        self.checks.lost(self.now, group);
+        for caller in 0..self.plan.groups.len() {
+            if self.plan.groups[caller].calls.contains(&group) {
+                self.lost_with_callers(caller, seen);
+            }
         }
     }
 
@@ -178,7 +214,8 @@ impl World {
         let is_known =
             since > STANDS_STILL || self.is_quiet_since(KNOWN_AFTER) && since > KNOWN_AFTER;
         // What a stateless group forgets, nobody else remembers.
-        let forgets = facts.stateless && code == MinorCode::Skipped;
+        let sent = self.ledger.calls.get(&reference).map_or(0, |call| call.sent);
+        let forgets = facts.stateless && (code == MinorCode::Skipped || sent > 1);
         if counts && is_known && !forgets && !self.is_again(&reference, at) {
             let text =
                 format!("{:x} had ended with {code:?}, and server {server} begins it", reference.0);
@@ -301,16 +338,12 @@ impl World {
         let own = self.hosts[node].node.as_ref().map(|node| node.snapshot());
         let fell_out = |state: &MemberState| {
             use DownReason::{NodeLeft, NodeMissedMessages};
-            match state {
-                MemberState::Down(NodeLeft | NodeMissedMessages) => true,
-                // What it had it gives away for another one's state.
-                MemberState::Joining { lacks, .. } => *lacks == Lacks::State,
-                _ => false,
-            }
+            matches!(state, MemberState::Down(NodeLeft | NodeMissedMessages))
         };
         let members = own.iter().flat_map(|own| &own.groups[group].members);
         let mut members = members.filter(|(member, _)| *member == node_id(node));
-        if members.any(|(_, state)| fell_out(state)) {
+        let is_given_up = self.checks.endings.given_up.contains(&(node, group));
+        if is_given_up || members.any(|(_, state)| fell_out(state)) {
             return;
         }
         let target = &self.servers[server];

@@ -69,6 +69,9 @@ fn members_missing(world: &World, node: usize, snapshot: &NodeSnapshot) -> Optio
         if table.queued > 0 {
             return Some(format!("n{node} g{group} has {} requests to execute", table.queued));
         }
+        if let Some((number, ..)) = &table.endings.waiting {
+            return Some(format!("n{node} g{group} has no answer to request {number}"));
+        }
         for (member, state) in &table.members {
             let fine = matches!(
                 state,

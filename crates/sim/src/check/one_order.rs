@@ -21,7 +21,11 @@ pub(super) fn check(
                 // Whoever was odd alone is about to be compared with the others.
                 let is_strange = |of: &Serving<'_>| world.servers[of.server].was_strange;
                 let is_odd = is_strange(one) || is_strange(other);
-                let is_compared = is_odd && (!world.is_quiet() || in_doubt(snapshots, one, group));
+                let in_doubt = [one, other].iter().any(|of| in_doubt(snapshots, of, group));
+                // What came behind on the same connection one may have begun, and the other not.
+                let has_several = world.plan.groups[group].concurrency != Concurrency::Sequential;
+                let is_compared =
+                    is_odd && !world.is_quiet() || in_doubt && (is_odd || has_several);
                 if !is_compared
                     && same_view(snapshots, one.node, other.node)
                     && same_life(world, snapshots, nodes, group)
@@ -49,10 +53,13 @@ fn primary(snapshots: &[Option<NodeSnapshot>], node: usize) -> Option<&NodeSnaps
     snapshots[node].as_ref().filter(|snapshot| snapshot.primary == PrimaryStatus::Primary)
 }
 
-/// The group knows that its members may differ, and says so.
+/// The group knows that its members may differ, and says so; or who stands by is still to be given
+/// the leader's state.
 fn in_doubt(snapshots: &[Option<NodeSnapshot>], one: &Serving<'_>, group: usize) -> bool {
-    let snapshot = primary(snapshots, one.node);
-    snapshot.is_some_and(|snapshot| snapshot.groups[group].endings.doubt.is_some())
+    primary(snapshots, one.node).is_some_and(|snapshot| {
+        let table = &snapshot.groups[group];
+        table.endings.doubt.is_some() || table.style.is_passive() && table.logged > 0
+    })
 }
 
 fn same_view(snapshots: &[Option<NodeSnapshot>], one: usize, other: usize) -> bool {
