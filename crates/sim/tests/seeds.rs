@@ -11,7 +11,7 @@ fn seed_of(scope: Scope, seed: u64) -> Report {
 
 /// Known to break a promise since servers of the plans are odd (issue 23), and not mended yet. They
 /// are run and named all the same; one that is good again must leave this list.
-const OPEN: [(Scope, u64); 0] = [];
+const OPEN: [(Scope, u64); 2] = [(Scope::Domain, 510), (Scope::Styles, 620_806)];
 
 fn run_all(seeds: impl IntoIterator<Item = (Scope, u64)>) {
     let mut broken = String::new();
