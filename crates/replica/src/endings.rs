@@ -244,8 +244,8 @@ struct Ended {
 pub(crate) struct Endings {
     open: BTreeMap<RequestKey, Inquiry>,
     ended: BTreeMap<RequestKey, Ended>,
-    /// Requests that were given up, by their place, and which of all ends each is; it may be that no
-    /// member can tell their names.
+    /// Requests that were given up, by their place, and which of all ends each is; it may be that
+    /// no member can tell their names.
     skipped: BTreeMap<u64, (History, u64)>,
     /// Ends so far.
     count: u64,

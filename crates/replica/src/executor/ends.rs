@@ -226,8 +226,8 @@ impl Executor {
         self.ends.skipped = skipped.collect();
     }
 
-    /// Requests that must not start until more is known of them. By their names: behind another past
-    /// they have other places.
+    /// Requests that must not start until more is known of them. By their names: behind another
+    /// past they have other places.
     pub(crate) fn hold(&mut self, held: BTreeSet<RequestKey>) {
         self.ends.held = held;
     }
