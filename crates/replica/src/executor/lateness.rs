@@ -111,8 +111,8 @@ impl Executor {
         }
     }
 
-    /// When a server is given up that nobody waits for. It may execute again what the others were as
-    /// slow with.
+    /// When a server is given up that nobody waits for. It may execute again what the others were
+    /// as slow with.
     fn given_up_at(&self, call: &Outstanding) -> Option<Instant> {
         let is_again =
             matches!(&call.job, Job::Execute { call, .. } if !matches!(call, Call::Read(_)));
