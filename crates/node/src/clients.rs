@@ -175,13 +175,16 @@ impl Clients {
                         let now = Clock::now();
                         let begun = self.handshakes.begin(now, token, listener.group, peer.ip());
                         let Begun::Yes(ended) = begun else { continue };
-                        ended.map(|ended| self.streams.remove(&ended));
-                        match Stream::accepted_tls(socket, token, &keys.acceptor, poller) {
-                            Ok(stream) => {
-                                let _ = stream.keep_alive(KEEP_ALIVE);
-                                self.streams.insert(token, stream);
-                            }
-                            Err(_) => drop(self.handshakes.end(token)),
+                        if let Some(ended) = ended {
+                            self.streams.remove(&ended);
+                        }
+                        let stream = Stream::accepted_tls(socket, token, &keys.acceptor, poller);
+                        if let Ok(stream) = stream {
+                            // One that is broken already shows when it is read.
+                            let _ = stream.keep_alive(KEEP_ALIVE);
+                            self.streams.insert(token, stream);
+                        } else {
+                            self.handshakes.end(token);
                         }
                     } else if let Ok(stream) = Stream::accepted(socket, token, poller) {
                         // One that is broken already shows when it is read.
