@@ -80,7 +80,9 @@ fn run_in(context: &Context, setting: Setting) -> Result<String, String> {
          tls = {{ listen = {tls}, certificate = \"gateway.pem\", key = \"gateway.key\", \
          client_ca = \"ca.pem\", plain = {plain} }}\n"
     );
-    let quorba = context.quorba.display().to_string();
+    // Servers run in folders of their own.
+    let quorba = std::path::absolute(&context.quorba).map_err(|error| error.to_string())?;
+    let quorba = quorba.display().to_string();
     let server = [quorba.as_str(), "servant", "bank", "--port", "{port}"].map(String::from);
     let group = GroupText {
         style: "active",
