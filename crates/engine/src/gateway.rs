@@ -211,8 +211,14 @@ impl Gateway {
         group: GroupId,
         peer: ClientPeer,
     ) {
-        let full = self.connections.len() >= self.limits.connections && !self.make_room(now);
-        if full || self.stopping || !self.peers.connect(now, peer.address) {
+        let refused = self.stopping || !self.peers.connect(now, peer.address);
+        // Only for who may come in is anybody asked to go.
+        let is_full = self.connections.len() >= self.limits.connections;
+        let no_room = !refused && is_full && !self.make_room(now);
+        if no_room {
+            self.peers.disconnect(peer.address);
+        }
+        if refused || no_room {
             self.group(group).counters.refused += 1;
             let reason = if self.stopping { CloseReason::Stopping } else { CloseReason::TooMany };
             let close = Output::ClientClose { connection: id, reason, linger: true };

@@ -298,3 +298,20 @@ fn where_all_connections_are_taken_the_client_that_is_silent_for_longest_makes_r
     let got = s.client_got();
     assert!(got.contains(&Got::Results(2)) && got.contains(&Got::Results(3)), "{got:?}");
 }
+
+#[test]
+fn nobody_makes_room_for_an_address_that_has_its_share() {
+    let limits =
+        GatewayLimits { connections: 1, connections_per_peer: 1, ..GatewayLimits::default() };
+    let mut s = Stage::serving_with(1, limits);
+    s.pass(Duration::from_secs(2));
+    let open = |s: &mut Stage, id, last: u8| {
+        let peer = IpAddr::from([127, 0, 0, last]);
+        s.nodes[0].handle_client_opened(s.now, ConnectionId(id), GROUP, peer);
+        s.settle();
+    };
+    open(&mut s, 70, 1);
+    assert!(!s.client_got().contains(&Got::Ended(CloseReason::Idle)));
+    open(&mut s, 71, 2);
+    assert!(s.client_got().contains(&Got::Ended(CloseReason::Idle)));
+}
