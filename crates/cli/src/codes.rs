@@ -293,9 +293,9 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
              kept."
         }
         MinorCode::Crowded => {
-            "TRANSIENT COMPLETED_NO. A limit on pending requests or on their bytes is reached; \
-             [limits] in the domain file sets them. The servers answer more slowly than requests \
-             come in: `quorba status` shows how many are pending."
+            "TRANSIENT COMPLETED_NO. The request has waited request_ms of [limits] for its turn: the \
+             servers answer more slowly than requests come in. It was given to nobody. `quorba \
+             status` shows how many are pending."
         }
         MinorCode::ContextUnreadable => {
             "MARSHAL COMPLETED_NO. The data of a service context whose layout a standard gives \
@@ -438,9 +438,27 @@ fn of_silence(code: &MinorCode) -> Option<&'static str> {
     })
 }
 
+/// Codes of clients that have their share of a gateway.
+fn of_shares(code: &MinorCode) -> Option<&'static str> {
+    Some(match code {
+        MinorCode::TooManyConnections => {
+            "TRANSIENT COMPLETED_NO. The client's address has connections_per_peer connections to \
+             the gateway, or all clients together have `connections`; [limits] in the domain file \
+             sets both. Another gateway may have room. The node's log names the address once a \
+             minute, and `quorba status` the one that was refused most."
+        }
+        MinorCode::OverBudget => {
+            "TRANSIENT COMPLETED_NO. The gateway held buffered_bytes of [limits] for its clients, \
+             and more of it for the client's address than for any other, so the last requests of \
+             that address that nobody had been given were refused. docs/limits.md."
+        }
+        _ => return None,
+    })
+}
+
 fn minor(code: &MinorCode) -> Entry {
     // A new code is explained by its title.
-    let texts = [of_waiting, of_permission, of_limits, of_silence];
+    let texts = [of_waiting, of_shares, of_permission, of_limits, of_silence];
     let text = texts.into_iter().find_map(|of| of(code)).unwrap_or(code.text());
     let number = QUORBA_VMCID | code.number();
     Entry {
