@@ -293,8 +293,8 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
              kept."
         }
         MinorCode::Crowded => {
-            "TRANSIENT COMPLETED_NO. The request has waited request_ms of [limits] for its turn: the \
-             servers answer more slowly than requests come in. It was given to nobody. `quorba \
+            "TRANSIENT COMPLETED_NO. The request has waited request_ms of [limits] for its turn: \
+             the servers answer more slowly than requests come in. It was given to nobody. `quorba \
              status` shows how many are pending."
         }
         MinorCode::ContextUnreadable => {
@@ -362,7 +362,9 @@ fn of_limits(code: &MinorCode) -> Option<&'static str> {
         MinorCode::RequestTooLarge => {
             "IMP_LIMIT COMPLETED_NO. Every request goes through the order of the domain, which \
              carries messages of up to 16 MiB, with what a request is wrapped in (Corosync: about \
-             900,000 bytes). No gateway can take more: the client has to send less in one call."
+             900,000 bytes); message_bytes of [limits] may be less. No gateway can take more: the \
+             client has to send less in one call. The rest of the request is passed over, and the \
+             connection goes on."
         }
         MinorCode::ReplyTooLarge => {
             "IMP_LIMIT COMPLETED_YES. Every member must be able to pass on every reply through the \
