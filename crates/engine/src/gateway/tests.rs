@@ -2,6 +2,7 @@
 
 use super::requests::TURN_MAX;
 use super::*;
+use crate::access::ClientPeer;
 use crate::output::Event;
 use core::net::Ipv4Addr;
 use quorba_base::NodeSet;
