@@ -226,11 +226,19 @@ fn a_client_above_its_rate_is_slowed_down_and_nothing_is_lost() {
 }
 
 #[test]
-fn connections_beyond_the_limit_are_refused() {
+fn a_connection_beyond_the_limit_is_told_so_in_the_answer_to_its_first_request() {
     let limits = GatewayLimits { connections: 0, ..GatewayLimits::default() };
-    let mut s = Stage::new(1, limits);
+    let mut s = Stage::serving_with(1, limits);
+    assert_eq!(s.client_got(), [], "it has not asked for anything");
+    s.say(build::locate_request(Version::V1_2, Endian::Little, 3, b"any").bytes());
+    s.call(4);
+    let refused = Got::Raised(4, ExceptionKind::Transient, Completion::No);
+    let goodbye = [Got::Here(3), refused, Got::Close, Got::Ended(CloseReason::TooMany)];
+    assert_eq!(s.client_got(), goodbye);
+    assert_eq!(s.executed, [0]);
     s.connect();
-    assert_eq!(s.client_got(), [Got::Ended(CloseReason::TooMany)]);
+    s.pass(Duration::from_secs(10));
+    assert_eq!(s.client_got(), [Got::Ended(CloseReason::TooMany)], "it does not ask for long");
 }
 
 #[test]

@@ -75,7 +75,9 @@ pub use config::{
 };
 pub use duplicates::OrderedReplies;
 pub use endings::{NoReply, RequestEnd};
-pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
+pub use envelope::{
+    CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope, released_payload,
+};
 pub use executor::{Served, ServerFigures};
 pub use group::{EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
 pub use hello::{Former, Hello, Lineage, Record};
