@@ -82,13 +82,12 @@ pub(super) struct Case {
 
 impl Case {
     pub(super) const fn of(name: &'static str, attack: Attack) -> Self {
-        let setup = Setup { tables: "", lines: "", files_max: None };
-        Self { name, attack, setup, honest_octets: 0, is_rough: false }
+        Self { name, attack, setup: Setup::PLAIN, honest_octets: 0, is_rough: false }
     }
 
     /// Whether another case may follow on the same stage.
     pub(super) fn is_plain(&self) -> bool {
-        !self.is_rough && self.setup.tables.is_empty() && self.setup.files_max.is_none()
+        !self.is_rough && self.setup == Setup::PLAIN
     }
 }
 
@@ -155,13 +154,8 @@ fn play_on(case: &Case, pace: Pace, stage: &mut Stage) -> Row {
     let (before, lines) = (costs(), stage.log_lines());
     let watch = Watch::start(pids.clone());
     honest.enter(Part::During);
-    let mut field = Field {
-        stage,
-        pace,
-        longest: Duration::ZERO,
-        faults: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut field =
+        Field { stage, pace, longest: Duration::ZERO, faults: Vec::new(), notes: Vec::new() };
     let done = (case.attack)(&mut field);
     let Field { longest, mut faults, notes, .. } = field;
     faults.extend(done.err().map(|fault| format!("the attack cannot be made: {fault}")));
@@ -198,9 +192,8 @@ fn wait_given_back(before: &[Cost], costs: impl Fn() -> Vec<Cost>) -> Option<Dur
     let began = Instant::now();
     loop {
         let now = costs();
-        let is_back = |(now, before): (&Cost, &Cost)| {
-            now.rss_bytes <= before.rss_bytes + RSS_KEPT_MAX
-        };
+        let is_back =
+            |(now, before): (&Cost, &Cost)| now.rss_bytes <= before.rss_bytes + RSS_KEPT_MAX;
         if now.iter().zip(before).all(is_back) {
             return Some(began.elapsed());
         }

@@ -18,10 +18,11 @@ use super::wire::{Answer, Wire, request};
 pub(super) const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 /// Time between the beginnings of two calls of one client.
 const PACE: Duration = Duration::from_millis(8);
+/// The same of calls with large arguments, so that it is still a small part of what there is.
+const LARGE_PACE: Duration = Duration::from_millis(50);
+const LARGE_BYTES: usize = 10_000;
 /// How long one look at a call that is under way takes.
 const LOOK: Duration = Duration::from_millis(100);
-/// Faults that are told, of each client.
-const FAULTS_MAX: usize = 3;
 
 /// Parts of a case.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,13 +108,10 @@ impl Honest {
         let of = |(index, seen): (usize, &Arc<Mutex<Seen>>)| {
             let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
             let faults = &seen.faults[part as usize];
-            let more = faults.len();
-            let told = faults.iter().take(FAULTS_MAX).map(move |fault| {
-                format!("an honest call at n{}: {fault} ({more} in all)", index + 1)
-            });
-            told.collect::<Vec<_>>()
+            let (first, count) = (faults.first()?, faults.len());
+            Some(format!("{count} honest calls at n{}, the first: {first}", index + 1))
         };
-        self.seen.iter().enumerate().flat_map(of).collect()
+        self.seen.iter().enumerate().filter_map(of).collect()
     }
 }
 
@@ -137,6 +135,7 @@ fn count_open(seen: &Mutex<Seen>, part: usize) {
 fn call_on(to: SocketAddr, octets: usize, part: &AtomicU8, stop: &AtomicBool, seen: &Mutex<Seen>) {
     let (mut wire, mut id) = (None, 0);
     let argument = vec![b'h'; octets];
+    let pace = if octets < LARGE_BYTES { PACE } else { LARGE_PACE };
     while !stop.load(Ordering::Relaxed) {
         id += 2;
         let begin = Instant::now();
@@ -152,7 +151,7 @@ fn call_on(to: SocketAddr, octets: usize, part: &AtomicU8, stop: &AtomicBool, se
                 Err(fault) => seen.faults[now].push(fault),
             }
         }
-        thread::sleep(PACE.saturating_sub(begin.elapsed()));
+        thread::sleep(pace.saturating_sub(begin.elapsed()));
     }
 }
 

@@ -93,6 +93,12 @@ fn stolen(field: &mut Field<'_>, before: bool) -> Result<(), String> {
             let his = call(honest::ADDRESS, field, 0, victim);
             let theirs = first.unwrap_or_else(|| call(ATTACKER, field, node, stranger));
             judge(field, (what, before, node), &his, &theirs);
+            // Whoever repeats a call may have marshalled it anew.
+            let anew = Named { text: "of the victim, marshalled anew", ..victim };
+            let again = call(honest::ADDRESS, field, node, anew);
+            if !before && said(&again).as_deref() != Some(said_by_victim) {
+                field.fault(format!("the victim repeats its call at n{}: {again}", node + 1));
+            }
         }
     }
     Ok(())
@@ -136,6 +142,9 @@ fn many(field: &mut Field<'_>) -> Result<(), String> {
         }
     }
     let seconds = began.elapsed().as_secs_f64();
+    if refused > 0 && !field.stage.says(0, &ATTACKER.to_string()) {
+        field.fault(format!("{refused} names are refused, and the log does not say whose"));
+    }
     field.note(format!("{names} names in {seconds:.0} s, {refused} refused"));
     for node in 0..2 {
         let another = Named { client: "another client", number: node + 1, ..plain("hello") };

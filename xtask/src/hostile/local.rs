@@ -9,14 +9,18 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::case::{ATTACKER, Case, Field};
-use super::stage::{NODES, node_name};
+use super::stage::{NODES, Setup, node_name};
 use super::watch::folder_bytes;
-use super::wire::{Wire, request};
+use super::wire::{Answer, Wire, request};
+use crate::wait;
 
 /// What a server writes, in megabytes.
 const POURED_MB: u32 = 1024;
 /// What a node keeps of that.
 const KEPT_BYTES_MAX: u64 = 64 << 20;
+const STRAYS: Setup = Setup { has_strays: true, ..Setup::PLAIN };
+/// In which time what servers left behind has to end with its node.
+const STRAYS_WITHIN: Duration = Duration::from_secs(5);
 /// Ports of a second process of a node lie so much higher.
 const HIGHER: u16 = 100;
 /// In which time that has to end.
@@ -25,11 +29,12 @@ const REFUSED_WITHIN_S: &str = "5";
 pub(super) const CASES: &[Case] = &[
     Case { is_rough: true, ..Case::of("server-output", output) },
     Case::of("second-process", second_process),
+    Case { setup: STRAYS, is_rough: true, ..Case::of("stray-children", strays) },
 ];
 
 /// All servers write gigabytes; whoever waits for them waits, but disks stay.
 fn output(field: &mut Field<'_>) -> Result<(), String> {
-    let (until, to) = (field.until(), field.stage.gateway(0));
+    let (until, to, began) = (field.until(), field.stage.gateway(0), Instant::now());
     let mut wire = Wire::connect(ATTACKER, to).map_err(|error| error.to_string())?;
     let pour = request(2, "pour", true, |out| out.write_u32(POURED_MB));
     wire.send(&pour, Duration::from_secs(1)).map_err(|error| error.to_string())?;
@@ -38,7 +43,7 @@ fn output(field: &mut Field<'_>) -> Result<(), String> {
     let mut is_over = false;
     while !is_over || Instant::now() < until {
         let answer = wire.answer(2, Duration::from_millis(50));
-        is_over = is_over || !matches!(answer, super::wire::Answer::Silence);
+        is_over = is_over || !matches!(answer, Answer::Silence);
         if Instant::now() > until + OUTPUT_WITHIN {
             break;
         }
@@ -47,6 +52,8 @@ fn output(field: &mut Field<'_>) -> Result<(), String> {
         }
         thread::sleep(Duration::from_millis(10));
     }
+    // The other nodes' servers may still be at it.
+    field.longest = began.elapsed();
     field.note(format!("{:?} MiB in the state folders", most.map(|bytes| bytes >> 20)));
     for (index, bytes) in most.into_iter().enumerate() {
         if bytes > KEPT_BYTES_MAX {
@@ -80,6 +87,25 @@ fn second_process(field: &mut Field<'_>) -> Result<(), String> {
         field.fault(format!("quorba status fails afterwards: {}", told(&status)));
     }
     Ok(())
+}
+
+/// Servers start a process in a session of its own; then their nodes are killed.
+fn strays(field: &mut Field<'_>) -> Result<(), String> {
+    let before = field.stage.strays().len();
+    field.note(format!("{before} processes were left behind by servers"));
+    if before < NODES {
+        return Err(format!("{before} of {NODES} servers have left a process behind"));
+    }
+    field.stage.kill(NODES - 1);
+    let gone = wait::until("what the server left behind has ended", STRAYS_WITHIN, || {
+        let left = field.stage.strays().len();
+        if left < before { Ok(()) } else { Err(format!("{left} of {before} are left")) }
+    });
+    if let Err(fault) = gone {
+        field.fault(format!("{} was killed: {fault}", node_name(NODES - 1)));
+    }
+    field.stage.start_node(NODES - 1)?;
+    field.stage.wait_whole()
 }
 
 fn told(output: &Output) -> String {

@@ -55,11 +55,8 @@ pub(crate) struct Options {
     output: report::Output,
 }
 
-const SHORT: Pace = Pace {
-    calm: Duration::from_millis(600),
-    attack: Duration::from_millis(1200),
-    is_whole: false,
-};
+const SHORT: Pace =
+    Pace { calm: Duration::from_millis(600), attack: Duration::from_millis(1200), is_whole: false };
 const WHOLE: Pace =
     Pace { calm: Duration::from_secs(3), attack: Duration::from_secs(10), is_whole: true };
 

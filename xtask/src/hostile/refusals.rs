@@ -38,6 +38,9 @@ fn connection_101(field: &mut Field<'_>) -> Result<(), String> {
     }
     let mut one_more = Wire::connect(ATTACKER, to).map_err(|error| error.to_string())?;
     let told = one_more.call(2, &call, WITHIN);
+    if !field.stage.says(0, &ATTACKER.to_string()) {
+        field.fault("the log does not say from which address there are too many connections");
+    }
     let is_right = matches!(&told, Answer::Raised(exception)
         if exception.kind == ExceptionKind::Transient && exception.completed == Completion::No);
     if !is_right {

@@ -75,14 +75,11 @@ fn table(rows: &[Row]) -> String {
 }
 
 fn line(row: &Row) -> String {
-    let mib = |one: &Triple| {
-        format!("{}/{}/{}", one.before >> 20, one.peak >> 20, one.after >> 20)
-    };
+    let mib = |one: &Triple| format!("{}/{}/{}", one.before >> 20, one.peak >> 20, one.after >> 20);
     let memory: Vec<String> = row.rss_bytes.iter().map(mib).collect();
     let ms = |us: u64| us as f64 / 1e3;
-    let times = |of: &Latency| {
-        format!("{:.1}/{:.1}/{:.1}", ms(of.before), ms(of.during), ms(of.after))
-    };
+    let times =
+        |of: &Latency| format!("{:.1}/{:.1}/{:.1}", ms(of.before), ms(of.during), ms(of.after));
     let [files, ..] = row.files;
     let verdict = if row.faults.is_empty() { "right" } else { "OUTSIDE" };
     format!(

@@ -19,11 +19,11 @@ const CONNECTIONS: usize = 100;
 const ADMIN_CONNECTIONS: usize = 200;
 /// How long a new client may have to wait.
 const ADMITTED_WITHIN: Duration = Duration::from_secs(3);
-const FEW_FILES: Setup = Setup { tables: "", lines: "", files_max: Some(256) };
+const FEW_FILES: Setup = Setup { files_max: Some(256), ..Setup::PLAIN };
 
 pub(super) const CASES: &[Case] = &[
     Case::of("silent-1000", silent),
-    Case::of("admin-silent-200", admin_silent),
+    Case { setup: FEW_FILES, ..Case::of("admin-silent-200", admin_silent) },
     Case { setup: FEW_FILES, is_rough: true, ..Case::of("files-256-view-change", few_files) },
 ];
 
@@ -83,6 +83,7 @@ fn admin_silent(field: &mut Field<'_>) -> Result<(), String> {
         let told = String::from_utf8_lossy(&status.stdout).trim().to_owned();
         field.fault(format!("quorba status fails beside silent connections: {told}"));
     }
+    new_client(field, 0, "beside silent connections to the admin API");
     Ok(())
 }
 

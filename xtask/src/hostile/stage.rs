@@ -20,11 +20,15 @@ use crate::wait;
 pub(super) const NODES: usize = 3;
 /// How long nodes and servers may take to work.
 const WHOLE_WITHIN: Duration = Duration::from_secs(30);
+/// How long a line of a log may take.
+const SAID_WITHIN: Duration = Duration::from_secs(2);
 /// How long a node may take to end.
 const END_WITHIN: Duration = Duration::from_secs(10);
+/// How long a process that a server leaves behind sleeps, at least.
+const STRAY_SECONDS: u64 = 10_000;
 
 /// What differs from a plain domain.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setup {
     /// Further tables of the domain file.
     pub(super) tables: &'static str,
@@ -32,6 +36,13 @@ pub(super) struct Setup {
     pub(super) lines: &'static str,
     /// The most descriptors that each node may have.
     pub(super) files_max: Option<u32>,
+    /// Every server leaves a process behind that is in a session of its own.
+    pub(super) has_strays: bool,
+}
+
+impl Setup {
+    pub(super) const PLAIN: Self =
+        Self { tables: "", lines: "", files_max: None, has_strays: false };
 }
 
 pub(super) struct Stage {
@@ -77,11 +88,16 @@ impl Stage {
                 self.state_dir(index),
             );
         }
-        let Setup { tables, lines, .. } = self.setup;
+        let Setup { tables, lines, has_strays, .. } = self.setup;
+        let program = program.display().to_string();
+        let stray = format!("setsid sleep {} & exec \"$0\" \"$@\"", self.stray_seconds());
+        let shell = ["/bin/sh", "-c", &stray].into_iter().take(if has_strays { 3 } else { 0 });
+        let itself = [program.as_str(), "hostile-server", "--port", "{port}"];
+        let server: Vec<&str> = shell.chain(itself).collect();
         let _infallible = write!(
             text,
             "{tables}[group.g]\nlisten = {}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
-             server = [{program:?}, \"hostile-server\", \"--port\", \"{{port}}\"]\n\
+             server = {server:?}\n\
              object_key = \"o\"\nstate_object = \"o\"\n{lines}",
             self.first_port + higher,
         );
@@ -161,6 +177,23 @@ impl Stage {
         self.nodes.iter().map(|node| node.as_ref().map_or(0, Child::id)).collect()
     }
 
+    /// What the processes that servers leave behind are told: no others are told the same.
+    fn stray_seconds(&self) -> u64 {
+        STRAY_SECONDS + u64::from(self.first_port)
+    }
+
+    /// Processes that servers have left behind.
+    pub(super) fn strays(&self) -> Vec<Pid> {
+        let told = format!("sleep\0{}\0", self.stray_seconds());
+        let of = |entry: fs::DirEntry| {
+            let said = fs::read(entry.path().join("cmdline")).ok()?;
+            let pid = entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw)?;
+            (said == told.as_bytes()).then_some(pid)
+        };
+        let processes = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+        processes.filter_map(of).collect()
+    }
+
     pub(super) fn gateway(&self, index: usize) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.first_port + index as u16).into()
     }
@@ -186,9 +219,13 @@ impl Stage {
         (0..NODES).map(|index| watch::lines(&self.log(index))).sum()
     }
 
-    /// Whether a node's log has a line with `words` in it.
-    pub(super) fn has_said(&self, index: usize, words: &str) -> bool {
-        fs::read_to_string(self.log(index)).unwrap_or_default().contains(words)
+    /// Waits until a node's log has a line with `words` in it.
+    pub(super) fn says(&self, index: usize, words: &str) -> bool {
+        let said = wait::until("it is logged", SAID_WITHIN, || {
+            let log = fs::read_to_string(self.log(index)).unwrap_or_default();
+            if log.contains(words) { Ok(()) } else { Err(words.to_owned()) }
+        });
+        said.is_ok()
     }
 }
 
@@ -198,6 +235,12 @@ pub(super) fn node_name(index: usize) -> String {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        if self.setup.has_strays {
+            for pid in self.strays() {
+                // It may have ended by itself.
+                let _gone = kill_process(pid, Signal::KILL);
+            }
+        }
         for pid in self.pids().into_iter().filter(|pid| *pid != 0) {
             if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
                 // It may have ended by itself.

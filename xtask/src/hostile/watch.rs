@@ -31,10 +31,7 @@ impl Cost {
     }
 
     fn max(self, other: Self) -> Self {
-        Self {
-            rss_bytes: self.rss_bytes.max(other.rss_bytes),
-            files: self.files.max(other.files),
-        }
+        Self { rss_bytes: self.rss_bytes.max(other.rss_bytes), files: self.files.max(other.files) }
     }
 }
 

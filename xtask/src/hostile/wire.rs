@@ -93,8 +93,7 @@ impl Default for Aim<'_> {
 }
 
 pub(super) fn request_to(aim: &Aim<'_>, body: impl FnOnce(&mut Writer)) -> Vec<u8> {
-    let response_flags =
-        if aim.expects { ResponseFlags::WithTarget } else { ResponseFlags::None };
+    let response_flags = if aim.expects { ResponseFlags::WithTarget } else { ResponseFlags::None };
     let head = RequestHead {
         version: aim.version,
         endian: Endian::Little,

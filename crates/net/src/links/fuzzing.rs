@@ -54,7 +54,10 @@ pub fn frames(input: &[u8]) {
         sealer.seal(message, &mut wire);
         sent.push(message);
     }
-    assert_eq!(read(&wire, most), (sent.iter().copied().map(Bytes::copy_from_slice).collect(), true));
+    assert_eq!(
+        read(&wire, most),
+        (sent.iter().copied().map(Bytes::copy_from_slice).collect(), true)
+    );
     for change in rest.chunks_exact(3) {
         let at = usize::from(u16::from_le_bytes([change[0], change[1]]));
         match change[2] {
