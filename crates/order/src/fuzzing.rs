@@ -28,8 +28,8 @@ pub fn packet(input: &[u8]) {
 }
 
 /// Two rings that hear each other, and what the input puts between them. Four octets are a step:
-/// what, and how. Datagrams are sealed, so whatever is changed or made up on the way is refused, and
-/// what is lost, late, early or repeated makes no promise break.
+/// what, and how. Datagrams are sealed, so whatever is changed or made up on the way is refused,
+/// and what is lost, late, early or repeated makes no promise break.
 ///
 /// # Panics
 /// If a ring delivers something that was not sent, twice, or in another order than the other one.
@@ -39,17 +39,16 @@ pub fn datagrams(input: &[u8]) {
         net.step([step[0], step[1], step[2], step[3]]);
     }
     // Peace, and both must find together again.
-    for _ in 0..PEACE_STEPS {
+    let together = (0..PEACE_STEPS).any(|_| {
         net.deliver(usize::MAX);
         net.pass(PEACE_STEP);
-    }
-    net.deliver(usize::MAX);
-    let views = [0, 1].map(|ring: usize| net.rings[ring].snapshot().members);
-    assert_eq!(views, [NodeSet::first(2); 2], "they are together after the last disturbance");
+        net.rings.iter().all(|ring| ring.snapshot().members == NodeSet::first(2))
+    });
+    assert!(together, "they are together after the last disturbance");
 }
 
-/// Virtual time in which two rings surely form one.
-const PEACE_STEPS: usize = 120;
+/// Virtual time in which two rings surely form one: patience that grew in between runs out first.
+const PEACE_STEPS: usize = 1000;
 const PEACE_STEP: Duration = Duration::from_millis(25);
 /// Datagrams on their way.
 const WAY_MAX: usize = 64;

@@ -1,5 +1,5 @@
-//! A client of plain octets: it says from which of this host's addresses it comes, and sends what no
-//! ORB would.
+//! A client of plain octets: it says from which of this host's addresses it comes, and sends what
+//! no ORB would.
 //!
 //! What it is not: an ORB. It repeats nothing and hides nothing of what comes.
 //!
