@@ -122,6 +122,8 @@ pub(super) struct Row {
     pub(super) log_lines: usize,
     /// When memory was given back; nothing if it was not.
     pub(super) given_back_ms: Option<u64>,
+    /// How long the whole case took, with the start of its stage.
+    pub(super) took_ms: u64,
     pub(super) notes: Vec<String>,
     /// What is outside of its bracket.
     pub(super) faults: Vec<String>,
@@ -129,14 +131,15 @@ pub(super) struct Row {
 
 /// Plays a case; `stage` is kept for the next one if there is nothing wrong with it.
 pub(super) fn play(case: &Case, quorba: &Path, pace: Pace, stage: &mut Option<Stage>) -> Row {
-    let name = case.name;
+    let (name, began) = (case.name, Instant::now());
     let kept = stage.take().filter(|_| case.is_plain());
     let started = kept.map_or_else(|| Stage::start(quorba, case.setup), Ok);
     let mut on = match started {
         Ok(stage) => stage,
         Err(fault) => return Row { attack: name, faults: vec![fault], ..Row::default() },
     };
-    let row = play_on(case, pace, &mut on);
+    let mut row = play_on(case, pace, &mut on);
+    row.took_ms = began.elapsed().as_millis() as u64;
     if row.faults.is_empty() && case.is_plain() {
         *stage = Some(on);
     }
@@ -164,7 +167,8 @@ fn play_on(case: &Case, pace: Pace, stage: &mut Stage) -> Row {
     honest.enter(Part::After);
     thread::sleep(pace.calm);
     honest.enter(Part::Between);
-    let (peaks, after) = (watch.peaks(), costs());
+    let after: Vec<Cost> = stage.pids().iter().map(|pid| Cost::of(*pid)).collect();
+    let peaks = watch.peaks();
     faults.extend(stage.ended());
     let mut row = Row {
         attack: case.name,

@@ -53,6 +53,13 @@ fn output(field: &mut Field<'_>) -> Result<(), String> {
         thread::sleep(Duration::from_millis(10));
     }
     // The other nodes' servers may still be at it.
+    for gateway in field.stage.gateways() {
+        let mut wire = Wire::connect(ATTACKER, gateway).map_err(|error| error.to_string())?;
+        let told = wire.call(2, &request(2, "count", true, |_| {}), OUTPUT_WITHIN);
+        if !matches!(told, Answer::Results(_)) {
+            field.fault(format!("{gateway} behind what its server has written: {told}"));
+        }
+    }
     field.longest = began.elapsed();
     field.note(format!("{:?} MiB in the state folders", most.map(|bytes| bytes >> 20)));
     for (index, bytes) in most.into_iter().enumerate() {

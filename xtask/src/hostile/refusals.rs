@@ -3,6 +3,7 @@
 //!
 //! Invariant: what is right is said by the standard and docs/reference/codes.md.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use quorba_giop::{Completion, ExceptionKind};
@@ -10,6 +11,8 @@ use quorba_giop::{Completion, ExceptionKind};
 use super::case::{ATTACKER, Case, Field};
 use super::wire::{Answer, Wire, request};
 
+/// Whose connections are too many: nobody else's are left from attacks before.
+const CROWD: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
 /// Connections that one address may have.
 const CONNECTIONS_MAX: usize = 100;
 /// More than the order carries, in octets.
@@ -29,16 +32,16 @@ fn connection_101(field: &mut Field<'_>) -> Result<(), String> {
     let call = request(2, "count", true, |_| {});
     let mut wires = Vec::new();
     for number in 0..CONNECTIONS_MAX {
-        let mut wire = Wire::connect(ATTACKER, to).map_err(|error| error.to_string())?;
+        let mut wire = Wire::connect(CROWD, to).map_err(|error| error.to_string())?;
         // So that it counts before the next one comes.
         match wire.call(2, &call, WITHIN) {
             Answer::Results(_) => wires.push(wire),
             other => return Err(format!("connection {}: {other}", number + 1)),
         }
     }
-    let mut one_more = Wire::connect(ATTACKER, to).map_err(|error| error.to_string())?;
+    let mut one_more = Wire::connect(CROWD, to).map_err(|error| error.to_string())?;
     let told = one_more.call(2, &call, WITHIN);
-    if !field.stage.says(0, &ATTACKER.to_string()) {
+    if !field.stage.says(0, &CROWD.to_string()) {
         field.fault("the log does not say from which address there are too many connections");
     }
     let is_right = matches!(&told, Answer::Raised(exception)

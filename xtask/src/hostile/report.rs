@@ -51,13 +51,14 @@ pub(super) fn finish(rows: &[Row], output: Output, out: Option<&Path>) -> ExitCo
 
 fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<24} {:<44} {:<17} {:<20} {:<16} {:>5}  {}\n",
+        "{:<24} {:<36} {:<20} {:<28} {:<14} {:>5} {:>4}  {}\n",
         "attack",
         "MiB n1 n2 n3: before/peak/after",
         "p50 ms b/d/a",
         "p99 ms b/d/a (max)",
         "files b/p/a",
         "lines",
+        "s",
         "verdict"
     );
     for row in rows {
@@ -83,13 +84,14 @@ fn line(row: &Row) -> String {
     let [files, ..] = row.files;
     let verdict = if row.faults.is_empty() { "right" } else { "OUTSIDE" };
     format!(
-        "{:<24} {:<44} {:<17} {:<20} {:<16} {:>5}  {verdict}; {}\n",
+        "{:<24} {:<36} {:<20} {:<28} {:<14} {:>5} {:>4.0}  {verdict}; {}\n",
         row.attack,
         memory.join("  "),
         times(&row.p50_us),
         format!("{} ({:.0})", times(&row.p99_us), ms(row.p99_us_max)),
         format!("{}/{}/{}", files.before, files.peak, files.after),
         row.log_lines,
+        row.took_ms as f64 / 1e3,
         row.notes.join("; ")
     )
 }
