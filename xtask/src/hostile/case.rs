@@ -238,7 +238,7 @@ fn judge(case: &Case, row: &mut Row, honest: &Honest, longest: Duration) {
         row.faults.push("no honest call was answered after the attack".to_owned());
     }
     judge_memory(row);
-    if row.log_lines > LOG_LINES_MAX && !case.is_rough {
+    if row.log_lines > LOG_LINES_MAX {
         let lines = row.log_lines;
         row.faults.push(format!("{lines} lines in the logs, at most {LOG_LINES_MAX} are right"));
     }

@@ -17,6 +17,8 @@ const ADDRESSES: u8 = 10;
 const CONNECTIONS: usize = 100;
 /// Connections to the admin API.
 const ADMIN_CONNECTIONS: usize = 200;
+/// How long attackers take over their connections to one gateway, at most.
+const OPENED_WITHIN: Duration = Duration::from_secs(4);
 /// How long a new client may have to wait.
 const ADMITTED_WITHIN: Duration = Duration::from_secs(3);
 const FEW_FILES: Setup = Setup { files_max: Some(256), ..Setup::PLAIN };
@@ -31,11 +33,12 @@ fn attackers() -> impl Iterator<Item = Ipv4Addr> {
     (0..ADDRESSES).map(|index| Ipv4Addr::new(127, 0, 0, 10 + index))
 }
 
-/// Opens silent connections to a gateway, as many as it takes.
+/// Opens silent connections to a gateway, as many as it takes in time.
 fn open_silent(to: SocketAddr, of_each: usize) -> Vec<Wire> {
-    attackers()
-        .flat_map(|from| (0..of_each).map_while(move |_| Wire::connect(from, to).ok()))
-        .collect()
+    let until = Instant::now() + OPENED_WITHIN;
+    let each = attackers().flat_map(|from| (0..of_each).map(move |_| from));
+    let open = |from| if Instant::now() < until { Wire::connect(from, to).ok() } else { None };
+    each.filter_map(open).collect()
 }
 
 /// A client that was not there before calls.
