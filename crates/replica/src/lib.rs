@@ -31,6 +31,8 @@ mod duplicates;
 mod endings;
 mod envelope;
 mod executor;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod gist;
 mod group;
 mod hello;
