@@ -289,7 +289,8 @@ impl Clients {
         if let Some(stream) = self.streams.get_mut(&id.0) {
             let wait = linger || stream.has_unsent();
             if wait && stream.close_when_sent(poller) {
-                self.ending.push_back((Clock::now() + LINGER, id.0, stream.unsent_bytes()));
+                let until = Clock::now() + LINGER;
+                self.ending.push_back((until, id.0, stream.unsent_bytes()));
                 if self.ending.len() > LINGERING_MAX
                     && let Some((_, token, _)) = self.ending.pop_front()
                 {
