@@ -302,8 +302,8 @@ impl Clients {
         }
     }
 
-    /// When a connection that was ended, and that its client keeps, is looked at again, or one whose
-    /// handshake takes too long is dropped.
+    /// When a connection that was ended, and that its client keeps, is looked at again, or one
+    /// whose handshake takes too long is dropped.
     pub(crate) fn linger_until(&self) -> Option<Clock> {
         let ending = self.ending.front().map(|(until, ..)| *until);
         [ending, self.handshakes.until()].into_iter().flatten().min()
