@@ -120,9 +120,11 @@ fn id(index: u8) -> NodeId {
 
 #[test]
 fn corosync_carries_smaller_messages() {
-    let own = domain(&FULL.replace("message_bytes = 65_536\n", ""));
+    let full = FULL.replace("buffered_bytes_per_peer = 0x80_0000\n", "");
+    let full = full.replace("buffered_bytes = 0x100_0000\n", "");
+    let own = domain(&full.replace("message_bytes = 65_536\n", ""));
     assert_eq!((own.ring.engine, own.limits.message_bytes), (Engine::Totem, 16_775_168));
-    let text = FULL.replace("message_bytes = 65_536\n", "").replace("\"safe\"", "\"majority\"");
+    let text = full.replace("message_bytes = 65_536\n", "").replace("\"safe\"", "\"majority\"");
     let outside = domain(&text.replace("[ring]\n", "[ring]\nengine = \"corosync\"\n"));
     assert_eq!((outside.ring.engine, outside.limits.message_bytes), (Engine::Corosync, 900_000));
     assert_ne!(own.digest(), outside.digest());
