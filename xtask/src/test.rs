@@ -77,7 +77,6 @@ const STAGES: &[Stage] = &[
     Stage::Command("dependencies", &["xtask", "deps"]),
     Stage::Command("examples", &["xtask", "examples"]),
     Stage::Command("interop", &["xtask", "interop"]),
-    Stage::Command("hostile", &["xtask", "hostile", "--short"]),
     Stage::Command("order", &["xtask", "bench", "order", "--smoke"]),
 ];
 
