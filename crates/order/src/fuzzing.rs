@@ -54,6 +54,21 @@ const PEACE: Duration = Duration::from_secs(25);
 /// Datagrams on their way.
 const WAY_MAX: usize = 64;
 
+/// A node of a small ring, as tests from the inside want it too.
+pub(crate) fn config(me: NodeId, nodes: NodeSet) -> Config {
+    Config {
+        me,
+        nodes,
+        domain_key: [7; 32].into(),
+        domain_digest: 1,
+        datagram_bytes_max: 1400,
+        encrypt: true,
+        accelerated: false,
+        hold: Hold::default(),
+        timing: Timing::default(),
+    }
+}
+
 struct Net {
     now: Instant,
     rings: [Ring; 2],
@@ -70,17 +85,7 @@ impl Net {
         let now = Instant::ZERO + Duration::from_millis(1);
         let ring = |index: u8| {
             let me = NodeId::new(index).expect("in range");
-            let config = Config {
-                me,
-                nodes: NodeSet::first(2),
-                domain_key: [7; 32].into(),
-                domain_digest: 1,
-                datagram_bytes_max: 1400,
-                encrypt: true,
-                accelerated: false,
-                hold: Hold::default(),
-                timing: Timing::default(),
-            };
+            let config = config(me, NodeSet::first(2));
             let boot = Boot { incarnation: 1, salt: [index + 3; 16], ring_seq_min: 0 };
             Ring::new(config, boot, now)
         };

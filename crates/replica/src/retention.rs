@@ -369,17 +369,6 @@ impl Retention {
         }
     }
 
-    /// How long the table is that stands in front of something else; nothing is made of it.
-    pub(crate) fn encoded_bytes(whole: &Bytes) -> Result<usize, InvalidEnvelope> {
-        let mut reader = Reader::new(whole.clone());
-        for _ in 0..reader.count(14, "retention count")? {
-            take_key(&mut reader)?;
-            reader.bool("reply flag")?;
-            reader.bytes("retained reply")?;
-        }
-        Ok(reader.offset())
-    }
-
     /// What `reader` is made of is not kept: a whole state may stand behind it.
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let (mut entries, mut expiries, mut reply_bytes) = (Vec::new(), Vec::new(), 0);
