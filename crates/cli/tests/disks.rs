@@ -195,9 +195,7 @@ fn a_disk_that_fails_ends_its_node_which_says_why_and_the_others_go_on() {
         known.push(reference);
         domain.told().contains("QB-NODE-007")
     });
-    let told = domain.told();
-    let line = told.lines().find(|line| line.contains("QB-NODE-007")).expect("just seen");
-    assert!(told.contains("quorba-state/n3/log"), "{line}");
+    domain.told_once("its place", |told| told.contains("quorba-state/n3/log"));
     wait_until("the node is gone", || stage::all_gone(&[("n3".into(), *node)]));
     for node in 0..2 {
         let mut bank = domain.bank(node);

@@ -238,7 +238,7 @@ fn a_connection_too_many_is_told_so_and_another_gateway_has_room() {
     assert!(call(&mut elsewhere).text().is_ok());
     let mut other = Wire::connect_from(OTHER, port).expect("a gateway");
     assert!(call(&mut other).text().is_ok(), "another address has room");
-    let told = scripted.domain.told();
+    let told = scripted.domain.told_once("a line", |told| told.contains("turned away"));
     let lines = told.lines().filter(|line| line.contains("turned away")).collect::<Vec<_>>();
     assert!(lines.len() == 1 && lines[0].contains("127.0.0.2"), "{lines:?}");
     let status = scripted.domain.quorba(&["status"]);
