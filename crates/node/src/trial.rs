@@ -4,7 +4,7 @@
 //! What it is not: a member of its group. Invariant: it does not outlive its [`Trial`].
 
 use crate::door::Door;
-use crate::ready;
+use crate::ready::{self, Look};
 use crate::running::Running;
 use crate::supervise::{self, Launcher};
 use crate::times::Times;
@@ -99,13 +99,19 @@ impl Trial {
         let Door::Address(address) = door.clone() else { unreachable!("it was given a port") };
         let trial = Self { server, address, time };
         let until = Instant::now() + within;
-        while !matches!(ready::is_ready(&door, wanted_key(group)), Ok(true)) {
+        loop {
+            let key = wanted_key(group);
+            let found = ready::look(&door, key.map(|(_, key)| key));
+            if matches!(found, Ok(Look::Ready)) {
+                break;
+            }
             if trial.has_ended() {
                 return Err(failed("ended at once".into()));
             }
             if Instant::now() >= until {
                 let waited = within.as_millis();
-                return Err(failed(format!("did not serve on {door} within {waited} ms")));
+                let why = found.map_or_else(|error| error.to_string(), |it| it.text(&door, key));
+                return Err(failed(format!("did not serve within {waited} ms: it {why}")));
             }
             trial.server.has_ended(LOOK);
         }

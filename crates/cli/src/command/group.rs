@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quorba_config::Domain;
 use quorba_demo::STYLES;
-use quorba_node::admin::{AdminError, Change, Client};
+use quorba_node::admin::{AdminError, Change};
 use quorba_node::status::{GroupStatus, MemberState, Status};
 use serde_json::{Value, json};
 
@@ -340,8 +340,7 @@ fn change(
     let able = |answer: &&Answer| answer.status.as_ref().is_ok_and(|status| status.ring.primary);
     let asked = answers.iter().find(able).or(answers.iter().find(|a| a.status.is_ok()));
     let asked = asked.ok_or_else(|| nobody_here(domain))?;
-    let node = domain.nodes.iter().find(|node| node.name == asked.node).expect("it was asked");
-    let client = Client::new(node.admin, node.admin_token_file());
+    let client = &asked.client;
     let refused = |error: AdminError| refused(&asked.node, group, &error);
     client.change(group, change, deadline.left()).map_err(refused)?;
     let status = client.status(deadline.left()).map_err(refused)?;
@@ -354,7 +353,12 @@ fn release(context: &Context, domain: &Domain, group: &str, name: String) -> Res
     require_group(domain, group)?;
     let deadline = context.deadline(DEADLINE);
     let node = require_node(domain, &name)?;
-    let client = Client::new(node.admin, node.admin_token_file());
+    let answers = ask::everyone(domain, deadline.left());
+    let answer = answers.iter().find(|answer| answer.node == name).expect("all are asked");
+    if answer.status.is_err() {
+        return Err(ask::no_word(domain, &answers, group, Some(&name)));
+    }
+    let client = &answer.client;
     let change = Change::Release(name);
     let refused = |error: AdminError| refused(&node.name, group, &error);
     client.change(group, &change, deadline.left()).map_err(refused)?;
