@@ -50,6 +50,16 @@ impl Hung {
 }
 
 impl Group {
+    /// Whether requests have ended without a reply, in an order that all have.
+    pub(crate) fn has_ends(&self) -> bool {
+        self.table.endings.count() > 0 && !self.is_stateless()
+    }
+
+    /// Whether nobody executes this request, whoever be in.
+    pub(crate) fn knows_end(&self, request: &RequestEnvelope, by: (NodeId, u64)) -> bool {
+        self.has_ends() && self.table.endings.end_of(&request.key(by.0, by.1)).is_some()
+    }
+
     /// What the member on `origin` says of a request.
     pub(super) fn deliver_ending(
         &mut self,
