@@ -423,7 +423,14 @@ impl Executor {
         self.mind_gate(now);
         loop {
             let (ends, gate) = (&self.ends, &self.gate);
-            let waits = |job: &Job| ends.holds(job) || gate.holds(job);
+            let (is_busy, is_at_odd) = match ends.knows_any() {
+                true => self.schedule.is_at(|job| ends.is_odd(job)),
+                false => (false, false),
+            };
+            let waits = |job: &Job| {
+                let waits = is_at_odd || is_busy && ends.is_odd(job);
+                waits || ends.holds(job) || gate.holds(job)
+            };
             let Some(job) = self.schedule.take(waits) else { break };
             match self.left_out(&job) {
                 Some(skipped) => {

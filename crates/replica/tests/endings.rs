@@ -5,7 +5,7 @@ mod cluster;
 
 use cluster::{Cluster, GROUP, Plan, are_well, ends, pass, seconds};
 use quorba_base::Duration;
-use quorba_replica::{Command, DownReason, NoReply, RequestEnd, Style};
+use quorba_replica::{Command, Concurrency, DownReason, NoReply, RequestEnd, Style};
 
 const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
 
@@ -501,6 +501,31 @@ fn where_no_state_can_be_had_it_is_told_that_members_may_differ() {
     assert_eq!(c.snapshot(0).endings.doubt, None, "one state is everybody's");
 }
 
+// Seed 5000222 of the simulator's `backups`.
+#[test]
+fn who_executes_again_what_was_with_such_a_request_may_differ_and_it_is_told() {
+    for (concurrency, doubt) in [(Concurrency::Pipelined, Some(2)), (Concurrency::Sequential, None)]
+    {
+        let replay_bytes_max = Some(1 << 20);
+        let plan = Plan { concurrency, replay_bytes_max, ..Plan::plain(false) };
+        let mut c = Cluster::whole_planned(plan);
+        c.make_odd("b");
+        c.request(0, 1, "a");
+        c.request(0, 2, "b");
+        c.request(0, 3, "c");
+        pass(&mut c, seconds(1));
+        assert_eq!(ends(&c, 0)[0], (2, GONE));
+        c.crash_server(1);
+        c.crash_server(2);
+        c.settle();
+        assert_eq!(c.snapshot(0).endings.doubt, None, "one is left");
+        c.start_server(1);
+        pass(&mut c, seconds(1));
+        assert_eq!(c.states(0), ["in", "in", "down"]);
+        assert_eq!(c.snapshot(0).endings.doubt, doubt);
+    }
+}
+
 #[test]
 fn states_that_could_not_be_had_are_compared_when_they_can() {
     let mut c = Cluster::whole(true);
@@ -636,4 +661,33 @@ fn who_follows_a_leader_that_had_answered_is_at_fault_if_it_does_not() {
     assert_eq!(c.nodes[1].restarts, [DownReason::ConnectionLost]);
     assert!(ends(&c, 2).is_empty());
     assert_eq!((c.leader(2), c.executed(2)), (Some(2), vec!["a", "b"]));
+}
+
+// Who had come in by its log said at the end of its server that this had answered all, though it
+// had been given nothing yet; so what ended one process after the other was taken for answered
+// (seed 96 of the simulator's `styles`).
+#[test]
+fn what_a_server_was_not_given_yet_it_has_not_answered() {
+    let mut c = Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) });
+    c.request(0, 1, "a");
+    c.settle();
+    (0..3).for_each(|index| c.server(index).held = true);
+    c.request(0, 2, "poison");
+    c.settle();
+    c.crash(1);
+    c.install(&[0, 2]);
+    c.settle();
+    c.restart(1);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"], "nothing was delivered meanwhile");
+    (0..3).for_each(|index| c.crash_server(index));
+    c.settle();
+    assert_eq!(ends(&c, 2), [(2, RequestEnd::EndsServers)]);
+    (0..3).for_each(|index| c.start_server(index));
+    pass(&mut c, seconds(2));
+    for index in 0..3 {
+        assert_eq!(c.states(index), ["in", "in", "in"]);
+        assert_eq!(c.executed(index), ["a"]);
+    }
 }

@@ -293,7 +293,9 @@ impl Gateway {
     pub(super) fn enters(&mut self, group: GroupId, number: RequestNumber) {
         let now = self.now;
         let GroupBook { book, window, read_window, parked, reads, .. } = self.group(group);
-        let Some(pending) = book.get_mut(number).filter(|one| !one.goes_with_calls()) else { return };
+        let Some(pending) = book.get_mut(number).filter(|one| !one.goes_with_calls()) else {
+            return;
+        };
         let is_read = pending.read.is_some();
         let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
         let taken = queue.taken(pending.source);

@@ -215,7 +215,8 @@ fn how_a_call_has_ended_is_told_when_what_is_ordered_behind_it_is_safe() {
         // The view is over: all begins anew.
         gateway.view_changed();
         gateway.resubmit(None);
-        let again = gateway.next_submission(|_| Availability::NoMember, |_| 0).expect("and once more");
+        let again =
+            gateway.next_submission(|_| Availability::NoMember, |_| 0).expect("and once more");
         gateway.submitted(&again, Ticket(3));
         gateway.held(Ticket(3));
         assert_eq!(answers(&mut gateway), 0, "it may end in another way");

@@ -87,6 +87,11 @@ impl Schedule {
         self.outstanding.front_mut()
     }
 
+    /// Whether the server has a call, and whether one that `is_such`.
+    pub(super) fn is_at(&self, is_such: impl Fn(&Job) -> bool) -> (bool, bool) {
+        (!self.outstanding.is_empty(), self.outstanding.iter().any(|call| is_such(&call.job)))
+    }
+
     /// Whether the server has one call at a time.
     pub(super) fn is_sequential(&self) -> bool {
         self.concurrency == Concurrency::Sequential

@@ -255,7 +255,7 @@ impl Group {
 
     /// The members that have executed this request are asked for their states, if they can give
     /// them.
-    fn compare_states(&mut self, request: u64) {
+    pub(super) fn compare_states(&mut self, request: u64) {
         let executing =
             self.table.with_electorate(&self.config, |_, electorate| electorate.executing);
         let can_give = self.config.state_object.is_some() && !self.table.style.is_passive();

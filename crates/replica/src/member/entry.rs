@@ -206,7 +206,11 @@ impl Member {
             let index = history.count;
             self.stage = Stage::Serving { attempt };
             self.kept = None;
-            (self.delivered, self.seen) = (history, history);
+            self.delivered = history;
+            if !self.recovered {
+                // Of what its disk has its server was given nothing yet.
+                self.seen = history;
+            }
             // What is executed of a log has been voted on as the log wanted.
             if self.recovered {
                 self.voting.begin_anew(index);
