@@ -175,13 +175,20 @@ impl Group {
         }
         for node in differ {
             let (group, request) = (self.id, self.table.history.count);
-            let expelled = true;
+            let expelled = !self.is_last(node);
             out.push_back(Output::Event(Event::Diverged { group, node, request, expelled }));
-            if let Some(attempt) = self.table.attempt(node) {
+            if expelled && let Some(attempt) = self.table.attempt(node) {
                 self.deliver_down(now, node, attempt, DownReason::Diverged, here, out);
             }
         }
         any
+    }
+
+    /// Whether nobody else has the state, so that it is never at fault.
+    pub(super) fn is_last(&self, node: NodeId) -> bool {
+        let mut others = self.table.in_set();
+        others.remove(node);
+        others.is_empty() && !self.config.durable
     }
 
     fn at_fault(
@@ -196,10 +203,7 @@ impl Group {
         // Whatever comes of it, what it said was heeded.
         self.table.endings.leave(node);
         let Some(attempt) = by else { return };
-        let mut others = self.table.in_set();
-        others.remove(node);
-        if others.is_empty() && !self.config.durable {
-            // Nobody else has the state.
+        if self.is_last(node) {
             return;
         }
         if reason == DownReason::Diverged && self.config.state_object.is_none() {
