@@ -353,6 +353,16 @@ impl Executor {
         self.epoch
     }
 
+    /// Whether a state is to be taken that `is_such`.
+    pub(crate) fn is_to(&self, is_such: impl Fn(&Capture) -> bool) -> bool {
+        self.schedule.has_job(|job| matches!(job, Job::Capture(capture) if is_such(capture)))
+    }
+
+    /// What the server was to do, in its order, with what it is at.
+    pub(crate) fn take_back(&mut self) -> Vec<Job> {
+        self.schedule.drain()
+    }
+
     /// Forgets everything: the server is gone.
     pub(crate) fn reset(&mut self) {
         self.epoch += 1;

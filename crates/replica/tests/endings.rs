@@ -691,3 +691,75 @@ fn what_a_server_was_not_given_yet_it_has_not_answered() {
         assert_eq!(c.executed(index), ["a"]);
     }
 }
+
+// The last server that had the state never ended what it was at, or ended it without a reply, and
+// its member waited for that before it asked to come in again (seed 400 of the simulator's domains).
+#[test]
+fn the_last_member_comes_in_again_whatever_its_server_is_at() {
+    for is_silent in [true, false] {
+        let mut c = Cluster::whole(true);
+        c.request(0, 1, "a");
+        c.settle();
+        c.crash_server(0);
+        c.crash_server(1);
+        c.settle();
+        c.server(2).held = true;
+        if is_silent {
+            c.server(2).silent.push("b".into());
+        } else {
+            c.server(2).odd.push("b".into());
+        }
+        c.request(0, 2, "b");
+        c.settle();
+        c.install(&[0, 1]);
+        c.settle();
+        c.install(&[0, 1, 2]);
+        c.settle();
+        assert_eq!(c.states(0)[2], "down");
+        c.server(2).held = false;
+        pass(&mut c, seconds(40));
+        assert_eq!(c.states(0)[2], "in");
+        if is_silent {
+            c.nodes[2].replica.handle_skip(GROUP, 1, 2);
+            c.drain_all();
+            pass(&mut c, seconds(1));
+            assert_eq!(ends(&c, 0), [(2, RequestEnd::Skipped)]);
+        } else {
+            assert_eq!(ends(&c, 0), [(2, GONE)]);
+        }
+        assert!(c.nodes[2].restarts.is_empty());
+        c.start_server(0);
+        c.start_server(1);
+        c.request(0, 3, "c");
+        pass(&mut c, seconds(1));
+        assert_eq!(c.states(0), ["in", "in", "in"]);
+        (1..3).for_each(|index| assert_eq!(c.executed(index), c.executed(0)));
+        assert_eq!(c.executed(0).last(), Some(&"c"));
+    }
+}
+
+// A server that was given the only state there is ended the connection, and the state was lost with
+// it (seed 24 of the simulator's `backups`).
+#[test]
+fn a_state_that_nobody_else_has_is_kept_until_a_server_has_taken_it() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::ColdPassive));
+    c.request(0, 1, "a");
+    pass(&mut c, seconds(2));
+    assert_eq!(c.logged(1), 0, "it has a checkpoint");
+    c.request(0, 2, "b");
+    c.settle();
+    c.crash(2);
+    c.install(&[0, 1]);
+    c.settle();
+    c.nodes[1].refuses = 2;
+    c.crash_server(0);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.leader(1), Some(1));
+    for _ in 0..2 {
+        assert_eq!(c.nodes[1].restarts.last(), Some(&DownReason::StateRefused));
+        c.start_server(1);
+        pass(&mut c, seconds(1));
+    }
+    assert_eq!(c.executed(1), ["a", "b"]);
+    assert_eq!(c.states(1)[1], "in");
+}

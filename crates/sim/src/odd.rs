@@ -187,7 +187,7 @@ impl Plan {
                 let can_tell = group.state_object && !group.durable;
                 often.retain(|reaction| reaction.is_harmless() || can_tell);
                 rare.retain(|reaction| *reaction != Reaction::Late);
-                rare.retain(|reaction| *reaction != Reaction::OtherId || group.state_object);
+                rare.retain(|reaction| matches!(reaction, Reaction::Dies { .. }) || can_tell);
             }
             // Nobody can tell whether their states are equal.
             Concurrency::PerObject => {

@@ -75,6 +75,12 @@ pub(super) struct Odd {
     told: Option<When>,
 }
 
+impl Odd {
+    pub(super) fn tell_anew(&mut self) {
+        self.told.get_or_insert(When::In(Duration::ZERO));
+    }
+}
+
 /// A request that was given up, with which the server is not through; what it calls meanwhile can
 /// be told from what the next one calls only by its end.
 pub(super) struct Straggler {

@@ -11,6 +11,7 @@ use crate::servant::{Log, Operation, Reference, Wish};
 use crate::server::Work;
 use crate::world::{World, ms, node_id};
 use quorba_base::{Duration, Instant, NodeId};
+use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::{
     Concurrency, DownReason, Event as ReplicaEvent, GroupId, GroupSnapshot, Lacks, MemberState,
     RequestEnd, Style,
@@ -414,10 +415,30 @@ impl World {
             return;
         }
         let snapshots = self.snapshots();
-        if self.has_other_member(&snapshots, group, node) || !self.has_all(group, server) {
+        if self.has_other_member(&snapshots, group, node)
+            || self.has_strange_member(&snapshots, group, node)
+            || !self.has_all(group, server)
+        {
             return;
         }
         self.checks.endings.last_servers.insert(group, (node, self.now));
+    }
+
+    /// Whether somebody beside `node` is in whose server was odd alone, and answers all the same:
+    /// what it did is the group's state as well as any.
+    fn has_strange_member(
+        &self,
+        snapshots: &[Option<NodeSnapshot>],
+        group: usize,
+        node: usize,
+    ) -> bool {
+        let others = snapshots.iter().enumerate().filter(|(other, _)| *other != node);
+        others.into_iter().any(|(other, snapshot)| {
+            let is_in = snapshot.as_ref().is_some_and(|s| super::is_in(&s.groups[group], other));
+            let server = self.server_of(other, group).map(|server| &self.servers[server]);
+            let answers = server.is_some_and(|s| s.alive && !s.hangs && !s.owes_some());
+            is_in && answers && self.roster.stays(group, other)
+        })
     }
 
     /// A group is lost.
