@@ -532,6 +532,7 @@ impl DataPlane {
                 let _ = asker.send(released);
             }
             admin::Question::Tunnel(node, message) => self.send_tunnel(node, message),
+            admin::Question::File(node, text) => self.reporter.heard_file(node, text.as_deref()),
             admin::Question::Backup(name, asker) => self.back_up(&name, asker),
             admin::Question::Restore(name, given, asker) => self.restore(&name, *given, asker),
             admin::Question::Requests(name, wanted, asker) => {
@@ -614,7 +615,8 @@ fn start_admin(
 ) -> Result<(AdminServer, tunnel::NewsSender), NodeError> {
     let (tunnels, news) = tunnel::news();
     let ask = move |question| mailer.send(Letter::Admin(question));
-    Ok((AdminServer::start(node, peers(domain, me), news, ask)?, tunnels))
+    let about = (peers(domain, me), domain.canonical());
+    Ok((AdminServer::start(node, about, news, ask)?, tunnels))
 }
 
 /// The nodes of the domain file, for the admin API.

@@ -3,6 +3,7 @@
 //! Invariant: names instead of numbers, taken from the domain file.
 
 mod differences;
+mod refusals;
 mod unanswered;
 
 pub(crate) use self::unanswered::end_word;
@@ -42,6 +43,7 @@ pub(crate) struct Reporter {
     me: NodeId,
     last_changes: HashMap<GroupId, String>,
     differences: differences::Differences,
+    refusals: refusals::Refusals,
     basis: Option<Basis>,
     /// The same for groups that are not durable, where that is another question.
     memory_basis: Option<Basis>,
@@ -72,6 +74,7 @@ impl Reporter {
             me,
             last_changes: HashMap::new(),
             differences: differences::Differences::default(),
+            refusals: refusals::Refusals::default(),
             basis: None,
             memory_basis: None,
             left: HashMap::new(),
@@ -405,6 +408,7 @@ impl Reporter {
                     in_view,
                     standing,
                     since_ms: self.left.get(&id).map(|(since, _)| ms(since.elapsed())),
+                    refused: self.node_refused(id),
                     linked: links.contains_key(&id),
                     link_queued_bytes: links.get(&id).map_or(0, |bytes| *bytes as u64),
                 }

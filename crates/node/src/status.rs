@@ -133,12 +133,30 @@ pub struct NodeStatus {
     /// Since when it has been out of the view, in milliseconds; none if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_ms: Option<u64>,
+    /// Its datagrams are refused now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusalStatus>,
     /// Whether messages pass directly between it and the node that answers; never for itself.
     #[serde(default)]
     pub linked: bool,
     /// Bytes that wait to be sent to it directly.
     #[serde(default)]
     pub link_queued_bytes: u64,
+}
+
+/// Why a node's datagrams are refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalStatus {
+    /// The code that `quorba explain` knows.
+    pub code: String,
+    /// Why, in words.
+    pub what: String,
+    /// What helps.
+    pub next: String,
+    /// They are sealed with the domain key, so that it is known who sent them.
+    pub is_proven: bool,
+    /// For how long, in milliseconds.
+    pub since_ms: u64,
 }
 
 /// An object group, as one node sees it.

@@ -6,7 +6,7 @@
 //! node is not sent on to a third one; no node is waited for longer than [`STATUS_WITHIN`] for its
 //! status.
 
-use super::server::Shared;
+use super::server::{Question, Shared};
 use crate::health::{self, Judgement, Seen};
 use crate::status::Status;
 use axum::Json;
@@ -24,6 +24,8 @@ use tokio::sync::oneshot;
 
 /// How long a node may take to say how it is.
 const STATUS_WITHIN: Duration = Duration::from_millis(1500);
+/// The longest text of a domain file that is read.
+const FILE_BYTES_MAX: usize = 1 << 20;
 /// The longest status that is read.
 const STATUS_BYTES_MAX: usize = 16 << 20;
 
@@ -104,6 +106,25 @@ async fn status_of(shared: &Shared, node: NodeId) -> Result<Status, &'static str
         Ok(answer) => answer,
         Err(_) => Err("it does not answer"),
     }
+}
+
+/// What must be equal in the domain files of all nodes.
+pub(super) async fn file(State(shared): State<Arc<Shared>>) -> Response {
+    shared.file.clone().into_response()
+}
+
+/// Asks a node for that, and gives it to the data plane.
+pub(super) async fn fetch_file(shared: Arc<Shared>, node: NodeId) {
+    let request = Request::builder().uri("/v1/file").header(header::HOST, "node");
+    let request = request.body(Body::empty()).expect("a right request");
+    let asking = async {
+        let response = send(&shared, node, request).await.ok()?;
+        let body = to_bytes(response.into_body(), FILE_BYTES_MAX).await.ok()?;
+        String::from_utf8(body.into()).ok()
+    };
+    let text = tokio::time::timeout(STATUS_WITHIN, asking).await.ok().flatten();
+    // If the data plane is gone, so is the node.
+    let _ = (shared.ask)(Question::File(node, text));
 }
 
 /// The statuses of all nodes, asked at the same time.

@@ -10,7 +10,7 @@ use crate::filesystem::{explain, is_shortage};
 use crate::recent::Requests;
 use crate::seldom::Seldom;
 use crate::status::Status;
-use crate::tunnel::{NewsReceiver, Tunnels};
+use crate::tunnel::{Begun, NewsReceiver, Tunnels};
 use axum::extract::{Extension, Path, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
@@ -67,6 +67,8 @@ pub(crate) enum Question {
     Restore(String, Box<(Description, Backup)>, RestoreAsker),
     /// A message of a tunnel for another node; nobody answers.
     Tunnel(NodeId, Bytes),
+    /// The canonical text of a node's domain file, if it gives it; nobody answers.
+    File(NodeId, Option<String>),
 }
 
 /// A node of the domain file.
@@ -88,6 +90,8 @@ pub(super) struct Shared {
     token: String,
     pub(super) ask: Ask,
     pub(super) peers: Vec<Peer>,
+    /// What must be equal in the domain files of all nodes.
+    pub(super) file: String,
     pub(super) tunnels: Arc<Tunnels>,
 }
 
@@ -104,10 +108,11 @@ impl Shared {
 
 impl AdminServer {
     /// Serves on the node's admin address, and what comes from other nodes through `news`;
-    /// questions go to `ask`. `peers`: all nodes of the domain file, in its order.
+    /// questions go to `ask`. `peers`: all nodes of the domain file, in its order;
+    /// `file`: what must be equal in all nodes' files.
     pub(crate) fn start(
         node: &Node,
-        peers: Vec<Peer>,
+        (peers, file): (Vec<Peer>, String),
         news: NewsReceiver,
         ask: impl Fn(Question) -> bool + Send + Sync + 'static,
     ) -> Result<Self, NodeError> {
@@ -131,7 +136,7 @@ impl AdminServer {
         let ask: Ask = Arc::new(ask);
         let post = Arc::clone(&ask);
         let tunnels = Tunnels::new(move |node, bytes| post(Question::Tunnel(node, bytes)));
-        let shared = Arc::new(Shared { token, ask, peers, tunnels });
+        let shared = Arc::new(Shared { token, ask, peers, file, tunnels });
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -145,8 +150,13 @@ impl AdminServer {
                     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                     let inner = inner_routes(Arc::clone(&shared));
                     tokio::select! {
-                        () = Arc::clone(&shared.tunnels).run(news, |stream| {
-                            tokio::spawn(serve_node(stream, inner.clone()));
+                        () = Arc::clone(&shared.tunnels).run(news, |begun| match begun {
+                            Begun::Stream(stream) => {
+                                tokio::spawn(serve_node(stream, inner.clone()));
+                            }
+                            Begun::WantsFile(node) => {
+                                tokio::spawn(relay::fetch_file(Arc::clone(&shared), node));
+                            }
                         }) => {}
                         () = accept(listener, routes(Arc::clone(&shared))) => {}
                         () = offer(&token_file, &shared.token, is_offered) => {}
@@ -247,6 +257,7 @@ fn inner_routes(shared: Arc<Shared>) -> Router {
 fn own_routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/v1/status", get(status))
+        .route("/v1/file", get(relay::file))
         .route("/v1/groups/{name}", post(change))
         .route("/v1/groups/{name}/requests", get(requests))
         .route("/v1/groups/{name}/backup", post(backup::back_up))

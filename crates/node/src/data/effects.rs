@@ -188,6 +188,12 @@ impl DataPlane {
                 let about = events::request_of(&event);
                 let about = about.and_then(|(group, number)| self.engine.request(group, number));
                 events::log(&event, about.as_ref(), &mut self.reporter);
+                if let Event::Refused { node, reason } = event
+                    && self.reporter.saw_refusal(node, reason)
+                {
+                    // Nobody listens only if the admin API has ended.
+                    let _ = self.tunnels.send(tunnel::News::WantsFile(node));
+                }
             }
         }
         Ok(())

@@ -18,6 +18,8 @@ pub enum Fact {
     Hangs { node: String, why: String },
     /// A node is not in the view.
     NodeAway { node: String, standing: String, since_ms: Option<u64> },
+    /// A node's datagrams are refused.
+    Refused { node: String, by: String, what: String, next: String, code: String, since_ms: u64 },
     /// A node is in another view than the others.
     OtherView { node: String, view: u64, best: u64, reason: String },
     /// A group that is not durable waits for the memory of a node that is away.
@@ -78,6 +80,7 @@ impl Fact {
             Self::NoPrimary { .. } => "no-primary",
             Self::Hangs { .. } => "hangs",
             Self::NodeAway { .. } => "node-away",
+            Self::Refused { .. } => "refused",
             Self::OtherView { .. } => "other-view",
             Self::WaitsForMemory { .. } => "waits-for-memory",
             Self::NobodyIn { .. } => "nobody-in",
@@ -115,6 +118,7 @@ impl Fact {
             | Self::Hangs { .. }
             | Self::NodeAway { .. }
             | Self::OtherView { .. }
+            | Self::Refused { .. }
             | Self::LogWaits { .. } => None,
             Self::WaitsForMemory { group, .. }
             | Self::NobodyIn { group, .. }
@@ -140,6 +144,7 @@ impl Fact {
             | Self::Hangs { node, .. }
             | Self::NodeAway { node, .. }
             | Self::OtherView { node, .. }
+            | Self::Refused { node, .. }
             | Self::MemberOut { node, .. }
             | Self::LastMember { node, .. }
             | Self::Late { node, .. }
@@ -169,7 +174,7 @@ impl Fact {
             | Self::Quarantined { since_ms, .. }
             | Self::ObjectMissing { since_ms, .. }
             | Self::LogWaits { since_ms, .. } => *since_ms,
-            Self::Stuck { since_ms, .. } => Some(*since_ms),
+            Self::Stuck { since_ms, .. } | Self::Refused { since_ms, .. } => Some(*since_ms),
             _ => None,
         }
     }
@@ -190,6 +195,9 @@ impl Fact {
             }
             Self::NodeAway { node, standing, .. } => {
                 format!("{node} is out of the view: {standing}")
+            }
+            Self::Refused { node, by, what, code, .. } => {
+                format!("{by} refuses the datagrams of {node}: {what} [{code}]")
             }
             Self::OtherView { node, view, best, reason } => {
                 format!("{node} is in view {view}, not {best}: {reason}")
@@ -267,6 +275,7 @@ impl Fact {
                                        are sent elsewhere until then"
                 .into(),
             Self::Hangs { node, .. } => format!("look at the log of node {node}"),
+            Self::Refused { next, .. } => next.clone(),
             Self::NodeAway { node, .. } => format!("quorba node {node}, on its machine, starts it"),
             Self::WaitsForMemory { .. } => {
                 "start what is down, with an empty disk if there is no other".into()

@@ -2,7 +2,7 @@
 
 use super::requests::{groups, stuck};
 use super::{Fact, Judgement, Seen};
-use crate::status::{GroupStatus, MemberState, MemberStatus, Status};
+use crate::status::{GroupStatus, MemberState, MemberStatus, NodeStatus, RefusalStatus, Status};
 
 /// A call that is answered by CloseConnection once or twice met a server that was tidying up.
 const CLOSES_USUAL: u64 = 2;
@@ -66,6 +66,14 @@ fn silent(one: &Seen) -> Option<Fact> {
 
 /// Who is there.
 fn nodes(facts: &mut Vec<Fact>, seen: &[Seen], best: &Status) {
+    let refused = best.nodes.iter().filter_map(|node| Some((node, node.refused.as_ref()?)));
+    // Anybody can forge what does not open; it is told of a node that is missing.
+    let is_meant = |node: &NodeStatus, of: &RefusalStatus| !node.in_view || of.is_proven;
+    for (node, refusal) in refused.filter(|(node, refusal)| is_meant(node, refusal)) {
+        let (node, by) = (node.name.clone(), best.node.clone());
+        let RefusalStatus { code, what, next, since_ms, .. } = refusal.clone();
+        facts.push(Fact::Refused { node, by, what, next, code, since_ms });
+    }
     for node in best.nodes.iter().filter(|node| !node.in_view) {
         let (node, standing, since_ms) = (node.name.clone(), node.standing.clone(), node.since_ms);
         facts.push(Fact::NodeAway { node, standing, since_ms });
@@ -80,7 +88,7 @@ fn nodes(facts: &mut Vec<Fact>, seen: &[Seen], best: &Status) {
                 reason: status.ring.reason.clone(),
             }),
             Seen::Silent { node, why, is_suspect: true } => {
-                let in_view = |it: &&crate::status::NodeStatus| it.name == *node && it.in_view;
+                let in_view = |it: &&NodeStatus| it.name == *node && it.in_view;
                 if best.nodes.iter().any(|it| in_view(&it)) {
                     let (node, why) = ((*node).to_owned(), why.clone());
                     facts.push(Fact::Hangs { node, why });

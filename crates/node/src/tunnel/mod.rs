@@ -33,6 +33,16 @@ pub(crate) enum News {
     Message(NodeId, Bytes),
     /// What was on its way to or from this node is lost.
     Down(NodeId),
+    /// The domain file of this node is wanted.
+    WantsFile(NodeId),
+}
+
+/// What [`Tunnels::run`] gives out.
+pub(crate) enum Begun {
+    /// A stream that another node has opened.
+    Stream(DuplexStream),
+    /// The data plane wants the domain file of a node.
+    WantsFile(NodeId),
 }
 
 /// Where the data plane puts [`News`].
@@ -98,20 +108,17 @@ impl Tunnels {
         near
     }
 
-    /// Takes in what the data plane tells, for ever; streams that others open go to `serve`.
-    pub(crate) async fn run(
-        self: Arc<Self>,
-        mut news: NewsReceiver,
-        mut serve: impl FnMut(DuplexStream),
-    ) {
+    /// Takes in what the data plane tells, for ever; what is to be done beyond that goes to `begin`.
+    pub(crate) async fn run(self: Arc<Self>, mut news: NewsReceiver, mut begin: impl FnMut(Begun)) {
         while let Some(one) = news.recv().await {
             match one {
                 News::Down(node) => self.forget(|key| key.node == node),
+                News::WantsFile(node) => begin(Begun::WantsFile(node)),
                 News::Message(node, bytes) => {
                     if let Some(frame) = Frame::decode(bytes)
                         && let Some(stream) = self.hear(node, frame)
                     {
-                        serve(stream);
+                        begin(Begun::Stream(stream));
                     }
                 }
             }

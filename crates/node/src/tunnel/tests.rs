@@ -23,7 +23,8 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 /// Sends back whatever comes.
-fn echo(mut stream: DuplexStream) {
+fn echo(begun: Begun) {
+    let Begun::Stream(mut stream) = begun else { return };
     tokio::spawn(async move {
         let mut buffer = vec![0; 1000];
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
