@@ -123,6 +123,19 @@ const CLI: &[CodeText] = &[
         text: "A restore throws away what the group has: all that it executed since the backup, \
                acknowledged or not. The message says what is known of it. Nothing was done.",
     },
+    CodeText {
+        code: "QB-CLI-018",
+        title: "the command line is wrong",
+        text: "An argument is missing, unknown or of the wrong kind; the message says which. The \
+               command with --help shows how it is used.",
+    },
+    CodeText {
+        code: "QB-CLI-019",
+        title: "it was not said that the state may be given up",
+        text: "In a stateless group each request is executed by one member only, and nothing of \
+               what a member has becomes the others'. A group whose servers have a state would lose \
+               acknowledged calls. Say --yes only if the servers keep nothing, or keep it elsewhere.",
+    },
 ];
 
 /// Why a node refuses what comes in another one's name; `quorba status` says which.

@@ -109,7 +109,7 @@ fn a_program_that_is_not_there_is_named_and_the_last_words_of_one_that_ends_are_
     let domain = a_bank("[\"./bnak\", \"{port}\"]", "object_key = \"bank\"\n");
     wait_until("the program is named", || {
         let status = text(&domain.quorba(&["status", "bank"]).stdout);
-        status.contains("cannot start ./bnak (from ") && status.contains("No such file")
+        status.contains("cannot start /") && status.contains("bnak: No such file")
     });
     let script = "[\"sh\", \"-c\", \"echo no database at db7 >&2; exit 3 # {port}\"]";
     let domain = a_bank(script, "object_key = \"bank\"\n");
@@ -117,6 +117,28 @@ fn a_program_that_is_not_there_is_named_and_the_last_words_of_one_that_ends_are_
         let status = text(&domain.quorba(&["status", "bank"]).stdout);
         status.contains("| no database at db7") && status.contains("exit status: 3")
     });
+}
+
+#[test]
+fn a_program_is_found_from_the_folder_of_the_domain_file_and_one_that_is_killed_has_ended() {
+    use std::os::unix::fs::PermissionsExt;
+    let group = "[group.bank]\nlisten = {listen}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
+                 server = [\"bin/bank\", \"{port}\"]\nstate_object = \"bank\"\n";
+    let domain = Domain::start_group_by(group, |folder| {
+        let script = format!("#!/bin/sh\nexec {QUORBA} servant bank --port $1\n");
+        fs::create_dir(folder.join("bin")).expect("made");
+        fs::write(folder.join("bin/bank"), script).expect("written");
+        let all = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(folder.join("bin/bank"), all).expect("allowed");
+        stage::up(folder)
+    });
+    let status = domain.wait_healthy();
+    let pid = status["nodes"][1]["status"]["groups"][0]["server"]["pid"].as_i64();
+    let pid = rustix::process::Pid::from_raw(pid.expect("it runs") as i32).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+    let told = domain.told_once("its end", |told| told.contains("server ended"));
+    assert!(told.contains("ended: signal: 9") && !told.contains("restarted by its node"), "{told}");
+    domain.wait_healthy();
 }
 
 #[test]

@@ -23,7 +23,7 @@ use quorba_base::{NODES_MAX, NodeId};
 use toml::de::DeTable;
 
 use crate::codes::Code;
-use crate::domain::{Domain, Engine, Group, Limits, Multicast, Outside, QuorumRule, Ring};
+use crate::domain::{Backend, Domain, Engine, Group, Limits, Multicast, Outside, QuorumRule, Ring};
 use crate::key::{DomainKey, KEY_BYTES, KeyError};
 use crate::problem::{Problem, Report};
 use crate::walk::{At, Problems, Section, Span};
@@ -127,6 +127,13 @@ fn located(base: &Path, mut group: Group) -> Group {
         for path in [&mut tls.certificate, &mut tls.key].into_iter().chain(&mut tls.client_ca) {
             *path = base.join(&path);
         }
+    }
+    // One without a slash is looked for in PATH.
+    if let Backend::Start(server) = &mut group.backend
+        && let Some(program) = server.command.first_mut()
+        && program.is_relative_path()
+    {
+        *program = program.below(&base.display().to_string());
     }
     group
 }

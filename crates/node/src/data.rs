@@ -655,7 +655,7 @@ fn supervise(
             let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));
             let time = times.get(index).cloned().flatten();
             let ports = clients.ports_for(id).map_err(NodeError::Resources)?;
-            let launcher = Launcher::new(domain, options.launcher.clone(), &ports);
+            let launcher = Launcher::new(domain, group, options.launcher.clone(), &ports);
             let lent = (time, reserve.clone());
             Some(Supervisor::start(id, me, group, node, launcher, lent, tell)?)
         } else {

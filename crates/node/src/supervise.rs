@@ -30,7 +30,7 @@ use rustix::fd::OwnedFd;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -44,6 +44,8 @@ const OBJECT_FIRST: Duration = Duration::from_millis(500);
 const OBJECT_LAST: Duration = Duration::from_secs(10);
 /// How long the words of a server that could not be started may be on their way.
 const WORDS_WITHIN: Duration = Duration::from_millis(300);
+/// How long after its connections a process may end that was killed.
+const ENDS_WITHIN: Duration = Duration::from_millis(200);
 /// How long a server may take to end by itself when the node stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// How long a node that lacks what a server needs waits before it tries again.
@@ -97,15 +99,23 @@ pub(crate) struct Launcher {
     pub(crate) calls: Vec<(String, u16)>,
     /// By name of a server outside: a reference to its object, at that port.
     pub(crate) urls: Vec<(String, String)>,
+    /// The gateways of the servers' group, on all nodes.
+    pub(crate) gateways: Vec<String>,
 }
 
 impl Launcher {
     /// For a group whose servers call at these ports.
-    pub(crate) fn new(domain: &Domain, prefix: Vec<String>, ports: &[(GroupId, u16)]) -> Self {
+    pub(crate) fn new(
+        domain: &Domain,
+        group: &Group,
+        prefix: Vec<String>,
+        ports: &[(GroupId, u16)],
+    ) -> Self {
         let groups = domain.groups.iter().map(|group| group.name.as_str());
         let outside = domain.outside.iter().map(|server| server.name.as_str());
         let names: Vec<&str> = groups.chain(outside).collect();
-        let mut launcher = Self { prefix, calls: Vec::new(), urls: Vec::new() };
+        let gateways = domain.nodes.iter().map(|node| group.gateway(node).to_string()).collect();
+        let mut launcher = Self { prefix, calls: Vec::new(), urls: Vec::new(), gateways };
         for (of, port) in ports {
             let index = usize::from(of.0);
             launcher.calls.push((names[index].to_owned(), *port));
@@ -416,9 +426,13 @@ impl Worker {
                 self.wait_for_end(server.pidfd(), &door)
             }
         };
+        // That a server has ended is noticed by its connection first.
+        let is_restarted = matches!(woken, Woken::Order(Order::Restart));
+        let ended_itself = is_restarted && server.has_ended(ENDS_WITHIN);
         let stopping = matches!(woken, Woken::Order(Order::Stop));
         let ended = server.end(if stopping { STOP_WITHIN } else { Duration::ZERO });
         let reason = match &woken {
+            _ if ended_itself => self.why_ended(&ended),
             Woken::Exited => self.why_ended(&ended),
             Woken::Timeout(found) => {
                 let waited = self.group.start_timeout.as_millis();
@@ -672,6 +686,7 @@ pub(crate) fn launch(
         group: &group.name,
         state_dir: &state_dir,
         time: &time.map_or_else(String::new, Times::reference),
+        gateways: &launcher.gateways,
         calls: &launcher.calls,
         urls: &launcher.urls,
     };
@@ -680,6 +695,11 @@ pub(crate) fn launch(
     let mut command = Command::new(program);
     command.args(rest).arg(KEEP);
     let wanted = arguments.next().ok_or_else(|| "the command is empty".to_owned())?;
+    // The server begins in another folder than its node.
+    let wanted = match wanted.contains('/') {
+        true => absolute(&wanted).unwrap_or_else(|_| wanted.into()),
+        false => wanted.into(),
+    };
     command.arg(&wanted).args(arguments);
     for (name, value) in &server.env {
         command.env(name, value.fill(&values));

@@ -88,7 +88,8 @@ impl Trial {
         let mut node = node.clone();
         node.state_dir = folder.to_path_buf();
         let prefix = RunOptions::default().launcher;
-        let launcher = Launcher { prefix, calls: Vec::new(), urls: Vec::new() };
+        let gateways = vec![group.gateway(&node).to_string()];
+        let launcher = Launcher { prefix, calls: Vec::new(), urls: Vec::new(), gateways };
         let time = Times::start(group).map_err(unusable)?;
         let errors = file.try_clone().map_err(unusable)?;
         let printed = (file.into(), errors.into());

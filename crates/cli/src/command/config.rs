@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use quorba_config::{Checked, Domain, Report};
 use serde_json::{Value, json};
 
+use crate::args::DomainFile;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -22,14 +23,18 @@ enum Action {
     /// Show everything that is wrong with a domain file, and what is probably not meant
     Check {
         /// The domain file
-        #[arg(default_value = "quorba.toml", env = "QUORBA_CONFIG", hide_env_values = true)]
-        file: PathBuf,
+        #[arg(conflicts_with = "config")]
+        file: Option<PathBuf>,
+
+        #[command(flatten)]
+        domain: DomainFile,
     },
 }
 
 impl Config {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let Action::Check { file } = self.action;
+        let Action::Check { file, domain } = self.action;
+        let file = file.unwrap_or(domain.config);
         let Checked { domain, report } = quorba_config::check(&file);
         if context.is_json() {
             context.print_json(&answer_json(domain.as_ref(), &report))?;

@@ -62,6 +62,10 @@ enum What {
         #[arg(value_parser = clap::builder::PossibleValuesParser::new(STYLES))]
         style: String,
 
+        /// Yes, the servers have no state that could be lost (for `stateless`)
+        #[arg(long)]
+        yes: bool,
+
         #[command(flatten)]
         domain: DomainFile,
     },
@@ -223,8 +227,12 @@ impl Group {
             What::Show { group, domain } => {
                 crate::command::status::Status::of_group(group, domain).run(context)
             }
-            What::Style { group, style, domain } => {
+            What::Style { group, style, yes, domain } => {
                 let domain = context.load(&domain.config)?;
+                require_group(&domain, &group)?;
+                if style == STATELESS && !yes {
+                    return Err(state_would_be_lost(&domain, &group));
+                }
                 change(context, &domain, &group, &Change::Style(style))
             }
             What::Add { group, node, domain } => {
@@ -269,6 +277,23 @@ impl Group {
             }
         }
     }
+}
+
+/// The style in which nothing that one member has becomes the others'.
+const STATELESS: &str = "stateless";
+
+fn state_would_be_lost(domain: &Domain, group: &str) -> Failure {
+    let state = domain.group(group).and_then(|group| group.state_object.as_deref());
+    let has = state.map_or_else(String::new, |key| {
+        format!(" It names a state_object, `{}`, so its servers have a state.", key.escape_ascii())
+    });
+    let what = format!(
+        "each request of a stateless group is executed by one member only: what group {group} has \
+         acknowledged until now, and from now on, would be known to some of its members and lost \
+         with them.{has}"
+    );
+    let next = "add --yes if its servers keep nothing, or keep it elsewhere";
+    Failure::new(codes::STATE_UNSAID, Exit::Usage, what, next)
 }
 
 fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {

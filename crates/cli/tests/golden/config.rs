@@ -23,6 +23,9 @@ fn a_right_file() {
     bench.domain(GOOD);
     let mut transcript = bench.run(&["config", "check"]);
     transcript += &bench.run(&["-o", "json", "config", "check", "quorba.toml"]);
+    transcript += &bench.run(&["config", "check", "--config", "quorba.toml"]);
+    transcript += &bench.run(&["config", "check", "quorba.toml", "--config", "quorba.toml"]);
+    transcript += &bench.run(&["group", "style", "bank", "stateless"]);
     insta::assert_snapshot!("config_right", transcript);
 }
 
