@@ -136,6 +136,13 @@ const CLI: &[CodeText] = &[
                what a member has becomes the others'. A group whose servers have a state would lose \
                acknowledged calls. Say --yes only if the servers keep nothing, or keep it elsewhere.",
     },
+    CodeText {
+        code: "QB-CLI-020",
+        title: "this machine is not as the domain file says",
+        text: "A host name has no address here, the program of a server is missing or may not be \
+               executed, or a state directory cannot be written. On another host of the domain it \
+               may be so, so this is a warning of `quorba config check` only.",
+    },
 ];
 
 /// Why a node refuses what comes in another one's name; `quorba status` says which.

@@ -52,7 +52,14 @@ pub fn check_text(
     let (table, syntax) = DeTable::parse_recoverable(text);
     for error in syntax {
         let span = error.span().unwrap_or(0..0);
-        problems.add(Problem::at(Code::Syntax, span, error.message()));
+        let said = error.message();
+        let again = text.get(span.clone()).filter(|_| said == "duplicate key");
+        let problem = match again {
+            Some(name) => Problem::at(Code::Syntax, span, format!("`{name}` stands here twice"))
+                .help("leave one out; two nodes or groups have two names"),
+            None => Problem::at(Code::Syntax, span, said),
+        };
+        problems.add(problem);
     }
     // Keys that stand in a broken line are missing afterwards; do not report that as well.
     let broken = problems.into_inner();

@@ -6,11 +6,11 @@ const GOOD: &str = r#"[domain]
 id = "plant-a"
 key_file = "domain.key"
 [node.n1]
-host = "10.0.0.1"
+host = "192.0.2.1"
 [node.n2]
-host = "10.0.0.2"
+host = "192.0.2.2"
 [node.n3]
-host = "10.0.0.3"
+host = "192.0.2.3"
 [group.bank]
 listen = 5000
 members = ["n1", "n2", "n3"]
