@@ -181,9 +181,9 @@ const RING: &[CodeText] = &[
     CodeText {
         code: "QB-RING-006",
         title: "a node has another domain file",
-        text: "What must be equal on all nodes differs; the message says in which keys, if the node \
-               could be asked. Copy the file, and start the node anew. What may differ: key_file, \
-               admin, bind, directories, limits, and how servers are started.",
+        text: "What must be equal on all nodes differs; the message says in which keys, if the \
+               node could be asked. Copy the file, and start the node anew. What may differ: \
+               key_file, admin, bind, directories, limits, and how servers are started.",
     },
     CodeText {
         code: "QB-RING-007",

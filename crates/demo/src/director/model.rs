@@ -41,6 +41,8 @@ pub(super) struct Model {
     pub(super) selected: Option<usize>,
     /// Whether kills happen by themselves.
     pub(super) chaos: bool,
+    /// Whether keys and columns are explained.
+    pub(super) shows_help: bool,
     /// Whether all nodes may be killed at once.
     pub(super) durable: bool,
 }
@@ -114,6 +116,15 @@ impl Model {
 }
 
 impl NodeModel {
+    /// What the replica has executed. While it is not in, its server is new and has the state of
+    /// nothing yet, which is no loss.
+    pub(super) fn executed(&self) -> String {
+        match self.member {
+            Some(MemberState::In) => self.executed.to_string(),
+            _ => "-".to_owned(),
+        }
+    }
+
     /// The replica's state in one word.
     pub(super) fn replica(&self) -> &'static str {
         match self.member {

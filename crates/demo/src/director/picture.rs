@@ -15,15 +15,18 @@ use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::canvas::{Canvas, Circle, Context};
-use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
+use ratatui::widgets::{Block, Clear, Paragraph, Row, Sparkline, Table};
 
 use super::model::{Event, EventKind, Model, NodeModel, Process};
 
 #[cfg(test)]
 mod tests;
 
-/// Columns of the ring's picture.
+/// Columns of the ring's picture, and where there are few in all.
 const RING_COLUMNS: u16 = 34;
+const RING_COLUMNS_FEW: u16 = 27;
+/// From so many columns on, all of the table fits beside the ring.
+const COLUMNS_MANY: u16 = 104;
 /// Rows of the upper half.
 const UPPER_ROWS: u16 = 14;
 
@@ -37,17 +40,53 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
+    let is_wide = frame.area().width >= COLUMNS_MANY;
+    let ring_columns = if is_wide { RING_COLUMNS } else { RING_COLUMNS_FEW };
     let [ring, table] =
-        Layout::horizontal([Constraint::Length(RING_COLUMNS), Constraint::Min(20)]).areas(upper);
+        Layout::horizontal([Constraint::Length(ring_columns), Constraint::Min(20)]).areas(upper);
     frame.render_widget(title_line(model), title);
     draw_ring(frame, ring, model);
     let [nodes, figures] =
         Layout::vertical([Constraint::Min(3), Constraint::Length(5)]).areas(table);
-    draw_nodes(frame, nodes, model);
+    draw_nodes(frame, nodes, model, is_wide);
     draw_figures(frame, figures, model);
     draw_curves(frame, curves, model);
     draw_events(frame, events, model);
     frame.render_widget(keys_line(model), keys);
+    if model.shows_help {
+        draw_help(frame, model);
+    }
+}
+
+/// What keys and columns mean, in front of everything else.
+fn draw_help(frame: &mut Frame<'_>, model: &Model) {
+    let all = if model.durable { "d  kill all nodes at once\n" } else { "" };
+    let text = format!(
+        "1-{}  choose the node that keys act on (again: none, they take turns)\n\
+         k  kill a bank server; its node starts another one\n\
+         n  kill a node; it is started again after 3 s, or by r\n\
+         {all}\
+         p  pause a node for 2 s (SIGSTOP)\n\
+         r  start whatever is down now\n\
+         c  kill by itself, or no longer\n\
+         s  say how the ring stands\n\
+         q  end the load and count what became of every call\n\n\
+         process   the node's, as the demo started it\n\
+         replica   in: it executes; joining: it is given the state; down, out: it does not\n\
+         executed  requests since the group began; equal at rest\n\
+         clients   connections at the node's gateway\n\
+         restarts  of the node's bank server\n\
+         unknown   calls whose connection ended before the reply: executed once or not at all",
+        model.nodes.len()
+    );
+    let area = frame.area();
+    let rows = text.lines().count() as u16 + 2;
+    let width = 88.min(area.width);
+    let height = rows.min(area.height);
+    let place = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
+    frame.render_widget(Clear, place);
+    let block = Block::bordered().title(" keys and columns; ? closes this ");
+    frame.render_widget(Paragraph::new(text).block(block), place);
 }
 
 fn title_line(model: &Model) -> Line<'_> {
@@ -62,7 +101,7 @@ fn title_line(model: &Model) -> Line<'_> {
     };
     Line::from(vec![
         Span::styled("quorba demo", Modifier::BOLD),
-        Span::raw(format!("  bank × {}, active  view {}  ", model.nodes.len(), model.view)),
+        Span::raw(format!("  bank × {}  view {}  ", model.nodes.len(), model.view)),
         state,
         Span::raw(format!("  {} kills  {time}", model.kills)),
     ])
@@ -115,22 +154,25 @@ fn node_style(node: &NodeModel) -> Style {
     }
 }
 
-fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &Model) {
+fn draw_nodes(frame: &mut Frame<'_>, area: Rect, model: &Model, is_wide: bool) {
     let rows = model.nodes.iter().map(|node| {
         Row::new([
             node.name.clone(),
             node.process.as_str().to_owned(),
             node.replica().to_owned(),
-            node.executed.to_string(),
+            node.executed(),
             node.connections.to_string(),
             node.server_restarts.to_string(),
             node.gateway.clone(),
         ])
         .style(node_style(node))
     });
-    let columns = [4, 9, 8, 9, 7, 8, 16].map(Constraint::Length);
+    // What does not fit is left out whole, the gateway first.
+    let columns = [4, 8, 8, 9, 7, 8, 16];
+    let columns = if is_wide { &columns[..] } else { &columns[..6] };
     let head = ["node", "process", "replica", "executed", "clients", "restarts", "gateway"];
-    let table = Table::new(rows, columns)
+    let head = head.into_iter().take(columns.len());
+    let table = Table::new(rows, columns.iter().copied().map(Constraint::Length))
         .header(Row::new(head).dim())
         .block(Block::bordered().title(" nodes and their servers ").dim());
     frame.render_widget(table, area);
@@ -195,10 +237,9 @@ fn event_line(event: &Event) -> Line<'_> {
 
 fn keys_line(model: &Model) -> Line<'_> {
     let chaos = if model.chaos { "c chaos off" } else { "c chaos" };
-    let all = if model.durable { "d kill all   " } else { "" };
+    let all = if model.durable { "d kill all  " } else { "" };
     let keys = format!(
-        "1-{} choose   k kill a server   n kill a node   {all}p pause a node   r restart   \
-         s status   {chaos}   q quit",
+        "? help  q quit  k kill server  n kill node  {all}p pause  r restart  {chaos}  1-{} choose",
         model.nodes.len()
     );
     Line::from(keys).dim()

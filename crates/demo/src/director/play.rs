@@ -25,8 +25,10 @@ use crate::processes;
 const TICK: Duration = Duration::from_millis(20);
 /// Time between two points of a curve.
 const SLOT: Duration = Duration::from_millis(250);
-/// How long a killed node stays down.
+/// How long a node stays down that the plan killed.
 const DOWN_FOR: Duration = Duration::from_millis(300);
+/// How long one stays down that a person killed, who is to see it; `r` starts it sooner.
+const DOWN_FOR_EYES: Duration = Duration::from_secs(3);
 /// How long a paused node stays paused.
 const PAUSE_FOR: Duration = Duration::from_secs(2);
 /// The load ends at a history of so many entries: each joining replica is sent all of it, and a
@@ -109,6 +111,11 @@ impl<'a> Play<'a> {
             slot_due: SLOT,
             view,
         };
+        if matches!(play.view, View::Picture(_)) {
+            let file = stage.domain_file().display().to_string();
+            let text = format!("in another terminal: quorba status -c {file}");
+            play.tell(EventKind::Note, text);
+        }
         if let Some(every) = options.kill_every {
             play.start_chaos(every);
         }
@@ -131,7 +138,7 @@ impl<'a> Play<'a> {
             let elapsed = self.model.elapsed;
             let whole = self.model.whole;
             if let Some(victim) = self.chaos.as_mut().and_then(|plan| plan.poll(elapsed, whole)) {
-                self.strike(victim);
+                self.strike(victim, DOWN_FOR);
             }
             if self.show_and_listen()? == Some(Key::Quit) {
                 return Ok(());
@@ -217,13 +224,13 @@ impl<'a> Play<'a> {
             Key::Choose(_) | Key::Quit => {}
             Key::KillServer => {
                 let host = self.next_host();
-                self.strike(Victim::Server(host));
+                self.strike(Victim::Server(host), DOWN_FOR_EYES);
             }
             Key::KillNode => {
                 let host = self.next_host();
-                self.strike(Victim::Node(host));
+                self.strike(Victim::Node(host), DOWN_FOR_EYES);
             }
-            Key::KillDomain if self.options.durable => self.strike(Victim::Domain),
+            Key::KillDomain if self.options.durable => self.strike(Victim::Domain, DOWN_FOR_EYES),
             Key::KillDomain => {
                 let text = "only a durable group survives the end of all nodes: see --durable";
                 self.tell(EventKind::Note, text);
@@ -240,6 +247,7 @@ impl<'a> Play<'a> {
             }
             Key::Chaos => self.model.chaos = false,
             Key::Status => self.tell_status(),
+            Key::Help => self.model.shows_help = !self.model.shows_help,
         }
         Ok(())
     }
@@ -259,7 +267,7 @@ impl<'a> Play<'a> {
         })
     }
 
-    fn strike(&mut self, victim: Victim) {
+    fn strike(&mut self, victim: Victim, down_for: Duration) {
         let (struck, what) = match victim {
             Victim::Server(host) => {
                 let host = self.with_server(host);
@@ -274,12 +282,12 @@ impl<'a> Play<'a> {
                 )
             }
             Victim::Node(host) => {
-                let struck = self.kill_node(host);
+                let struck = self.kill_node(host, down_for);
                 (u64::from(struck), format!("node {} was killed (SIGKILL)", self.name(host)))
             }
             Victim::Domain => {
                 let hosts = 0..self.options.nodes;
-                let struck = hosts.filter(|host| self.kill_node(*host)).count() as u64;
+                let struck = hosts.filter(|host| self.kill_node(*host, down_for)).count() as u64;
                 (struck, "all nodes were killed at once (SIGKILL)".to_owned())
             }
         };
@@ -291,8 +299,8 @@ impl<'a> Play<'a> {
         }
     }
 
-    fn kill_node(&mut self, host: usize) -> bool {
-        let struck = self.fleet.kill(host, Some(DOWN_FOR));
+    fn kill_node(&mut self, host: usize, down_for: Duration) -> bool {
+        let struck = self.fleet.kill(host, Some(down_for));
         self.watch.forget(host);
         struck
     }

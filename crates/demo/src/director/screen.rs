@@ -40,6 +40,8 @@ pub(super) enum Key {
     Chaos,
     /// Say how the ring stands.
     Status,
+    /// Show what keys and columns mean, or no longer.
+    Help,
     /// End the load and account.
     Quit,
 }
@@ -99,6 +101,7 @@ impl Screen {
             KeyCode::Char('r') => Some(Key::Restart),
             KeyCode::Char('c') => Some(Key::Chaos),
             KeyCode::Char('s') => Some(Key::Status),
+            KeyCode::Char('?' | 'h') => Some(Key::Help),
             KeyCode::Char('q') | KeyCode::Esc => Some(Key::Quit),
             _ => None,
         })

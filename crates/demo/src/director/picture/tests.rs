@@ -66,10 +66,44 @@ fn everything_that_is_known_is_shown() {
         "acknowledged 2500   unknown 2   refused 1",
         "longest gap 14.2 ms",
         "event 499",
-        "k kill a server",
+        "k kill server",
+        "? help",
     ] {
         assert!(text.contains(shown), "{shown:?} is not in\n{text}");
     }
+}
+
+#[test]
+fn a_terminal_of_80_by_24_has_room_for_all_that_matters() {
+    let mut model = model();
+    model.durable = true;
+    let text = drawn(&model, 80, 24);
+    for shown in [
+        "restarts",
+        "joining",
+        "1234",
+        "p99 2.04 ms",
+        "longest gap 14.2 ms",
+        "q quit",
+        "event 499",
+        "acknowledged 2500   unknown 2   refused 1",
+    ] {
+        assert!(text.contains(shown), "{shown:?} is not in\n{text}");
+    }
+    model.shows_help = true;
+    let text = drawn(&model, 80, 24);
+    for shown in ["kill all nodes at once", "executed once or not at all", "? closes this"] {
+        assert!(text.contains(shown), "{shown:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn what_a_replica_that_is_not_in_has_executed_looks_like_no_loss() {
+    let mut model = model();
+    (model.nodes[1].executed, model.nodes[2].executed) = (0, 0);
+    let text = drawn(&model, 110, 34);
+    let line = text.lines().find(|line| line.contains("joining") && line.contains("127.0.0.1"));
+    assert!(line.is_some_and(|line| line.contains(" -  ")), "{text}");
 }
 
 #[test]
