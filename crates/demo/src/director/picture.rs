@@ -72,11 +72,11 @@ fn draw_help(frame: &mut Frame<'_>, model: &Model) {
          s  say how the ring stands\n\
          q  end the load and count what became of every call\n\n\
          process   the node's, as the demo started it\n\
-         replica   in: it executes; joining: it is given the state; down, out: it does not\n\
+         replica   in: it executes; joining: it is given the state\n\
          executed  requests since the group began; equal at rest\n\
          clients   connections at the node's gateway\n\
          restarts  of the node's bank server\n\
-         unknown   calls whose connection ended before the reply: executed once or not at all",
+         unknown   calls cut off before the reply: executed once or not at all",
         model.nodes.len()
     );
     let area = frame.area();
