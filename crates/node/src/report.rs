@@ -54,6 +54,7 @@ const fn why_left(reason: LeaveReason) -> &'static str {
         LeaveReason::Departed => "it said that it leaves",
         LeaveReason::Restarted => "it was restarted",
         LeaveReason::FailedToReceive => "it did not receive messages, though it had the token",
+        LeaveReason::PoorLinks => "much of what goes to it or comes from it is lost or late",
         LeaveReason::Unreachable => "another member does not hear it",
         LeaveReason::Parted => "it went with others",
     }

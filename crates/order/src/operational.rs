@@ -429,7 +429,7 @@ impl Operational {
             return;
         }
         for node in core.outside(self.circuit.members) {
-            if !core.is_held_off(node) {
+            if !core.is_held_off(node, self.circuit.members) {
                 core.greet(node, Some(self.circuit.ring));
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Invariants: a visit raises only what this node knows; a token that leaves has a higher hop.
 
-use super::{Circuit, Place, RESEND_MIN, RESEND_ROTATIONS, Resend};
+use super::{Circuit, NEAR, Place, QUICKEST_OF, RESEND_MIN, RESEND_ROTATIONS, Resend};
 use crate::log::{Held, Inserted};
 use crate::output::Destination;
 use crate::shared::Core;
@@ -13,6 +13,8 @@ use quorba_base::{Duration, NodeSet, canary};
 
 /// Longer rotations count as this long (µs).
 const ROTATION_US_MAX: u128 = 100_000_000;
+/// A rotation that takes longer among nodes that were near is a sign of trouble.
+const SLOW: Duration = Duration::from_millis(40);
 /// A slow rotation is half forgotten after this time (µs).
 const ROTATION_FADE_US: u64 = 2_000_000;
 
@@ -44,6 +46,9 @@ impl Circuit {
         {
             core.rotation_last = core.now.since(at);
             core.counters.rotations += 1;
+            if core.rotation_last > SLOW && core.links.are_near(self.members) {
+                core.links.see_trouble(core.now);
+            }
             self.note_rotation(core, core.rotation_last);
         }
         let (hop, at) = self.passed;
@@ -52,6 +57,9 @@ impl Circuit {
             let (seen, quickest) = self.quickest;
             let quickest = if seen == 0 { took } else { quickest.min(took) };
             self.quickest = (seen.saturating_add(1), quickest);
+            if seen >= QUICKEST_OF && quickest <= NEAR {
+                core.links.note_near(self.members);
+            }
         }
         self.see_token(core);
         core.counters.token_visits += 1;
@@ -102,6 +110,9 @@ impl Circuit {
         }
         token.requests = left;
         core.counters.repeated += u64::from(served);
+        if served > 0 {
+            core.links.see_trouble(core.now);
+        }
         served
     }
 

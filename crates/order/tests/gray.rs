@@ -1,0 +1,204 @@
+//! Nodes whose links are poor, but not cut: what the others have of them, and what becomes of them.
+
+mod harness;
+
+use harness::{Net, Rng, check, ms, node, us};
+use quorba_base::{Instant, NodeSet};
+use quorba_order::{Guarantee, LeaveReason, StateName};
+
+/// From, to: what is lost on that way, per thousand.
+type Loss = fn(usize, usize) -> u64;
+
+fn formed(count: usize) -> Net {
+    let mut net = Net::new(count, 1);
+    assert!(net.run_till(ms(300), Net::is_whole));
+    net.run_for(ms(300));
+    net
+}
+
+fn lose(net: &mut Net, loss: Loss) {
+    let mut rng = Rng(77);
+    net.filter = Some(Box::new(move |_, from, to, _| rng.per_mille(loss(from, to))));
+}
+
+/// One client at each of `clients`, who sends a message when a majority holds the last one. Gives
+/// how many were sent in each tenth of a second.
+fn serve(net: &mut Net, clients: &[usize], tenths: u32) -> Vec<usize> {
+    let begin: Instant = net.now;
+    let mut counts = Vec::new();
+    for tenth in 1..=tenths {
+        let mut count = 0;
+        while net.now < begin + ms(100) * tenth {
+            for client in clients {
+                let life = net.life(*client);
+                let last = life.submitted.len() as u64;
+                let known = |(from, to): &(u64, u64)| (*from..=*to).contains(&last);
+                if life.held >= last || life.unheld.iter().any(known) {
+                    net.send(*client, 100, Guarantee::Agreed);
+                    count += 1;
+                }
+            }
+            net.run_for(us(200));
+        }
+        counts.push(count);
+    }
+    counts
+}
+
+/// Whether the ring of `index` is one of just `members`.
+fn is_in(net: &Net, index: usize, members: &[usize]) -> bool {
+    let snapshot = net.snapshot(index);
+    let members: NodeSet = members.iter().copied().map(node).collect();
+    snapshot.state == StateName::Operational && snapshot.members == members
+}
+
+/// Of three nodes, `loss` and `late` hit one: the others soon go on without it, at more than half
+/// of their rate, and it comes back when the links are good.
+fn goes_on_without(lost: usize, loss: Loss, late: fn(usize, usize) -> u64) {
+    let mut net = formed(3);
+    let others: Vec<usize> = (0..3).filter(|index| *index != lost).collect();
+    let before: usize = serve(&mut net, &others, 10).iter().sum();
+    lose(&mut net, loss);
+    net.late = late;
+    serve(&mut net, &others, 20);
+    let after = serve(&mut net, &others, 10);
+    let sum: usize = after.iter().sum();
+    assert!(sum >= before / 2, "{before} in a second before, {after:?} in tenths of one after");
+    assert!(is_in(&net, others[0], &others));
+    let told = net.snapshot(others[0]).left_out;
+    assert!(told.iter().any(|out| out.node == node(lost) && out.cause == LeaveReason::PoorLinks));
+    let left = net.views(others[0]).iter().flat_map(|view| view.left.clone()).collect::<Vec<_>>();
+    assert!(left.contains(&(node(lost), LeaveReason::PoorLinks)), "{left:?}");
+    net.filter = None;
+    net.late = |_, _| 0;
+    assert!(net.run_till(ms(30_000), Net::is_whole), "it comes back");
+    assert!(net.run_till(ms(2_000), Net::is_drained));
+    net.run_for(ms(100));
+    assert_eq!(net.snapshot(others[0]).left_out, []);
+    check::settled(&net);
+}
+
+#[test]
+fn a_node_that_loses_most_datagrams_is_left_out_and_comes_back() {
+    goes_on_without(2, |from, to| if from == 2 || to == 2 { 600 } else { 0 }, |_, _| 0);
+    goes_on_without(0, |from, to| if from == 0 || to == 0 { 600 } else { 0 }, |_, _| 0);
+}
+
+#[test]
+fn a_node_that_hears_badly_is_left_out_and_comes_back() {
+    goes_on_without(1, |_, to| if to == 1 { 600 } else { 0 }, |_, _| 0);
+}
+
+#[test]
+fn a_node_that_is_heard_badly_is_left_out_and_comes_back() {
+    goes_on_without(2, |from, _| if from == 2 { 600 } else { 0 }, |_, _| 0);
+}
+
+#[test]
+fn a_node_that_loses_a_third_is_left_out_and_comes_back() {
+    goes_on_without(2, |from, to| if from == 2 || to == 2 { 300 } else { 0 }, |_, _| 0);
+}
+
+#[test]
+fn a_node_that_has_become_slow_to_reach_is_left_out_and_comes_back() {
+    let late = |from, to| if from == 2 || to == 2 { 100_000 } else { 0 };
+    goes_on_without(2, |_, _| 0, late);
+}
+
+#[test]
+fn of_the_two_ends_of_a_bad_link_one_is_left_out() {
+    goes_on_without(2, |from, to| if from + to == 3 { 600 } else { 0 }, |_, _| 0);
+    goes_on_without(1, |from, to| if from + to == 1 { 600 } else { 0 }, |_, _| 0);
+}
+
+#[test]
+fn a_network_that_is_poor_everywhere_leaves_nobody_out() {
+    for loss in [50, 150, 300] {
+        let mut net = formed(3);
+        net.faults.loss = loss;
+        serve(&mut net, &[0, 1, 2], 50);
+        for index in 0..3 {
+            let left = net.views(index).iter().flat_map(|v| v.left.clone()).collect::<Vec<_>>();
+            let poor = left.iter().filter(|(_, why)| *why == LeaveReason::PoorLinks).count();
+            assert_eq!(poor, 0, "{left:?} with {loss} of 1000 lost");
+        }
+        net.faults.loss = 0;
+        assert!(net.run_till(ms(10_000), |net| net.is_whole() && net.is_drained()));
+        net.run_for(ms(100));
+        check::settled(&net);
+    }
+}
+
+#[test]
+fn two_nodes_never_put_each_other_out() {
+    let mut net = formed(2);
+    lose(&mut net, |_, _| 400);
+    serve(&mut net, &[0, 1], 40);
+    for index in 0..2 {
+        let left = net.views(index).iter().flat_map(|view| view.left.clone()).collect::<Vec<_>>();
+        assert!(left.iter().all(|(_, why)| *why != LeaveReason::PoorLinks), "{left:?}");
+    }
+    check::safety(&net);
+}
+
+#[test]
+fn who_was_left_out_is_back_at_once_when_a_majority_is_lost_without_it() {
+    let mut net = formed(3);
+    lose(&mut net, |from, to| if from == 2 || to == 2 { 600 } else { 0 });
+    for _ in 0..200 {
+        serve(&mut net, &[0, 1], 1);
+        let out = net.snapshot(0).left_out;
+        // It is kept out for so long that nothing but need brings it back.
+        if out.iter().any(|out| out.until > net.now + ms(7_000)) {
+            break;
+        }
+    }
+    assert!(net.snapshot(0).left_out.iter().any(|out| out.until > net.now + ms(7_000)));
+    net.filter = None;
+    net.run_for(ms(1_000));
+    assert!(is_in(&net, 0, &[0, 1]), "it is kept out although its links are good");
+    net.crash(1);
+    net.report_lost(1);
+    assert!(net.run_till(ms(2_000), |net| is_in(net, 0, &[0, 2]) && is_in(net, 2, &[0, 2])));
+    check::safety(&net);
+}
+
+#[test]
+fn it_is_tried_again_ever_more_seldom() {
+    let mut net = formed(3);
+    lose(&mut net, |from, to| if from == 2 || to == 2 { 600 } else { 0 });
+    let before = net.snapshot(0).counters.rings;
+    let counts = serve(&mut net, &[0, 1], 600);
+    let rings = net.snapshot(0).counters.rings - before;
+    assert!(rings <= 20, "{rings} rings in a minute");
+    let last: usize = counts[300..].iter().sum();
+    let first: usize = counts[..300].iter().sum();
+    assert!(last >= first, "{first} in the first half of a minute, {last} in the second");
+    check::safety(&net);
+}
+
+#[test]
+fn of_five_nodes_two_may_be_left_out_but_not_three() {
+    let mut net = formed(5);
+    lose(&mut net, |from, to| if from >= 3 || to >= 3 { 600 } else { 0 });
+    serve(&mut net, &[0, 1], 20);
+    assert!(is_in(&net, 0, &[0, 1, 2]));
+    lose(&mut net, |from, to| if from >= 2 || to >= 2 { 600 } else { 0 });
+    let counts = serve(&mut net, &[0, 1], 20);
+    assert!(net.snapshot(0).members.contains(node(2)), "{counts:?}");
+    net.filter = None;
+    assert!(net.run_till(ms(30_000), Net::is_whole));
+    check::safety(&net);
+}
+
+#[test]
+fn a_healthy_ring_and_one_that_loses_little_measure_nothing() {
+    let mut net = formed(3);
+    serve(&mut net, &[0, 1, 2], 20);
+    let sent = |net: &mut Net, length: std::ops::Range<usize>| {
+        net.trace.iter().filter(|(_, _, _, bytes)| length.contains(bytes)).count()
+    };
+    // A probe of three nodes: head, tag and 11 bytes, and 14 for each of the others.
+    let probes = sent(&mut net, 75..76);
+    assert_eq!(probes, 0);
+}
