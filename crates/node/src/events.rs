@@ -41,6 +41,14 @@ pub(crate) fn log(event: &Event, about: Option<&RecentRequest>, reporter: &mut R
                 reason = ?view.reason,
                 "new view"
             );
+            for (node, _) in view.left.iter().filter(|(_, why)| *why == LeaveReason::PoorLinks) {
+                let node = reporter.name_of(*node);
+                tracing::warn!(
+                    node,
+                    "left out of the view: much of what goes to it or comes from it is lost or \
+                     late; look at its network, `quorba status` says when it is tried again"
+                );
+            }
             reporter.saw_view(view);
         }
         Event::View(_) => {}

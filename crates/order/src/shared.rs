@@ -51,9 +51,9 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// It was left out for its links, and the time is not up.
-    fn has_poor_links(&self, now: Instant) -> bool {
-        self.left_out == Some(LeaveReason::PoorLinks) && self.hold_off_until > now
+    /// It was left out for its links.
+    pub(crate) fn has_poor_links(&self) -> bool {
+        self.left_out == Some(LeaveReason::PoorLinks)
     }
 
     pub(crate) const fn was_silent(&self) -> bool {
@@ -124,7 +124,7 @@ impl Core {
             keyed: NodeSet::EMPTY,
             patience: 0,
             throttled: false,
-            links: Links::new(config.nodes.len(), now),
+            links: Links::new(config.nodes, now),
             told_out: false,
             now,
             config,
@@ -254,15 +254,16 @@ impl Core {
     /// `node` was left out of a ring that it might have been in: wait before merging with it.
     pub(crate) fn hold_off(&mut self, node: NodeId, cause: LeaveReason) {
         let (first, most) = match cause {
-            LeaveReason::PoorLinks => (2_000, 120_000),
+            LeaveReason::PoorLinks => (1_000, 10_000),
             LeaveReason::Unreachable | LeaveReason::FailedToReceive => (500, 10_000),
             LeaveReason::Silent | LeaveReason::Parted => (20, 320),
             LeaveReason::ProcessLost | LeaveReason::Departed | LeaveReason::Restarted => return,
         };
         let now = self.now;
         let memory = self.memory(node);
-        if memory.has_poor_links(now) {
-            return; // It is held off for longer than by anything else.
+        let again = cause == LeaveReason::PoorLinks && memory.hold_off_until <= now;
+        if memory.has_poor_links() && !again {
+            return; // It is kept out until its links are good.
         }
         if now.since(memory.joined_at) > Duration::from_secs(30) {
             memory.hold_off = Duration::ZERO;
@@ -271,9 +272,12 @@ impl Core {
         memory.hold_off = doubled.clamp(Duration::from_millis(first), Duration::from_millis(most));
         // Two that were left out at once do not come back at once.
         let more = u32::from(node.index()) * 5 % 8;
-        let jitter = if cause == LeaveReason::PoorLinks { memory.hold_off * more / 32 } else { Duration::ZERO };
-        memory.hold_off_until = now + memory.hold_off + jitter;
         memory.left_out = Some(cause);
+        let jitter = match memory.has_poor_links() {
+            true => memory.hold_off * more / 32,
+            false => Duration::ZERO,
+        };
+        memory.hold_off_until = now + memory.hold_off + jitter;
         memory.silent_since = (cause == LeaveReason::Silent).then_some(now);
     }
 
@@ -289,18 +293,29 @@ impl Core {
     /// Whether a ring of `members` does not merge with `node` yet.
     pub(crate) fn is_held_off(&self, node: NodeId, members: NodeSet) -> bool {
         let memory = &self.memories[usize::from(node.index())];
-        if memory.has_poor_links(self.now) {
+        if memory.has_poor_links() {
             return self.keeps_out(node, members);
         }
         memory.hold_off_until > self.now
     }
 
-    /// Whether `node` is kept out because its links are poor: not if `members` without it are no
-    /// majority.
+    /// Whether `node` is kept out because its links are poor: not if they have just been measured,
+    /// and are good, or if `members` without it are no majority.
     pub(crate) fn keeps_out(&self, node: NodeId, members: NodeSet) -> bool {
         let others = members.difference(NodeSet::EMPTY.with(node));
         let enough = others.len() >= self.majority() || canary!(KeepsOutTheNeeded);
-        enough && self.memories[usize::from(node.index())].has_poor_links(self.now)
+        let is_poor = self.memories[usize::from(node.index())].has_poor_links();
+        enough && is_poor && !self.links.are_good(self.now, self.me(), others, node)
+    }
+
+    /// Measures the links of a node that was left out for them, if it is time: it is taken in if
+    /// they are good, and tried again later if they are not.
+    pub(crate) fn try_again(&mut self, node: NodeId) {
+        let memory = &self.memories[usize::from(node.index())];
+        if memory.has_poor_links() && memory.hold_off_until <= self.now {
+            self.links.suspect(self.now);
+            self.hold_off(node, LeaveReason::PoorLinks);
+        }
     }
 
     /// Who was left out of a ring of `members`, and is not taken in yet.
@@ -309,8 +324,8 @@ impl Core {
         let left_out = outside.filter_map(|node| {
             let memory = &self.memories[usize::from(node.index())];
             let until = memory.hold_off_until;
-            let cause = memory.left_out.filter(|_| until > self.now)?;
-            Some(LeftOut { node, cause, until })
+            let cause = memory.left_out.filter(|_| until > self.now || memory.has_poor_links())?;
+            Some(LeftOut { node, cause, again_in: until.since(self.now) })
         });
         left_out.collect()
     }

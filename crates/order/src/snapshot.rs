@@ -6,7 +6,7 @@ use crate::ids::{RingId, Ticket};
 use crate::output::{GatherReason, LeaveReason};
 use crate::seal::KeyId;
 use alloc::vec::Vec;
-use quorba_base::{Duration, Instant, NodeId, NodeSet};
+use quorba_base::{Duration, NodeId, NodeSet};
 
 /// What has been counted since the boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,8 +93,8 @@ pub struct LeftOut {
     pub node: NodeId,
     /// Why.
     pub cause: LeaveReason,
-    /// When it is tried again; sooner if the others are no majority any more.
-    pub until: Instant,
+    /// It is tried again after this time; sooner if the others are no majority any more.
+    pub again_in: Duration,
 }
 
 /// A look at the ring.

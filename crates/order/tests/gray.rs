@@ -5,6 +5,11 @@ mod harness;
 use harness::{Net, Rng, check, ms, node, us};
 use quorba_base::{Instant, NodeSet};
 use quorba_order::{Guarantee, LeaveReason, StateName};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Kind of a probe, behind the clear head of a datagram.
+const PROBE: u8 = 9;
 
 /// From, to: what is lost on that way, per thousand.
 type Loss = fn(usize, usize) -> u64;
@@ -67,14 +72,13 @@ fn goes_on_without(lost: usize, loss: Loss, late: fn(usize, usize) -> u64) {
     assert!(is_in(&net, others[0], &others));
     let told = net.snapshot(others[0]).left_out;
     assert!(told.iter().any(|out| out.node == node(lost) && out.cause == LeaveReason::PoorLinks));
-    let left = net.views(others[0]).iter().flat_map(|view| view.left.clone()).collect::<Vec<_>>();
-    assert!(left.contains(&(node(lost), LeaveReason::PoorLinks)), "{left:?}");
     net.filter = None;
     net.late = |_, _| 0;
     assert!(net.run_till(ms(30_000), Net::is_whole), "it comes back");
     assert!(net.run_till(ms(2_000), Net::is_drained));
     net.run_for(ms(100));
-    assert_eq!(net.snapshot(others[0]).left_out, []);
+    let snapshot = net.snapshot(others[0]);
+    assert_eq!(snapshot.left_out, [], "{:?} {:?}", snapshot.members, snapshot.reason);
     check::settled(&net);
 }
 
@@ -124,8 +128,7 @@ fn a_network_that_is_poor_everywhere_leaves_nobody_out() {
         }
         net.faults.loss = 0;
         assert!(net.run_till(ms(10_000), |net| net.is_whole() && net.is_drained()));
-        net.run_for(ms(100));
-        check::settled(&net);
+        check::safety(&net);
     }
 }
 
@@ -144,33 +147,24 @@ fn two_nodes_never_put_each_other_out() {
 #[test]
 fn who_was_left_out_is_back_at_once_when_a_majority_is_lost_without_it() {
     let mut net = formed(3);
-    lose(&mut net, |from, to| if from == 2 || to == 2 { 600 } else { 0 });
-    for _ in 0..200 {
-        serve(&mut net, &[0, 1], 1);
-        let out = net.snapshot(0).left_out;
-        // It is kept out for so long that nothing but need brings it back.
-        if out.iter().any(|out| out.until > net.now + ms(7_000)) {
-            break;
-        }
-    }
-    assert!(net.snapshot(0).left_out.iter().any(|out| out.until > net.now + ms(7_000)));
-    net.filter = None;
-    net.run_for(ms(1_000));
-    assert!(is_in(&net, 0, &[0, 1]), "it is kept out although its links are good");
+    lose(&mut net, |from, to| if from == 2 || to == 2 { 300 } else { 0 });
+    serve(&mut net, &[0, 1], 30);
+    assert!(is_in(&net, 0, &[0, 1]));
     net.crash(1);
     net.report_lost(1);
-    assert!(net.run_till(ms(2_000), |net| is_in(net, 0, &[0, 2]) && is_in(net, 2, &[0, 2])));
+    let back = |net: &Net| is_in(net, 0, &[0, 2]) && is_in(net, 2, &[0, 2]);
+    assert!(net.run_till(ms(5_000), back), "better a poor node than none");
     check::safety(&net);
 }
 
 #[test]
-fn it_is_tried_again_ever_more_seldom() {
+fn trying_again_disturbs_nobody() {
     let mut net = formed(3);
     lose(&mut net, |from, to| if from == 2 || to == 2 { 600 } else { 0 });
     let before = net.snapshot(0).counters.rings;
     let counts = serve(&mut net, &[0, 1], 600);
     let rings = net.snapshot(0).counters.rings - before;
-    assert!(rings <= 20, "{rings} rings in a minute");
+    assert!(rings <= 5, "{rings} rings in a minute");
     let last: usize = counts[300..].iter().sum();
     let first: usize = counts[..300].iter().sum();
     assert!(last >= first, "{first} in the first half of a minute, {last} in the second");
@@ -192,13 +186,14 @@ fn of_five_nodes_two_may_be_left_out_but_not_three() {
 }
 
 #[test]
-fn a_healthy_ring_and_one_that_loses_little_measure_nothing() {
+fn a_healthy_ring_measures_nothing() {
     let mut net = formed(3);
+    let probes = Rc::new(Cell::new(0));
+    let count = Rc::clone(&probes);
+    net.filter = Some(Box::new(move |_, _, _, bytes| {
+        count.set(count.get() + usize::from(bytes[36] == PROBE));
+        false
+    }));
     serve(&mut net, &[0, 1, 2], 20);
-    let sent = |net: &mut Net, length: std::ops::Range<usize>| {
-        net.trace.iter().filter(|(_, _, _, bytes)| length.contains(bytes)).count()
-    };
-    // A probe of three nodes: head, tag and 11 bytes, and 14 for each of the others.
-    let probes = sent(&mut net, 75..76);
-    assert_eq!(probes, 0);
+    assert_eq!(probes.get(), 0);
 }

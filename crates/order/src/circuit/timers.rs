@@ -70,13 +70,13 @@ impl Circuit {
         }
         resend.pause *= 2;
         resend.at = core.now + resend.pause;
+        core.links.see_trouble(core.now);
         self.send_again(core);
     }
 
     fn send_again(&self, core: &mut Core) {
         let Some(resend) = &self.resend else { return };
         let (to, token) = (resend.to, (*resend.token).clone());
-        core.links.see_trouble(core.now);
         core.transmit(Destination::Node(to), &Packet::Token(token));
         core.counters.token_resent += 1;
     }

@@ -88,13 +88,15 @@ impl Circuit {
         if token.requests.is_empty() {
             return 0;
         }
-        let mut served = 0;
+        let (mut served, mut in_vain) = (0, false);
         let mut left: Vec<GapRange> = Vec::new();
         let before = core::mem::take(&mut self.served);
         for range in core::mem::take(&mut token.requests) {
             for seq in range.first..=range.last {
                 // Asked for again right after I sent it: maybe what I send does not get there.
-                let for_others = self.members.len() > 2 && contains(&before, seq);
+                let again = contains(&before, seq);
+                in_vain |= again;
+                let for_others = self.members.len() > 2 && again;
                 if served < core.limits.visit_packets
                     && !for_others
                     && let Some(held) = self.log.packet(seq)
@@ -110,7 +112,7 @@ impl Circuit {
         }
         token.requests = left;
         core.counters.repeated += u64::from(served);
-        if served > 0 {
+        if in_vain {
             core.links.see_trouble(core.now);
         }
         served
@@ -156,12 +158,15 @@ impl Circuit {
     }
 
     /// Writes what this node has into the token, and asks for what it lacks.
-    pub(crate) fn report(&mut self, core: &Core, token: &mut Token) {
+    pub(crate) fn report(&mut self, core: &mut Core, token: &mut Token) {
         for (node, aru) in token.members.iter().zip(&mut token.arus) {
             *aru = self.arus[usize::from(node.index())].min(token.seq);
         }
         let overdue =
             self.gap_since.is_some_and(|since| core.now.since(since) >= self.reorder_wait(core));
+        if overdue {
+            core.links.see_trouble(core.now);
+        }
         let until = match (core.config.accelerated, overdue) {
             (false, _) => token.seq,
             (true, true) => self.log.high().max(self.previous_seq),

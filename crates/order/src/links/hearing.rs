@@ -1,15 +1,20 @@
 //! How one node's probes come here: how many are missed, and how long they take there and back.
 //!
 //! Invariants: a pause of the sender is no loss, for its probes are numbered; what was measured
-//! before a long silence does not count.
+//! before a long silence does not count; probes missed in a row are a cut, which is no poor link.
 
+use super::verdict::BAD;
 use crate::wire::PROBE_WINDOW;
 use quorba_base::{Duration, Instant};
 
 /// Of fewer probes nothing is said.
 const SEEN_MIN: u32 = 12;
+/// Who misses much misses it here and there: a link that was cut and is whole again is not bad.
+const RUNS_MIN: u32 = 3;
 /// The quickest round trip is that of the last one or two times so long.
 const ROUND_TRIPS: Duration = Duration::from_millis(100);
+/// To a node that was near, so long there and back for each probe that counts as missed.
+const LATE_UNIT: Duration = Duration::from_millis(8);
 
 /// See the module's text.
 #[derive(Debug)]
@@ -62,30 +67,25 @@ impl Hearing {
         self.quickest.0 = Some(self.quickest.0.map_or(took, |quickest| quickest.min(took)));
     }
 
-    fn is_late(&self, late: Duration) -> bool {
-        match self.quickest {
-            (Some(now), Some(before)) => now.min(before) >= late,
-            _ => false,
-        }
+    /// As how many missed probes it counts that the quickest takes so long.
+    fn lateness(&self) -> u8 {
+        let (Some(now), Some(before)) = self.quickest else { return 0 };
+        let units = now.min(before).as_micros() / LATE_UNIT.as_micros();
+        u8::try_from(units).map_or(PROBE_WINDOW, |units| units.min(PROBE_WINDOW))
     }
 
-    /// How many of the last 32 probes were missed, if that is known. All, if the quickest takes
-    /// `late` or longer.
-    pub(super) fn missed(
-        &self,
-        now: Instant,
-        fresh: Duration,
-        late: Option<Duration>,
-    ) -> Option<u8> {
+    /// How many of the last 32 probes were missed, if that is known. If the node was near, being
+    /// late is as bad.
+    pub(super) fn missed(&self, now: Instant, fresh: Duration, was_near: bool) -> Option<u8> {
         if self.seen < SEEN_MIN || now.since(self.at) > fresh {
             return None;
         }
-        if late.is_some_and(|late| self.is_late(late)) {
-            return Some(PROBE_WINDOW);
-        }
-        let meant = u32::MAX >> (u32::BITS - self.seen);
-        let missed = (!self.came & meant).count_ones();
-        u8::try_from(missed * u32::from(PROBE_WINDOW) / self.seen).ok()
+        let missed = !self.came & (u32::MAX >> (u32::BITS - self.seen));
+        let runs = (missed & !(missed << 1)).count_ones();
+        let count = missed.count_ones() * u32::from(PROBE_WINDOW) / self.seen;
+        let count = u8::try_from(count).ok()?;
+        let lost = if runs < RUNS_MIN { count.min(BAD - 1) } else { count };
+        Some(if was_near { lost.max(self.lateness()) } else { lost })
     }
 
     /// The newest that has come.

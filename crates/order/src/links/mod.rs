@@ -1,7 +1,7 @@
 //! How good the links between nodes are, measured while there are signs of trouble.
 //!
-//! Tokens that must be sent again, packets that must be repeated: a few of them in a row make a
-//! node send probes, numbered datagrams, and whoever hears such probes sends some, too. Each says
+//! Tokens that must be sent again, packets that are repeated in vain, rotations that are slow all of
+//! a sudden: a few of them in a row, or a ring that does not come about, make a node send probes, numbered datagrams, and whoever hears such probes sends some, too. Each says
 //! how many of each other's it has missed. So all know how good each direction of each link is, and
 //! [`verdict`] says who is to be left out. A ring without signs of trouble sends none.
 //!
@@ -19,22 +19,23 @@ use alloc::vec::Vec;
 use hearing::Hearing;
 use quorba_base::{Duration, Instant, NodeId, NodeSet};
 
-/// So many signs of trouble ...
-const SIGNS: usize = 4;
+/// So many signs of trouble before one more ...
+const SIGNS: usize = 2;
 /// ... within this time start probes.
-const SIGNS_WITHIN: Duration = Duration::from_millis(300);
-/// Probes go on for so long after the last signs.
+const SIGNS_WITHIN: Duration = Duration::from_secs(1);
+/// Probes go on for so long after the last signs, and for so many of them.
 const SESSION: Duration = Duration::from_secs(1);
-/// Probes of a node are so far apart; in large domains they are farther apart.
+const SESSION_PROBES: u32 = 50;
+/// Probes of a node are so far apart; in large domains they are farther apart ...
 const PAUSE: Duration = Duration::from_millis(10);
+/// ... and where not all nodes are near.
+const PAUSE_FAR: Duration = Duration::from_millis(50);
 /// For each node of the domain they are at least so far apart.
 const PAUSE_PER_NODE: Duration = Duration::from_millis(2);
 /// What was measured or said longer ago does not count; longer where probes are farther apart.
 const FRESH: Duration = Duration::from_millis(500);
 /// Nobody is left out before the measurements have said the same for so long.
-const SETTLED: Duration = Duration::from_millis(60);
-/// A datagram to a node that was near takes so long there and back: it is as good as lost.
-const LATE: Duration = Duration::from_millis(50);
+const SETTLED: Duration = Duration::from_millis(100);
 /// Probes of this node whose time of sending is kept.
 const SENT_KEPT: usize = 32;
 
@@ -51,7 +52,7 @@ struct Peer {
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Links {
-    pause: Duration,
+    nodes: NodeSet,
     /// Of the last probe that was sent.
     number: u64,
     sent: [Instant; SENT_KEPT],
@@ -70,9 +71,9 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    pub(crate) fn new(nodes: usize, now: Instant) -> Self {
+    pub(crate) fn new(nodes: NodeSet, now: Instant) -> Self {
         Self {
-            pause: PAUSE.max(PAUSE_PER_NODE * nodes as u32),
+            nodes,
             number: 0,
             sent: [now; SENT_KEPT],
             probe_at: now,
@@ -91,9 +92,24 @@ impl Links {
         let oldest = self.signs[self.next_sign].replace(now);
         self.next_sign = (self.next_sign + 1) % SIGNS;
         if oldest.is_some_and(|oldest| now.since(oldest) <= SIGNS_WITHIN) {
-            self.troubled_until = now + SESSION;
-            self.probe_until(now, now + SESSION);
+            self.suspect(now);
         }
+    }
+
+    /// No ring comes about, or none lasts.
+    pub(crate) fn suspect(&mut self, now: Instant) {
+        self.troubled_until = now + self.session();
+        self.probe_until(now, self.troubled_until);
+    }
+
+    /// How far apart probes are.
+    fn pause(&self) -> Duration {
+        let least = if self.are_near(self.nodes) { PAUSE } else { PAUSE_FAR };
+        least.max(PAUSE_PER_NODE * self.nodes.len() as u32)
+    }
+
+    fn session(&self) -> Duration {
+        SESSION.max(self.pause() * SESSION_PROBES)
     }
 
     fn probe_until(&mut self, now: Instant, until: Instant) {
@@ -121,7 +137,7 @@ impl Links {
     }
 
     fn fresh(&self) -> Duration {
-        FRESH.max(self.pause * 8)
+        FRESH.max(self.pause() * 8)
     }
 
     /// A probe of a live boot has come.
@@ -156,7 +172,8 @@ impl Links {
             peer.hearing.note_round_trip(now, round_trip);
         }
         if probe.troubled {
-            self.probe_until(now, now + SESSION / 2);
+            let session = self.session();
+            self.probe_until(now, now + session / 2);
         }
     }
 
@@ -170,7 +187,7 @@ impl Links {
         if self.next_timeout().is_none_or(|at| at > now) {
             return None;
         }
-        self.probe_at = now + self.pause;
+        self.probe_at = now + self.pause();
         self.number += 1;
         self.sent[(self.number % SENT_KEPT as u64) as usize] = now;
         let receptions = self.peers.iter().filter_map(|(node, peer)| {
@@ -186,8 +203,7 @@ impl Links {
     }
 
     fn missed_of(&self, node: NodeId, peer: &Peer, now: Instant) -> Option<u8> {
-        let late = self.near.contains(node).then_some(LATE);
-        peer.hearing.missed(now, self.fresh(), late)
+        peer.hearing.missed(now, self.fresh(), self.near.contains(node))
     }
 
     /// How many of `other`'s last 32 probes `node` has missed, if that is known.
@@ -200,6 +216,20 @@ impl Links {
             return None;
         }
         peer.said.iter().find(|said| said.node == other).map(|said| said.missed)
+    }
+
+    /// Whether all links between `other` and `members` are known to be good now.
+    pub(crate) fn are_good(
+        &self,
+        now: Instant,
+        me: NodeId,
+        members: NodeSet,
+        other: NodeId,
+    ) -> bool {
+        let is_good = |node, other| {
+            self.missed(now, me, node, other).is_some_and(|missed| missed < verdict::GOOD)
+        };
+        members.iter().all(|member| is_good(member, other) && is_good(other, member))
     }
 
     /// Nodes outside of `members` whose probes come, and come badly.

@@ -13,7 +13,9 @@ use crate::wire::PROBE_WINDOW;
 use quorba_base::{NodeId, NodeSet, canary};
 
 /// A link is bad if so many of 32 probes are missed.
-pub(super) const BAD: u8 = 6;
+pub(super) const BAD: u8 = 8;
+/// And good if fewer are.
+pub(super) const GOOD: u8 = 3;
 /// The links of whoever is left out must be worse by this factor than all those that remain.
 const WORSE: u8 = 3;
 
@@ -52,13 +54,16 @@ pub(super) fn verdict(
             worst_left = worst_left.max(missed(node, other)?);
         }
     }
-    let worst_of = |node: NodeId| {
-        let figures = all.iter().filter(|other| *other != node).flat_map(|other| {
-            [missed(node, other), missed(other, node)].into_iter().flatten()
-        });
-        figures.max().unwrap_or(0)
-    };
-    let least_out = out.iter().map(worst_of).min().unwrap_or(PROBE_WINDOW);
+    // The least bad of the bad links of each.
+    let mut least_out = PROBE_WINDOW;
+    for node in out {
+        for other in all.iter().filter(|other| *other != node) {
+            let figure = missed(node, other).max(missed(other, node));
+            least_out = figure.filter(|figure| *figure >= BAD).map_or(least_out, |figure| {
+                least_out.min(figure)
+            });
+        }
+    }
     let is_much_worse = worst_left.saturating_mul(WORSE) <= least_out;
     (is_much_worse || canary!(ComparesNoLinks)).then_some(out)
 }

@@ -315,12 +315,14 @@ impl Ring {
             }
             State::Commit(commit) => {
                 if commit.on_timeout(core) {
+                    core.links.suspect(core.now);
                     core.less_patient();
                     self.regather(GatherReason::CommitTimeout, NodeSet::EMPTY);
                 }
             }
             State::Recovery(recovery) => {
                 if recovery.on_timeout(core) {
+                    core.links.suspect(core.now);
                     core.less_patient();
                     self.regather(GatherReason::RecoveryTimeout, NodeSet::EMPTY);
                 }
@@ -392,6 +394,7 @@ impl Ring {
         match gathered {
             Gathered::Waiting => {}
             Gathered::Stalled => {
+                self.core.links.suspect(self.core.now);
                 self.core.less_patient();
                 self.regather(GatherReason::CommitTimeout, NodeSet::EMPTY);
             }

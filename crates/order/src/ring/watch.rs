@@ -27,7 +27,8 @@ impl Ring {
         }
         let inside = out.intersection(members);
         let Some(first) = inside.lowest() else { return };
-        if matches!(self.state, Some(State::Operational(_))) {
+        self.core.patience = 0;
+        if !matches!(self.state, Some(State::Gather(_))) {
             let left = self.gather_of(GatherReason::PoorLinks(first), NodeSet::EMPTY);
             self.gather(left);
         }
