@@ -5,7 +5,7 @@
 use crate::report::Reporter;
 use quorba_base::NodeSet;
 use quorba_engine::Event;
-use quorba_engine::order::ViewKind;
+use quorba_engine::order::{LeaveReason, ViewKind};
 use quorba_engine::replica::{
     Command, Event as ReplicaEvent, GroupId, IdentityFault, MemberState, RecentRequest, RequestEnd,
 };

@@ -4,7 +4,13 @@
 //! `nemesis` modules. Invariant: a kind belongs to one place.
 
 use crate::ambush::Moment;
+use crate::rng::Rng;
 use quorba_engine::order::StateName;
+
+/// The stream that says where there are nodes with poor links.
+const POOR_STREAM: u64 = 0x1021;
+/// In how many seeds of a thousand there are some.
+const POOR_CHANCE: u64 = 20;
 
 /// What a fault hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,6 +93,10 @@ faults! {
         TailLoss,
         /// One direction of one link loses much.
         LossyLink,
+        /// One node's links lose much, in one direction or both, until they are mended.
+        PoorNode,
+        /// One node's links become slow, in both directions.
+        DistantNode,
         /// One link becomes slow in one direction.
         SlowLink,
         /// For a moment the whole network is slow.
@@ -224,6 +234,8 @@ impl Fault {
             Self::CutAtInstall
                 | Self::Defection
                 | Self::Stragglers
+                | Self::PoorNode
+                | Self::DistantNode
                 | Self::HeldAtCommit
                 | Self::ServersSlow
                 | Self::OrphanedCall
@@ -235,6 +247,15 @@ impl Fault {
                 | Self::ServerEndsCall
                 | Self::ServerSilent
         )
+    }
+
+    /// Nodes whose links are poor: a stream of its own says in which seeds there are some, chosen so
+    /// that seeds which are known by number have none.
+    pub(crate) fn poor_links_of(seed: u64) -> impl Iterator<Item = Self> {
+        let mut rng = Rng::new(seed).fork(POOR_STREAM);
+        let some = rng.per_mille(POOR_CHANCE);
+        let faults = [Self::PoorNode, Self::PoorNode, Self::DistantNode, Self::Heal];
+        faults.into_iter().filter(move |_| some)
     }
 
     /// Whether it hits links between nodes: a stream of its own says whether it is mixed in.

@@ -385,6 +385,15 @@ impl Network {
                 self.link(one, other).loss = loss;
                 format!("FAULT {loss} of 1000 datagrams from n{one} to n{other} are lost")
             }
+            Fault::PoorNode => self.make_poor(one),
+            Fault::DistantNode => {
+                let micros = self.rng.pick(&[60_000, 100_000]);
+                for other in 0..self.nodes {
+                    self.link(one, other).slow_us = micros;
+                    self.link(other, one).slow_us = micros;
+                }
+                format!("FAULT n{one} is {micros} us farther away")
+            }
             Fault::SlowLink => {
                 let micros = self.rng.pick(&[500, 5_000, 30_000, 100_000]);
                 self.link(one, other).slow_us = micros;
@@ -398,6 +407,17 @@ impl Network {
             self.heal();
         }
         Disturbance { text, arrivals }
+    }
+
+    /// Much of what goes to `node`, or comes from it, is lost from now on.
+    fn make_poor(&mut self, node: usize) -> String {
+        let loss = self.rng.between(250, 900);
+        let (hears, is_heard) = self.rng.pick(&[(0, loss), (loss, 0), (loss, loss)]);
+        for other in 0..self.nodes {
+            self.link(other, node).loss = hears;
+            self.link(node, other).loss = is_heard;
+        }
+        format!("FAULT n{node} loses {hears} of 1000 that come and {is_heard} that go")
     }
 
     fn cast(&mut self, now: Instant, fault: Fault) -> String {

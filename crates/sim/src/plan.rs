@@ -461,6 +461,7 @@ impl Plan {
         faults.truncate(kept);
         let (peers, more) = PeerPlan::draw(&mut Rng::new(seed).fork(0x9ee5));
         faults.extend(more);
+        faults.extend(Fault::poor_links_of(seed));
         Self {
             nodes,
             groups,

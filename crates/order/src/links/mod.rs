@@ -162,8 +162,7 @@ impl Links {
             said_at: now,
         });
         if peer.incarnation != incarnation {
-            *peer =
-                Peer { incarnation, hearing: Hearing::new(), said: Vec::new(), said_at: now };
+            *peer = Peer { incarnation, hearing: Hearing::new(), said: Vec::new(), said_at: now };
         }
         if peer.hearing.hear(now, probe.number, fresh) {
             (peer.said, peer.said_at) = (probe.receptions, now);

@@ -35,7 +35,7 @@ pub(super) fn verdict(
             let bad = others(node)
                 .filter(|other| hears_badly(node, *other) || hears_badly(*other, node))
                 .count();
-                let admits = if canary!(BlamesTheBlamed) { 0 } else { admits };
+            let admits = if canary!(BlamesTheBlamed) { 0 } else { admits };
             (bad, admits, node)
         };
         let Some((bad, _, node)) = left.iter().map(rank).max() else { break };
@@ -45,7 +45,10 @@ pub(super) fn verdict(
         left.remove(node);
     }
     let out = all.difference(left);
-    if out.is_empty() || canary!(KeepsPoorLinks) || left.len() < majority && !canary!(LeavesOutMajority) {
+    if out.is_empty()
+        || canary!(KeepsPoorLinks)
+        || left.len() < majority && !canary!(LeavesOutMajority)
+    {
         return None;
     }
     let mut worst_left = 0;
@@ -59,9 +62,9 @@ pub(super) fn verdict(
     for node in out {
         for other in all.iter().filter(|other| *other != node) {
             let figure = missed(node, other).max(missed(other, node));
-            least_out = figure.filter(|figure| *figure >= BAD).map_or(least_out, |figure| {
-                least_out.min(figure)
-            });
+            least_out = figure
+                .filter(|figure| *figure >= BAD)
+                .map_or(least_out, |figure| least_out.min(figure));
         }
     }
     let is_much_worse = worst_left.saturating_mul(WORSE) <= least_out;

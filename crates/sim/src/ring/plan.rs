@@ -81,6 +81,7 @@ impl RingPlan {
             ]));
             faults.push(rng.pick(&[Fault::Orphans, Fault::Partition, Fault::Crash]));
         }
+        faults.extend(Fault::poor_links_of(seed));
         let links = LinkPlan::draw(&mut rng);
         let sealed = links.corrupt > 0 || faults.iter().any(|fault| fault.needs_seal());
         Self {
