@@ -45,10 +45,8 @@ pub(super) fn verdict(
         left.remove(node);
     }
     let out = all.difference(left);
-    if out.is_empty()
-        || canary!(KeepsPoorLinks)
-        || left.len() < majority && !canary!(LeavesOutMajority)
-    {
+    let too_few = left.len() < majority && !canary!(LeavesOutMajority);
+    if out.is_empty() || too_few || canary!(KeepsPoorLinks) {
         return None;
     }
     let mut worst_left = 0;
