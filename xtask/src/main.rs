@@ -11,6 +11,7 @@ mod bench;
 mod corosync;
 mod deps;
 mod examples;
+mod hostile;
 mod interop;
 mod project;
 mod say;
@@ -41,6 +42,11 @@ enum Command {
     Examples,
     /// Run real ORBs against three node processes, under faults
     Interop(interop::Options),
+    /// Attack live nodes as greedy and hostile clients do, and judge what that costs
+    Hostile(hostile::Options),
+    /// The server that `hostile` puts behind its nodes
+    #[command(hide = true)]
+    HostileServer(hostile::ServerOptions),
     /// Measure ours beside others
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -57,6 +63,8 @@ fn main() -> ExitCode {
         Command::Deps => deps::run(),
         Command::Examples => examples::run(),
         Command::Interop(options) => interop::run(&options),
+        Command::Hostile(options) => hostile::run(&options),
+        Command::HostileServer(options) => hostile::run_server(&options),
         Command::Bench(bench) => bench::run(&bench),
         Command::Sim(options) => sim::run(&options),
         Command::Tidy => tidy::run(),

@@ -293,9 +293,9 @@ fn of_waiting(code: &MinorCode) -> Option<&'static str> {
              kept."
         }
         MinorCode::Crowded => {
-            "TRANSIENT COMPLETED_NO. A limit on pending requests or on their bytes is reached; \
-             [limits] in the domain file sets them. The servers answer more slowly than requests \
-             come in: `quorba status` shows how many are pending."
+            "TRANSIENT COMPLETED_NO. The request has waited request_ms of [limits] for its turn: \
+             the servers answer more slowly than requests come in. It was given to nobody. `quorba \
+             status` shows how many are pending."
         }
         MinorCode::ContextUnreadable => {
             "MARSHAL COMPLETED_NO. The data of a service context whose layout a standard gives \
@@ -362,7 +362,9 @@ fn of_limits(code: &MinorCode) -> Option<&'static str> {
         MinorCode::RequestTooLarge => {
             "IMP_LIMIT COMPLETED_NO. Every request goes through the order of the domain, which \
              carries messages of up to 16 MiB, with what a request is wrapped in (Corosync: about \
-             900,000 bytes). No gateway can take more: the client has to send less in one call."
+             900,000 bytes); message_bytes of [limits] may be less. No gateway can take more: the \
+             client has to send less in one call. The rest of the request is passed over, and the \
+             connection goes on."
         }
         MinorCode::ReplyTooLarge => {
             "IMP_LIMIT COMPLETED_YES. Every member must be able to pass on every reply through the \
@@ -438,9 +440,27 @@ fn of_silence(code: &MinorCode) -> Option<&'static str> {
     })
 }
 
+/// Codes of clients that have their share of a gateway.
+fn of_shares(code: &MinorCode) -> Option<&'static str> {
+    Some(match code {
+        MinorCode::TooManyConnections => {
+            "TRANSIENT COMPLETED_NO. The client's address has connections_per_peer connections to \
+             the gateway, or all clients together have `connections`; [limits] in the domain file \
+             sets both. Another gateway may have room. The node's log names the address once a \
+             minute, and `quorba status` the one that was refused most."
+        }
+        MinorCode::OverBudget => {
+            "TRANSIENT COMPLETED_NO. The gateway held buffered_bytes of [limits] for its clients, \
+             and more of it for the client's address than for any other, so the last requests of \
+             that address that nobody had been given were refused. docs/limits.md."
+        }
+        _ => return None,
+    })
+}
+
 fn minor(code: &MinorCode) -> Entry {
     // A new code is explained by its title.
-    let texts = [of_waiting, of_permission, of_limits, of_silence];
+    let texts = [of_waiting, of_shares, of_permission, of_limits, of_silence];
     let text = texts.into_iter().find_map(|of| of(code)).unwrap_or(code.text());
     let number = QUORBA_VMCID | code.number();
     Entry {

@@ -56,9 +56,8 @@ fn a_strangers_call_under_a_known_name_is_refused_at_every_gateway() {
         let taken = &node["status"]["groups"][0]["identities"]["taken"];
         assert_eq!(taken.as_u64(), Some(6), "{node}");
     }
-    let told = domain.told();
-    assert!(told.contains("has the client id and retention id of another call"), "{told}");
-    assert!(told.contains("127.0.0.2"), "{told}");
+    let what = "has the client id and retention id of another call";
+    domain.told_once(what, |told| told.contains(what) && told.contains("127.0.0.2"));
     let shown = domain.quorba(&["status", "bank"]);
     let shown = stage::text(&shown.stdout);
     assert!(shown.contains("under the name of another call: 6"), "{shown}");

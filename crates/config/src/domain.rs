@@ -173,8 +173,15 @@ pub struct Limits {
     pub message_bytes: u32,
     /// The state of a group, as a server gives it: 256 MiB. It travels in pieces.
     pub state_bytes: u32,
-    /// All unfinished messages and unanswered requests together: 256 MiB.
+    /// All that is held for clients: unfinished messages, requests that are not executed, replies
+    /// that are not sent: 128 MiB.
     pub buffered_bytes: u64,
+    /// The same for one client address: a quarter of it.
+    pub buffered_bytes_per_peer: u64,
+    /// The same for the requests to one group: half of it.
+    pub buffered_bytes_per_group: u64,
+    /// Replies that a client may leave before it is not read any more: 1 MiB.
+    pub unsent_bytes_per_connection: u32,
     /// Requests a second from one address; 0, the default, is no limit.
     pub requests_per_second_per_peer: u32,
     /// Silence after which a connection without pending requests is closed: 1 h; `None`: never.

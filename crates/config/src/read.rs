@@ -245,6 +245,9 @@ pub const MESSAGE_BYTES_COROSYNC_MAX: u32 = 900_000;
 /// The largest state: what is passed from member to member.
 const STATE_BYTES_MAX: u32 = 1 << 30;
 const STATE_BYTES_DEFAULT: u32 = 256 << 20;
+/// What a gateway holds for its clients: with what is not counted, and other nodes' copies of it, a
+/// node stays below twice as much.
+const BUFFERED_DEFAULT: u64 = 128 * MIB;
 /// By how much the durable log grows before it is shortened. Each time every server gives its
 /// state; a start reads about twice as much.
 const LOG_BYTES_DEFAULT: u64 = 256 << 20;
@@ -257,17 +260,34 @@ fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
     let idle = section.number("idle_ms", "milliseconds", 0..=86_400_000);
     let idle = idle.map_or(IDLE_MS_DEFAULT, |at| at.value);
     let count = 1..=1_000_000;
+    let held = MIB..=MIB << 20;
+    let buffered: u64 =
+        section.number_or("buffered_bytes", "bytes", held.clone(), BUFFERED_DEFAULT);
+    let message_bytes = read_message_bytes(&section, engine);
+    // No less than a message, which would never be complete.
+    let held_by = |key, part: u64| {
+        let usual = (buffered / part).max(u64::from(message_bytes)).min(buffered);
+        section.number_or(key, "bytes", held.clone(), usual)
+    };
     let limits = Limits {
         connections: section.number_or("connections", "", count.clone(), 1_000),
         connections_per_peer: section.number_or("connections_per_peer", "", count.clone(), 100),
-        message_bytes: read_message_bytes(&section, engine),
+        message_bytes,
         state_bytes: section.number_or(
             "state_bytes",
             "bytes",
             1_024..=u64::from(STATE_BYTES_MAX),
             STATE_BYTES_DEFAULT,
         ),
-        buffered_bytes: section.number_or("buffered_bytes", "bytes", MIB..=MIB << 20, 256 * MIB),
+        buffered_bytes: buffered,
+        buffered_bytes_per_peer: held_by("buffered_bytes_per_peer", 4),
+        buffered_bytes_per_group: held_by("buffered_bytes_per_group", 2),
+        unsent_bytes_per_connection: section.number_or(
+            "unsent_bytes_per_connection",
+            "bytes",
+            64 << 10..=1 << 30,
+            MIB as u32,
+        ),
         requests_per_second_per_peer: section.number_or(
             "requests_per_second_per_peer",
             "",
@@ -286,10 +306,17 @@ fn read_limits(section: Section<'_>, engine: Engine) -> Limits {
         requests_pending: section.number_or("requests_pending", "", count, 4_096),
         log_bytes: read_log_bytes(&section),
     };
-    if u64::from(limits.message_bytes) > limits.buffered_bytes {
-        let message = "`buffered_bytes` is smaller than one message of `message_bytes`";
-        let span = section.value("buffered_bytes").map_or(section.header.clone(), |v| v.span());
-        section.problems.add(Problem::at(Code::OutOfRange, span, message));
+    for (key, bytes) in [
+        ("buffered_bytes", limits.buffered_bytes),
+        ("buffered_bytes_per_peer", limits.buffered_bytes_per_peer),
+        ("buffered_bytes_per_group", limits.buffered_bytes_per_group),
+    ] {
+        let is_meant = key == "buffered_bytes" || section.value(key).is_some();
+        if is_meant && u64::from(limits.message_bytes) > bytes {
+            let message = format!("`{key}` is smaller than one message of `message_bytes`");
+            let span = section.value(key).map_or(section.header.clone(), |v| v.span());
+            section.problems.add(Problem::at(Code::OutOfRange, span, message));
+        }
     }
     section.finish();
     limits

@@ -31,6 +31,8 @@ connections_per_peer = 5
 message_bytes = 65_536
 state_bytes = 131_072
 buffered_bytes = 0x100_0000
+buffered_bytes_per_peer = 0x80_0000
+unsent_bytes_per_connection = 70_000
 requests_per_second_per_peer = 100
 idle_ms = 60000
 header_ms = 1000
@@ -118,9 +120,11 @@ fn id(index: u8) -> NodeId {
 
 #[test]
 fn corosync_carries_smaller_messages() {
-    let own = domain(&FULL.replace("message_bytes = 65_536\n", ""));
+    let full = FULL.replace("buffered_bytes_per_peer = 0x80_0000\n", "");
+    let full = full.replace("buffered_bytes = 0x100_0000\n", "");
+    let own = domain(&full.replace("message_bytes = 65_536\n", ""));
     assert_eq!((own.ring.engine, own.limits.message_bytes), (Engine::Totem, 16_775_168));
-    let text = FULL.replace("message_bytes = 65_536\n", "").replace("\"safe\"", "\"majority\"");
+    let text = full.replace("message_bytes = 65_536\n", "").replace("\"safe\"", "\"majority\"");
     let outside = domain(&text.replace("[ring]\n", "[ring]\nengine = \"corosync\"\n"));
     assert_eq!((outside.ring.engine, outside.limits.message_bytes), (Engine::Corosync, 900_000));
     assert_ne!(own.digest(), outside.digest());
@@ -140,6 +144,9 @@ fn every_key_arrives() {
     let limits = &domain.limits;
     assert_eq!((limits.connections, limits.connections_per_peer), (10, 5));
     assert_eq!((limits.message_bytes, limits.buffered_bytes), (65_536, 16 << 20));
+    assert_eq!(limits.buffered_bytes_per_peer, 8 << 20);
+    assert_eq!(limits.buffered_bytes_per_group, 8 << 20, "half of all");
+    assert_eq!(limits.unsent_bytes_per_connection, 70_000);
     assert_eq!(limits.state_bytes, 131_072);
     assert_eq!(limits.requests_per_second_per_peer, 100);
     assert_eq!(limits.idle, Some(Duration::from_secs(60)));

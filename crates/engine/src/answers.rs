@@ -85,6 +85,17 @@ pub(crate) fn unavailable(client: &Client, availability: Availability) -> Bytes 
     raise(client, ExceptionKind::Transient, code, Completion::No)
 }
 
+/// TRANSIENT, COMPLETED_NO: the client's address holds more memory here than it may.
+pub(crate) fn over_budget(client: &Client) -> Bytes {
+    raise(client, ExceptionKind::Transient, MinorCode::OverBudget, Completion::No)
+}
+
+/// TRANSIENT, COMPLETED_NO: the connection is one too many.
+pub(crate) fn too_many_connections(message: &Message, request_id: u32) -> Bytes {
+    let refusal = (ExceptionKind::Transient, MinorCode::TooManyConnections);
+    refused(message, request_id, refusal)
+}
+
 /// IMP_LIMIT, COMPLETED_NO: the order cannot carry it, now or later.
 pub(crate) fn too_large(client: &Client) -> Bytes {
     raise(client, ExceptionKind::ImpLimit, MinorCode::RequestTooLarge, Completion::No)

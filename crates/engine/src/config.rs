@@ -33,15 +33,25 @@ pub struct GatewayLimits {
     /// The largest GIOP message that is taken in, in bytes. One that is no larger than
     /// [`MESSAGE_BYTES_MAX`] can be ordered; a request that cannot is refused (IMP_LIMIT).
     pub message_bytes: usize,
-    /// Bytes of unfinished messages over all connections.
+    /// Bytes that are held for all clients: unfinished messages, requests until they are executed,
+    /// replies until they are sent. Beyond half of it only those are read that hold less than their
+    /// equal share; when it is full, whoever holds the most loses something.
     pub buffered_bytes: usize,
+    /// The same for one address, which is not read beyond; at twice as much it loses a connection.
+    pub buffered_bytes_per_peer: usize,
+    /// The same for requests to one group.
+    pub buffered_bytes_per_group: usize,
+    /// Unsent bytes of one connection; a client that leaves more is not read, and what it has asked
+    /// is not ordered.
+    pub unsent_bytes: usize,
     /// Requests per second from one address; 0 is no limit.
     pub requests_per_second_per_peer: u32,
     /// A connection that says nothing for so long is closed.
     pub idle: Duration,
     /// A started message must be complete, or grow by [`Self::body_bytes_per_second_min`].
     pub header: Duration,
-    /// A client that sends a body slower than this is cut off after [`Self::header`].
+    /// A client that sends a body slower than this is cut off: over any time as long as
+    /// [`Self::header`].
     pub body_bytes_per_second_min: u64,
     /// A request that has no reply after this is answered with TIMEOUT.
     pub request: Duration,
@@ -57,7 +67,10 @@ impl Default for GatewayLimits {
             connections: 1000,
             connections_per_peer: 100,
             message_bytes: MESSAGE_BYTES_MAX,
-            buffered_bytes: 256 << 20,
+            buffered_bytes: 128 << 20,
+            buffered_bytes_per_peer: 32 << 20,
+            buffered_bytes_per_group: 64 << 20,
+            unsent_bytes: 1 << 20,
             requests_per_second_per_peer: 0,
             idle: Duration::from_secs(3600),
             header: Duration::from_secs(5),

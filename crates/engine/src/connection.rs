@@ -1,8 +1,9 @@
-//! One client connection: its framer, what it negotiated, what it waits for.
+//! One client connection: its framer, what it negotiated, what it waits for, what it leaves unread.
 
 use crate::access::ClientPeer;
 use crate::config::GatewayLimits;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
 use quorba_giop::{Endian, Framer, FramerLimits, Version};
@@ -22,6 +23,19 @@ pub(crate) struct Connection {
     pub(crate) code_sets: Option<Bytes>,
     /// Unanswered requests by the client's request id.
     pub(crate) pending: BTreeMap<u32, RequestNumber>,
+    /// Requests that came on it and are not over, whether or not it waits for them.
+    pub(crate) calls: usize,
+    /// Requests that are not ordered as long as it leaves its replies.
+    pub(crate) aside: Vec<RequestNumber>,
+    /// Bytes of its framer that its address is charged for.
+    pub(crate) unread: usize,
+    /// Bytes that it has not taken, as far as the driver said; since when it has taken none.
+    pub(crate) unsent: usize,
+    pub(crate) unsent_since: Instant,
+    /// There are too many: its first request is answered so.
+    pub(crate) turned_away: bool,
+    /// Nothing more comes from it, but it may wait for replies.
+    pub(crate) half_closed: bool,
     pub(crate) paused: bool,
     /// The address used up its rate: read on at this time.
     pub(crate) throttled_until: Option<Instant>,
@@ -30,7 +44,9 @@ pub(crate) struct Connection {
     /// The byte order of the last message.
     pub(crate) endian: Endian,
     pub(crate) last_heard: Instant,
-    /// When the message that is incomplete began, and how many bytes had come then.
+    pub(crate) opened: Instant,
+    /// Since when a message is incomplete, or since when it was looked at last, and how many bytes
+    /// had come then.
     partial: Option<(Instant, u64)>,
     received_bytes: u64,
 }
@@ -54,11 +70,19 @@ impl Connection {
             framer,
             code_sets: None,
             pending: BTreeMap::new(),
+            calls: 0,
+            aside: Vec::new(),
+            unread: 0,
+            unsent: 0,
+            unsent_since: now,
+            turned_away: false,
+            half_closed: false,
             paused: false,
             throttled_until: None,
             version: Version::V1_2,
             endian: Endian::Little,
             last_heard: now,
+            opened: now,
             partial: None,
             received_bytes: 0,
         }
@@ -79,20 +103,42 @@ impl Connection {
         }
     }
 
-    /// Whether an unfinished message goes on slower than is allowed.
-    pub(crate) fn is_too_slow(&self, now: Instant, limits: &GatewayLimits) -> bool {
+    /// Whether an unfinished message goes on slower than is allowed, since this was asked last for
+    /// long enough: what came before that excuses nothing. The time in which the connection is not
+    /// read does not count.
+    pub(crate) fn is_too_slow(&mut self, now: Instant, limits: &GatewayLimits) -> bool {
         let Some((since, received)) = self.partial else { return false };
         let waited = now.since(since);
-        if waited < limits.header || self.paused {
+        if self.paused {
+            self.partial = Some((now, self.received_bytes));
             return false;
         }
+        if waited < limits.header {
+            return false;
+        }
+        self.partial = Some((now, self.received_bytes));
         let bytes = self.received_bytes - received;
-        bytes < limits.body_bytes_per_second_min.saturating_mul(waited.as_secs())
+        let wanted = u128::from(limits.body_bytes_per_second_min) * waited.as_millis() / 1000;
+        u128::from(bytes) < wanted
+    }
+
+    /// The driver says how much is unsent.
+    pub(crate) fn note_unsent(&mut self, now: Instant, bytes: usize) {
+        if bytes < self.unsent || self.unsent == 0 {
+            self.unsent_since = now;
+        }
+        self.unsent = bytes;
+    }
+
+    /// Whether it has taken nothing of what it is sent for so long.
+    pub(crate) fn takes_nothing(&self, now: Instant, within: Duration) -> bool {
+        self.unsent > 0 && now.since(self.unsent_since) >= within
     }
 
     /// Whether nothing came and nothing is awaited for `idle`.
     pub(crate) fn is_idle(&self, now: Instant, idle: Duration) -> bool {
-        self.caller.is_none() && self.pending.is_empty() && now.since(self.last_heard) >= idle
+        let is_quiet = self.pending.is_empty() && self.unsent == 0 && self.caller.is_none();
+        is_quiet && now.since(self.last_heard) >= idle
     }
 
     pub(crate) fn has_partial(&self) -> bool {

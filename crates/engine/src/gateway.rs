@@ -5,6 +5,7 @@
 //! often; a reply is released only when its request is as safe as the group asks (promise 1); no
 //! request stays unanswered beyond its time.
 
+mod door;
 mod identity;
 mod idle;
 mod intake;
@@ -12,30 +13,36 @@ mod nested;
 mod reads;
 mod replies;
 mod requests;
+mod room;
 mod unanswered;
 
 pub(crate) use self::reads::Read;
-use crate::access::{Access, ClientPeer};
+use crate::access::Access;
 use crate::answers;
 use crate::config::{GatewayLimits, GroupSettings};
 use crate::connection::Connection;
+use crate::fair::Fair;
 use crate::limits::Peers;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::Book;
 use crate::snapshot::{GatewayCounters, GatewaySnapshot};
+use crate::window::Window;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
-use quorba_giop::{Body, Message};
+use quorba_giop::{Body, FrameError, Message, PassedOver};
 use quorba_order::Ticket;
-use quorba_replica::{Ack, GroupId, ReadRule, RequestNumber};
+use quorba_replica::{Ack, Concurrency, GroupId, ReadRule, RequestNumber, Style};
 
 /// How often unfinished messages are looked at.
 const SCAN: Duration = Duration::from_secs(1);
 
 /// How long what an ORB asks a server outside by itself waits for a primary component.
 const OUTSIDE_WAIT: Duration = Duration::from_secs(3);
+
+/// Calls that servers with threads may have side by side: as many as a member sends to one.
+const SIDE_BY_SIDE: u64 = 64;
 
 /// Something that the gateway wants to have ordered.
 pub(crate) struct Submission {
@@ -51,16 +58,26 @@ pub(crate) struct Rules {
     pub(crate) reads: ReadRule,
     pub(crate) access: Access,
     pub(crate) unavailable_wait: Duration,
+    /// Calls that its servers may execute side by side.
+    pub(crate) side_by_side: u64,
 }
 
 pub(crate) struct GroupBook {
     pub(crate) rules: Rules,
     pub(crate) book: Book,
     pub(crate) counters: GatewayCounters,
-    /// Requests that wait for a primary component, a member, or room in the order.
-    pub(crate) parked: VecDeque<RequestNumber>,
-    /// Reads that wait for the first two.
-    pub(crate) reads: VecDeque<RequestNumber>,
+    /// Requests that wait for a primary component, a member, their turn, or room in the order.
+    pub(crate) parked: Fair,
+    /// How many of them may be in the order, and how many are.
+    pub(crate) window: Window,
+    /// Bytes of its requests that are held for clients.
+    pub(crate) held: usize,
+    /// Its members are to be told which replies they need not keep.
+    pub(crate) announces: bool,
+    /// Reads that wait for the first three.
+    pub(crate) reads: Fair,
+    /// How many reads may be with members, and how many are.
+    pub(crate) read_window: Window,
     /// Calls of local servers that wait for the same.
     pub(crate) calls: VecDeque<RequestNumber>,
 }
@@ -75,17 +92,23 @@ impl Rules {
             reads: ReadRule::default(),
             access: Access::open(),
             unavailable_wait: OUTSIDE_WAIT,
+            side_by_side: SIDE_BY_SIDE,
         }
     }
 
     fn of(settings: GroupSettings) -> Self {
         let GroupSettings { replica, unavailable_wait, access } = settings;
+        let side_by_side = match (replica.style, replica.concurrency) {
+            (Style::Stateless, _) | (_, Concurrency::PerObject) => SIDE_BY_SIDE,
+            (_, Concurrency::Sequential | Concurrency::Pipelined) => 1,
+        };
         Self {
             ack: replica.ack,
             durable: replica.durable,
             reads: replica.reads,
             access,
             unavailable_wait,
+            side_by_side,
         }
     }
 }
@@ -119,7 +142,13 @@ pub(crate) struct Gateway {
     next_scan: Instant,
     stopping: bool,
     /// Connections that are not read now.
-    paused: usize,
+    paused: BTreeSet<ConnectionId>,
+    /// Replies are kept at members that nobody told them to forget.
+    has_unreleased: bool,
+    /// When requests that wait for a slow member are looked at again.
+    look_again: Option<Instant>,
+    /// When what happens now happens.
+    now: Instant,
     pub(crate) out: VecDeque<Output>,
 }
 
@@ -136,11 +165,15 @@ impl Gateway {
             groups.into_iter().map(Rules::of).chain((0..outside).map(|_| Rules::outside()));
         let groups = groups
             .map(|rules| GroupBook {
+                window: Window::new(rules.side_by_side),
+                read_window: Window::new(rules.side_by_side),
                 rules,
                 book: Book::default(),
                 counters: GatewayCounters::default(),
-                parked: VecDeque::new(),
-                reads: VecDeque::new(),
+                held: 0,
+                announces: false,
+                parked: Fair::default(),
+                reads: Fair::default(),
                 calls: VecDeque::new(),
             })
             .collect();
@@ -149,7 +182,7 @@ impl Gateway {
             payload_bytes_max,
             wall_clock_origin,
             connections: BTreeMap::new(),
-            peers: Peers::new(limits.connections_per_peer, limits.requests_per_second_per_peer),
+            peers: Peers::new(limits),
             groups,
             group_count,
             turn: 0,
@@ -165,9 +198,17 @@ impl Gateway {
             buffered_bytes: 0,
             next_scan: Instant::FAR_FUTURE,
             stopping: false,
-            paused: 0,
+            paused: BTreeSet::new(),
+            has_unreleased: false,
+            look_again: None,
+            now: Instant::ZERO,
             out: VecDeque::new(),
         }
+    }
+
+    /// What follows happens at `now`.
+    pub(crate) fn at(&mut self, now: Instant) {
+        self.now = now;
     }
 
     fn group(&mut self, group: GroupId) -> &mut GroupBook {
@@ -191,6 +232,8 @@ impl Gateway {
             groups: groups.collect(),
             connections: self.connections.len(),
             buffered_bytes: self.buffered_bytes,
+            held_bytes: self.peers.held(),
+            most_refused: self.peers.most_refused(),
         }
     }
 
@@ -202,78 +245,41 @@ impl Gateway {
         self.pending - self.servers.pending
     }
 
-    // -- connections ------------------------------------------------------------------------
-
-    pub(crate) fn opened(
-        &mut self,
-        now: Instant,
-        id: ConnectionId,
-        group: GroupId,
-        peer: ClientPeer,
-    ) {
-        let full = self.connections.len() >= self.limits.connections && !self.make_room(now);
-        if full || self.stopping || !self.peers.connect(now, peer.address) {
-            self.group(group).counters.refused += 1;
-            let reason = if self.stopping { CloseReason::Stopping } else { CloseReason::TooMany };
-            let close = Output::ClientClose { connection: id, reason, linger: true };
-            self.out.push_back(close);
-            return;
-        }
-        let connection = Connection::new(now, group, peer, &self.limits);
-        self.connections.insert(id, connection);
-        self.next_scan = self.next_scan.min(now + SCAN);
-    }
-
-    /// The client is gone. Its calls run on, because they may be executed already, but nobody
-    /// waits for their replies.
-    pub(crate) fn closed(&mut self, id: ConnectionId) {
-        let Some(connection) = self.connections.remove(&id) else { return };
-        if connection.caller.is_some() {
-            self.server_closed(&connection);
-        } else {
-            self.peers.disconnect(connection.peer.address);
-        }
-        self.paused -= usize::from(connection.paused);
-        self.buffered_bytes -= connection.framer.buffered_bytes();
-        self.leaves_calls(&connection);
-    }
-
-    fn close(&mut self, id: ConnectionId, reason: CloseReason) {
-        // Without last words there is nothing to wait for, and a call that the client writes now
-        // must fail rather than vanish.
-        let linger = !self.leaves_without_words(id, reason);
-        self.out.push_back(Output::ClientClose { connection: id, reason, linger });
-        self.closed(id);
-    }
-
     pub(crate) fn received(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {
+        self.now = now;
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.heard(now, bytes.len());
+        let before = connection.framer.buffered_bytes();
         connection.framer.push(bytes);
-        self.buffered_bytes += bytes.len();
-        if self.buffered_bytes > self.limits.buffered_bytes {
-            self.malformed(id, CloseReason::TooLarge);
-            return;
-        }
+        self.buffered_bytes += connection.framer.buffered_bytes() - before;
         self.read_on(now, id);
     }
 
     /// Takes messages out of a connection's framer as far as its limits allow.
     fn read_on(&mut self, now: Instant, id: ConnectionId) {
         let mut completed = false;
-        loop {
+        let waits = loop {
             if self.must_wait(now, id) {
-                break;
+                break true;
             }
             let Some(connection) = self.connections.get_mut(&id) else { return };
             let before = connection.framer.buffered_bytes();
             let next = connection.framer.next();
             self.buffered_bytes -= before - connection.framer.buffered_bytes();
             match next {
-                Ok(None) => break,
+                Ok(None) => break false,
                 Ok(Some(message)) => {
                     completed = true;
                     self.message(now, id, &message);
+                }
+                Err(FrameError::TooLarge { .. }) if !connection.turned_away => {
+                    match self.pass_over(id) {
+                        PassedOver::NotYet => break false,
+                        PassedOver::Request { .. } => completed = true,
+                        PassedOver::Unreadable => {
+                            return self.malformed(id, CloseReason::TooLarge);
+                        }
+                    }
                 }
                 Err(error) => {
                     let reason = if error.is_too_large() {
@@ -285,51 +291,17 @@ impl Gateway {
                     return;
                 }
             }
-        }
+        };
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.note_partial(now, completed);
             if connection.has_partial() {
                 self.next_scan = self.next_scan.min(now + SCAN);
             }
         }
-    }
-
-    /// Whether the connection may not be read on now; pauses it if so, lets it go on if not.
-    fn must_wait(&mut self, now: Instant, id: ConnectionId) -> bool {
-        let Some(connection) = self.connections.get(&id) else { return true };
-        // Clients may wait for what a server calls: its calls must not wait for theirs.
-        let is_client = connection.caller.is_none();
-        let crowded = connection.pending.len() >= self.limits.pending_per_connection
-            || is_client && !self.has_room(connection.group);
-        let throttled = connection.throttled_until.is_some_and(|until| until > now);
-        let wait = crowded || throttled || is_client && self.stopping;
-        if wait != connection.paused
-            && let Some(connection) = self.connections.get_mut(&id)
-        {
-            connection.paused = wait;
-            if wait {
-                self.paused += 1;
-                self.out.push_back(Output::ClientPause { connection: id });
-            } else {
-                self.paused -= 1;
-                self.out.push_back(Output::ClientResume { connection: id });
-            }
-        }
-        wait
-    }
-
-    /// Whether one more request of `group` may wait. Half of the room belongs to the groups, in
-    /// equal shares, and the rest to whoever comes first: a group that takes in more than it
-    /// answers leaves the others theirs.
-    fn has_room(&self, group: GroupId) -> bool {
-        if self.pending < self.limits.pending / 2 {
-            return true;
-        }
-        let share = self.limits.pending / 2 / self.groups.len();
-        let kept = |book: &GroupBook| share.saturating_sub(book.book.len());
-        self.pending < self.limits.pending
-            && (kept(&self.groups[usize::from(group.0)]) > 0
-                || self.pending + self.groups.iter().map(kept).sum::<usize>() < self.limits.pending)
+        self.count_unread(id);
+        let waits = waits || self.must_wait(now, id);
+        self.set_paused(id, waits);
+        self.shed();
     }
 
     fn malformed(&mut self, id: ConnectionId, reason: CloseReason) {
@@ -345,6 +317,9 @@ impl Gateway {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.version = message.version();
             connection.endian = message.endian();
+            if connection.turned_away {
+                return self.turn_away(id, message);
+            }
         }
         match message.parse() {
             Ok(Body::Request(request)) => self.request(now, id, message, &request),

@@ -20,6 +20,7 @@ mod access;
 mod answers;
 mod config;
 mod connection;
+mod fair;
 mod gateway;
 mod limits;
 mod node;
@@ -28,6 +29,7 @@ mod output;
 mod outside;
 mod pending;
 mod snapshot;
+mod window;
 
 pub use abroad::{AbroadCommand, AbroadId, OutsideSettings};
 pub use access::{Access, Certificate, ClientPeer, ClientRule, Network, STATE_OPERATIONS};

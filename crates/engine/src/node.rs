@@ -271,6 +271,21 @@ impl Node {
         self.unsettled = Some(now);
     }
 
+    /// So many bytes of what was sent to a client wait because it does not take them. A driver says
+    /// so whenever something waits after it has tried to send, and once more when nothing does; of
+    /// a client of which it says nothing all is sent.
+    pub fn handle_client_unsent(&mut self, now: Instant, connection: ConnectionId, bytes: usize) {
+        self.gateway.unsent(now, connection, bytes);
+        self.unsettled = Some(now);
+    }
+
+    /// A client has ended its sending, and may read on. [`Output::ClientClose`] follows when it has
+    /// got all that it is owed.
+    pub fn handle_client_half_closed(&mut self, now: Instant, connection: ConnectionId) {
+        self.gateway.half_closed(now, connection);
+        self.unsettled = Some(now);
+    }
+
     /// A client closed its connection, or it broke.
     pub fn handle_client_closed(&mut self, now: Instant, connection: ConnectionId) {
         self.gateway.closed(connection);
@@ -387,6 +402,7 @@ impl Node {
     }
 
     fn pump(&mut self, now: Instant) {
+        self.gateway.at(now);
         loop {
             let mut quiet = true;
             while let Some(output) = self.order.poll() {
@@ -596,6 +612,16 @@ impl Node {
             }
             any = true;
         }
+        while let Some((group, released)) = {
+            let replica = &self.replica;
+            self.gateway.next_announcement(|group| replica.availability(group))
+        } {
+            let payload = quorba_replica::released_payload(group, released);
+            if self.order.submit(now, payload, Guarantee::Agreed).is_err() {
+                return any;
+            }
+            any = true;
+        }
         while let Some(mark) = self.gateway.next_mark() {
             let guarantee = self.guarantees[usize::from(mark.group.0)];
             let Ok(ticket) = self.order.submit(now, mark.payload.clone(), guarantee) else {
@@ -606,7 +632,8 @@ impl Node {
         }
         loop {
             let replica = &self.replica;
-            let next = self.gateway.next_submission(|group| replica.availability(group));
+            let available = |group| replica.availability(group);
+            let next = self.gateway.next_submission(available, |group| replica.behind(now, group));
             let Some(submission) = next else { return any };
             if self.asks_outside(now, &submission) {
                 any = true;

@@ -31,6 +31,8 @@ pub enum CloseReason {
     Idle,
     /// Too many connections, in all or from one address.
     TooMany,
+    /// Its address holds more of the node's memory than it may, and the most of all.
+    OverBudget,
     /// The node stops.
     Stopping,
 }
@@ -46,6 +48,7 @@ impl CloseReason {
             Self::TooSlow => "a message did not go on in time",
             Self::Idle => "nothing came for a long time",
             Self::TooMany => "too many connections",
+            Self::OverBudget => "its address holds the most memory, and more than it may",
             Self::Stopping => "the node stops",
         }
     }
@@ -206,6 +209,16 @@ pub enum Event {
         number: u64,
         /// The client's address.
         peer: IpAddr,
+    },
+    /// Connections of a client address are turned away, because it has all that it may have, or all
+    /// together have. Said once a minute.
+    TurnedAway {
+        /// The address.
+        peer: IpAddr,
+        /// How many it has.
+        connections: usize,
+        /// How many were turned away so far.
+        refused: u64,
     },
     /// A node was refused by the ring.
     Refused {

@@ -3,7 +3,9 @@
 //! Invariant: numbers count up; everything below [`Book::lowest`] is answered for good, and so is
 //! what [`Book::released`] names besides; members are told so that they can forget the replies.
 
+use crate::fair::Source;
 use crate::output::ConnectionId;
+use crate::window::Entered;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -15,6 +17,9 @@ use quorba_replica::{CallKey, Released, RequestEnvelope, RequestNumber};
 
 /// So many requests may be answered behind the oldest open one before members are told of each.
 const LAG_MAX: u64 = 64;
+
+/// Members are told of each reply that is longer.
+const LARGE_BYTES: usize = 16 << 10;
 
 /// Who waits for a reply, and how it wants it.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +46,14 @@ pub(crate) enum Safety {
 pub(crate) struct Pending {
     /// `None`: a oneway, or the client cancelled it or went away.
     pub(crate) client: Option<Client>,
+    /// Whose it is, whatever becomes of its client. Nothing is charged for local servers.
+    pub(crate) source: Source,
+    /// The connection on which it came.
+    pub(crate) connection: ConnectionId,
+    /// Bytes that its address is charged for it.
+    pub(crate) charged: usize,
+    /// It is in the order, or behind it.
+    pub(crate) entered: Option<Entered>,
     /// The message for the order, kept so that it can be submitted again.
     pub(crate) payload: Bytes,
     /// A read that has not become a request to be ordered; it has no payload.
@@ -73,6 +86,12 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    /// How long it is.
+    pub(crate) fn bytes(&self) -> usize {
+        let read = self.read.as_ref().map_or(0, |read| read.giop.len());
+        self.payload.len() + read
+    }
+
     /// Whether the group may have executed it.
     pub(crate) fn may_be_executed(&self) -> bool {
         self.submissions > 0
@@ -85,8 +104,10 @@ pub(crate) struct Book {
     /// In boxes: the oldest goes first, and what stands behind it in the tree moves up each time.
     pending: BTreeMap<RequestNumber, Box<Pending>>,
     last: u64,
-    /// Answered far behind the oldest open one, and members were not told.
+    /// Answered far behind the oldest open one, or at length, and members were not told.
     answered: BTreeSet<RequestNumber>,
+    /// Bytes of replies that members may keep because they were not told.
+    unreleased_bytes: usize,
 }
 
 impl Book {
@@ -115,6 +136,20 @@ impl Book {
         Released { below, also }
     }
 
+    /// Bytes of replies that members may keep although they are answered.
+    pub(crate) const fn unreleased_bytes(&self) -> usize {
+        self.unreleased_bytes
+    }
+
+    /// What members are told now, without a request. It may take several to tell all.
+    pub(crate) fn announce(&mut self) -> Released {
+        let released = self.released();
+        if self.answered.is_empty() {
+            self.unreleased_bytes = 0;
+        }
+        released
+    }
+
     pub(crate) fn add(&mut self, pending: Pending) -> RequestNumber {
         let number = self.next();
         self.last = number.0;
@@ -132,7 +167,10 @@ impl Book {
 
     pub(crate) fn remove(&mut self, number: RequestNumber) -> Option<Box<Pending>> {
         let pending = self.pending.remove(&number)?;
-        if number.0 > self.lowest().0.saturating_add(LAG_MAX) {
+        let reply_bytes = pending.reply.as_ref().map_or(0, Bytes::len);
+        self.unreleased_bytes += reply_bytes;
+        let lag = if reply_bytes > LARGE_BYTES { 0 } else { LAG_MAX };
+        if number.0 > self.lowest().0.saturating_add(lag) {
             self.answered.insert(number);
         }
         Some(pending)
@@ -159,6 +197,10 @@ mod tests {
     fn pending() -> Pending {
         Pending {
             client: None,
+            source: None,
+            connection: ConnectionId(0),
+            charged: 0,
+            entered: None,
             payload: Bytes::new(),
             read: None,
             nested: None,

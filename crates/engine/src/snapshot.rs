@@ -1,6 +1,7 @@
 //! Figures of a node, for status and dashboards.
 
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use quorba_replica::{GroupSnapshot, PrimaryStatus};
 
 /// What one group's gateway did and has to do.
@@ -33,6 +34,11 @@ pub struct GatewaySnapshot {
     pub connections: usize,
     /// Bytes of unfinished messages.
     pub buffered_bytes: usize,
+    /// Bytes that are held for clients, of all kinds.
+    pub held_bytes: usize,
+    /// The address of which most connections were refused lately: how many it has, and how many
+    /// were refused.
+    pub most_refused: Option<(IpAddr, usize, u64)>,
 }
 
 /// The whole node.

@@ -226,11 +226,19 @@ fn a_client_above_its_rate_is_slowed_down_and_nothing_is_lost() {
 }
 
 #[test]
-fn connections_beyond_the_limit_are_refused() {
+fn a_connection_beyond_the_limit_is_told_so_in_the_answer_to_its_first_request() {
     let limits = GatewayLimits { connections: 0, ..GatewayLimits::default() };
-    let mut s = Stage::new(1, limits);
+    let mut s = Stage::serving_with(1, limits);
+    assert_eq!(s.client_got(), [], "it has not asked for anything");
+    s.say(build::locate_request(Version::V1_2, Endian::Little, 3, b"any").bytes());
+    s.call(4);
+    let refused = Got::Raised(4, ExceptionKind::Transient, Completion::No);
+    let goodbye = [Got::Here(3), refused, Got::Close, Got::Ended(CloseReason::TooMany)];
+    assert_eq!(s.client_got(), goodbye);
+    assert_eq!(s.executed, [0]);
     s.connect();
-    assert_eq!(s.client_got(), [Got::Ended(CloseReason::TooMany)]);
+    s.pass(Duration::from_secs(10));
+    assert_eq!(s.client_got(), [Got::Ended(CloseReason::TooMany)], "it does not ask for long");
 }
 
 #[test]
@@ -297,4 +305,21 @@ fn where_all_connections_are_taken_the_client_that_is_silent_for_longest_makes_r
     s.pass(Duration::from_secs(2));
     let got = s.client_got();
     assert!(got.contains(&Got::Results(2)) && got.contains(&Got::Results(3)), "{got:?}");
+}
+
+#[test]
+fn nobody_makes_room_for_an_address_that_has_its_share() {
+    let limits =
+        GatewayLimits { connections: 1, connections_per_peer: 1, ..GatewayLimits::default() };
+    let mut s = Stage::serving_with(1, limits);
+    s.pass(Duration::from_secs(2));
+    let open = |s: &mut Stage, id, last: u8| {
+        let peer = IpAddr::from([127, 0, 0, last]);
+        s.nodes[0].handle_client_opened(s.now, ConnectionId(id), GROUP, peer);
+        s.settle();
+    };
+    open(&mut s, 70, 1);
+    assert!(!s.client_got().contains(&Got::Ended(CloseReason::Idle)));
+    open(&mut s, 71, 2);
+    assert!(s.client_got().contains(&Got::Ended(CloseReason::Idle)));
 }

@@ -6,11 +6,16 @@
 
 use crate::cdr::Reader;
 use crate::error::FrameError;
+use crate::frame::passing::Overlong;
 use crate::limits::HEADER_BYTES;
 use crate::message::{Message, MessageType};
 use crate::version::{Endian, Version};
 use alloc::vec::Vec;
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
+
+mod passing;
+
+pub use passing::PassedOver;
 
 const FLAG_MORE_FRAGMENTS: u8 = 2;
 /// Where the request id of a GIOP 1.2 message stands, of a Fragment too.
@@ -46,6 +51,12 @@ pub struct Framer {
     buffer: BytesMut,
     partials: Vec<Partial>,
     partial_bytes: usize,
+    /// What was too large, if it came in fragments.
+    overlong: Option<Overlong>,
+    /// So many bytes that are still to come are of a message that is passed over.
+    to_skip: usize,
+    /// Fragments of GIOP 1.1 are of such a message.
+    skips_fragments: bool,
 }
 
 struct Header {
@@ -60,11 +71,23 @@ impl Framer {
     /// A framer that has seen nothing.
     #[must_use]
     pub fn new(limits: FramerLimits) -> Self {
-        Self { limits, buffer: BytesMut::new(), partials: Vec::new(), partial_bytes: 0 }
+        Self {
+            limits,
+            buffer: BytesMut::new(),
+            partials: Vec::new(),
+            partial_bytes: 0,
+            overlong: None,
+            to_skip: 0,
+            skips_fragments: false,
+        }
     }
 
     /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
+        let mut bytes = bytes;
+        let skipped = self.to_skip.min(bytes.len());
+        self.to_skip -= skipped;
+        bytes.advance(skipped);
         self.buffer.extend_from_slice(bytes);
     }
 
@@ -77,13 +100,14 @@ impl Framer {
     /// Whether a message has begun and is not complete.
     #[must_use]
     pub fn waiting_since_partial(&self) -> bool {
-        !self.buffer.is_empty() || !self.partials.is_empty()
+        !self.buffer.is_empty() || !self.partials.is_empty() || self.to_skip > 0
     }
 
     /// The next whole message, if all of it has come.
     ///
     /// # Errors
-    /// When the stream cannot be read any further: answer MessageError and close.
+    /// When the stream cannot be read any further: answer MessageError and close. After
+    /// [`FrameError::TooLarge`] it may be that it can, see [`Self::pass_over`].
     // Not an iterator: an error ends the connection, `None` does not.
     #[expect(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Message>, FrameError> {
@@ -178,6 +202,7 @@ impl Framer {
             return Err(FrameError::TooManyFragmented { limit });
         }
         self.hold(bytes.len())?;
+        self.skips_fragments &= with_id;
         let Header { version, endian, kind, .. } = *header;
         self.partials.push(Partial { request_id, version, endian, kind, bytes: bytes.to_vec() });
         Ok(())
@@ -197,6 +222,10 @@ impl Framer {
         let index = self.partials.iter().position(|partial| partial.request_id == id);
         // A fragment of a request that was cancelled meanwhile continues nothing (1.2).
         let Some(index) = index else {
+            if id.is_none() && self.skips_fragments {
+                self.skips_fragments = header.more;
+                return Ok(None);
+            }
             return if id.is_some() { Ok(None) } else { Err(FrameError::UnexpectedFragment) };
         };
         self.hold(more_bytes.len())?;
@@ -207,6 +236,9 @@ impl Framer {
         }
         let total = partial.bytes.len().saturating_add(more_bytes.len());
         if total > limit {
+            let partial = self.partials.swap_remove(index);
+            self.partial_bytes = self.partial_bytes.saturating_sub(total);
+            self.overlong = Some(Overlong::of(partial, header.more));
             return Err(FrameError::TooLarge { bytes: total, limit });
         }
         partial.bytes.extend_from_slice(more_bytes);

@@ -43,7 +43,7 @@ pub use context::{CodeSets, FtRequest, GroupVersion};
 pub use error::{Fault, FrameError, MessageError};
 pub use exception::{Completion, ExceptionKind, MinorCode, QUORBA_VMCID, SystemException};
 pub use fragment::{fragment, fragment_uncopied};
-pub use frame::{Framer, FramerLimits};
+pub use frame::{Framer, FramerLimits, PassedOver};
 pub use ior::Ior;
 pub use locate::{LocateReply, LocateRequest, LocateStatus};
 pub use message::{Body, Message, MessageType, Unaddressed, renumbered};

@@ -30,6 +30,8 @@
 
 extern crate alloc;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod groups;
 mod ids;
 mod local;

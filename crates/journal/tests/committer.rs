@@ -5,21 +5,31 @@ mod harness;
 use harness::{chance, owner, position, record};
 use quorba_journal::disk::{Faults, SimulatedDisk};
 use quorba_journal::{
-    Committer, Journal, Notice, Opened, Options, Recovered, Refused, Sealed, Seq,
+    Checkpoints, Committer, Journal, Notice, Opened, Options, Recovered, Refused, Sealed, Seq,
 };
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
+
+fn start_with_store(
+    disk: &SimulatedDisk,
+    boot: u64,
+    waiting_bytes_max: usize,
+) -> (Checkpoints, Committer, Receiver<Notice>) {
+    let options = Options::new(owner(), boot, boot);
+    let Opened { journal, .. } = Journal::open(Arc::new(disk.clone()), options).unwrap();
+    let store = journal.checkpoints();
+    let (sender, notices) = mpsc::channel();
+    let notify = move |notice| drop(sender.send(notice));
+    (store, Committer::start(journal, waiting_bytes_max, notify).unwrap(), notices)
+}
 
 fn start(
     disk: &SimulatedDisk,
     boot: u64,
     waiting_bytes_max: usize,
 ) -> (Committer, Receiver<Notice>) {
-    let options = Options::new(owner(), boot, boot);
-    let Opened { journal, .. } = Journal::open(Arc::new(disk.clone()), options).unwrap();
-    let (sender, notices) = mpsc::channel();
-    let notify = move |notice| drop(sender.send(notice));
-    (Committer::start(journal, waiting_bytes_max, notify).unwrap(), notices)
+    let (_, committer, notices) = start_with_store(disk, boot, waiting_bytes_max);
+    (committer, notices)
 }
 
 fn wait_for_durable(notices: &Receiver<Notice>, seq: Seq) {
@@ -98,12 +108,7 @@ fn a_disk_that_fails_for_good_ends_the_thread_with_the_reason() {
 #[test]
 fn checkpoints_and_truncation_go_through_the_thread() {
     let disk = SimulatedDisk::new(chance(1));
-    let options = Options::new(owner(), 1, 1);
-    let Opened { journal, .. } = Journal::open(Arc::new(disk.clone()), options).unwrap();
-    let store = journal.checkpoints();
-    let (sender, notices) = mpsc::channel();
-    let notify = move |notice| drop(sender.send(notice));
-    let committer = Committer::start(journal, 1 << 20, notify).unwrap();
+    let (store, committer, notices) = start_with_store(&disk, 1, 1 << 20);
     committer.append(batch(1, 10, 10)).unwrap();
     let mut writer = store.begin(0, Seq(10), position(10)).unwrap();
     writer.write(b"state").unwrap();
@@ -129,12 +134,7 @@ fn next(notices: &Receiver<Notice>) -> Notice {
 #[test]
 fn whatever_a_full_disk_holds_up_is_done_when_there_is_space() {
     let disk = SimulatedDisk::new(chance(1));
-    let options = Options::new(owner(), 1, 1);
-    let Opened { journal, .. } = Journal::open(Arc::new(disk.clone()), options).unwrap();
-    let store = journal.checkpoints();
-    let (sender, notices) = mpsc::channel();
-    let notify = move |notice| drop(sender.send(notice));
-    let committer = Committer::start(journal, 1 << 20, notify).unwrap();
+    let (store, committer, notices) = start_with_store(&disk, 1, 1 << 20);
     committer.append(batch(1, 10, 10)).unwrap();
     wait_for_durable(&notices, Seq(10));
     let mut writer = store.begin(0, Seq(10), position(10)).unwrap();

@@ -7,6 +7,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod keys;
 mod links;
 mod multicast;

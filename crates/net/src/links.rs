@@ -17,6 +17,8 @@
 //! and a `Down` none is missing.
 
 mod frame;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod handshake;
 mod link;
 mod queue;

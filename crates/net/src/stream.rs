@@ -44,6 +44,8 @@ pub struct Stream {
     unsent: VecDeque<Bytes>,
     unsent_bytes: usize,
     wants_read: bool,
+    /// The other side has ended its sending: there is nothing to be read any more.
+    at_end: bool,
     /// The owner has something to write, see [`Self::write`].
     wants_write: bool,
     interest: Interest,
@@ -169,6 +171,7 @@ impl Stream {
             unsent: VecDeque::new(),
             unsent_bytes: 0,
             wants_read: true,
+            at_end: false,
             wants_write: false,
             interest,
             closing: false,
@@ -195,7 +198,10 @@ impl Stream {
             return tls.read(&mut self.socket, buffer);
         }
         match self.socket.read(buffer) {
-            Ok(0) => ReadOutcome::Closed,
+            Ok(0) => {
+                self.at_end = true;
+                ReadOutcome::Closed
+            }
             Ok(count) => ReadOutcome::Bytes(count),
             Err(error) if would_block(&error) => ReadOutcome::Nothing,
             Err(_) => ReadOutcome::Closed,
@@ -210,6 +216,12 @@ impl Stream {
             Err(error) if would_block(&error) => ReadOutcome::Nothing,
             Err(_) => ReadOutcome::Closed,
         }
+    }
+
+    /// Whether the other side has ended its sending in good order: it may still read.
+    #[must_use]
+    pub const fn is_at_end(&self) -> bool {
+        self.at_end
     }
 
     /// Writes what the socket takes now, and gives how much that is. Only for an owner that keeps
@@ -466,7 +478,8 @@ impl Stream {
 
     fn update(&mut self, poller: &Poller) -> io::Result<()> {
         let write = self.wants_write || self.has_unsent();
-        let wanted = Interest { read: self.wants_read, write };
+        // At the end it is readable always.
+        let wanted = Interest { read: self.wants_read && !self.at_end, write };
         if wanted != self.interest {
             poller.modify(&self.socket, self.token, wanted)?;
             self.interest = wanted;

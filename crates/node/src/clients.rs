@@ -15,14 +15,15 @@ use quorba_config::{Domain, Node};
 use quorba_engine::ConnectionId;
 use quorba_engine::replica::GroupId;
 use quorba_net::{Interest, Poller, Stream};
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::time::{Duration, Instant as Clock};
 
 /// Connections taken in at once, before other sockets have their turn.
 const ACCEPT_BATCH: usize = 16;
-/// How long a client may take to close a connection that was ended.
+/// How long a client may take to close a connection that was ended, or to take something of what it
+/// is still owed.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Connections that were ended, and whose clients may still take their time; of more the oldest is
@@ -56,8 +57,11 @@ pub(crate) struct Clients {
     streams: BTreeMap<u64, Stream>,
     /// Of these, those of local servers.
     servers: HashSet<u64>,
-    /// Connections that were ended and are not closed by their client yet, oldest first.
-    ending: VecDeque<(Clock, u64)>,
+    /// Connections that were ended and are not closed by their client yet, with what was unsent
+    /// when that was looked at last, oldest look first.
+    ending: VecDeque<(Clock, u64, usize)>,
+    /// How much the engine knows of clients that do not take what they are sent.
+    unsent: HashMap<u64, usize>,
     handshakes: Handshakes,
     keys: Vec<Keys>,
     listening: bool,
@@ -108,6 +112,7 @@ impl Clients {
             ending: VecDeque::new(),
             handshakes: Handshakes::new(domain.limits.header),
             keys,
+            unsent: HashMap::new(),
             listening: true,
         })
     }
@@ -175,13 +180,16 @@ impl Clients {
                         let now = Clock::now();
                         let begun = self.handshakes.begin(now, token, listener.group, peer.ip());
                         let Begun::Yes(ended) = begun else { continue };
-                        ended.map(|ended| self.streams.remove(&ended));
-                        match Stream::accepted_tls(socket, token, &keys.acceptor, poller) {
-                            Ok(stream) => {
-                                let _ = stream.keep_alive(KEEP_ALIVE);
-                                self.streams.insert(token, stream);
-                            }
-                            Err(_) => drop(self.handshakes.end(token)),
+                        if let Some(ended) = ended {
+                            self.streams.remove(&ended);
+                        }
+                        let stream = Stream::accepted_tls(socket, token, &keys.acceptor, poller);
+                        if let Ok(stream) = stream {
+                            // One that is broken already shows when it is read.
+                            let _ = stream.keep_alive(KEEP_ALIVE);
+                            self.streams.insert(token, stream);
+                        } else {
+                            self.handshakes.end(token);
                         }
                     } else if let Ok(stream) = Stream::accepted(socket, token, poller) {
                         // One that is broken already shows when it is read.
@@ -281,9 +289,10 @@ impl Clients {
         if let Some(stream) = self.streams.get_mut(&id.0) {
             let wait = linger || stream.has_unsent();
             if wait && stream.close_when_sent(poller) {
-                self.ending.push_back((Clock::now() + LINGER, id.0));
+                let until = Clock::now() + LINGER;
+                self.ending.push_back((until, id.0, stream.unsent_bytes()));
                 if self.ending.len() > LINGERING_MAX
-                    && let Some((_, token)) = self.ending.pop_front()
+                    && let Some((_, token, _)) = self.ending.pop_front()
                 {
                     self.drop_stream(token);
                 }
@@ -293,22 +302,48 @@ impl Clients {
         }
     }
 
-    /// When a connection that was ended, and that its client keeps, is dropped, or one whose
-    /// handshake takes too long.
+    /// When a connection that was ended, and that its client keeps, is looked at again, or one
+    /// whose handshake takes too long is dropped.
     pub(crate) fn linger_until(&self) -> Option<Clock> {
-        let ending = self.ending.front().map(|(until, _)| *until);
+        let ending = self.ending.front().map(|(until, ..)| *until);
         [ending, self.handshakes.until()].into_iter().flatten().min()
     }
 
-    /// Drops connections that were ended long enough ago, or have shaken hands for too long.
+    /// Drops connections that were ended long enough ago and whose clients take nothing more, or
+    /// that have shaken hands for too long.
     pub(crate) fn drop_lingering(&mut self) {
         let now = Clock::now();
-        while let Some((_, token)) = self.ending.pop_front_if(|(until, _)| *until <= now) {
-            self.drop_stream(token);
+        while let Some((_, token, before)) = self.ending.pop_front_if(|(until, ..)| *until <= now) {
+            let unsent = self.streams.get(&token).map_or(0, Stream::unsent_bytes);
+            if unsent < before {
+                self.ending.push_back((now + LINGER, token, unsent));
+            } else {
+                self.drop_stream(token);
+            }
         }
         while let Some(token) = self.handshakes.overdue(now) {
             self.drop_handshake(token, "it took longer than header_ms");
         }
+    }
+
+    /// What the engine is to know of what a client has not taken, if that is news. Most clients
+    /// take what they are sent, and nothing is looked up for them.
+    pub(crate) fn unsent_news(&mut self, token: u64) -> Option<usize> {
+        let stream = self.streams.get(&token)?;
+        let unsent = stream.unsent_bytes();
+        if unsent == 0 && self.unsent.is_empty() || stream.is_closing() {
+            return None;
+        }
+        if unsent == 0 {
+            return self.unsent.remove(&token).map(|_| 0);
+        }
+        let known = self.unsent.insert(token, unsent);
+        (known != Some(unsent)).then_some(unsent)
+    }
+
+    /// Whether the engine knows of a client that it does not take what it is sent.
+    pub(crate) fn is_slow(&self, token: u64) -> bool {
+        !self.unsent.is_empty() && self.unsent.contains_key(&token)
     }
 
     pub(crate) fn remove(&mut self, token: u64) {
@@ -319,6 +354,7 @@ impl Clients {
         self.streams.remove(&token);
         self.servers.remove(&token);
         self.handshakes.end(token);
+        self.unsent.remove(&token);
     }
 
     /// Whether no client is connected; servers stay until they end.

@@ -355,9 +355,13 @@ impl DataPlane {
         }
         let Some(stream) = self.clients.get(token) else { return };
         let id = ConnectionId(token);
-        if event.writable && stream.flush(&self.poller).is_err() {
-            return self.client_gone(token);
+        if event.writable {
+            if stream.flush(&self.poller).is_err() {
+                return self.client_gone(token);
+            }
+            self.tell_unsent(token);
         }
+        let Some(stream) = self.clients.get(token) else { return };
         if event.readable {
             let outcome = stream.read(&mut self.buffer);
             // What TLS itself has to say.
@@ -379,11 +383,33 @@ impl DataPlane {
                     return;
                 }
                 ReadOutcome::Nothing => {}
+                ReadOutcome::Closed if stream.is_at_end() => return self.client_ended(token),
                 ReadOutcome::Closed => return self.client_gone(token),
             }
         }
         if event.hung_up {
             self.client_gone(token);
+        }
+    }
+
+    /// The client has ended its sending. It may wait for replies, or take what it was sent.
+    fn client_ended(&mut self, token: u64) {
+        let Some(stream) = self.clients.get(token) else { return };
+        let is_owed = !stream.is_closing() || stream.has_unsent();
+        if !is_owed || stream.set_reading(false, &self.poller).is_err() {
+            return self.client_gone(token);
+        }
+        if !stream.is_closing() {
+            let now = self.now();
+            self.engine.handle_client_half_closed(now, ConnectionId(token));
+        }
+    }
+
+    /// Tells the engine of a client that does not take what it is sent.
+    pub(super) fn tell_unsent(&mut self, token: u64) {
+        if let Some(unsent) = self.clients.unsent_news(token) {
+            let now = self.now();
+            self.engine.handle_client_unsent(now, ConnectionId(token), unsent);
         }
     }
 

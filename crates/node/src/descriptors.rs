@@ -23,6 +23,8 @@ const PER_NODE: u64 = 4;
 const PER_MEMBER: u64 = 16;
 /// Connections of our servers and to servers outside.
 const CALLS: u64 = 128;
+/// Clients in the middle of a handshake.
+const HANDSHAKES: u64 = 256;
 /// Files of the durable log.
 const LOG: u64 = 16;
 /// Kept open for nothing, until something must not wait.
@@ -45,6 +47,7 @@ pub(crate) fn for_clients(domain: &Domain, me: NodeId, most: u64) -> (u32, Optio
         + PER_MEMBER * of_mine.clone().count() as u64
         + listeners
         + if of_mine.clone().any(calls) { CALLS } else { 0 }
+        + if domain.groups.iter().any(|group| group.tls.is_some()) { HANDSHAKES } else { 0 }
         + if domain.groups.iter().any(|group| group.durable) { LOG } else { 0 };
     let wanted = domain.limits.connections;
     let room = u32::try_from(most.saturating_sub(own)).unwrap_or(u32::MAX).max(1);

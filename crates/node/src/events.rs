@@ -59,6 +59,13 @@ pub(crate) fn log(event: &Event, about: Option<&RecentRequest>, reporter: &mut R
         Event::Unanswered { group, number, peer } => {
             reporter.remember_client(*group, *number, *peer);
         }
+        Event::TurnedAway { peer, connections, refused } => {
+            tracing::warn!(
+                address = %peer, connections, refused,
+                "connections of this client address are turned away: it has as many as \
+                 connections_per_peer, or all have `connections`"
+            );
+        }
         Event::Replica(ReplicaEvent::RequestEnded { group, request, end }) => {
             log_ended((*group, *request), *end, about, reporter);
         }

@@ -27,6 +27,8 @@ mod descriptors;
 mod door;
 mod events;
 mod filesystem;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod keeper;
 mod log;
 pub mod logged;

@@ -132,8 +132,10 @@ impl Rotating {
         }
         let bytes = piece.len() as u64;
         let is_slow_enough = bytes <= self.credit;
+        let is_left_alone = self.file.is_none() && now < self.open_at;
         let is_kept = is_slow_enough
-            && match self.write(piece, now) {
+            && !is_left_alone
+            && match self.write(piece) {
                 Ok(()) => true,
                 Err(error) => {
                     self.tell_of_trouble(&error, now);
@@ -169,10 +171,7 @@ impl Rotating {
         }
     }
 
-    fn write(&mut self, piece: &[u8], now: Instant) -> io::Result<()> {
-        if self.file.is_none() && now < self.open_at {
-            return Err(io::ErrorKind::NotFound.into());
-        }
+    fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         if self.bytes >= FILE_BYTES_MAX {
             self.file = None;
             fs::rename(&self.path, self.path.with_extension("log.1"))?;

@@ -20,7 +20,7 @@ use quorba_engine::replica::{
     Command, CommandRefused, GroupId, GroupSnapshot, LogHold, MemberState, PrimaryStatus,
     RecentPage, Style, TransferProgress,
 };
-use quorba_engine::{GatewayCounters, NodeSnapshot};
+use quorba_engine::{GatewayCounters, GatewaySnapshot, NodeSnapshot};
 use quorba_net::Fanout;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -179,7 +179,7 @@ impl Reporter {
             cpu_ms,
             rss_bytes,
             pace: None,
-            warnings: self.warnings(&snapshot.order),
+            warnings: self.warnings(&snapshot.order, &snapshot.gateway),
         }
     }
 
@@ -547,7 +547,7 @@ impl Reporter {
         }
     }
 
-    fn warnings(&self, order: &Snapshot) -> Vec<String> {
+    fn warnings(&self, order: &Snapshot, gateway: &GatewaySnapshot) -> Vec<String> {
         let mut warnings: Vec<String> =
             self.domain.warnings.iter().map(|problem| problem.message.clone()).collect();
         let is_ours = self.domain.ring.engine == Engine::Totem;
@@ -565,6 +565,13 @@ impl Reporter {
             warnings.push(format!(
                 "the domain key {newest} is used when every node has it; not known to have it: \
                  {lacking}"
+            ));
+        }
+        if let Some((address, connections, refused)) = gateway.most_refused {
+            warnings.push(format!(
+                "{refused} connections of {address} were turned away at this node; it has \
+                 {connections}. Limits: connections_per_peer = {}, connections = {}",
+                self.domain.limits.connections_per_peer, self.domain.limits.connections
             ));
         }
         warnings

@@ -237,11 +237,15 @@ pub(crate) fn style(style: quorba_config::Style) -> Style {
 
 fn limits(domain: &Domain) -> GatewayLimits {
     let limits = &domain.limits;
+    let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
     GatewayLimits {
         connections: limits.connections as usize,
         connections_per_peer: limits.connections_per_peer as usize,
         message_bytes: limits.message_bytes as usize,
-        buffered_bytes: usize::try_from(limits.buffered_bytes).unwrap_or(usize::MAX),
+        buffered_bytes: bytes(limits.buffered_bytes),
+        buffered_bytes_per_peer: bytes(limits.buffered_bytes_per_peer),
+        buffered_bytes_per_group: bytes(limits.buffered_bytes_per_group),
+        unsent_bytes: limits.unsent_bytes_per_connection as usize,
         requests_per_second_per_peer: limits.requests_per_second_per_peer,
         idle: limits.idle.unwrap_or(NEVER),
         header: limits.header,

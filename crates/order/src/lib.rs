@@ -21,6 +21,8 @@ mod commit;
 mod config;
 mod connectivity;
 mod deliver;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod gather;
 mod ids;
 mod install;

@@ -74,11 +74,6 @@ impl Duplicates {
         true
     }
 
-    /// It has none, for the client wants none.
-    pub(crate) fn has_none(&mut self, to: GatewayKey) {
-        self.calls.remove(&to);
-    }
-
     /// A reply was delivered. Whether this member's own, which is with the order, is to be taken
     /// back.
     pub(crate) fn delivered(&mut self, to: GatewayKey, own: bool) -> bool {

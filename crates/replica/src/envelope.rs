@@ -64,6 +64,12 @@ pub struct RequestEnvelope {
     pub giop: Bytes,
 }
 
+/// The message to submit when a gateway has no request to say this with.
+#[must_use]
+pub fn released_payload(group: GroupId, released: Released) -> Bytes {
+    Envelope::Released { group, released }.encode()
+}
+
 impl RequestEnvelope {
     /// The message to submit to the order.
     #[must_use]
@@ -228,6 +234,13 @@ pub(crate) enum Envelope {
         group: GroupId,
         /// The sender's count.
         number: u64,
+    },
+    /// The sender's gateway will not ask again for these.
+    Released {
+        /// Of this group.
+        group: GroupId,
+        /// Which.
+        released: Released,
     },
     /// The sender's member has too many replies to remember, or no longer has.
     Full {

@@ -18,6 +18,7 @@ mod joins;
 mod late;
 mod names;
 mod news;
+mod progress;
 mod reads;
 pub(crate) mod replay;
 mod revival;
@@ -98,6 +99,7 @@ pub(crate) struct Group {
     /// of the requests in which they were made: the group cannot go on from there.
     is_bound: bool,
     ahead: stagger::Ahead,
+    progress: progress::Progress,
     /// When states that could not be compared are compared again, and how often they were.
     compare_at: Option<Instant>,
     comparisons: u32,
@@ -151,6 +153,7 @@ impl Group {
             trail: Trail::default(),
             is_bound: false,
             ahead: stagger::Ahead::default(),
+            progress: progress::Progress::default(),
             compare_at: None,
             comparisons: 0,
             quiet: agreed::Quiet::default(),
@@ -383,7 +386,8 @@ impl Group {
         if mine && counts {
             // One that was too long for a message between nodes.
             self.reads.answered(to.number, origin);
-            let giop = Some(giop);
+            // Empty: that of a oneway.
+            let giop = Some(giop).filter(|giop| !giop.is_empty());
             out.push_back(Output::Reply { group: self.id, number: to.number, giop });
         }
     }
@@ -416,6 +420,7 @@ impl Group {
     fn settle_member(&mut self, now: Instant, in_primary: bool, here: Here, out: &mut Outbox) {
         self.mind_endings(now, in_primary, out);
         self.mind_stagger(out);
+        self.mind_progress(now, out);
         self.mind_doubt(now, in_primary, out);
         self.mind_quiet(now, in_primary, out);
         let Some(member) = &mut self.member else { return };

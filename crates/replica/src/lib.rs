@@ -31,6 +31,8 @@ mod duplicates;
 mod endings;
 mod envelope;
 mod executor;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod gist;
 mod group;
 mod hello;
@@ -75,7 +77,9 @@ pub use config::{
 };
 pub use duplicates::OrderedReplies;
 pub use endings::{NoReply, RequestEnd};
-pub use envelope::{CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope};
+pub use envelope::{
+    CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope, released_payload,
+};
 pub use executor::{Served, ServerFigures};
 pub use group::{EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
 pub use hello::{Former, Hello, Lineage, Record};

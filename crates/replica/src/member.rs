@@ -662,39 +662,9 @@ impl Member {
                 }
                 Some(if is_held { Consequence::Held } else { Consequence::Answer(waiters, reply) })
             }
-            Outcome::Captured { purpose: Capture::Join { joiner, attempt }, state } => {
-                let Some(state) = state else {
-                    return Some(Consequence::CannotGive { joiner, attempt });
-                };
-                let index =
-                    self.frozen.iter().position(|(node, a, _)| *node == joiner && *a == attempt)?;
-                let (_, _, mut frozen) = self.frozen.swap_remove(index);
-                if canary!(FreezesLate) {
-                    frozen = self.retention.freeze();
-                }
-                self.give_when_settled(Whom::Joiner(joiner, attempt, frozen), state)
-            }
-            Outcome::Captured { purpose: Capture::Image { record }, state } => {
-                self.image_taken(record, state);
-                None
-            }
-            Outcome::Captured { purpose: Capture::Backup { number }, state } => {
-                self.backup_taken(number, state)
-            }
-            Outcome::Captured {
-                purpose: Capture::Checkpoint { number, up_to, update, joiner },
-                state,
-            } => self.checkpoint_taken(number, (up_to, update), joiner, state),
+            Outcome::Captured { purpose, state } => self.captured(purpose, state),
             Outcome::Restored { purpose: Restore::Join { attempt }, accepted } => {
                 self.restored(attempt, accepted)
-            }
-            Outcome::Captured { purpose: Capture::Compare { number }, state } => {
-                self.compared(number, state.as_ref());
-                None
-            }
-            Outcome::Captured { purpose: Capture::Proof, state } => {
-                self.proves(state.as_ref());
-                None
             }
             Outcome::NoReply { key, at, how } => self.has_no_reply((key, at), how),
             Outcome::Late { key, at, report } => {
@@ -709,6 +679,40 @@ impl Member {
             Outcome::Beside(served) => Some(Consequence::Beside(served)),
             Outcome::Restored { accepted: true, .. } => None,
             Outcome::Restored { accepted: false, .. } => self.server_lost(DownReason::StateRefused),
+        }
+    }
+
+    /// The server has given its state, or has not.
+    fn captured(&mut self, purpose: Capture, state: Option<Bytes>) -> Option<Consequence> {
+        match purpose {
+            Capture::Join { joiner, attempt } => {
+                let Some(state) = state else {
+                    return Some(Consequence::CannotGive { joiner, attempt });
+                };
+                let index =
+                    self.frozen.iter().position(|(node, a, _)| *node == joiner && *a == attempt)?;
+                let (_, _, mut frozen) = self.frozen.swap_remove(index);
+                if canary!(FreezesLate) {
+                    frozen = self.retention.freeze();
+                }
+                self.give_when_settled(Whom::Joiner(joiner, attempt, frozen), state)
+            }
+            Capture::Image { record } => {
+                self.image_taken(record, state);
+                None
+            }
+            Capture::Backup { number } => self.backup_taken(number, state),
+            Capture::Checkpoint { number, up_to, update, joiner } => {
+                self.checkpoint_taken(number, (up_to, update), joiner, state)
+            }
+            Capture::Compare { number } => {
+                self.compared(number, state.as_ref());
+                None
+            }
+            Capture::Proof => {
+                self.proves(state.as_ref());
+                None
+            }
         }
     }
 

@@ -39,6 +39,8 @@ pub(crate) const CALLS_PER_REQUEST_MAX: u32 = 256;
 const KNOWN_MAX: usize = 16_384;
 /// After so many new calls of a group its members say what they will not execute again.
 const FLOOR_EVERY: u64 = 64;
+/// The least that a caller takes: its id, what it has forgotten, calls made, flags and two counts.
+const CALLER_BYTES: usize = 2 + 8 + 8 + 1 + 4 + 4;
 /// Bytes of a call that is known.
 const KNOWN_BYTES: usize = 29;
 /// Stands where a refusal would, for a call to the outside.
@@ -349,7 +351,7 @@ impl Calls {
 
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let mut callers = BTreeMap::new();
-        for _ in 0..r.count(28, "caller count")? {
+        for _ in 0..r.count(CALLER_BYTES, "caller count")? {
             let id = GroupId(r.u16("caller")?);
             callers.insert(id, Caller::decode(r)?);
         }

@@ -83,6 +83,16 @@ pub(crate) enum PeerMessage {
         /// The request, counted from the group's first.
         up_to: u64,
     },
+    /// The sender's member has more in front of it than it should, and is through all requests up
+    /// to this one; or it has caught up.
+    Progress {
+        /// Of this group.
+        group: GroupId,
+        /// The request, counted from the group's first.
+        up_to: u64,
+        /// Nothing is in front of it any more.
+        caught_up: bool,
+    },
     /// The sender may have lost answers: whoever waits for one of it asks somebody else.
     AnswersLost {
         /// Of this group.
@@ -97,6 +107,7 @@ const CALL: u8 = 4;
 const ANSWER: u8 = 5;
 const ANSWERS_LOST: u8 = 6;
 const THROUGH: u8 = 7;
+const PROGRESS: u8 = 8;
 const COMPRESSED: u8 = 1;
 const DIGEST: u8 = 2;
 
@@ -111,6 +122,7 @@ impl PeerMessage {
             | Self::Call { group, .. }
             | Self::Answer { group, .. }
             | Self::Through { group, .. }
+            | Self::Progress { group, .. }
             | Self::AnswersLost { group } => Some(*group),
         }
     }
@@ -123,6 +135,7 @@ impl PeerMessage {
             | Self::Call { .. }
             | Self::Answer { .. }
             | Self::Through { .. }
+            | Self::Progress { .. }
             | Self::AnswersLost { .. } => Lane::Control,
             Self::Chunk { .. } => Lane::Bulk,
         }
@@ -187,6 +200,11 @@ impl PeerMessage {
                 w.finish()
             }
             Self::Through { group, up_to } => head(THROUGH, *group, *up_to, 0).finish(),
+            Self::Progress { group, up_to, caught_up } => {
+                let mut w = head(PROGRESS, *group, *up_to, 1);
+                w.u8(u8::from(*caught_up));
+                w.finish()
+            }
             Self::AnswersLost { group } => head(ANSWERS_LOST, *group, 0, 0).finish(),
         }
     }
@@ -247,6 +265,10 @@ impl PeerMessage {
                 Self::Answer { group, to, giop, ended }
             }
             THROUGH => Self::Through { group, up_to: name },
+            PROGRESS => {
+                let caught_up = r.bool("caught up flag")?;
+                Self::Progress { group, up_to: name, caught_up }
+            }
             ANSWERS_LOST => Self::AnswersLost { group },
             _ => return Err(InvalidEnvelope { what: "kind", offset: 0 }),
         };
@@ -304,6 +326,7 @@ mod tests {
             PeerMessage::Answer { group, to, giop: Some(giop), ended: false },
             PeerMessage::Answer { group, to, giop: None, ended: true },
             PeerMessage::Through { group, up_to: 77 },
+            PeerMessage::Progress { group, up_to: 78, caught_up: true },
             PeerMessage::AnswersLost { group },
         ]
     }

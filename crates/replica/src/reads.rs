@@ -185,6 +185,11 @@ impl Reads {
         linked.successor(here)
     }
 
+    /// Nodes that messages pass to.
+    pub(crate) const fn links(&self) -> NodeSet {
+        self.links
+    }
+
     /// Of `nodes` those that messages pass to, and this one.
     pub(crate) fn linked(&self, nodes: NodeSet, here: NodeId) -> NodeSet {
         nodes.intersection(self.links.with(here))

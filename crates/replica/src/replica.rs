@@ -490,6 +490,7 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::Command { group, .. }
         | Envelope::Full { group, .. }
         | Envelope::ReadMark { group, .. }
+        | Envelope::Released { group, .. }
         | Envelope::Floor { group, .. }
         | Envelope::Outside { group, .. }
         | Envelope::Open { group } => Some(*group),

@@ -369,30 +369,21 @@ impl Retention {
         }
     }
 
-    /// How long the table is that stands in front of something else; nothing is made of it.
-    pub(crate) fn encoded_bytes(whole: &Bytes) -> Result<usize, InvalidEnvelope> {
-        let mut reader = Reader::new(whole.clone());
-        for _ in 0..reader.count(14, "retention count")? {
-            take_key(&mut reader)?;
-            reader.bool("reply flag")?;
-            reader.bytes("retained reply")?;
-        }
-        Ok(reader.offset())
-    }
-
+    /// What `reader` is made of is not kept: a whole state may stand behind it.
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let (mut entries, mut expiries, mut reply_bytes) = (Vec::new(), Vec::new(), 0);
         let mut holders = Holders::default();
         for _ in 0..reader.count(14, "retention count")? {
-            let (key, expiry) = take_key(reader)?;
-            if let RequestKey::Client { client_id, binding, .. } = &key {
+            let (mut key, expiry) = take_key(reader)?;
+            if let RequestKey::Client { client_id, binding, .. } = &mut key {
+                *client_id = Bytes::copy_from_slice(client_id);
                 holders.add(binding.subject, client_id);
             }
             if let Some(expiry) = expiry {
                 expiries.push((expiry, key.clone()));
             }
             let some = reader.bool("reply flag")?;
-            let reply = reader.bytes("retained reply")?;
+            let reply = Bytes::copy_from_slice(&reader.bytes("retained reply")?);
             reply_bytes += reply.len();
             let entry = Entry::Done { reply: some.then_some(reply) };
             entries.push((key, Known { entry, expiry: expiry.unwrap_or(0) }));
@@ -480,6 +471,24 @@ mod tests {
             panic!("executed twice");
         };
         assert_eq!(answer, reply());
+    }
+
+    #[test]
+    fn a_table_that_came_with_a_state_does_not_keep_it() {
+        let mut retention = Retention::default();
+        for key in [client(1), RequestKey::Gateway(gateway(1, 2))] {
+            retention.admit(&key, gateway(1, 1), 5, false);
+            retention.complete(&key, reply());
+        }
+        let mut writer = Writer::with_capacity(1000);
+        retention.encode(&retention.freeze(), &mut writer);
+        writer.rest(&[7; 1000]);
+        let whole = writer.finish();
+        let mut reader = Reader::new(whole.clone());
+        let copy = Retention::decode(&mut reader).expect("it was encoded");
+        drop(reader);
+        assert!(whole.is_unique());
+        assert_eq!((copy.len(), copy.reply_bytes()), (2, 10));
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod tests;
 mod window;
 
 use crate::retention::{Frozen, Retention};
-use crate::wire::{InvalidEnvelope, Reader, Writer, apart};
+use crate::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
 use core::hash::Hasher as _;
 pub(crate) use incoming::{Incoming, Taken};
@@ -143,7 +143,6 @@ pub(crate) fn head(retention: &Retention, frozen: &Frozen) -> Bytes {
 
 /// Takes both apart again.
 pub(crate) fn unpack(bytes: Bytes) -> Result<(Retention, Bytes), InvalidEnvelope> {
-    let length = Retention::encoded_bytes(&bytes)?;
-    let (replies, state) = apart(bytes, length);
-    Ok((Retention::decode(&mut Reader::new(replies))?, state))
+    let mut reader = Reader::new(bytes);
+    Ok((Retention::decode(&mut reader)?, reader.rest()))
 }

@@ -3,39 +3,11 @@
 
 mod cluster;
 
-use cluster::{Cluster, GROUP, Plan};
+use cluster::{Cluster, GROUP, Plan, are_well, ends, pass, seconds};
 use quorba_base::Duration;
 use quorba_replica::{Command, DownReason, NoReply, RequestEnd, Style};
 
 const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
-
-fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
-
-/// Lets time pass in small steps, with all that comes of it.
-fn pass(c: &mut Cluster, duration: Duration) {
-    let step = Duration::from_millis(50);
-    let until = c.now + duration;
-    while c.now < until {
-        c.pass(step);
-        c.settle();
-    }
-}
-
-/// All members are in, none was restarted, and all have executed this.
-fn are_well(c: &Cluster, executed: &[&str]) {
-    for index in 0..3 {
-        assert_eq!(c.states(index), ["in", "in", "in"]);
-        assert_eq!(c.executed(index), executed, "member {index}");
-        assert!(c.nodes[index].restarts.is_empty(), "member {index}");
-    }
-}
-
-fn ends(c: &Cluster, index: usize) -> Vec<(u64, RequestEnd)> {
-    let ended = c.snapshot(index).endings.ended;
-    ended.into_iter().map(|(number, end, _)| (number, end)).collect()
-}
 
 #[test]
 fn when_all_servers_end_the_connection_the_request_ends_and_the_group_goes_on() {

@@ -12,6 +12,8 @@
 pub mod client;
 pub mod daemon;
 pub mod driver;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod linger;
 mod programs;
 pub mod protocol;

@@ -150,7 +150,7 @@ fn namespace_nodes(folder: &Path, namespaces: &Namespaces, text: &mut String) ->
 }
 
 /// The first of as many neighbouring ports as a case's nodes have. No other case has them.
-pub(super) fn more_ports() -> Result<u16, String> {
+pub(crate) fn more_ports() -> Result<u16, String> {
     free_ports(PORT_KINDS * NODES as u16)
 }
 

@@ -31,6 +31,7 @@ use crate::examples::{self, Example};
 use crate::say::Outcome;
 use crate::workspace;
 use bank::Setting;
+pub(crate) use domain::more_ports;
 use fault::Fault;
 
 /// What `--jobs` may be.
@@ -368,7 +369,7 @@ fn run_one(case: Case, options: &Options, quorba: &Path) -> Verdict {
 }
 
 /// Builds the `quorba` command, in the profile of ordinary development.
-fn build_quorba() -> Result<PathBuf, String> {
+pub(crate) fn build_quorba() -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .args(["build", "--quiet", "--package", "quorba-cli"])

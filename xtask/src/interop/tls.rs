@@ -3,7 +3,7 @@
 //!
 //! What it is not: a case of faults. Servers are plain, as ever: the gateways end TLS.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
@@ -56,7 +56,7 @@ impl Setting {
         }
         let folders = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/lib/x86_64-linux-gnu"];
         let has = |folder: &&str| Path::new(folder).join(OMNIORB_TRANSPORT).exists();
-        let lacks = self.client == Orb::Omniorb && !folders.iter().any(|folder| has(folder));
+        let lacks = self.client == Orb::Omniorb && !folders.iter().any(has);
         lacks.then(|| format!("no {OMNIORB_TRANSPORT} here"))
     }
 }
@@ -80,7 +80,9 @@ fn run_in(context: &Context, setting: Setting) -> Result<String, String> {
          tls = {{ listen = {tls}, certificate = \"gateway.pem\", key = \"gateway.key\", \
          client_ca = \"ca.pem\", plain = {plain} }}\n"
     );
-    let quorba = context.quorba.display().to_string();
+    // Servers run in folders of their own.
+    let quorba = std::path::absolute(&context.quorba).map_err(|error| error.to_string())?;
+    let quorba = quorba.display().to_string();
     let server = [quorba.as_str(), "servant", "bank", "--port", "{port}"].map(String::from);
     let group = GroupText {
         style: "active",
@@ -190,7 +192,7 @@ fn make_certificates(folder: &Path, orb: Orb) -> Result<(), String> {
     }
 }
 
-fn write(path: &PathBuf, text: &str) -> Result<(), String> {
+fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 

@@ -10,6 +10,7 @@
 //! ```text
 //! add(string) -> ulong                 appends; the list's new length
 //! sleepadd(ulong ms, string) -> ulong  the same, slowly
+//! spend(ulong us, ...)                 takes so long; whatever follows is not looked at
 //! log() -> string                      the list, comma-separated
 //! who() -> string                      the node's name
 //! big(ulong) -> sequence<octet>        so many octets

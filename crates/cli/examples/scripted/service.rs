@@ -135,6 +135,10 @@ impl Service {
                 let time = Duration::from_millis(reader.read_u32("ms")?.into());
                 self.add(texts, text(reader)?, time)
             }
+            b"spend" => {
+                thread::sleep(Duration::from_micros(reader.read_u32("us")?.into()));
+                Results::Nothing
+            }
             b"log" => Results::Text(texts.join(",")),
             b"who" => Results::Text(self.options.node.clone()),
             b"big" => Results::Octets(vec![b'x'; reader.read_u32("octets")? as usize]),

@@ -168,6 +168,19 @@ impl Domain {
         format!("{}{}", read("out"), read("err"))
     }
 
+    /// All that was printed, once this is in it: a line is on its way for a while after what it is
+    /// about can be seen.
+    pub fn told_once(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
+        let mut told = self.told();
+        let begin = Instant::now();
+        while !is_there(&told) {
+            assert!(begin.elapsed() < LONG, "not within {LONG:?}: {what} in\n{told}");
+            std::thread::sleep(Duration::from_millis(20));
+            told = self.told();
+        }
+        told
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.up), signal).expect("it runs");
     }

@@ -3,7 +3,7 @@
 //! What it is not: an ORB. It repeats nothing, follows no forward and connects once.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use quorba_giop::build::{self, RequestHead};
@@ -126,6 +126,17 @@ impl Wire {
             buffered_bytes_max: 128 << 20,
         });
         Self { stream, framer, last_id: 0, version: Version::V1_2, endian: Endian::Little }
+    }
+
+    /// Ends its sending; it reads on.
+    pub fn end_sending(&self) -> std::io::Result<()> {
+        self.stream.socket().shutdown(Shutdown::Write)
+    }
+
+    /// Sends as much of `octets` as is taken within a time; how much that is.
+    pub fn push(&mut self, octets: &[u8], within: Duration) -> usize {
+        self.stream.socket().set_write_timeout(Some(within)).expect("a socket");
+        self.stream.write(octets).unwrap_or(0)
     }
 
     /// The id of the last request.

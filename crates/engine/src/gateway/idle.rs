@@ -15,7 +15,8 @@ impl Gateway {
     /// order: the client makes another one when it needs it. Whether there was such a one.
     pub(super) fn make_room(&mut self, now: Instant) -> bool {
         let idle = self.connections.iter().filter(|(_, connection)| {
-            connection.is_idle(now, SILENCE_MIN) && !connection.framer.waiting_since_partial()
+            let is_silent = connection.is_idle(now, SILENCE_MIN) && !connection.turned_away;
+            is_silent && !connection.framer.waiting_since_partial()
         });
         let longest = idle.min_by_key(|(id, connection)| (connection.last_heard, **id));
         let Some(id) = longest.map(|(id, _)| *id) else { return false };

@@ -7,9 +7,10 @@
 use super::Gateway;
 use crate::answers;
 use crate::output::{ConnectionId, Output};
+use crate::pending::Client;
 use quorba_base::Instant;
 use quorba_giop::{
-    ExceptionKind, Message, MinorCode, Request, Rewrite, Target, Unaddressed, context,
+    ExceptionKind, Message, MinorCode, PassedOver, Request, Rewrite, Target, Unaddressed, context,
 };
 use quorba_replica::GroupId;
 
@@ -62,6 +63,27 @@ impl Gateway {
         let group = connection.group;
         self.group(group).counters.requests += 1;
         Some(group)
+    }
+
+    /// A message is larger than may be taken in. If it is a request, its client is told, and what
+    /// comes behind it is read.
+    pub(super) fn pass_over(&mut self, id: ConnectionId) -> PassedOver {
+        let Some(connection) = self.connections.get_mut(&id) else { return PassedOver::Unreadable };
+        let before = connection.framer.buffered_bytes();
+        let passed = connection.framer.pass_over();
+        self.buffered_bytes -= before - connection.framer.buffered_bytes();
+        if let PassedOver::Request { version, endian, awaited } = passed {
+            (connection.version, connection.endian) = (version, endian);
+            let counters = &mut self.groups[usize::from(connection.group.0)].counters;
+            counters.requests += 1;
+            counters.refused += 1;
+            if let Some(request_id) = awaited {
+                let client = Client { connection: id, request_id, version, endian };
+                let bytes = answers::too_large(&client);
+                self.out.push_back(Output::ClientSend { connection: id, bytes });
+            }
+        }
+        passed
     }
 
     /// A message that names its object in a way that cannot be read.

@@ -256,6 +256,10 @@ impl Gateway {
             giop,
         };
         books.book.add(Pending {
+            source: None,
+            connection: client.connection,
+            charged: 0,
+            entered: None,
             client: Some(client),
             payload: envelope.into_payload(),
             read: None,

@@ -6,6 +6,7 @@
 //! replica or in the queue of what is to be ordered, never in both.
 
 use super::{Gateway, Submission};
+use crate::fair::{Source, cost};
 use crate::pending::Safety;
 use alloc::collections::VecDeque;
 use bytes::Bytes;
@@ -40,22 +41,27 @@ impl Gateway {
         request.response_expected() && rules.reads.has(request.operation())
     }
 
-    /// The next read that somebody can take; if nobody can, it joins the requests.
+    /// The next read that somebody can take; if nobody can, it joins the requests. Client addresses
+    /// take turns, as in front of the order.
     pub(crate) fn next_read(
         &mut self,
         available: impl Fn(GroupId) -> Availability,
         can_read: impl Fn(GroupId) -> bool,
     ) -> Option<Read> {
-        for (index, books) in self.groups.iter_mut().enumerate() {
+        for index in 0..self.groups.len() {
             let group = GroupId(index as u16);
+            let books = &self.groups[index];
             if books.reads.is_empty() || available(group) != Availability::Ready {
                 continue;
             }
-            while let Some(number) = books.reads.pop_front() {
-                let Some(pending) = books.book.get_mut(number) else { continue };
-                match &pending.read {
-                    Some(read) if can_read(group) => {
+            while self.groups[index].read_window.has_room(0)
+                && let Some(number) = self.next_of_reads(group)
+            {
+                let books = &mut self.groups[index];
+                match books.book.get(number).map(|pending| &pending.read) {
+                    Some(Some(read)) if can_read(group) => {
                         let (giop, code_sets) = (read.giop.clone(), read.code_sets.clone());
+                        self.enters(group, number);
                         return Some(Read { group, number, giop, code_sets });
                     }
                     _ => books.order_read(number),
@@ -63,6 +69,21 @@ impl Gateway {
             }
         }
         None
+    }
+
+    fn next_of_reads(&mut self, group: GroupId) -> Option<RequestNumber> {
+        loop {
+            let (books, peers) = (&mut self.groups[usize::from(group.0)], &self.peers);
+            let may = |source: Source| source.is_none_or(|peer| peers.may_order(peer));
+            let (_, number) = books.reads.pop(may)?;
+            let id = books.book.get(number)?.connection;
+            if !self.leaves_replies(id) {
+                return Some(number);
+            }
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.aside.push(number);
+            }
+        }
     }
 
     /// What came of a read, or of a call to a stateless group; `None`: nothing, and if it `ended`
@@ -74,8 +95,14 @@ impl Gateway {
         giop: Option<Bytes>,
         ended: bool,
     ) {
+        self.ends(group, number);
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
+        if pending.oneway {
+            // Its client waits for nothing, and nobody knows whether it was executed.
+            self.forget(group, number);
+            return;
+        }
         pending.process_ends += u8::from(ended && !canary!(TriesForEver));
         if pending.process_ends >= PROCESS_ENDS_MAX && giop.is_none() {
             return self.tell_end(group, number, RequestEnd::EndsServers);
@@ -83,11 +110,11 @@ impl Gateway {
         let Some(giop) = giop else {
             if pending.read.is_some() {
                 books.order_read(number);
-            } else if !books.parked.contains(&number) {
+            } else {
                 pending.called = false;
                 pending.order_next = !pending.order_next;
                 pending.safety = Safety::Unsubmitted;
-                books.parked.push_back(number);
+                self.park(group, number);
             }
             return;
         };
@@ -129,9 +156,7 @@ impl Gateway {
         pending.submissions += 1;
         pending.called = true;
         pending.safety = Safety::Reached;
-        if pending.oneway {
-            self.forget(group, number);
-        }
+        self.enters(group, number);
     }
 
     // -- marks ------------------------------------------------------------------------------
@@ -192,6 +217,7 @@ impl super::GroupBook {
         envelope.released = released;
         envelope.ended_process = pending.process_ends > 0;
         pending.payload = envelope.into_payload();
-        self.parked.push_back(number);
+        let (source, cost) = (pending.source, cost(pending.payload.len()));
+        self.parked.push(source, number, cost);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a reply leaves when promise 1 holds for its request and not before.
 
-use super::{Gateway, SCAN};
+use super::{Gateway, GroupBook, SCAN};
 use crate::answers::{self, ReplyPieces};
 use crate::connection::Connection;
 use crate::output::{CloseReason, ConnectionId, Output};
@@ -10,18 +10,25 @@ use crate::pending::{Client, Pending, Safety};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use core::ops::Bound;
 use quorba_base::{Duration, Instant, NodeId, canary};
 use quorba_giop::Endian;
 use quorba_replica::{
-    Availability, GroupId, RequestEnd, RequestEnvelope, RequestKey, RequestNumber,
+    Availability, GroupId, Released, RequestEnd, RequestEnvelope, RequestKey, RequestNumber,
 };
 
 /// How long a request that was delivered while nobody was in waits at least for somebody.
 const DROPPED_WAIT_MIN: Duration = Duration::from_millis(100);
 
+/// So many bytes of replies that members may keep without need are told to them at once, and so
+/// many after a while.
+const ANNOUNCED_BYTES: usize = 4 << 20;
+const UNRELEASED_BYTES: usize = 64 << 10;
+
 impl Gateway {
     /// The group's reply, under the server's request id.
     pub(crate) fn replied(&mut self, group: GroupId, number: RequestNumber, giop: Option<Bytes>) {
+        self.ends(group, number);
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number).filter(|one| one.reply.is_none()) else {
             books.counters.replies_dropped += u64::from(giop.is_some());
@@ -32,9 +39,13 @@ impl Gateway {
             self.forget(group, number);
             return;
         };
+        let bytes = giop.len();
         // Of several members that reply the first counts.
         pending.reply.get_or_insert(giop);
-        self.release(group, number);
+        if !self.release(group, number) {
+            self.charge_reply(group, number, bytes);
+            self.shed();
+        }
     }
 
     /// A request has ended without a reply of a server, and no member is in to say so: whoever
@@ -65,7 +76,6 @@ impl Gateway {
     /// Tells a client how its call has ended, and forgets it.
     pub(super) fn tell_end(&mut self, group: GroupId, number: RequestNumber, end: RequestEnd) {
         let Some(pending) = self.forget(group, number) else { return };
-        self.group(group).parked.retain(|parked| *parked != number);
         self.name_client(group, number, &pending);
         if let Some(client) = pending.client {
             self.send(&client, answers::ended(&client, end));
@@ -84,10 +94,13 @@ impl Gateway {
         pending.wait_until = wait_until;
         let deadline = pending.deadline.min(wait_until);
         pending.insists = false;
-        let is_call = pending.nested.is_some();
-        let queue = if is_call { &mut books.calls } else { &mut books.parked };
-        if !queue.contains(&number) {
-            queue.push_back(number);
+        if let Some(entered) = pending.entered.take() {
+            books.window.leave(entered);
+        }
+        if pending.nested.is_none() {
+            self.park(group, number);
+        } else if !books.calls.contains(&number) {
+            books.calls.push_back(number);
         }
         self.deadlines.insert((deadline, group, number));
     }
@@ -99,38 +112,87 @@ impl Gateway {
         self.release(group, number);
     }
 
-    pub(super) fn release(&mut self, group: GroupId, number: RequestNumber) {
-        let Some(pending) = self.group(group).book.get_mut(number) else { return };
+    /// Sends the reply if it is there and may leave; whether it is gone.
+    pub(super) fn release(&mut self, group: GroupId, number: RequestNumber) -> bool {
+        let Some(pending) = self.group(group).book.get_mut(number) else { return true };
         let is_safe = pending.safety == Safety::Reached || canary!(RepliesBeforeHeld);
         if !is_safe || !pending.logged || pending.reply.is_none() {
-            return;
+            return false;
         }
         let pending = self.forget(group, number).expect("just looked up");
-        let Some(client) = pending.client else { return };
+        let Some(client) = pending.client else { return true };
         let giop = pending.reply.expect("just checked");
         self.group(group).counters.replies += 1;
         match answers::reply_pieces(giop, &client) {
             ReplyPieces::One(bytes) => self.send(&client, bytes),
             ReplyPieces::Several(pieces) => {
-                pieces.into_iter().for_each(|bytes| self.send(&client, bytes));
+                let connection = client.connection;
+                let send = |bytes| Output::ClientSend { connection, bytes };
+                if self.connections.contains_key(&connection) {
+                    self.out.extend(pieces.into_iter().map(send));
+                }
+                self.answered(&client);
             }
         }
+        true
     }
 
     pub(super) fn send(&mut self, client: &Client, bytes: Bytes) {
-        if let Some(connection) = self.connections.get_mut(&client.connection) {
-            connection.pending.remove(&client.request_id);
+        if self.connections.contains_key(&client.connection) {
             self.out.push_back(Output::ClientSend { connection: client.connection, bytes });
+            self.answered(client);
+        }
+    }
+
+    fn answered(&mut self, client: &Client) {
+        let Some(connection) = self.connections.get_mut(&client.connection) else { return };
+        connection.pending.remove(&client.request_id);
+        if connection.half_closed {
+            self.end_if_owed_nothing(client.connection);
         }
     }
 
     pub(super) fn forget(&mut self, group: GroupId, number: RequestNumber) -> Option<Box<Pending>> {
-        let pending = self.group(group).book.remove(number)?;
+        let books = self.group(group);
+        let mut pending = books.book.remove(number)?;
+        let GroupBook { window, read_window, parked, reads, .. } = books;
+        let is_read = pending.read.is_some();
+        let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
+        if let Some(entered) = pending.entered.take() {
+            window.leave(entered);
+        } else if pending.nested.is_none() {
+            queue.remove(pending.source, number);
+        }
+        let unreleased = books.book.unreleased_bytes();
+        books.announces |= unreleased >= ANNOUNCED_BYTES;
+        if unreleased >= UNRELEASED_BYTES && !self.has_unreleased {
+            self.has_unreleased = true;
+            self.next_scan = self.next_scan.min(self.now + SCAN);
+        }
+        self.discharge(group, &pending);
         self.pending -= 1;
         self.servers.forget(&pending);
         self.deadlines.remove(&(pending.deadline, group, number));
         self.deadlines.remove(&(pending.wait_until.min(pending.deadline), group, number));
         Some(pending)
+    }
+
+    /// What the members of a group are to be told of replies that nobody will ask for again: they
+    /// hear it with each request, and these may be long in coming.
+    pub(crate) fn next_announcement(
+        &mut self,
+        available: impl Fn(GroupId) -> Availability,
+    ) -> Option<(GroupId, Released)> {
+        let groups = self.groups.iter_mut().take(self.group_count).zip(0..);
+        for (books, index) in groups.filter(|(books, _)| books.announces) {
+            let group = GroupId(index);
+            if available(group) == Availability::Ready {
+                let released = books.book.announce();
+                books.announces = books.book.unreleased_bytes() > 0;
+                return Some((group, released));
+            }
+        }
+        None
     }
 
     // -- time -------------------------------------------------------------------------------
@@ -142,8 +204,10 @@ impl Gateway {
         } else {
             self.connections.values().filter_map(|c| c.throttled_until).min()
         };
-        let scan = (!self.connections.is_empty()).then_some(self.next_scan);
-        [deadline, throttle, scan].into_iter().flatten().min()
+        let is_watched =
+            !self.connections.is_empty() || self.peers.has_absent() || self.has_unreleased;
+        let scan = is_watched.then_some(self.next_scan);
+        [deadline, throttle, scan, self.look_again].into_iter().flatten().min()
     }
 
     pub(crate) fn handle_timeout(
@@ -151,6 +215,7 @@ impl Gateway {
         now: Instant,
         available: impl Fn(GroupId) -> Availability,
     ) {
+        self.now = now;
         while let Some((at, group, number)) = self.deadlines.first().copied() {
             if at > now {
                 break;
@@ -158,6 +223,7 @@ impl Gateway {
             self.deadlines.pop_first();
             self.overdue(now, group, number, available(group));
         }
+        self.look_again = self.look_again.filter(|at| *at > now);
         self.resume(now);
         if self.next_scan <= now {
             self.scan(now);
@@ -191,8 +257,8 @@ impl Gateway {
             return;
         }
         let pending = self.forget(group, number).expect("just looked up");
-        self.group(group).parked.retain(|parked| *parked != number);
-        self.group(group).counters.refused += 1;
+        let is_told = pending.client.is_some() || !pending.may_be_executed();
+        self.group(group).counters.refused += u64::from(is_told);
         if pending.may_be_executed() {
             self.name_client(group, number, &pending);
         }
@@ -208,22 +274,29 @@ impl Gateway {
 
     /// Connections that waited for room or for their rate are read on.
     pub(crate) fn resume(&mut self, now: Instant) {
-        let paused: Vec<ConnectionId> =
-            self.connections.iter().filter(|(_, c)| c.paused).map(|(id, _)| *id).collect();
-        for id in paused {
+        let mut next = self.paused.first().copied();
+        while let Some(id) = next {
             if let Some(connection) = self.connections.get_mut(&id) {
                 connection.throttled_until = connection.throttled_until.filter(|at| *at > now);
             }
-            self.read_on(now, id);
+            if !self.must_wait(now, id) {
+                self.read_on(now, id);
+            }
+            next = self.paused.range((Bound::Excluded(id), Bound::Unbounded)).next().copied();
         }
     }
 
     fn scan(&mut self, now: Instant) {
         let mut ended = Vec::new();
-        for (id, connection) in &self.connections {
-            if connection.is_too_slow(now, &self.limits) {
+        let limits = &self.limits;
+        for (id, connection) in &mut self.connections {
+            let is_late = connection.turned_away && now.since(connection.opened) >= limits.header;
+            if connection.is_too_slow(now, limits) || connection.takes_nothing(now, limits.request)
+            {
                 ended.push((*id, CloseReason::TooSlow));
-            } else if connection.is_idle(now, self.limits.idle) {
+            } else if is_late {
+                ended.push((*id, CloseReason::TooMany));
+            } else if connection.is_idle(now, limits.idle) {
                 ended.push((*id, CloseReason::Idle));
             }
         }
@@ -233,8 +306,18 @@ impl Gateway {
                 reason => self.close(id, reason),
             }
         }
-        let partial = self.connections.values().any(Connection::has_partial);
-        let wait = if partial { SCAN } else { (self.limits.idle / 4).max(SCAN) };
+        self.peers.forget_absent(now);
+        self.has_unreleased = false;
+        for books in &mut self.groups {
+            let is_much = books.book.unreleased_bytes() >= UNRELEASED_BYTES;
+            books.announces |= is_much;
+            self.has_unreleased |= is_much;
+        }
+        let is_watched = |c: &Connection| c.has_partial() || c.turned_away || c.unsent > 0;
+        let is_soon = self.connections.values().any(is_watched)
+            || self.peers.has_absent()
+            || self.has_unreleased;
+        let wait = if is_soon { SCAN } else { (self.limits.idle / 4).max(SCAN) };
         self.next_scan = now + wait;
     }
 
@@ -277,7 +360,7 @@ impl Gateway {
 
     /// Whether a connection waits for room.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.paused > 0 && !self.stopping
+        !self.paused.is_empty() && !self.stopping
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

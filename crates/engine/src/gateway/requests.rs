@@ -3,14 +3,15 @@
 //! Invariant: a request is in the book from the moment it is taken in until it is answered.
 
 use super::identity::ft_request;
-use super::{Gateway, Submission, intake};
+use super::{Gateway, GroupBook, Submission, intake};
 use crate::access::is_implicit;
 use crate::answers;
+use crate::fair::{Source, cost};
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, Pending, Safety};
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::Instant;
+use quorba_base::{Duration, Instant};
 use quorba_giop::{Body, ExceptionKind, Message, MinorCode, Request, context};
 use quorba_order::Ticket;
 use quorba_replica::{
@@ -19,6 +20,9 @@ use quorba_replica::{
 
 /// Requests that a group submits before it is the next group's turn.
 pub(super) const TURN_MAX: usize = 16;
+
+/// When requests that wait for a slow member are looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 impl Gateway {
     pub(super) fn request(
@@ -86,7 +90,9 @@ impl Gateway {
             return self.call(caller, group, client, code_sets, message);
         }
         let ft = ft_request(request, message.endian(), &connection.peer);
-        let Some(number) = self.admit(now, group, client, (ft, code_sets), message, request) else {
+        let origin = (id, group);
+        let Some(number) = self.admit(now, origin, client, (ft, code_sets), message, request)
+        else {
             return;
         };
         if client.is_some()
@@ -115,7 +121,7 @@ impl Gateway {
     fn admit(
         &mut self,
         now: Instant,
-        group: GroupId,
+        (id, group): (ConnectionId, GroupId),
         client: Option<Client>,
         (ft, code_sets): (Option<FtRequest>, Option<Bytes>),
         message: &Message,
@@ -144,8 +150,14 @@ impl Gateway {
             self.refuse_too_large(group, client);
             return None;
         }
+        let connection = self.connections.get(&id);
+        let source = connection.filter(|c| c.caller.is_none()).map(|c| c.peer.address);
         let books = self.group(group);
         let number = books.book.add(Pending {
+            source,
+            connection: id,
+            charged: 0,
+            entered: None,
             oneway: client.is_none(),
             nested: None,
             goes_abroad: None,
@@ -164,8 +176,8 @@ impl Gateway {
             deadline,
             wait_until,
         });
-        let queue = if is_read { &mut books.reads } else { &mut books.parked };
-        queue.push_back(number);
+        self.park(group, number);
+        self.charge(group, number);
         self.pending += 1;
         self.deadlines.insert((deadline.min(wait_until), group, number));
         Some(number)
@@ -180,10 +192,13 @@ impl Gateway {
     }
 
     /// The next request that can be submitted, given what the groups can take now. Groups take
-    /// turns: one with a long backlog does not keep the others waiting.
+    /// turns: one with a long backlog does not keep the others waiting. In a group client addresses
+    /// do, and no more is submitted than its window has room for. `behind`: how many requests the
+    /// slowest of its members has in front of it.
     pub(crate) fn next_submission(
         &mut self,
         available: impl Fn(GroupId) -> Availability,
+        behind: impl Fn(GroupId) -> u64,
     ) -> Option<Submission> {
         if self.in_turn >= TURN_MAX {
             self.pass_turn();
@@ -195,17 +210,44 @@ impl Gateway {
                 self.in_turn += 1;
                 return Some(Submission { group, number, payload });
             }
-            if !books.parked.is_empty() && available(group) == Availability::Ready {
-                while let Some(number) = books.parked.pop_front() {
-                    let Some(pending) = books.book.get_mut(number) else { continue };
-                    let payload = pending.payload.clone();
-                    self.in_turn += 1;
-                    return Some(Submission { group, number, payload });
-                }
+            if !books.parked.is_empty()
+                && available(group) == Availability::Ready
+                && self.has_turn(group, behind(group))
+                && let Some((number, payload)) = self.next_parked(group)
+            {
+                self.in_turn += 1;
+                return Some(Submission { group, number, payload });
             }
             self.pass_turn();
         }
         None
+    }
+
+    /// Whether the group's window has room.
+    fn has_turn(&mut self, group: GroupId, behind: u64) -> bool {
+        let has_room = self.groups[usize::from(group.0)].window.has_room(behind);
+        if !has_room && behind > 0 {
+            // If the member that is behind does not go on, nobody says so.
+            self.look_again = Some(self.now + LOOK_AGAIN);
+        }
+        has_room
+    }
+
+    /// The next request of the group's clients, and of its servers, that waits for its turn.
+    fn next_parked(&mut self, group: GroupId) -> Option<(RequestNumber, Bytes)> {
+        loop {
+            let (books, peers) = (&mut self.groups[usize::from(group.0)], &self.peers);
+            let may = |source: Source| source.is_none_or(|peer| peers.may_order(peer));
+            let (_, number) = books.parked.pop(may)?;
+            let Some(pending) = books.book.get(number) else { continue };
+            let (payload, id) = (pending.payload.clone(), pending.connection);
+            if !self.leaves_replies(id) {
+                return Some((number, payload));
+            }
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.aside.push(number);
+            }
+        }
     }
 
     fn pass_turn(&mut self) {
@@ -216,10 +258,12 @@ impl Gateway {
     /// The order has no room: the submission goes back to the front.
     pub(crate) fn put_back(&mut self, submission: Submission) {
         let books = self.group(submission.group);
-        let pending = books.book.get_mut(submission.number);
-        let is_call = pending.is_some_and(|pending| pending.nested.is_some());
-        let queue = if is_call { &mut books.calls } else { &mut books.parked };
-        queue.push_front(submission.number);
+        let Some(pending) = books.book.get(submission.number) else { return };
+        if pending.nested.is_some() {
+            return books.calls.push_front(submission.number);
+        }
+        let (source, cost) = (pending.source, cost(submission.payload.len()));
+        books.parked.put_back(source, submission.number, cost);
     }
 
     /// The order cannot carry the submission, now or later.
@@ -232,19 +276,41 @@ impl Gateway {
     /// The order took it.
     pub(crate) fn submitted(&mut self, submission: &Submission, ticket: Ticket) {
         let Submission { group, number, .. } = *submission;
+        self.enters(group, number);
         let ack = self.group(group).rules.ack;
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
         pending.submissions += 1;
-        if pending.oneway {
-            self.forget(group, number);
-            return;
-        }
         pending.safety = Safety::Awaiting(ticket);
         match ack {
             Ack::Majority => self.awaiting_held.push_back((ticket, group, number)),
             Ack::Safe => self.awaiting_stable.push_back((ticket, group, number)),
             Ack::Agreed => pending.safety = Safety::Reached,
         }
+    }
+
+    /// The request takes a place in its group's window.
+    pub(super) fn enters(&mut self, group: GroupId, number: RequestNumber) {
+        let now = self.now;
+        let GroupBook { book, window, read_window, parked, reads, .. } = self.group(group);
+        let Some(pending) = book.get_mut(number).filter(|one| one.nested.is_none()) else { return };
+        let is_read = pending.read.is_some();
+        let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
+        let taken = queue.taken(pending.source);
+        let before = pending.entered.replace(window.enter(now, pending.bytes(), taken));
+        if let Some(before) = before {
+            window.leave(before);
+        }
+    }
+
+    /// It gives that back: it was executed.
+    pub(super) fn ends(&mut self, group: GroupId, number: RequestNumber) {
+        let now = self.now;
+        let GroupBook { book, window, read_window, parked, reads, .. } = self.group(group);
+        let Some(pending) = book.get_mut(number) else { return };
+        let Some(entered) = pending.entered.take() else { return };
+        let is_read = pending.read.is_some();
+        let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
+        queue.took(pending.source, window.end(now, entered));
     }
 
     /// A majority of the domain holds all messages up to `ticket`.
@@ -279,6 +345,11 @@ impl Gateway {
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
         if matches!(pending.safety, Safety::Awaiting(awaited) if awaited <= ticket) {
             pending.safety = Safety::Reached;
+            let entered = pending.entered;
+            if let Some(entered) = entered {
+                let now = self.now;
+                self.group(group).window.is_ordered(now, entered);
+            }
             self.note_safe_call(group, number);
             self.release(group, number);
         }
@@ -304,10 +375,15 @@ impl Gateway {
             let requests = books.book.iter().filter(|(_, pending)| ordered(pending));
             let is_call = |(_, pending): &(RequestNumber, &Pending)| pending.nested.is_some();
             let (calls, parked): (Vec<_>, Vec<_>) = requests.partition(is_call);
-            let numbers =
-                |of: Vec<(RequestNumber, &Pending)>| of.into_iter().map(|(n, _)| n).collect();
-            (books.calls, books.parked) = (numbers(calls), numbers(parked));
+            books.calls = calls.into_iter().map(|(number, _)| number).collect();
+            books.parked.clear();
+            for (number, pending) in parked {
+                books.parked.push(pending.source, number, cost(pending.payload.len()));
+            }
             for (_, pending) in books.book.iter_mut().filter(|(_, pending)| ordered(pending)) {
+                if let Some(entered) = pending.entered.take() {
+                    books.window.leave(entered);
+                }
                 pending.safety = Safety::Unsubmitted;
                 pending.logged = !pending.durable;
                 pending.called = false;

@@ -2,6 +2,7 @@
 
 use super::requests::TURN_MAX;
 use super::*;
+use crate::access::ClientPeer;
 use crate::output::Event;
 use core::net::Ipv4Addr;
 use quorba_base::NodeSet;
@@ -78,7 +79,7 @@ fn a_single_request_is_submitted_within_one_round_beside_a_full_backlog() {
     }
     send(&mut gateway, 20, 2, 1);
     let mut before = 0;
-    while let Some(submission) = gateway.next_submission(|_| Availability::Ready) {
+    while let Some(submission) = gateway.next_submission(|_| Availability::Ready, |_| 0) {
         if submission.group == GroupId(2) {
             break;
         }
@@ -97,7 +98,7 @@ fn a_group_that_cannot_serve_holds_nobody_up() {
         GroupId(1) => Availability::Ready,
         _ => Availability::NoMember,
     };
-    let submitted = core::iter::from_fn(|| gateway.next_submission(only_the_second)).count();
+    let submitted = core::iter::from_fn(|| gateway.next_submission(only_the_second, |_| 0)).count();
     assert_eq!(submitted, 40);
 }
 
@@ -143,7 +144,8 @@ fn whose_calls_they_were_is_told_when_clients_go_that_were_not_answered() {
     let wait = gateway.longest_wait(NOW + SECOND, GroupId(0)).expect("three wait");
     assert_eq!(wait, (RequestNumber(1), SECOND, Ipv4Addr::LOCALHOST.into()));
     for ticket in 1..=2 {
-        let submission = gateway.next_submission(|_| Availability::Ready).expect("three wait");
+        let submission =
+            gateway.next_submission(|_| Availability::Ready, |_| 0).expect("three wait");
         gateway.submitted(&submission, Ticket(ticket));
     }
     let answer = build::system_exception(

@@ -4,7 +4,7 @@
 
 use super::Gateway;
 use crate::connection::Connection;
-use crate::output::{Event, Output};
+use crate::output::{ConnectionId, Event, Output};
 use crate::pending::Pending;
 use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
@@ -45,13 +45,33 @@ impl Gateway {
         }
     }
 
+    /// The same of all for which a client waits that has ended its sending: it may be gone.
+    pub(super) fn name_calls(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get(&id) else { return };
+        let (group, peer) = (connection.group, connection.peer.address);
+        let books = &self.groups[usize::from(group.0)];
+        for number in connection.pending.values() {
+            if books.book.get(*number).is_some_and(Pending::may_be_executed) {
+                let number = number.0;
+                self.out.push_back(Output::Event(Event::Unanswered { group, number, peer }));
+            }
+        }
+    }
+
     /// The same of all for which a client waited whose connection has ended.
     pub(super) fn leaves_calls(&mut self, connection: &Connection) {
         let (group, peer) = (connection.group, connection.peer.address);
+        let is_told = connection.half_closed || connection.caller.is_some();
         for number in connection.pending.values() {
             let Some(pending) = self.group(group).book.get_mut(*number) else { continue };
             pending.client = None;
-            if pending.may_be_executed() && connection.caller.is_none() {
+            let was_given = pending.may_be_executed() || pending.entered.is_some();
+            if !was_given && pending.nested.is_none() {
+                // Nobody was given it, and nobody waits for it.
+                self.forget(group, *number);
+                continue;
+            }
+            if pending.may_be_executed() && !is_told {
                 let number = number.0;
                 self.out.push_back(Output::Event(Event::Unanswered { group, number, peer }));
             }

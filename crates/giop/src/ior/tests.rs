@@ -58,8 +58,8 @@ fn unknown_profiles_and_components_are_kept() {
     let ior = Ior::parse(&sample(Endian::Little).to_string()).unwrap();
     assert_eq!(ior.profiles[1], Profile { tag: 77, data: vec![1, 2, 3] });
     let iiop = ior.profiles[0].iiop().unwrap().unwrap();
-    assert_eq!(iiop.components[6], Component { tag: 0x4154_5402, data: vec![7; 5] });
-    assert_eq!(iiop.components[6].value(), None);
+    assert_eq!(iiop.components[7], Component { tag: 0x4154_5402, data: vec![7; 5] });
+    assert_eq!(iiop.components[7].value(), None);
     assert_eq!(ior.profiles[1].iiop(), None);
 }
 

@@ -21,7 +21,7 @@ use ring::hmac;
 
 const MAGIC: &[u8; 3] = b"QL\x02";
 pub(super) const NONCE_BYTES: usize = 16;
-const PROOF_BYTES: usize = 32;
+pub(super) const PROOF_BYTES: usize = 32;
 const CHALLENGE_BYTES: usize = MAGIC.len() + NONCE_BYTES;
 const BOOT_BYTES: usize = 8;
 /// Caller and called follow the magic, then the caller's boot, its nonce and room for all proofs.

@@ -71,3 +71,21 @@ fn a_reader_that_is_too_slow_is_cut_off() {
     stream.gather(Bytes::from(vec![7; LONG]), &poller).expect("nothing waited");
     assert!(stream.gather(Bytes::from_static(b"more"), &poller).is_err());
 }
+
+#[test]
+fn who_has_ended_its_sending_still_gets_what_it_is_sent() {
+    let (here, mut there) = UnixStream::pair().expect("a pair");
+    let mut poller = Poller::new().expect("a poller");
+    let mut stream = Stream::local(here, 1, &poller).expect("a stream");
+    there.shutdown(Shutdown::Write).expect("open");
+    assert!(matches!(stream.read(&mut [0; 8]), ReadOutcome::Closed) && stream.is_at_end());
+    stream.set_reading(true, &poller).expect("open");
+    let waited = poller.wait(Some(Duration::from_millis(1))).expect("nothing to tell");
+    assert_eq!(waited, 0, "the end is told once");
+    let reader = thread::spawn(move || std::io::copy(&mut there, &mut std::io::sink()));
+    let is_owed = stream.gather(Bytes::from(vec![7; 3 << 20]), &poller).expect("room");
+    assert!(is_owed);
+    assert!(stream.close_when_sent(&poller), "it is not broken");
+    send_all(stream, &mut poller);
+    assert_eq!(reader.join().expect("no panic").expect("all of it"), 3 << 20);
+}

@@ -103,11 +103,12 @@ impl DataPlane {
         });
         let now = self.now();
         for token in to_send.drain(..) {
-            if let Some(stream) = self.clients.get(token)
-                && stream.flush(&self.poller).is_err()
-            {
+            let Some(stream) = self.clients.get(token) else { continue };
+            if stream.flush(&self.poller).is_err() {
                 self.clients.remove(token);
                 self.engine.handle_client_closed(now, ConnectionId(token));
+            } else if let Some(unsent) = self.clients.unsent_news(token) {
+                self.engine.handle_client_unsent(now, ConnectionId(token), unsent);
             }
         }
         self.to_send = to_send;
@@ -193,6 +194,8 @@ impl DataPlane {
         let Some(stream) = self.clients.get(connection.0) else { return };
         match stream.gather(bytes, &self.poller) {
             Ok(true) => self.to_send.push(connection.0),
+            // No flush is owed that would tell.
+            Ok(false) if self.clients.is_slow(connection.0) => self.tell_unsent(connection.0),
             Ok(false) => {}
             Err(_) => {
                 self.clients.remove(connection.0);

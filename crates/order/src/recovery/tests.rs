@@ -1,7 +1,7 @@
 //! The plan of a recovery, and who is let in: what only forged or late packets would show.
 
 use super::*;
-use crate::config::{Boot, Config, Hold, Timing};
+use crate::config::Boot;
 use crate::ids::RingId;
 use crate::output::GatherReason;
 use crate::seal::{BootId, Sealer};
@@ -13,17 +13,7 @@ fn node(index: u8) -> NodeId {
 }
 
 fn core() -> Core {
-    let config = Config {
-        me: node(0),
-        nodes: NodeSet::first(3),
-        domain_key: [7; 32].into(),
-        domain_digest: 1,
-        datagram_bytes_max: 1400,
-        encrypt: true,
-        accelerated: false,
-        hold: Hold::default(),
-        timing: Timing::default(),
-    };
+    let config = crate::fuzzing::config(node(0), NodeSet::first(3));
     let boot = Boot { incarnation: 10, salt: [3; 16], ring_seq_min: 0 };
     Core::new(config, boot, Instant::ZERO)
 }

@@ -1,23 +1,12 @@
 //! What only shows with a hand on the inside.
 
 use super::*;
-use crate::config::{Hold, Timing};
 use crate::seal::COUNTER_MAX;
 
 #[test]
 fn a_boot_that_runs_out_of_nonces_leaves_instead_of_using_one_twice() {
     let me = NodeId::new(0).expect("in range");
-    let config = Config {
-        me,
-        nodes: NodeSet::first(2),
-        domain_key: [7; 32].into(),
-        domain_digest: 1,
-        datagram_bytes_max: 1400,
-        encrypt: true,
-        accelerated: false,
-        hold: Hold::default(),
-        timing: Timing::default(),
-    };
+    let config = crate::fuzzing::config(me, NodeSet::first(2));
     let boot = Boot { incarnation: 1, salt: [3; 16], ring_seq_min: 0 };
     let mut ring = Ring::new(config, boot, Instant::ZERO);
     while ring.poll().is_some() {}

@@ -38,6 +38,7 @@ const FLOOR: u8 = 17;
 const OUTSIDE: u8 = 18;
 const ENDING: u8 = 19;
 const STATE_DIGEST: u8 = 20;
+const RELEASED: u8 = 24;
 
 impl Envelope {
     /// The encoded message.
@@ -64,6 +65,10 @@ impl Envelope {
             }
             Self::Votes { group, attempt, votes } => put_votes(&mut w, *group, *attempt, votes),
             Self::ReadMark { group, number } => put_numbers(&mut w, READ_MARK, *group, [*number]),
+            Self::Released { group, released } => {
+                head(&mut w, RELEASED, *group);
+                released.encode(&mut w);
+            }
             Self::Floor { group, attempt, up_to } => {
                 put_numbers(&mut w, FLOOR, *group, [attempt.0, *up_to]);
             }
@@ -189,6 +194,7 @@ impl Envelope {
                 Self::Votes { group, attempt, votes: take_votes(&mut r)? }
             }
             READ_MARK => Self::ReadMark { group, number: r.u64("mark")? },
+            RELEASED => Self::Released { group, released: Released::decode(&mut r)? },
             FULL => {
                 let attempt = Attempt(r.u64("attempt")?);
                 Self::Full { group, attempt, is_full: r.bool("full flag")? }

@@ -80,6 +80,10 @@ fn samples() -> alloc::vec::Vec<Envelope> {
         Envelope::Open { group },
         Envelope::Full { group, attempt: Attempt(3), is_full: true },
         Envelope::ReadMark { group, number: 6 },
+        Envelope::Released {
+            group,
+            released: Released { below: RequestNumber(6), also: vec![RequestNumber(9)] },
+        },
         Envelope::Checkpoint {
             group,
             attempt,

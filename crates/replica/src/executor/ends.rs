@@ -338,8 +338,8 @@ impl Executor {
         let (old, index) = self.connect_again(index, out);
         let of_it = |call: &&mut Outstanding| call.channel == old.id;
         if old.is_open() {
-            // Who rejects a message may have read ahead of what it executes.
-            let reads_ahead = how == NoReply::Rejected;
+            // Only who has ended the connection itself executes nothing more of what it has read.
+            let reads_ahead = how != NoReply::ConnectionEnded;
             let is_unsure = self.ends.is_out_of_order || self.ends.foreign || reads_ahead;
             if !self.schedule.runs_side_by_side() && !is_unsure {
                 self.schedule.put_back_behind_oldest();

@@ -448,11 +448,11 @@ fn in_a_pipeline_a_connection_ends_at_the_oldest_call_and_the_others_go_out_agai
         bench.call(number, object);
     }
     bench.step();
-    let channel = bench.sent[0].0;
-    assert_eq!(bench.hear(channel, b"HTTP/1.1 200 OK\r\n\r\n"), good(&[]));
-    assert_eq!(bench.ends_at(NOW), good(&["1 NotAReply"]));
+    bench.cut(0).expect("it lives");
+    bench.step();
+    assert_eq!(bench.ends_at(NOW + Duration::from_millis(200)), good(&["1 ConnectionEnded"]));
     assert_eq!(bench.sent.len(), 3, "nothing is sent before that is decided");
-    bench.learn(&[(1, RequestEnd::NoReply(NoReply::NotAReply))], &[]);
+    bench.learn(&[(1, RequestEnd::NoReply(NoReply::ConnectionEnded))], &[]);
     assert_eq!(bench.ends_at(NOW), good(&["1 COMM_FAILURE"]));
     bench.step();
     let again: Vec<String> = bench.sent[3..].iter().map(|(_, m)| object_of(m)).collect();
@@ -460,6 +460,22 @@ fn in_a_pipeline_a_connection_ends_at_the_oldest_call_and_the_others_go_out_agai
     assert_eq!(bench.answer(3), good(&["2"]));
     assert_eq!(bench.answer(4), good(&["3"]));
     assert!(bench.executor.is_idle());
+}
+
+// It goes on with what it has read, whatever becomes of the connection (styles 912717).
+#[test]
+fn in_a_pipeline_what_is_no_reply_puts_all_that_the_server_has_in_doubt() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    for (number, object) in [(1, b"a"), (2, b"b"), (3, b"c")] {
+        bench.call(number, object);
+    }
+    bench.step();
+    let channel = bench.sent[0].0;
+    assert_eq!(bench.hear(channel, b"HTTP/1.1 200 OK\r\n\r\n"), good(&[]));
+    let told = bench.ends_at(NOW).expect("the server lives on");
+    assert_eq!(told, ["1 NotAReply", "2 NotAReply", "3 NotAReply"]);
+    bench.step();
+    assert_eq!(bench.sent.len(), 3, "nothing is sent again");
 }
 
 #[test]

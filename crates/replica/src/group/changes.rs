@@ -71,6 +71,7 @@ impl Group {
             Envelope::Votes { attempt, votes, .. } => {
                 self.deliver_votes(now, origin, attempt, &votes, here, out);
             }
+            Envelope::Released { released, .. } => self.deliver_released(by, &released),
             Envelope::ReadMark { number, .. } => self.deliver_mark(by, number, here, out),
             Envelope::Command { id, command, .. } => {
                 self.deliver_command(now, by, id, command, here, out);

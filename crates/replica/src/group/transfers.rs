@@ -29,6 +29,9 @@ impl Group {
                 self.answered(now, from, to, (giop, ended), here, out);
             }
             (PeerMessage::Through { up_to, .. }, _) => self.is_through(up_to),
+            (PeerMessage::Progress { up_to, caught_up, .. }, _) => {
+                self.hear_progress(now, from, up_to, caught_up);
+            }
             (PeerMessage::AnswersLost { .. }, _) => self.answers_lost(from, out),
             (PeerMessage::Fetch { attempt, fetch, .. }, Some(member)) => {
                 member.asked(now, from, attempt, fetch);

@@ -117,7 +117,8 @@ impl Group {
         }
     }
 
-    /// Sends a reply to gateways.
+    /// Sends a reply to gateways. `None`: a oneway was executed, which the gateway that counts it
+    /// has to know.
     pub(super) fn send_replies<'a>(
         &mut self,
         waiters: impl Iterator<Item = &'a GatewayKey>,
@@ -131,10 +132,8 @@ impl Group {
                     let giop = reply.clone();
                     out.push_back(Output::Reply { group: self.id, number: to.number, giop });
                 }
-            } else if let Some(giop) = reply.clone() {
-                self.order_reply(*to, giop, out);
             } else {
-                self.duplicates_of_replies.has_none(*to);
+                self.order_reply(*to, reply.clone().unwrap_or_default(), out);
             }
         }
     }

@@ -12,6 +12,7 @@ use crate::output::ServerCommand;
 use crate::passive::{
     Base, Checkpoint, CheckpointPiece, Checkpointer, Logged, Sending, Source, UPDATES_MAX,
 };
+use crate::released::Released;
 use crate::style::Duty;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -21,6 +22,14 @@ impl Member {
     /// Whether requests go to the server at once.
     pub(super) fn executes_now(&self) -> bool {
         self.duty.executes() && self.server == Server::Up && self.base.is_none()
+    }
+
+    /// The gateway at `node` will not ask again for these. A member that is being given the state
+    /// is told so with the next request.
+    pub(crate) fn release(&mut self, node: NodeId, incarnation: u64, released: &Released) {
+        if matches!(self.stage, Stage::Serving { .. }) {
+            self.retention.release(node, incarnation, released);
+        }
     }
 
     /// Requests that were delivered and not given to the server.

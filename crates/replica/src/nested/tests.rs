@@ -197,3 +197,12 @@ fn replies_from_outside_take_room_until_no_member_asks_for_them_again() {
     calls.encode(&mut w);
     assert_eq!(Calls::decode(&mut Reader::new(w.finish())), Ok(calls));
 }
+
+#[test]
+fn callers_of_whom_nothing_is_known_any_more_are_read_as_they_were_written() {
+    let caller = Caller { forgotten_below: 7, made: 9, ..Caller::default() };
+    let calls = Calls { callers: [(A, caller.clone()), (B, caller)].into() };
+    let mut w = Writer::default();
+    calls.encode(&mut w);
+    assert_eq!(Calls::decode(&mut Reader::new(w.finish())), Ok(calls));
+}

@@ -40,6 +40,13 @@ impl Replica {
         is_active && group.is_some_and(|group| group.is_stateless() && group.takes_call(bytes))
     }
 
+    /// How many requests the slowest member of `group` that goes on has in front of it, as far as
+    /// it says so: few are not spoken of.
+    #[must_use]
+    pub fn behind(&self, now: Instant, group: GroupId) -> u64 {
+        self.groups.get(usize::from(group.0)).map_or(0, |group| group.behind(now))
+    }
+
     /// A request, as it would be ordered, to a stateless group; [`crate::Output::Read`] says what
     /// came of it.
     ///

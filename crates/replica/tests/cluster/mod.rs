@@ -15,7 +15,7 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId};
 use quorba_replica::{
     Command, Delivered, DownReason, GroupId, GroupSnapshot, MemberState, Quorum, Record,
-    ReplicaView, TransferProgress, ViewId,
+    ReplicaView, RequestEnd, TransferProgress, ViewId,
 };
 use std::collections::VecDeque;
 
@@ -322,4 +322,32 @@ impl Cluster {
         let server = self.nodes[index].server.as_ref().expect("a server");
         server.executed.iter().map(String::as_str).collect()
     }
+}
+
+pub fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Lets time pass in small steps, with all that comes of it.
+pub fn pass(c: &mut Cluster, duration: Duration) {
+    let until = c.now + duration;
+    while c.now < until {
+        c.pass(Duration::from_millis(50));
+        c.settle();
+    }
+}
+
+/// All members are in, none was restarted, and all have executed this.
+pub fn are_well(c: &Cluster, executed: &[&str]) {
+    for index in 0..3 {
+        assert_eq!(c.states(index), ["in", "in", "in"]);
+        assert_eq!(c.executed(index), executed, "member {index}");
+        assert!(c.nodes[index].restarts.is_empty(), "member {index}");
+    }
+}
+
+/// How requests have ended that have no reply, by their numbers.
+pub fn ends(c: &Cluster, index: usize) -> Vec<(u64, RequestEnd)> {
+    let ended = c.snapshot(index).endings.ended;
+    ended.into_iter().map(|(number, end, _)| (number, end)).collect()
 }

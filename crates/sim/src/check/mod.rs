@@ -197,7 +197,7 @@ impl World {
                     format!("n{node} {:?} view {} {:?}", view.kind, view.ring, view.members)
                 });
             }
-            EngineEvent::Unanswered { .. } => {}
+            EngineEvent::Unanswered { .. } | EngineEvent::TurnedAway { .. } => {}
             EngineEvent::Refused { node: other, reason } => {
                 self.transcript.whisper(self.now, || {
                     format!("n{node} refuses a datagram of {other}: {reason:?}")

@@ -194,9 +194,12 @@ impl Story {
             // Each server has what it has executed.
             return self.fleet.end();
         }
-        let ports: Result<Vec<_>, _> =
-            (0..NODES).map(|index| Ok::<_, String>(self.fleet.server(index)?.port)).collect();
-        self.compare(&ports?)?;
+        // A member that had none before is in before its server is there.
+        let ports = wait::until("every member has a server", ANSWER_TIME_MAX, || {
+            (0..NODES).map(|index| Ok::<_, String>(self.fleet.server(index)?.port)).collect()
+        });
+        let ports: Vec<_> = ports?;
+        self.compare(&ports)?;
         self.fleet.end()
     }
 

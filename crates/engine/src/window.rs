@@ -1,0 +1,209 @@
+//! How many requests of one group this gateway has in the order and behind it at a time.
+//!
+//! What was ordered is executed before all that comes later, whoever comes: only what waits in
+//! front of the order can be shared out. So there are no more behind it than keep the servers
+//! busy: as many as they answer in a few milliseconds and the time that the order takes. What the
+//! calls of an address take is learnt.
+//!
+//! What it is not: a bound on one client, which is the budgets'. Invariants: one request may
+//! always go; what has gone in comes out once.
+
+use quorba_base::{Duration, Instant};
+
+/// What servers are to have in front of them, in time, besides what the order takes.
+const BACKLOG: Duration = Duration::from_millis(3);
+/// Bytes that may be behind the order; one request may always go.
+const BYTES_MAX: usize = 16 << 20;
+/// Requests that may be behind the order.
+const REQUESTS_MAX: u64 = 4096;
+/// What a call takes that nothing is known of, and what it takes at least and at most.
+const CALL_NS: u64 = 1_000_000;
+const CALL_NS_MIN: u64 = 10_000;
+const CALL_NS_MAX: u64 = 10_000_000_000;
+/// Calls that the slowest member may be behind, besides what it has in its backlog.
+const BEHIND: u64 = 32;
+/// A new figure counts so much less than what is known.
+const WEIGHT: u64 = 8;
+
+/// What the calls of one address take, each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken(u64);
+
+impl Default for Taken {
+    fn default() -> Self {
+        Self(CALL_NS)
+    }
+}
+
+impl Taken {
+    pub(crate) fn learn(&mut self, took: Duration) {
+        self.0 = blend(self.0, nanos(took).min(CALL_NS_MAX));
+    }
+}
+
+/// When a request went in, and how much it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entered {
+    at: Instant,
+    bytes: usize,
+    work_ns: u64,
+}
+
+/// See the module's text.
+pub(crate) struct Window {
+    /// So many calls the servers may execute side by side.
+    least: u64,
+    inside: u64,
+    inside_bytes: usize,
+    /// What the servers have to do for them, in time.
+    inside_ns: u64,
+    /// Time until the order has put a request in its place.
+    order_ns: u64,
+    /// What a call takes, whosever it is.
+    all: Taken,
+    last_end: Instant,
+}
+
+impl Window {
+    pub(crate) fn new(least: u64) -> Self {
+        Self {
+            least: least.max(1),
+            inside: 0,
+            inside_bytes: 0,
+            inside_ns: 0,
+            order_ns: 0,
+            all: Taken::default(),
+            last_end: Instant::ZERO,
+        }
+    }
+
+    fn backlog_ns(&self) -> u64 {
+        nanos(BACKLOG).saturating_add(self.order_ns.saturating_mul(2))
+    }
+
+    /// Whether one more may go in. `behind`: requests that the slowest member has in front of it.
+    pub(crate) fn has_room(&self, behind: u64) -> bool {
+        let behind_max = BEHIND + self.least + self.backlog_ns() / self.all.0.max(CALL_NS_MIN);
+        if behind > behind_max {
+            return false;
+        }
+        self.inside < self.least
+            || self.inside_ns < self.backlog_ns()
+                && self.inside < REQUESTS_MAX
+                && self.inside_bytes < BYTES_MAX
+    }
+
+    /// A request of an address whose calls take so long.
+    pub(crate) fn enter(&mut self, now: Instant, bytes: usize, taken: Taken) -> Entered {
+        let work_ns = taken.0.max(CALL_NS_MIN);
+        self.inside += 1;
+        self.inside_bytes += bytes;
+        self.inside_ns += work_ns;
+        Entered { at: now, bytes, work_ns }
+    }
+
+    /// The order has put it in its place.
+    pub(crate) fn is_ordered(&mut self, now: Instant, entered: Entered) {
+        self.order_ns = blend(self.order_ns, nanos(now.since(entered.at)).min(CALL_NS_MAX));
+    }
+
+    /// It was executed; gives how long that took. Of those that end together the first took all.
+    pub(crate) fn end(&mut self, now: Instant, entered: Entered) -> Duration {
+        let took = now.since(self.last_end.max(entered.at));
+        self.last_end = now;
+        self.all.learn(took);
+        self.leave(entered);
+        took
+    }
+
+    /// It is inside no more, and says nothing of the time that it takes.
+    pub(crate) fn leave(&mut self, entered: Entered) {
+        self.inside -= 1;
+        self.inside_bytes -= entered.bytes;
+        self.inside_ns -= entered.work_ns;
+    }
+}
+
+fn blend(known: u64, new: u64) -> u64 {
+    known - known / WEIGHT + new / WEIGHT
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::VecDeque;
+
+    /// A client that always has more, an order that takes `order`, and one server after it: how
+    /// many are executed in `time`, and how long they are inside in the end.
+    fn run(order: Duration, service: Duration, time: Duration) -> (u64, Duration) {
+        let (mut window, mut taken) = (Window::new(1), Taken::default());
+        let (mut now, mut free_at) = (Instant::ZERO, Instant::ZERO);
+        let (mut inside, mut done, mut last) = (VecDeque::new(), 0, Duration::ZERO);
+        while now < Instant::ZERO + time {
+            while window.has_room(0) {
+                let entered = window.enter(now, 100, taken);
+                free_at = free_at.max(now + order) + service;
+                inside.push_back((free_at, entered));
+            }
+            let (ends, entered): (Instant, Entered) = inside.pop_front().expect("one may go");
+            now = ends;
+            last = now.since(entered.at);
+            window.is_ordered(entered.at + order, entered);
+            taken.learn(window.end(now, entered));
+            done += 1;
+        }
+        (done, last)
+    }
+
+    #[test]
+    fn a_server_is_kept_busy_and_has_little_in_front_of_it() {
+        let second = Duration::from_secs(1);
+        let us = Duration::from_micros;
+        for (order, service) in [(300, 20), (1000, 200), (10_000, 200), (1000, 3000), (300, 50_000)]
+        {
+            let (done, inside) = run(us(order), us(service), second * 10);
+            let most = 10_000_000 / service;
+            assert!(done * 10 >= most * 7, "{done} of {most} calls of {service} us");
+            let bound = us(order * 4 + service * 3) + BACKLOG * 2;
+            assert!(inside <= bound, "{inside:?} inside, calls of {service} us");
+        }
+    }
+
+    #[test]
+    fn a_slow_call_is_not_followed_into_the_order() {
+        let (mut window, mut slow) = (Window::new(1), Taken::default());
+        for _ in 0..50 {
+            slow.learn(Duration::from_millis(50));
+        }
+        let now = Instant::ZERO;
+        let quick = window.enter(now, 100, Taken(CALL_NS_MIN));
+        assert!(window.has_room(0));
+        let entered = window.enter(now, 64 << 20, slow);
+        assert!(!window.has_room(0));
+        window.leave(entered);
+        window.leave(quick);
+        assert!(window.has_room(0), "one may always go");
+    }
+
+    #[test]
+    fn servers_with_threads_have_a_call_for_each() {
+        let (mut window, mut slow) = (Window::new(8), Taken::default());
+        slow.learn(Duration::from_secs(1));
+        for _ in 0..8 {
+            assert!(window.has_room(0));
+            window.enter(Instant::ZERO, 100, slow);
+        }
+        assert!(!window.has_room(0));
+    }
+
+    #[test]
+    fn a_member_that_is_far_behind_is_waited_for() {
+        let window = Window::new(1);
+        assert!(window.has_room(BEHIND));
+        assert!(!window.has_room(BEHIND + 100));
+    }
+}

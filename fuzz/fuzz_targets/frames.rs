@@ -1,0 +1,4 @@
+//! Fuzzes `frames` of the `net` crate's `fuzzing`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| quorba_net::fuzzing::frames(input));
