@@ -189,13 +189,13 @@ impl Links {
         self.probe_at = now + self.pause();
         self.number += 1;
         self.sent[(self.number % SENT_KEPT as u64) as usize] = now;
-        let receptions = self.peers.iter().filter_map(|(node, peer)| {
-            Some(Reception {
-                node: *node,
-                missed: self.missed_of(*node, peer, now)?,
-                last: peer.hearing.last(),
-                held_us: peer.hearing.held_us(now),
-            })
+        // How long probes take there and back is measured before anything is known of losses.
+        let heard = self.peers.iter().filter(|(_, peer)| peer.hearing.is_fresh(now, self.fresh()));
+        let receptions = heard.map(|(node, peer)| Reception {
+            node: *node,
+            missed: self.missed_of(*node, peer, now),
+            last: peer.hearing.last(),
+            held_us: peer.hearing.held_us(now),
         });
         let receptions = receptions.collect();
         Some(Probe { number: self.number, troubled: self.troubled_until > now, receptions })
@@ -214,7 +214,7 @@ impl Links {
         if now.since(peer.said_at) > self.fresh() {
             return None;
         }
-        peer.said.iter().find(|said| said.node == other).map(|said| said.missed)
+        peer.said.iter().find(|said| said.node == other)?.missed
     }
 
     /// Whether all links between `other` and `members` are known to be good now.

@@ -89,8 +89,34 @@ fn a_link_that_was_cut_and_is_whole_again_is_not_bad() {
     for number in (1..20).chain(40..50) {
         hearing.hear(at(10 * number), number, fresh);
     }
-    let missed = hearing.missed(at(490), fresh, false);
-    assert!(missed.is_some_and(|missed| (1..verdict::BAD).contains(&missed)), "{missed:?}");
+    assert_eq!(hearing.missed(at(490), fresh, false), None);
+}
+
+#[test]
+fn a_link_that_was_cut_and_loses_a_few_besides_is_not_bad() {
+    let fresh = Duration::from_millis(500);
+    let missed = |gone: &dyn Fn(u64) -> bool| {
+        let mut hearing = Hearing::new();
+        for number in (1..60).filter(|number| !gone(*number)) {
+            hearing.hear(at(10 * number), number, fresh);
+        }
+        hearing.missed(at(590), fresh, false)
+    };
+    let cut = missed(&|number| (35..52).contains(&number) || number == 30 || number == 55);
+    assert_eq!(cut, None);
+    assert!(missed(&|number| number % 5 < 3) > Some(verdict::BAD), "three of five");
+    assert!(missed(&|number| number % 9 > 0) > Some(verdict::BAD), "eight of nine");
+}
+
+#[test]
+fn a_link_that_is_farther_than_it_was_is_good_unless_that_alone_makes_it_bad() {
+    let mut hearing = Hearing::new();
+    let fresh = Duration::from_millis(500);
+    for step in 0..60 {
+        hearing.hear(at(10 * step), step + 1, fresh);
+        hearing.note_round_trip(at(10 * step), Duration::from_millis(24));
+    }
+    assert_eq!(hearing.missed(at(590), fresh, true), Some(0), "else nobody takes it in again");
 }
 
 #[test]
@@ -102,9 +128,19 @@ fn what_takes_long_there_and_back_is_as_good_as_lost() {
         hearing.note_round_trip(at(10 * step), Duration::from_millis(100));
     }
     assert_eq!(hearing.missed(at(590), fresh, true), Some(12));
-    assert_eq!(hearing.missed(at(590), fresh, false), Some(0), "it always was so far away");
-    hearing.note_round_trip(at(591), Duration::from_millis(1));
-    assert_eq!(hearing.missed(at(591), fresh, true), Some(0));
+    for step in 0..20 {
+        hearing.hear(at(2_000 + 10 * step), 100 + step, fresh);
+    }
+    assert_eq!(hearing.missed(at(2_200), fresh, true), None, "nothing has come back yet");
+    hearing.note_round_trip(at(2_201), Duration::from_millis(100));
+    hearing.note_round_trip(at(2_302), Duration::from_millis(100));
+    for step in 0..12 {
+        hearing.hear(at(2_310 + step), 120 + step, fresh);
+    }
+    assert_eq!(hearing.missed(at(2_330), fresh, true), Some(12));
+    assert_eq!(hearing.missed(at(2_330), fresh, false), Some(0), "it always was so far away");
+    hearing.note_round_trip(at(2_331), Duration::from_millis(1));
+    assert_eq!(hearing.missed(at(2_331), fresh, true), Some(0));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The probe: a numbered datagram, so that whoever gets some of them knows how many it missed.
 //!
 //! Layout: number (8); flags (1: the sender has seen signs of trouble itself); count of nodes (1);
-//! per node its id (1), how many of its last 32 probes the sender missed (1), the number of the
-//! last one that came (8), and for how long ago in µs (4).
+//! per node its id (1), how many of its last 32 probes the sender missed (1; 255: not known yet),
+//! the number of the last one that came (8), and for how long ago in µs (4).
 //!
 //! Invariants: no node stands in it twice; nobody misses more than all of 32.
 
@@ -13,13 +13,16 @@ use quorba_base::{NODES_MAX, NodeId, NodeSet};
 
 /// Of so many probes it is said how many were missed.
 pub(crate) const PROBE_WINDOW: u8 = 32;
+/// It is not known yet how many.
+const UNKNOWN: u8 = u8::MAX;
 
 /// How the sender of a probe hears one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reception {
     pub(crate) node: NodeId,
-    /// Of the node's last [`PROBE_WINDOW`] probes. One that comes much too late counts as missed.
-    pub(crate) missed: u8,
+    /// Of the node's last [`PROBE_WINDOW`] probes, if that is known. One that comes much too late
+    /// counts as missed.
+    pub(crate) missed: Option<u8>,
     /// The number of its last probe that came ...
     pub(crate) last: u64,
     /// ... and how long ago that was.
@@ -51,8 +54,9 @@ impl Probe {
             if nodes.contains(node) {
                 return Err(InvalidDatagram::Node);
             }
-            if missed > PROBE_WINDOW {
-                return Err(InvalidDatagram::Count(u64::from(missed)));
+            let missed = Some(missed).filter(|missed| *missed != UNKNOWN);
+            if missed > Some(PROBE_WINDOW) {
+                return Err(InvalidDatagram::Count(missed.map_or(0, u64::from)));
             }
             nodes.insert(node);
             receptions.push(Reception { node, missed, last, held_us });
@@ -66,7 +70,7 @@ impl Probe {
         out.put_u8(u8::try_from(self.receptions.len()).expect("at most NODES_MAX"));
         for reception in &self.receptions {
             out.put_u8(reception.node.index());
-            out.put_u8(reception.missed);
+            out.put_u8(reception.missed.unwrap_or(UNKNOWN));
             out.put_u64(reception.last);
             out.put_u32(reception.held_us);
         }
