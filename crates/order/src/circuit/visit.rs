@@ -2,7 +2,9 @@
 //!
 //! Invariants: a visit raises only what this node knows; a token that leaves has a higher hop.
 
-use super::{Circuit, NEAR, Place, QUICKEST_OF, RESEND_MIN, RESEND_ROTATIONS, Resend};
+use super::{
+    Circuit, NEAR, Place, QUICKEST_OF, RESEND_MAX_NEAR, RESEND_MIN, RESEND_ROTATIONS, Resend,
+};
 use crate::log::{Held, Inserted};
 use crate::output::Destination;
 use crate::shared::Core;
@@ -210,7 +212,11 @@ impl Circuit {
         if self.round_trip() > core.config.timing.token_loss_min {
             return core.patient(RESEND_MIN).max(self.round_trip());
         }
-        core.patient(RESEND_MIN.max(self.rotation().saturating_mul(RESEND_ROTATIONS)))
+        let measured = self.rotation().saturating_mul(RESEND_ROTATIONS);
+        // Rotations in which tokens were lost are slow, too: where all are near, that a few were
+        // lost does not make the next ones be waited for.
+        let most = if self.is_near() { RESEND_MAX_NEAR } else { Duration::MAX };
+        core.patient(RESEND_MIN.max(measured.min(most)))
     }
 
     /// Passes the token on.
