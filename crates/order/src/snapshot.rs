@@ -144,7 +144,8 @@ pub struct Snapshot {
     pub unheld: Option<(Ticket, Ticket)>,
     /// Nodes that were left out and are not taken in again before some time; ascending.
     pub left_out: Vec<LeftOut>,
-    /// The others have said that this node's own links are too poor, and have not taken it in again.
+    /// The others have said that this node's own links are too poor, and have not taken it in
+    /// again.
     pub told_out: bool,
     /// Timeouts are stretched by two to this power, because rings kept failing.
     pub patience: u32,

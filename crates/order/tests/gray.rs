@@ -146,8 +146,8 @@ fn a_network_that_is_poor_everywhere_leaves_nobody_out() {
     }
 }
 
-/// Rotations in which a token was lost are slow. That is no reason to wait for longer before the next
-/// one that is lost is sent again: a few in a hundred would bring the ring down to a fortieth.
+/// Rotations in which a token was lost are slow. That is no reason to wait for longer before the
+/// next one that is lost is sent again: a few in a hundred would bring the ring down to a fortieth.
 #[test]
 fn tokens_that_were_lost_do_not_make_the_next_ones_be_waited_for() {
     let mut net = formed(3);

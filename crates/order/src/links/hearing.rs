@@ -1,7 +1,8 @@
 //! How one node's probes come here: how many are missed, and how long they take there and back.
 //!
 //! Invariants: a pause of the sender is no loss, for its probes are numbered; what was measured
-//! before a long silence does not count; probes missed in a row may be a cut, which is no poor link.
+//! before a long silence does not count; probes missed in a row may be a cut, which is no poor
+//! link.
 
 use super::verdict::BAD;
 use crate::wire::PROBE_WINDOW;

@@ -1,9 +1,10 @@
 //! How good the links between nodes are, measured while there are signs of trouble.
 //!
-//! Tokens that must be sent again, packets that are repeated in vain, rotations that are slow all of
-//! a sudden: a few of them in a row, or a ring that does not come about, make a node send probes, numbered datagrams, and whoever hears such probes sends some, too. Each says
-//! how many of each other's it has missed. So all know how good each direction of each link is, and
-//! [`verdict`] says who is to be left out. A ring without signs of trouble sends none.
+//! Tokens that must be sent again, packets that are repeated in vain, rotations that are slow all
+//! of a sudden: a few of them in a row, or a ring that does not come about, make a node send
+//! probes, numbered datagrams, and whoever hears such probes sends some, too. Each says how many of
+//! each other's it has missed. So all know how good each direction of each link is, and [`verdict`]
+//! says who is to be left out. A ring without signs of trouble sends none.
 //!
 //! What it is not: the exclusion itself, which is a gather like others.
 //!

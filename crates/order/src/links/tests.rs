@@ -1,3 +1,5 @@
+//! Who is left out, and what probes tell.
+
 extern crate std;
 
 use super::verdict::verdict;

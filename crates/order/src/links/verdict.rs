@@ -6,8 +6,8 @@
 //! whose links among each other are all known, and much better than those of each that is left out.
 //!
 //! Invariant: a node is left out because it has bad links to two others, or says itself that it
-//! hears badly. So no node can put out another by what it alone says, or by being bad itself, and of
-//! two ends of one bad link one goes at most.
+//! hears badly. So no node can put out another by what it alone says, or by being bad itself, and
+//! of two ends of one bad link one goes at most.
 
 use crate::wire::PROBE_WINDOW;
 use quorba_base::{NodeId, NodeSet, canary};

@@ -1,8 +1,8 @@
 //! When members of a group may differ, and operators are told so: from the end of a request that
 //! some of them may have executed, until their states are compared or the others are brought back.
 //!
-//! What it is not: leave to lose anything. A reply that is given meanwhile may tell of the history of
-//! a member that differs; its call must be in the history that is kept all the same.
+//! What it is not: leave to lose anything. A reply that is given meanwhile may tell of the history
+//! of a member that differs; its call must be in the history that is kept all the same.
 //!
 //! Invariant: a group is in doubt only behind a request without a reply.
 

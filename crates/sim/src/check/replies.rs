@@ -14,9 +14,7 @@ pub(super) fn check(
 ) -> Vec<(&'static str, String)> {
     let log = member.log;
     let is_touched = |call: &Call| match call.outcome {
-        Outcome::Acknowledged { at, .. } => {
-            world.checks.doubts.is_touched(group, call.invoked, at)
-        }
+        Outcome::Acknowledged { at, .. } => world.checks.doubts.is_touched(group, call.invoked, at),
         _ => false,
     };
     acknowledged_calls(world, group)
