@@ -13,12 +13,15 @@ use quorba_engine::order::{LeaveReason, StateName, View, ViewKind};
 /// All have been in one ring for so long before something becomes poor.
 const GOOD_FOR: Duration = Duration::from_millis(700);
 /// So long something is poor, and longer if others end meanwhile.
-const POOR_FOR: Duration = Duration::from_millis(5_000);
+const POOR_FOR: Duration = Duration::from_millis(6_000);
 const NEEDED_FOR: Duration = Duration::from_millis(8_000);
-/// The others go on without a poor node within this time.
-const WITHOUT_WITHIN: Duration = Duration::from_millis(2_000);
+/// From then on the others are in a ring without a poor node, for half of the time at least.
+const WITHOUT_AFTER: Duration = Duration::from_millis(2_000);
 /// It may be tried for the last time shortly before its links are good, and must be taken in then.
 const BACK_WITHIN: Duration = Duration::from_millis(18_000);
+/// What was measured before links were good may count for so long: the last 32 probes, and what
+/// others said within half a second.
+const MEASURED_FOR: Duration = Duration::from_millis(1_000);
 /// A poor node is left out before others end, and is needed then.
 const NEEDED_AFTER: Duration = Duration::from_millis(2_500);
 /// How often it is looked at.
@@ -29,7 +32,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 enum Spell {
     /// One node loses much, or is far away: the others go on without it.
     Node,
-    /// One direction of one link: who does not hear goes.
+    /// One direction of one link: who does not hear goes, if that disturbs anybody.
     Direction,
     /// All links alike: nobody goes.
     Everything,
@@ -56,7 +59,8 @@ enum Stage {
         node: usize,
         since: Instant,
         ended: bool,
-        met: bool,
+        looks: u32,
+        met: u32,
     },
 }
 
@@ -120,20 +124,20 @@ impl RingWorld {
             (Spell::Needed, _) => network.make_lossy(node, 300, 300),
         };
         self.say(|| format!("FAULT {spell:?}: {text}"));
-        Stage::Poor { spell, node, since: now, ended: false, met: false }
+        Stage::Poor { spell, node, since: now, ended: false, looks: 0, met: 0 }
     }
 
     fn while_poor(&mut self, stage: Stage) -> Stage {
-        let Stage::Poor { spell, node, since, mut ended, mut met } = stage else { return stage };
+        let Stage::Poor { spell, node, since, mut ended, mut looks, mut met } = stage else {
+            return stage;
+        };
         let time = self.now.since(since);
         let others = NodeSet::first(self.plan.nodes).difference(NodeSet::EMPTY.with(node_id(node)));
         match spell {
-            Spell::Node | Spell::Direction if time >= WITHOUT_WITHIN && !self.are_in(others) => {
-                let text = format!(
-                    "n{node} is poor for {} ms: the others are in no ring",
-                    time.as_millis()
-                );
-                self.violate("liveness", text);
+            Spell::Node | Spell::Direction if time >= WITHOUT_AFTER => {
+                let all = NodeSet::first(self.plan.nodes);
+                let is_mended = spell == Spell::Direction && self.are_in(all);
+                (looks, met) = (looks + 1, met + u32::from(is_mended || self.are_in(others)));
             }
             Spell::Needed if time >= NEEDED_AFTER && !ended => {
                 ended = true;
@@ -144,16 +148,22 @@ impl RingWorld {
             }
             Spell::Needed if ended => {
                 let up = (0..self.plan.nodes).filter(|node| self.is_up(*node)).map(node_id);
-                met |= self.are_in(up.collect());
+                met += u32::from(self.are_in(up.collect()));
             }
             _ => {}
         }
-        Stage::Poor { spell, node, since, ended, met }
+        Stage::Poor { spell, node, since, ended, looks, met }
     }
 
     fn end_spell(&mut self, stage: Stage) -> Stage {
-        if let Stage::Poor { spell: Spell::Needed, node, met: false, .. } = stage {
-            self.violate("liveness", format!("n{node} is poor, but no majority is without it"));
+        if let Stage::Poor { spell, node, looks, met, .. } = stage {
+            if spell == Spell::Needed && met == 0 {
+                self.violate("liveness", format!("n{node} is poor, but no majority is without it"));
+            }
+            if met * 2 < looks {
+                let text = format!("n{node} is poor: others were in a ring {met} of {looks} times");
+                self.violate("liveness", text);
+            }
         }
         self.network.heal();
         self.say(|| "the network is good".to_owned());
@@ -191,7 +201,7 @@ impl RingWorld {
         for (left, _) in view.left.iter().filter(|(_, why)| *why == LeaveReason::PoorLinks) {
             let is_right = match stage {
                 // What was measured a moment ago may still come into force.
-                Stage::Good { since, .. } => self.now.since(since) < ms(500),
+                Stage::Good { since, .. } => self.now.since(since) < MEASURED_FOR,
                 Stage::Poor { spell: Spell::Everything, .. } => false,
                 Stage::Poor { node, .. } => *left == node_id(node),
             };
