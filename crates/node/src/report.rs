@@ -2,6 +2,8 @@
 //!
 //! Invariant: names instead of numbers, taken from the domain file.
 
+#[cfg(test)]
+mod tests;
 mod unanswered;
 
 pub(crate) use self::unanswered::end_word;
