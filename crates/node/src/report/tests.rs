@@ -7,7 +7,8 @@ use quorba_engine::order::{
 use std::os::unix::fs::PermissionsExt;
 
 const FILE: &str = "[domain]\nid = \"d\"\nkey_file = \"domain.key\"\n\
-    [node.n1]\nhost = \"10.0.0.1\"\n[node.n2]\nhost = \"10.0.0.2\"\n[node.n3]\nhost = \"10.0.0.3\"\n";
+    [node.n1]\nhost = \"10.0.0.1\"\n[node.n2]\nhost = \"10.0.0.2\"\n\
+    [node.n3]\nhost = \"10.0.0.3\"\n";
 
 fn node(index: u8) -> NodeId {
     NodeId::new(index).expect("in range")
