@@ -72,6 +72,15 @@ pub enum Command {
     ExecServer(command::node::ExecServer),
 }
 
+/// Whether a command line that could not be read asks for JSON.
+pub fn wants_json(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let names = |word: &str| word == "-o" || word == "--output";
+    let pairs = words.windows(2).any(|pair| names(&pair[0]) && pair[1] == "json");
+    pairs
+        || words.iter().any(|word| matches!(word.as_str(), "-ojson" | "--output=json" | "-o=json"))
+}
+
 /// `--config`, for the commands that need the domain file.
 #[derive(Clone, Debug, Args)]
 pub struct DomainFile {

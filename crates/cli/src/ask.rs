@@ -1,7 +1,7 @@
 //! Asks the nodes of a domain how they are.
 //!
-//! A node's admin API listens on loopback, so only the nodes on this machine can be asked; that
-//! the others exist is learnt from what these say of the view.
+//! A node's admin API listens on loopback, so only the nodes on this machine can be asked
+//! directly; the others are asked through one of these, over the links between the nodes.
 
 use std::fmt;
 use std::io;
@@ -15,6 +15,7 @@ use quorba_node::status::Status;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
+use crate::health;
 use crate::text::system_reason;
 
 /// One node is not waited for longer than this, whatever the deadline of the command.
@@ -33,6 +34,8 @@ pub struct Answer {
     pub admin: SocketAddr,
     /// Its status, or why there is none.
     pub status: Result<Status, Silence>,
+    /// How to ask it more.
+    pub client: Client,
 }
 
 /// Why a node did not say how it is.
@@ -85,14 +88,42 @@ impl fmt::Display for Silence {
     }
 }
 
-/// Asks every node of the domain at the same time, each for `left`, within half a second and two.
+/// Asks every node of the domain at the same time, each for `left`, within half a second and two;
+/// then those that do not answer here through one that does.
 pub fn everyone(domain: &Domain, left: Duration) -> Vec<Answer> {
     let time = left.clamp(NODE_TIMEOUT_MIN, NODE_TIMEOUT);
-    std::thread::scope(|scope| {
+    let mut answers: Vec<Answer> = std::thread::scope(|scope| {
         let asked: Vec<_> =
             domain.nodes.iter().map(|node| scope.spawn(move || ask(domain, node, time))).collect();
         asked.into_iter().map(|asked| asked.join().expect("asking does not panic")).collect()
-    })
+    });
+    let Some((through, linked)) = knows_a_way(&answers) else { return answers };
+    std::thread::scope(|scope| {
+        let silent = answers.iter_mut().filter(|answer| {
+            let is_elsewhere = answer.status.as_ref().is_err_and(Silence::may_be_elsewhere);
+            is_elsewhere && linked.contains(&answer.node)
+        });
+        for answer in silent {
+            let client = through.at(&answer.node);
+            scope.spawn(move || {
+                if let Ok(status) = client.status(time)
+                    && status.domain == domain.id
+                    && status.node == answer.node
+                {
+                    (answer.status, answer.client) = (Ok(status), client);
+                }
+            });
+        }
+    });
+    answers
+}
+
+/// A node that answers here, and the nodes to which its links lead.
+fn knows_a_way(answers: &[Answer]) -> Option<(Client, Vec<String>)> {
+    let best = health::best(answers)?;
+    let answer = answers.iter().find(|answer| answer.node == best.node)?;
+    let linked = best.nodes.iter().filter(|node| node.linked).map(|node| node.name.clone());
+    Some((answer.client.clone(), linked.collect()))
 }
 
 /// Fails if the domain file has no such node.
@@ -140,7 +171,8 @@ pub fn nobody_here(domain: &Domain) -> Failure {
 
 fn ask(domain: &Domain, node: &Node, time: Duration) -> Answer {
     let client = Client::new(node.admin, node.admin_token_file());
-    let status = client.status(time).map_err(Silence::from).and_then(|status| {
+    let status = client.status(time);
+    let status = status.map_err(Silence::from).and_then(|status| {
         if status.domain == domain.id && status.node == node.name {
             return Ok(status);
         }
@@ -151,7 +183,20 @@ fn ask(domain: &Domain, node: &Node, time: Duration) -> Answer {
         };
         Err(Silence::Elsewhere { answered })
     });
-    Answer { node: node.name.clone(), host: node.host.to_string(), admin: node.admin, status }
+    let (name, host) = (node.name.clone(), node.host.to_string());
+    Answer { node: name, host, admin: node.admin, status, client }
+}
+
+impl Silence {
+    /// The node that is meant may run on another machine, or belong to another user.
+    const fn may_be_elsewhere(&self) -> bool {
+        match self {
+            Self::NotHere | Self::Elsewhere { .. } | Self::NoToken { .. } | Self::Denied { .. } => {
+                true
+            }
+            Self::Hung | Self::Confused { .. } => false,
+        }
+    }
 }
 
 impl From<AdminError> for Silence {

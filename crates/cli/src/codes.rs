@@ -123,6 +123,75 @@ const CLI: &[CodeText] = &[
         text: "A restore throws away what the group has: all that it executed since the backup, \
                acknowledged or not. The message says what is known of it. Nothing was done.",
     },
+    CodeText {
+        code: "QB-CLI-018",
+        title: "the command line is wrong",
+        text: "An argument is missing, unknown or of the wrong kind; the message says which. The \
+               command with --help shows how it is used.",
+    },
+    CodeText {
+        code: "QB-CLI-019",
+        title: "it was not said that the state may be given up",
+        text: "In a stateless group each request is executed by one member only, and nothing of \
+               what a member has becomes the others'. A group whose servers have a state would lose \
+               acknowledged calls. Say --yes only if the servers keep nothing, or keep it elsewhere.",
+    },
+    CodeText {
+        code: "QB-CLI-020",
+        title: "this machine is not as the domain file says",
+        text: "A host name has no address here, the program of a server is missing or may not be \
+               executed, or a state directory cannot be written. On another host of the domain it \
+               may be so, so this is a warning of `quorba config check` only.",
+    },
+];
+
+/// Why a node refuses what comes in another one's name; `quorba status` says which.
+const RING: &[CodeText] = &[
+    CodeText {
+        code: "QB-RING-001",
+        title: "a node has another domain key",
+        text: "Datagrams that come in the name of a node do not open with this node's domain key. \
+               Most often the key file was not copied to that node, or was made anew there. If the \
+               node is in the view all the same, somebody forges datagrams, which does no harm. \
+               docs/security.md tells how a key is changed while a domain runs.",
+    },
+    CodeText {
+        code: "QB-RING-002",
+        title: "one node protects the ring and another one does not",
+        text: "`encrypt` of [ring] must be the same on all nodes.",
+    },
+    CodeText {
+        code: "QB-RING-003",
+        title: "a node speaks another version",
+        text: "All nodes of a domain run the same version of quorba; `quorba status` shows which.",
+    },
+    CodeText {
+        code: "QB-RING-004",
+        title: "a node is not in this node's domain file",
+        text: "The number of the sender is no node's of this domain file, or is this node's own. \
+               Nodes are numbered in the order in which the file names them, so all must have the \
+               same file.",
+    },
+    CodeText {
+        code: "QB-RING-005",
+        title: "a node runs twice",
+        text: "An older boot of a node is still there, or two processes have its name: a copy of a \
+               machine, or a state directory that was copied.",
+    },
+    CodeText {
+        code: "QB-RING-006",
+        title: "a node has another domain file",
+        text: "What must be equal on all nodes differs; the message says in which keys, if the node \
+               could be asked. Copy the file, and start the node anew. What may differ: key_file, \
+               admin, bind, directories, limits, and how servers are started.",
+    },
+    CodeText {
+        code: "QB-RING-007",
+        title: "a node sends what cannot be read",
+        text: "The datagrams are sealed with the domain key, so a node of the domain sends them, \
+               and they follow no rule of the protocol: a node of another version, or a fault of \
+               Quorba.",
+    },
 ];
 
 /// Why a node cannot run; `command/node.rs` says which code is whose.
@@ -217,6 +286,7 @@ pub fn tables() -> Vec<(&'static str, Vec<Entry>)> {
         ("Domain file", entries(quorba_config::CODES)),
         ("Command line", entries(CLI)),
         ("Node", entries(NODE)),
+        ("Ring", entries(RING)),
         ("Minor codes of system exceptions", MinorCode::ALL.iter().map(minor).collect()),
     ]
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anstream::ColorChoice;
 use quorba_config::Domain;
+use rustix::event::{PollFd, PollFlags};
 use serde::Serialize;
 use serde_json::json;
 
@@ -66,6 +67,16 @@ impl Context {
         let mut out = anstream::AutoStream::new(io::stderr().lock(), self.colour);
         // Whoever closed standard error does not want to hear.
         let _ = writeln!(out, "{line}");
+    }
+
+    /// Whether standard output is a pipe whose reader has gone: what goes on for ever ends then.
+    pub fn nobody_reads(&self) -> bool {
+        let out = io::stdout();
+        let mut awaited = [PollFd::new(&out, PollFlags::empty())];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        let gone = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+        rustix::event::poll(&mut awaited, Some(&now)).is_ok()
+            && awaited[0].revents().intersects(gone)
     }
 
     /// Whether standard output is a terminal that can be redrawn.

@@ -25,6 +25,8 @@ pub mod codes {
     pub const BACKUP: &str = "QB-CLI-015";
     pub const BACKUP_FILE: &str = "QB-CLI-016";
     pub const RESTORE_UNSAID: &str = "QB-CLI-017";
+    pub const USAGE: &str = "QB-CLI-018";
+    pub const STATE_UNSAID: &str = "QB-CLI-019";
     pub const NODE_STATE_DIR: &str = "QB-NODE-001";
     pub const NODE_STATE_FILE: &str = "QB-NODE-002";
     pub const NODE_LISTEN: &str = "QB-NODE-003";

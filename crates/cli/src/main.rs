@@ -43,9 +43,16 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version are answers; everything else that clap says is a usage error.
-            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
-            let _ = error.print();
-            return exit.into();
+            if !error.use_stderr() {
+                let _ = error.print();
+                return Exit::Ok.into();
+            }
+            if args::wants_json(std::env::args_os()) {
+                eprintln!("{}", usage(&error).to_json());
+            } else {
+                let _ = error.print();
+            }
+            return Exit::Usage.into();
         }
     };
     let context = Context::new(&arguments);
@@ -56,6 +63,18 @@ fn main() -> ExitCode {
             failure.exit.into()
         }
     }
+}
+
+/// What clap says of a command line, as any other failure.
+fn usage(error: &clap::Error) -> Failure {
+    let text = error.to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    let what = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    let rest: Vec<&str> = lines.collect();
+    let next = "the command with --help shows how it is used";
+    Failure::new(failure::codes::USAGE, Exit::Usage, what, next)
+        .data(serde_json::json!({ "details": rest }))
 }
 
 fn run(command: Command, context: &Context) -> Result<Exit, Failure> {

@@ -1,8 +1,7 @@
 //! Small shapes of text: tables, wrapped paragraphs, times and sizes for people.
 
-use std::time::Duration;
-
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+pub use quorba_node::health::words::{age, size};
 
 /// A table of columns that line up, without lines, as wide as its content. Columns whose
 /// heading begins with `>` are aligned to the right.
@@ -42,19 +41,6 @@ pub fn wrapped(text: &str, columns: usize, indent: &str) -> String {
     lines.join("\n")
 }
 
-/// A time in its two largest units: `3d 04h`, `11m 05s`, `12s`, `340ms`.
-pub fn age(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes, seconds) {
-        (0, 0, 0, 0) => format!("{}ms", time.as_millis()),
-        (0, 0, 0, _) => format!("{seconds}s"),
-        (0, 0, _, _) => format!("{minutes}m {:02}s", seconds % 60),
-        (0, _, _, _) => format!("{hours}h {minutes:02}m"),
-        _ => format!("{days}d {hours:02}h"),
-    }
-}
-
 /// A short time for people: `412 µs`, `3.1 ms`, `2.00 s`.
 pub fn span_us(us: f64) -> String {
     match us {
@@ -77,15 +63,6 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// A size: `12 kB`, `38.1 MB`.
-pub fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
-}
-
 /// What the system said, without the number that the standard library adds, in lower case.
 pub fn system_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -102,21 +79,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_show_two_units() {
-        let age = |seconds| age(Duration::from_secs(seconds));
-        assert_eq!(age(12), "12s");
-        assert_eq!(age(665), "11m 05s");
-        assert_eq!(age(7_500), "2h 05m");
-        assert_eq!(age(273_600), "3d 04h");
-        assert_eq!(super::age(Duration::from_millis(340)), "340ms");
-    }
-
-    #[test]
     fn numbers_are_grouped() {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_204_417), "1 204 417");
-        assert_eq!(size(38_100_000), "38.1 MB");
         assert_eq!(span_us(3_140.0), "3.1 ms");
     }
 

@@ -114,7 +114,13 @@ fn a_full_disk_holds_answers_back_until_there_is_space() {
         told.filter(|line| line.contains("the file system at ")).count() >= 2
     });
     // Everything is executed that will be, and what was not answered waits for the disks.
-    let executed = || domain.wait_healthy()["nodes"][0]["status"]["groups"][0]["executed"].clone();
+    let executed = || {
+        let said = domain.status();
+        let findings = said["findings"].as_array().expect("a list");
+        let waits = findings.iter().filter(|one| one["fact"] == "log-waits").count();
+        assert!(waits >= 2 && said["health"] == "degraded", "{said}");
+        said["nodes"][0]["status"]["groups"][0]["executed"].clone()
+    };
     let mut last = executed();
     let mut answered = answers.try_iter().count();
     wait_until("nothing moves", || {
@@ -272,7 +278,7 @@ fn a_group_that_is_not_durable_waits_for_a_node_that_is_away() {
     };
     wait_until("both say for whom it waits", || waits() == 2);
     let reasons = status()["reasons"].to_string();
-    assert!(reasons.contains("group meter is not durable, and waits for n1"), "{reasons}");
+    assert!(reasons.contains("group meter: it is not durable, and waits for n1"), "{reasons}");
     domain.bank(1).increment("more").expect("the durable one goes on");
     let refused = meter(1).increment("too early").expect_err("it waits");
     let refused = format!("{refused:?}");

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod codes;
+mod differences;
 mod digest;
 mod domain;
 mod key;
@@ -25,6 +26,7 @@ use std::io::Read;
 use std::path::Path;
 
 pub use codes::{CODES, Code, CodeText};
+pub use differences::differences;
 pub use domain::{
     Ack, Backend, ClientRule, Concurrency, Domain, Endpoint, Engine, Group, Host, Limits,
     Multicast, Network, Node, OnDoubt, OnTotalLoss, Outside, Placement, QuorumRule,

@@ -23,7 +23,7 @@ use quorba_base::{NODES_MAX, NodeId};
 use toml::de::DeTable;
 
 use crate::codes::Code;
-use crate::domain::{Domain, Engine, Group, Limits, Multicast, Outside, QuorumRule, Ring};
+use crate::domain::{Backend, Domain, Engine, Group, Limits, Multicast, Outside, QuorumRule, Ring};
 use crate::key::{DomainKey, KEY_BYTES, KeyError};
 use crate::problem::{Problem, Report};
 use crate::walk::{At, Problems, Section, Span};
@@ -52,7 +52,14 @@ pub fn check_text(
     let (table, syntax) = DeTable::parse_recoverable(text);
     for error in syntax {
         let span = error.span().unwrap_or(0..0);
-        problems.add(Problem::at(Code::Syntax, span, error.message()));
+        let said = error.message();
+        let again = text.get(span.clone()).filter(|_| said == "duplicate key");
+        let problem = match again {
+            Some(name) => Problem::at(Code::Syntax, span, format!("`{name}` stands here twice"))
+                .help("leave one out; two nodes or groups have two names"),
+            None => Problem::at(Code::Syntax, span, said),
+        };
+        problems.add(problem);
     }
     // Keys that stand in a broken line are missing afterwards; do not report that as well.
     let broken = problems.into_inner();
@@ -127,6 +134,13 @@ fn located(base: &Path, mut group: Group) -> Group {
         for path in [&mut tls.certificate, &mut tls.key].into_iter().chain(&mut tls.client_ca) {
             *path = base.join(&path);
         }
+    }
+    // One without a slash is looked for in PATH.
+    if let Backend::Start(server) = &mut group.backend
+        && let Some(program) = server.command.first_mut()
+        && program.is_relative_path()
+    {
+        *program = program.below(&base.display().to_string());
     }
     group
 }

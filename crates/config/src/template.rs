@@ -24,10 +24,14 @@ pub enum Placeholder {
     StateDir,
     /// A reference to the group's ordered time on this node.
     Time,
+    /// The group's gateways on all nodes, the same at every member: `h1:p1,h2:p2`.
+    Gateways,
+    /// The same as omniORB publishes addresses: `giop:tcp:h1:p1,giop:tcp:h2:p2`.
+    GatewaysOfOmniorb,
 }
 
 /// Every placeholder with its name.
-pub const PLACEHOLDERS: [(&str, Placeholder); 8] = [
+pub const PLACEHOLDERS: [(&str, Placeholder); 10] = [
     ("port", Placeholder::Port),
     ("socket", Placeholder::Socket),
     ("host", Placeholder::Host),
@@ -36,6 +40,8 @@ pub const PLACEHOLDERS: [(&str, Placeholder); 8] = [
     ("group", Placeholder::Group),
     ("state_dir", Placeholder::StateDir),
     ("time", Placeholder::Time),
+    ("gateways", Placeholder::Gateways),
+    ("gateways.omniorb", Placeholder::GatewaysOfOmniorb),
 ];
 
 /// `{call.NAME}` stands for `host:port`, where the server calls the group of that name.
@@ -76,6 +82,8 @@ pub struct Values<'a> {
     pub state_dir: &'a str,
     /// A reference to the group's ordered time, if something of it [`Template::uses`] that.
     pub time: &'a str,
+    /// The group's gateways, as `host:port`, in the order of the nodes.
+    pub gateways: &'a [String],
     /// By name of a group: the port of this host on which the server calls it.
     pub calls: &'a [(String, u16)],
     /// By name of a server outside: its object, at that port.
@@ -128,6 +136,36 @@ impl Template {
         Ok(Self(parts))
     }
 
+    /// Whether it is the path of a file, from a folder that is not said.
+    #[must_use]
+    pub fn is_relative_path(&self) -> bool {
+        match self.0.first() {
+            Some(Part::Text(first)) => {
+                let mut texts = self.0.iter().filter_map(|part| match part {
+                    Part::Text(text) => Some(text),
+                    Part::Value(_) | Part::Call(_) | Part::Url(_) => None,
+                });
+                !first.starts_with('/') && texts.any(|text| text.contains('/'))
+            }
+            // A folder stands in front, such as {state_dir}.
+            Some(Part::Value(_) | Part::Call(_) | Part::Url(_)) | None => false,
+        }
+    }
+
+    /// The same path below a folder.
+    #[must_use]
+    pub fn below(&self, folder: &str) -> Self {
+        let mut parts = self.0.clone();
+        let front = match folder {
+            "" => "./".to_owned(),
+            folder => format!("{}/", folder.trim_end_matches('/')),
+        };
+        if let Some(Part::Text(first)) = parts.first_mut() {
+            *first = format!("{front}{}", first.trim_start_matches("./"));
+        }
+        Self(parts)
+    }
+
     /// Whether the placeholder stands in it.
     #[must_use]
     pub fn uses(&self, placeholder: Placeholder) -> bool {
@@ -154,17 +192,27 @@ impl Template {
     #[must_use]
     pub fn fill(&self, values: &Values<'_>) -> String {
         let mut text = String::new();
-        for part in &self.0 {
+        for (index, part) in self.0.iter().enumerate() {
             match part {
                 Part::Text(plain) => text.push_str(plain),
                 Part::Value(Placeholder::Port) => text.push_str(&values.port.to_string()),
                 Part::Value(Placeholder::Socket) => text.push_str(values.socket),
-                Part::Value(Placeholder::Host) => text.push_str(values.host),
+                Part::Value(Placeholder::Host) => {
+                    let next = self.0.get(index + 1);
+                    let has_port =
+                        matches!(next, Some(Part::Text(plain)) if plain.starts_with(':'));
+                    text.push_str(&in_address(values.host, has_port));
+                }
                 Part::Value(Placeholder::Listen) => text.push_str(&values.listen.to_string()),
                 Part::Value(Placeholder::Node) => text.push_str(values.node),
                 Part::Value(Placeholder::Group) => text.push_str(values.group),
                 Part::Value(Placeholder::StateDir) => text.push_str(values.state_dir),
                 Part::Value(Placeholder::Time) => text.push_str(values.time),
+                Part::Value(Placeholder::Gateways) => text.push_str(&values.gateways.join(",")),
+                Part::Value(Placeholder::GatewaysOfOmniorb) => {
+                    let each = values.gateways.iter().map(|gateway| format!("giop:tcp:{gateway}"));
+                    text.push_str(&each.collect::<Vec<_>>().join(","));
+                }
                 Part::Call(group) => {
                     let port = values.calls.iter().find(|(name, _)| name == group);
                     let port = port.map_or(0, |(_, port)| *port);
@@ -177,6 +225,14 @@ impl Template {
             }
         }
         text
+    }
+}
+
+/// An IPv6 address in front of a port stands in brackets (RFC 3986 §3.2.2).
+fn in_address(host: &str, has_port: bool) -> String {
+    match has_port && host.contains(':') && !host.starts_with('[') {
+        true => format!("[{host}]"),
+        false => host.to_owned(),
     }
 }
 
@@ -227,6 +283,7 @@ mod tests {
         group: "bank",
         state_dir: "/var/lib/quorba",
         time: "corbaloc::1",
+        gateways: &[],
         calls: &[],
         urls: &[],
     };
@@ -242,6 +299,18 @@ mod tests {
                         /var/lib/quorba/x corbaloc::1";
         assert_eq!(filled(text).as_deref(), Ok(expected));
         assert_eq!(Template::parse(text).expect("a template").to_string(), text);
+    }
+
+    #[test]
+    fn gateways_are_the_same_everywhere_and_addresses_of_ipv6_stand_in_brackets() {
+        let gateways = ["10.0.0.1:5000".to_owned(), "[fd00::2]:5000".to_owned()];
+        let values = Values { host: "fd00::1", gateways: &gateways, ..VALUES };
+        let filled = |text: &str| Template::parse(text).expect("a template").fill(&values);
+        assert_eq!(filled("{gateways}"), "10.0.0.1:5000,[fd00::2]:5000");
+        let published = "giop:tcp:10.0.0.1:5000,giop:tcp:[fd00::2]:5000";
+        assert_eq!(filled("{gateways.omniorb}"), published);
+        assert_eq!(filled("giop:tcp:{host}:{listen}"), "giop:tcp:[fd00::1]:5000");
+        assert_eq!(filled("--host {host} -p {port}"), "--host fd00::1 -p 6001");
     }
 
     #[test]

@@ -304,7 +304,20 @@ impl<'t> Section<'t> {
             DeValue::Table(_) => "a table",
         };
         let message = format!("`{key}` must be {expected}, found {found}");
-        self.problems.add(Problem::at(Code::WrongType, value.span(), message));
+        let help = match value.get_ref() {
+            DeValue::String(text) if text.parse::<i64>().is_ok() || is_truth(text) => {
+                Some(format!("without quotation marks: {key} = {text}"))
+            }
+            DeValue::String(text) if expected.contains("list") => {
+                Some(format!("in brackets: {key} = [{:?}]", shortened(text)))
+            }
+            DeValue::Integer(_) | DeValue::Boolean(_) if expected.contains("text") => {
+                Some(format!("in quotation marks: {key} = \"...\""))
+            }
+            _ => None,
+        };
+        let problem = Problem::at(Code::WrongType, value.span(), message).maybe_help(help);
+        self.problems.add(problem);
     }
 
     /// Reports every key that was not asked for.
@@ -340,4 +353,8 @@ pub(crate) fn shortened(text: &str) -> String {
         Some((at, _)) => format!("{}...", &text[..at]),
         None => text.to_owned(),
     }
+}
+
+fn is_truth(text: &str) -> bool {
+    matches!(text, "true" | "false")
 }

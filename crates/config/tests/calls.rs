@@ -54,6 +54,7 @@ fn a_group_calls_another_that_stands_behind_it_and_its_server_is_told_where() {
     let (host, node, group, state_dir) = ("10.0.0.1", "n1", "shop", "/s");
     let values = Values {
         urls: &[],
+        gateways: &[],
         calls: &calls,
         time: "",
         socket: "",

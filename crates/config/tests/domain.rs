@@ -227,6 +227,7 @@ fn servers_are_started_or_found() {
     };
     let values = Values {
         urls: &[],
+        gateways: &[],
         calls: &[],
         port: 6001,
         socket: "/s/bank.sock",

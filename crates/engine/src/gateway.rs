@@ -6,6 +6,7 @@
 //! request stays unanswered beyond its time.
 
 mod door;
+mod ends;
 mod identity;
 mod idle;
 mod intake;

@@ -509,6 +509,9 @@ impl Node {
                 self.out.push_back(Output::Server { group, command });
             }
             ReplicaOutput::Reply { group, number, giop } => {
+                if giop.as_ref().is_some_and(|giop| self.replica.tells_end(group, giop)) {
+                    self.gateway.reply_tells_end(group, number);
+                }
                 self.gateway.replied(group, number, giop);
             }
             ReplicaOutput::Mark { group, number, payload } => {
@@ -643,6 +646,10 @@ impl Node {
             if self.replica.takes_call(*group, payload.len())
                 && !self.gateway.is_to_be_ordered(&submission)
             {
+                if self.gateway.is_over(submission.group, submission.number) {
+                    any = true;
+                    continue;
+                }
                 let oneway = self.gateway.is_oneway(&submission);
                 self.gateway.called(&submission);
                 self.replica.handle_call(now, submission.payload, oneway);

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use quorba_base::Instant;
 use quorba_giop::{Endian, Version};
 use quorba_order::Ticket;
-use quorba_replica::{CallKey, Released, RequestEnvelope, RequestNumber};
+use quorba_replica::{CallKey, Released, RequestEnd, RequestEnvelope, RequestNumber};
 
 /// So many requests may be answered behind the oldest open one before members are told of each.
 const LAG_MAX: u64 = 64;
@@ -39,6 +39,19 @@ pub(crate) enum Safety {
     Awaiting(Ticket),
     /// Safe.
     Reached,
+}
+
+/// Whether a request has ended without a reply of a server. How was decided behind it in the order,
+/// so that this must be safe, too, before anybody is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum End {
+    /// It has not, as far as is known.
+    #[default]
+    Open,
+    /// It has, and the reply says how, or this does.
+    Known(Option<RequestEnd>),
+    /// The same, and what was ordered since is awaited.
+    Awaited(Option<RequestEnd>),
 }
 
 /// One request.
@@ -80,6 +93,7 @@ pub(crate) struct Pending {
     /// Submissions that may have been executed.
     pub(crate) submissions: u32,
     pub(crate) reply: Option<Bytes>,
+    pub(crate) end: End,
     pub(crate) deadline: Instant,
     /// Until when it may wait for somebody to take it.
     pub(crate) wait_until: Instant,
@@ -90,6 +104,16 @@ impl Pending {
     pub(crate) fn bytes(&self) -> usize {
         let read = self.read.as_ref().map_or(0, |read| read.giop.len());
         self.payload.len() + read
+    }
+
+    /// Whether it is known what its client is told.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.reply.is_some() || matches!(self.end, End::Known(Some(_)) | End::Awaited(Some(_)))
+    }
+
+    /// It waits for no turn, and is ordered in the end even if nobody is there to take it.
+    pub(crate) fn goes_with_calls(&self) -> bool {
+        self.nested.is_some() || self.end != End::Open
     }
 
     /// Whether the group may have executed it.
@@ -215,6 +239,7 @@ mod tests {
             process_ends: 0,
             submissions: 0,
             reply: None,
+            end: End::Open,
             deadline: Instant::ZERO,
             wait_until: Instant::ZERO,
         }

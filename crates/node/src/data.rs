@@ -31,13 +31,14 @@ use crate::servers::Servers;
 use crate::supervise::{Launcher, ServerNews, Supervisor};
 use crate::times::Times;
 use crate::transport::{Tokens, Transport};
+use crate::tunnel;
 use crate::wake::{Mailbox, Mailer, mailbox};
 use crate::{NodeError, RunOptions, settings};
 use bytes::BytesMut;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Domain, Group};
+use quorba_config::{Domain, Group, Node};
 use quorba_engine::replica::{Command, GroupId};
-use quorba_engine::{ConnectionId, Node};
+use quorba_engine::{ConnectionId, Node as EngineNode};
 use quorba_net::{Interest, Poller, ReadOutcome, Ready};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
@@ -75,7 +76,7 @@ pub(crate) enum Letter {
 pub(crate) struct DataPlane {
     reporter: Reporter,
     boot: BootFile,
-    engine: Node,
+    engine: EngineNode,
     poller: Poller,
     transport: Transport,
     clients: Clients,
@@ -95,6 +96,7 @@ pub(crate) struct DataPlane {
     pilots: Pilots,
     signals: UnixStream,
     reloads: UnixStream,
+    tunnels: tunnel::NewsSender,
     // Dropping it ends the admin thread.
     _admin: AdminServer,
     started: Clock,
@@ -143,8 +145,7 @@ impl DataPlane {
         };
         let log = Log::open(&domain, me, boot.incarnation(), &node.state_dir, tell)?;
         let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
-        let questions = mailer.clone();
-        let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
+        let (admin, tunnels) = start_admin(&domain, me, &node, mailer.clone())?;
         let abroad = Abroad::look_up(&domain)?;
         let times = start_times(&domain, me)?;
         let found_here = (&clients, &times[..], &scarce.reserve);
@@ -172,6 +173,7 @@ impl DataPlane {
             log,
             signals,
             reloads,
+            tunnels,
             _admin: admin,
             started,
             next_token: CONNECTIONS,
@@ -513,6 +515,7 @@ impl DataPlane {
                 let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
                 self.tell_who_waits(&mut status);
                 status.pace = self.pace.as_ref().map(Pace::status);
+                status.log = self.log.as_ref().map(Log::status);
                 let holds = self.reporter.log_holds(&snapshot);
                 let log = self.log.iter();
                 let lacks = self.reporter.log_lacks(&snapshot);
@@ -528,6 +531,8 @@ impl DataPlane {
                 });
                 let _ = asker.send(released);
             }
+            admin::Question::Tunnel(node, message) => self.send_tunnel(node, message),
+            admin::Question::File(node, text) => self.reporter.heard_file(node, text.as_deref()),
             admin::Question::Backup(name, asker) => self.back_up(&name, asker),
             admin::Question::Restore(name, given, asker) => self.restore(&name, *given, asker),
             admin::Question::Requests(name, wanted, asker) => {
@@ -593,12 +598,33 @@ impl DataPlane {
 }
 
 /// The engine with all keys of its domain, of which it has the first.
-fn with_keys(mut engine: Node, domain: &Domain) -> Node {
+fn with_keys(mut engine: EngineNode, domain: &Domain) -> EngineNode {
     let keys = settings::domain_keys(&domain.keys);
     if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
         tracing::error!(%error, "only the first of the domain keys is used");
     }
     engine
+}
+
+/// Begins to answer operators, here and through other nodes.
+fn start_admin(
+    domain: &Domain,
+    me: NodeId,
+    node: &Node,
+    mailer: Mailer<Letter>,
+) -> Result<(AdminServer, tunnel::NewsSender), NodeError> {
+    let (tunnels, news) = tunnel::news();
+    let ask = move |question| mailer.send(Letter::Admin(question));
+    let about = (peers(domain, me), domain.canonical());
+    Ok((AdminServer::start(node, about, news, ask)?, tunnels))
+}
+
+/// The nodes of the domain file, for the admin API.
+fn peers(domain: &Domain, me: NodeId) -> Vec<admin::Peer> {
+    let named = domain.node_set().iter().zip(&domain.nodes);
+    let peer =
+        |(id, node): (NodeId, &Node)| admin::Peer { name: node.name.clone(), id, is_me: id == me };
+    named.map(peer).collect()
 }
 
 /// Offers ordered time to the groups of this node that ask for it.
@@ -629,7 +655,7 @@ fn supervise(
             let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));
             let time = times.get(index).cloned().flatten();
             let ports = clients.ports_for(id).map_err(NodeError::Resources)?;
-            let launcher = Launcher::new(domain, options.launcher.clone(), &ports);
+            let launcher = Launcher::new(domain, group, options.launcher.clone(), &ports);
             let lent = (time, reserve.clone());
             Some(Supervisor::start(id, me, group, node, launcher, lent, tell)?)
         } else {

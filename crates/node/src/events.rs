@@ -3,7 +3,7 @@
 //! Invariant: only rare things come here; nothing on a request's way does.
 
 use crate::report::Reporter;
-use quorba_base::NodeSet;
+use quorba_base::{NodeId, NodeSet};
 use quorba_engine::Event;
 use quorba_engine::order::{LeaveReason, ViewKind};
 use quorba_engine::replica::{
@@ -52,10 +52,8 @@ pub(crate) fn log(event: &Event, about: Option<&RecentRequest>, reporter: &mut R
             reporter.saw_view(view);
         }
         Event::View(_) => {}
-        Event::Refused { node, reason } => {
-            let node = reporter.name_of(*node);
-            tracing::warn!(node, ?reason, "datagrams in this node's name are refused");
-        }
+        // The caller does, because it can ask that node.
+        Event::Refused { .. } => {}
         Event::Unanswered { group, number, peer } => {
             reporter.remember_client(*group, *number, *peer);
         }
@@ -68,6 +66,7 @@ pub(crate) fn log(event: &Event, about: Option<&RecentRequest>, reporter: &mut R
         }
         Event::Replica(ReplicaEvent::RequestEnded { group, request, end }) => {
             log_ended((*group, *request), *end, about, reporter);
+            reporter.saw_end(*group, *request);
         }
         Event::Replica(event) => log_replica(event, reporter),
     }
@@ -91,6 +90,7 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
             let member = reporter.name_of(*node).to_string();
             tracing::info!(group = reporter.group_name(*group), member, state = text, "member");
             reporter.member_changed(*group, format!("{member} {text}"));
+            reporter.member_is(*group, *node, *state);
         }
         ReplicaEvent::Opened { group } => {
             tracing::info!(group = reporter.group_name(*group), "group takes requests");
@@ -204,22 +204,14 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
     match event {
         ReplicaEvent::Changed { group, command } => {
             log_command(reporter.group_name(*group), *command, reporter);
+            reporter.saw_command(*group, *command);
         }
         ReplicaEvent::Leader { group, leader } => {
             let leader = leader.map_or("nobody", |node| reporter.name_of(node));
             tracing::info!(group = reporter.group_name(*group), leader, "leader");
         }
         ReplicaEvent::Diverged { group, node, request, expelled } => {
-            let member = reporter.name_of(*node).to_string();
-            let group_name = reporter.group_name(*group).to_string();
-            let done = if *expelled { "it is expelled and rebuilt" } else { "it is reported only" };
-            tracing::error!(
-                group = group_name,
-                member,
-                request,
-                "its replies differ from those of the majority; {done}"
-            );
-            reporter.member_changed(*group, format!("{member} differs at request {request}"));
+            log_diverged((*group, *request), *node, *expelled, reporter);
         }
         ReplicaEvent::CallRefused { caller, target, during, why } => {
             let (caller, target) = (reporter.group_name(*caller), reporter.group_name(*target));
@@ -232,26 +224,58 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
             tracing::warn!(caller, target, request = during, why, "no reply from outside");
         }
         ReplicaEvent::CallDiffers { caller, node, during } => {
-            let member = reporter.name_of(*node).to_string();
-            let group = reporter.group_name(*caller).to_string();
-            tracing::error!(
-                group,
-                member,
-                request = during,
-                "it asks for something else than another member in the same call"
-            );
-            reporter.member_changed(*caller, format!("{member} calls differently"));
+            let what = "called something else than another member in the same call";
+            log_difference((*caller, *during), Some(*node), what, reporter);
         }
         ReplicaEvent::Disagreement { group, request } => {
-            let group = reporter.group_name(*group);
-            tracing::error!(
-                group,
-                request,
-                "the members replied different things, none has a majority"
-            );
+            let what = "replied different things, and none has a majority";
+            log_difference((*group, *request), None, what, reporter);
         }
         _ => unreachable!("the caller looked"),
     }
+}
+
+/// A member replied something else than the majority.
+fn log_diverged(
+    (group, request): (GroupId, u64),
+    node: NodeId,
+    expelled: bool,
+    reporter: &mut Reporter,
+) {
+    if !expelled {
+        let what = "replied something else than the majority";
+        return log_difference((group, request), Some(node), what, reporter);
+    }
+    let member = reporter.name_of(node).to_string();
+    tracing::error!(
+        group = reporter.group_name(group),
+        member,
+        request,
+        "its replies differ from those of the majority; it is expelled and rebuilt"
+    );
+    reporter.member_changed(group, format!("{member} differs at request {request}"));
+}
+
+/// Members do different things, and stay in. A server that differs once does so at each call, so
+/// this is said once a minute; status counts.
+fn log_difference(
+    (group, request): (GroupId, u64),
+    node: Option<NodeId>,
+    what: &'static str,
+    reporter: &mut Reporter,
+) {
+    let nodes = node.into_iter().collect();
+    let Some(left_out) = reporter.saw_difference(group, nodes, what, request) else { return };
+    let member = node.map(|node| reporter.name_of(node).to_string());
+    tracing::error!(
+        group = reporter.group_name(group),
+        member,
+        request,
+        not_told = left_out,
+        "members {what}: their states may differ (said once a minute; quorba status counts)"
+    );
+    let who = member.unwrap_or_else(|| "members".into());
+    reporter.member_changed(group, format!("{who} differ at request {request}"));
 }
 
 /// No server replies to a request.

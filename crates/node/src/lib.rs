@@ -29,6 +29,7 @@ mod events;
 mod filesystem;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+pub mod health;
 mod keeper;
 mod log;
 pub mod logged;
@@ -53,6 +54,7 @@ mod supervise;
 pub mod times;
 mod transport;
 pub mod trial;
+mod tunnel;
 mod wake;
 
 use quorba_base::NodeId;

@@ -9,6 +9,7 @@
 use crate::NodeError;
 use crate::filesystem::{self, is_shortage};
 use crate::priority::stand_back;
+use crate::status::LogStatus;
 use quorba_base::NodeId;
 use quorba_config::Domain;
 use quorba_engine::Output;
@@ -21,7 +22,7 @@ use quorba_journal::{
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 mod growth;
 mod lookups;
@@ -77,7 +78,7 @@ pub(crate) struct Log {
     /// The last batch was refused; the next news of the disk try again.
     is_full: bool,
     /// What waits for room on the disk, and which.
-    waits: Option<String>,
+    waits: Option<(String, Instant)>,
     backlog_bytes: usize,
     /// States that are written, and stand behind records of the backlog.
     written: Vec<Sealed>,
@@ -146,10 +147,21 @@ impl Log {
         Ok(Some((log, boot)))
     }
 
-    /// What an operator should know of it. `holds`: groups, by name, because of which it cannot be
-    /// shortened, and why. `lacks`: groups whose member's state it has not got yet.
+    /// Where it is, and whether it can be written.
+    pub(crate) fn status(&self) -> LogStatus {
+        let path = self.path.display().to_string();
+        let waits = self.waits.as_ref();
+        LogStatus {
+            path,
+            waits: waits.map(|(said, _)| said.clone()),
+            waits_ms: waits.map(|(_, since)| since.elapsed().as_millis() as u64),
+        }
+    }
+
+    /// What an operator should know of it besides. `holds`: groups, by name, because of which it
+    /// cannot be shortened, and why. `lacks`: groups whose member's state it has not got yet.
     pub(crate) fn warnings(&self, holds: &[(&str, LogHold)], lacks: &[&str]) -> Vec<String> {
-        let mut warnings: Vec<String> = self.warning.iter().chain(&self.waits).cloned().collect();
+        let mut warnings: Vec<String> = self.warning.iter().cloned().collect();
         warnings.extend(lacks.iter().map(|name| {
             format!(
                 "group {name}: the log lacks the state of the member here, whose server is asked \
@@ -322,7 +334,8 @@ impl Log {
                     filesystem::explain(&self.path, &error)
                 );
                 tracing::error!("{said}");
-                self.waits = Some(said);
+                let since = self.waits.take().map_or_else(Instant::now, |(_, since)| since);
+                self.waits = Some((said, since));
                 Ok(None)
             }
             LogNews::Notice(Notice::Failed(error) | Notice::Trouble(error)) => Err(failed(error)),

@@ -10,6 +10,7 @@
 use crate::filesystem;
 use crate::priority::stand_back;
 use crate::seldom::Seldom;
+use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -28,6 +29,9 @@ const BURST_BYTES: u64 = 8 << 20;
 const PIECE_BYTES: usize = 64 << 10;
 /// A pause after each piece that is left out, so that talk costs the others no processor.
 const PAUSE: Duration = Duration::from_millis(1);
+/// Of what was printed last so much is kept in memory, for the status, and so many lines are told.
+const TAIL_BYTES: usize = 2 << 10;
+const TAIL_LINES: usize = 5;
 /// How long a file that could not be opened is left alone.
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
 
@@ -54,6 +58,11 @@ impl Output {
         self.file.lock().expect("no holder panics").lost
     }
 
+    /// The last lines that the server printed which was started last, oldest first.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        self.file.lock().expect("no holder panics").tail.lines()
+    }
+
     /// A pipe for one server process; what comes out of it is kept until all have closed it.
     ///
     /// # Errors
@@ -61,6 +70,7 @@ impl Output {
     pub(crate) fn pipe(&self) -> io::Result<PipeWriter> {
         let (from, to) = io::pipe()?;
         let file = Arc::clone(&self.file);
+        file.lock().expect("no holder panics").tail = Tail::default();
         let keeper = thread::Builder::new().name("output".into());
         keeper.spawn(move || {
             stand_back();
@@ -89,6 +99,29 @@ fn keep(mut from: PipeReader, file: &Mutex<Rotating>) {
     }
 }
 
+/// The end of what was printed.
+#[derive(Default)]
+struct Tail(VecDeque<u8>);
+
+impl Tail {
+    fn push(&mut self, piece: &[u8]) {
+        let piece = &piece[piece.len().saturating_sub(TAIL_BYTES)..];
+        let over = (self.0.len() + piece.len()).saturating_sub(TAIL_BYTES);
+        self.0.drain(..over);
+        self.0.extend(piece);
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let bytes: Vec<u8> = self.0.iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+        let lines: Vec<&str> = lines.collect();
+        let lines = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+        let plain = |line: &&str| line.chars().filter(|char| !char.is_control()).collect();
+        lines.iter().map(plain).collect()
+    }
+}
+
 struct Rotating {
     path: PathBuf,
     /// None: it could not be opened, or written.
@@ -104,6 +137,7 @@ struct Rotating {
     lost: u64,
     fast: Seldom,
     broken: Seldom,
+    tail: Tail,
 }
 
 impl Rotating {
@@ -119,11 +153,13 @@ impl Rotating {
             lost: 0,
             fast: Seldom::default(),
             broken: Seldom::default(),
+            tail: Tail::default(),
         }
     }
 
     /// Whether it is kept.
     fn take(&mut self, piece: &[u8], now: Instant) -> bool {
+        self.tail.push(piece);
         let since = now.saturating_duration_since(self.refilled);
         let gained = since.as_millis() as u64 * BYTES_PER_SECOND / 1000;
         if gained > 0 {

@@ -94,6 +94,14 @@ fn become_server(arguments: Vec<OsString>) -> Result<(), String> {
     Err(cannot_start(&program, Command::new(&program).args(arguments).exec()))
 }
 
+/// How a process ends that could not become a server, as shells do.
+pub(crate) const NOT_STARTED: u8 = 127;
+/// What it says then begins so.
+pub(crate) const CANNOT_START: &str = "cannot start ";
+
 fn cannot_start(program: &OsStr, error: std::io::Error) -> String {
-    format!("cannot start {}: {error}", program.to_string_lossy())
+    let at = std::env::current_dir().map_or_else(|_| "?".into(), |path| path.display().to_string());
+    let program = program.to_string_lossy();
+    let from = if program.starts_with('/') { String::new() } else { format!(" (from {at})") };
+    format!("{CANNOT_START}{program}{from}: {error}")
 }

@@ -15,22 +15,61 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(500);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
+/// What came of a look at a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It accepts connections, and has the object if one was asked for.
+    Ready,
+    /// It accepts no connection.
+    Deaf,
+    /// It accepts connections, and does not answer in time.
+    Silent,
+    /// It answers that it has no such object.
+    NoObject,
+    /// It answers with something else than an answer to a LocateRequest.
+    Strange,
+}
+
+impl Look {
+    /// In words: the server does what. `key` as it stands in the domain file, and there as what.
+    pub(crate) fn text(self, door: &Door, key: Option<(&str, &[u8])>) -> String {
+        let (what, key) = key.unwrap_or_default();
+        let key = key.escape_ascii();
+        match self {
+            Self::Ready => format!("serves on {door}"),
+            Self::Deaf => format!("nothing accepts connections on {door}"),
+            Self::Silent => format!("accepts connections on {door}, and answers no LocateRequest"),
+            Self::NoObject => format!(
+                "answers on {door}, and has no object `{key}` ({what}): a LocateRequest for it was \
+                 answered UNKNOWN_OBJECT"
+            ),
+            Self::Strange => format!("answers on {door} with something that is no GIOP reply"),
+        }
+    }
+}
+
 /// Connects and, if there is a key, asks for its object.
 ///
 /// # Errors
 /// This node has no descriptor left to look with.
-pub(crate) fn is_ready(door: &Door, key: Option<&[u8]>) -> io::Result<bool> {
+pub(crate) fn look(door: &Door, key: Option<&[u8]>) -> io::Result<Look> {
     let mut socket = match door.knock(PATIENCE) {
         Ok(socket) => socket,
         Err(error) if is_out_of_descriptors(&error) => return Err(error),
-        Err(_) => return Ok(false),
+        Err(_) => return Ok(Look::Deaf),
     };
-    let Some(key) = key else { return Ok(true) };
-    let located = locate(&mut socket, key);
-    Ok(matches!(located, Some(LocateStatus::ObjectHere | LocateStatus::ObjectForward)))
+    let Some(key) = key else { return Ok(Look::Ready) };
+    let mut heard = false;
+    Ok(match locate(&mut socket, key, &mut heard) {
+        Some(LocateStatus::ObjectHere | LocateStatus::ObjectForward) => Look::Ready,
+        Some(LocateStatus::UnknownObject) => Look::NoObject,
+        Some(_) => Look::Strange,
+        None if heard => Look::Strange,
+        None => Look::Silent,
+    })
 }
 
-fn locate(socket: &mut Socket, key: &[u8]) -> Option<LocateStatus> {
+fn locate(socket: &mut Socket, key: &[u8], heard: &mut bool) -> Option<LocateStatus> {
     let question = build::locate_request(Version::V1_0, Endian::Little, 1, key);
     socket.write_all(question.bytes()).ok()?;
     let mut framer = Framer::new(FramerLimits {
@@ -48,6 +87,7 @@ fn locate(socket: &mut Socket, key: &[u8]) -> Option<LocateStatus> {
         let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
         socket.set_read_timeout(Some(left)).ok()?;
         let count = socket.read(&mut buffer).ok().filter(|count| *count > 0)?;
+        *heard = true;
         framer.push(buffer.get(..count)?);
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: names instead of numbers, taken from the domain file.
 
+mod differences;
+mod refusals;
 #[cfg(test)]
 mod tests;
 mod unanswered;
@@ -32,12 +34,18 @@ use std::time::{Duration, Instant};
 /// Linux counts process times in these units for every architecture that it runs on today.
 const CLOCK_TICKS_PER_SECOND: u64 = 100;
 const PAGE_BYTES: u64 = 4096;
+/// A checkpoint is overdue when so many times as many requests have come as it comes after, and so
+/// many more: several may be under way.
+const OVERDUE: u64 = 4;
+const OVERDUE_LEAST: u64 = 1000;
 
 /// See the module's text.
 pub(crate) struct Reporter {
     domain: Domain,
     me: NodeId,
     last_changes: HashMap<GroupId, String>,
+    differences: differences::Differences,
+    refusals: refusals::Refusals,
     basis: Option<Basis>,
     /// The same for groups that are not durable, where that is another question.
     memory_basis: Option<Basis>,
@@ -84,6 +92,8 @@ impl Reporter {
             domain,
             me,
             last_changes: HashMap::new(),
+            differences: differences::Differences::default(),
+            refusals: refusals::Refusals::default(),
             basis: None,
             memory_basis: None,
             left: HashMap::new(),
@@ -162,6 +172,9 @@ impl Reporter {
                 let server = server.map(|server| unanswered::server(replica, server));
                 let endings = &replica.endings;
                 GroupStatus {
+                    differ: self.differ(id),
+                    may_differ_ms: self.may_differ_ms(id, endings.doubt),
+                    members: self.members(id, replica),
                     waits_for,
                     ended: self.ended(id, endings),
                     stuck: self.stuck((id, group), endings, uptime),
@@ -181,6 +194,7 @@ impl Reporter {
             cpu_ms,
             rss_bytes,
             pace: None,
+            log: None,
             warnings: self.warnings(&snapshot.order, &snapshot.gateway),
         }
     }
@@ -385,10 +399,8 @@ impl Reporter {
 
     fn away(&self, node: NodeId) -> String {
         match self.left.get(&node) {
-            Some((since, reason)) => {
-                format!("for {} s: {}", since.elapsed().as_secs(), why_left(*reason))
-            }
-            None => "since this node started: it has not been seen".into(),
+            Some((_, reason)) => why_left(*reason).into(),
+            None => "it has not been seen since this node started".into(),
         }
     }
 
@@ -415,6 +427,8 @@ impl Reporter {
                     host: node.host.to_string(),
                     in_view,
                     standing,
+                    since_ms: self.left.get(&id).map(|(since, _)| ms(since.elapsed())),
+                    refused: self.node_refused(id),
                     linked: links.contains_key(&id),
                     link_queued_bytes: links.get(&id).map_or(0, |bytes| *bytes as u64),
                 }
@@ -430,8 +444,6 @@ impl Reporter {
         server: Option<ServerStatus>,
         last_change: Option<String>,
     ) -> GroupStatus {
-        let is_in = |(_, state): &(_, MemberState)| matches!(state, MemberState::In { .. });
-        let is_somebody_in = replica.members.iter().any(is_in);
         GroupStatus {
             name: group.name.clone(),
             style: replica.style.text().into(),
@@ -447,15 +459,20 @@ impl Reporter {
                     requests: *requests,
                 })
                 .collect(),
-            members: self.members(replica),
+            members: Vec::new(),
             waits_for: Vec::new(),
             ended: Vec::new(),
             stuck: Vec::new(),
             waiting: Vec::new(),
             may_differ: replica.endings.doubt,
+            may_differ_ms: None,
+            differ: None,
+            durable: group.durable,
+            has_state_object: group.state_object.is_some(),
+            checkpoint_overdue: is_overdue(group, replica),
             late: self.names(replica.endings.late),
             state_refused: unanswered::state_refused(replica),
-            waits_for_members: !replica.opened && is_somebody_in,
+            waits_for_members: !replica.opened && is_somebody_in(replica),
             server,
             connections: gateway.connections as u64,
             pending: gateway.pending as u64,
@@ -524,7 +541,7 @@ impl Reporter {
         }
     }
 
-    fn members(&self, replica: &GroupSnapshot) -> Vec<MemberStatus> {
+    fn members(&self, group: GroupId, replica: &GroupSnapshot) -> Vec<MemberStatus> {
         let waits = "the group waits for a node that is away, and may have acknowledged requests";
         let member = |(node, state): &(NodeId, MemberState)| {
             let (state, reason) = match (replica.removed.contains(*node), replica.waits_for_memory)
@@ -533,7 +550,11 @@ impl Reporter {
                 (false, true) => (State::Out, Some(waits.into())),
                 (false, false) => self.member(*state),
             };
-            MemberStatus { node: self.name_of(*node).into(), state, reason }
+            let since_ms = match state {
+                State::In => None,
+                _ => self.differences.out_since(group, *node).map(|at| ms(at.elapsed())),
+            };
+            MemberStatus { node: self.name_of(*node).into(), state, reason, since_ms }
         };
         replica.members.iter().map(member).collect()
     }
@@ -578,6 +599,21 @@ impl Reporter {
         }
         warnings
     }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn is_somebody_in(replica: &GroupSnapshot) -> bool {
+    replica.members.iter().any(|(_, state)| matches!(state, MemberState::In { .. }))
+}
+
+/// Whether a member that stands by has had no checkpoint for much longer than it should.
+fn is_overdue(group: &Group, replica: &GroupSnapshot) -> bool {
+    let due = u64::from(group.checkpoint.requests);
+    let is_passive = matches!(replica.style, Style::WarmPassive | Style::ColdPassive);
+    is_passive && replica.logged as u64 > due.saturating_mul(OVERDUE) + OVERDUE_LEAST
 }
 
 /// CPU time in ms and resident memory in bytes of this process; zeros where /proc is not there.

@@ -13,7 +13,7 @@ pub use self::unanswered::{EndedStatus, RequestStatus, StateRefusedStatus, Stuck
 use serde::{Deserialize, Serialize};
 
 /// One node's view of its domain.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Version of the node program, such as `0.1.0`.
     pub version: String,
@@ -38,8 +38,24 @@ pub struct Status {
     /// What decides a call's time on a ring whose token goes round always; none where it rests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<PaceStatus>,
+    /// The durable log; none if no group is durable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<LogStatus>,
     /// What an operator should know: warnings of the domain file, and conditions seen since.
     pub warnings: Vec<String>,
+}
+
+/// The log on a node's disk.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LogStatus {
+    /// Its folder.
+    pub path: String,
+    /// Why nothing can be written now, so that durable groups answer nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<String>,
+    /// For how long, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_ms: Option<u64>,
 }
 
 /// Times of a ring whose token goes round always: medians of the last thousand of a kind, nothing
@@ -60,7 +76,7 @@ pub struct PaceStatus {
 }
 
 /// The ring as one node sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RingStatus {
     /// Membership state: `operational`, `gather`, `commit`, `recovery`.
     pub state: String,
@@ -104,7 +120,7 @@ pub struct RingStatus {
 }
 
 /// A node of the domain, as another sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
     /// Its name in the domain file.
     pub name: String,
@@ -112,8 +128,14 @@ pub struct NodeStatus {
     pub host: String,
     /// Whether it is in the current view.
     pub in_view: bool,
-    /// In words: how it is in the view, or since when and why it is not.
+    /// In words: how it is in the view, or why it is not.
     pub standing: String,
+    /// Since when it has been out of the view, in milliseconds; none if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<u64>,
+    /// Its datagrams are refused now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusalStatus>,
     /// Whether messages pass directly between it and the node that answers; never for itself.
     #[serde(default)]
     pub linked: bool,
@@ -122,8 +144,23 @@ pub struct NodeStatus {
     pub link_queued_bytes: u64,
 }
 
+/// Why a node's datagrams are refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusalStatus {
+    /// The code that `quorba explain` knows.
+    pub code: String,
+    /// Why, in words.
+    pub what: String,
+    /// What helps.
+    pub next: String,
+    /// They are sealed with the domain key, so that it is known who sent them.
+    pub is_proven: bool,
+    /// For how long, in milliseconds.
+    pub since_ms: u64,
+}
+
 /// An object group, as one node sees it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroupStatus {
     /// Its name in the domain file.
     pub name: String,
@@ -224,12 +261,42 @@ pub struct GroupStatus {
     /// The members' states may differ behind the request of this number, which has no reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_differ: Option<u64>,
+    /// Since when, in milliseconds, if this node saw it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_differ_ms: Option<u64>,
+    /// Members were seen to do different things, and have not been made equal since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differ: Option<DifferStatus>,
+    /// Its requests are on disks before they are answered.
+    #[serde(default)]
+    pub durable: bool,
+    /// Its members can give their state, so that one can be rebuilt from another.
+    #[serde(default)]
+    pub has_state_object: bool,
+    /// The member on this node stands by, and has had no checkpoint for much longer than it should.
+    #[serde(default)]
+    pub checkpoint_overdue: bool,
     /// Nodes whose servers are late with what others have answered; others answer for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<String>,
     /// The server on this node does not give its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_refused: Option<StateRefusedStatus>,
+}
+
+/// Members that were seen to do different things.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DifferStatus {
+    /// Those that did something else than most; none if there is no majority.
+    pub nodes: Vec<String>,
+    /// What, in words, such as `reply differently`.
+    pub what: String,
+    /// The last request at which it was seen.
+    pub request: u64,
+    /// How often it was seen.
+    pub times: u64,
+    /// Since it was seen first, in milliseconds.
+    pub since_ms: u64,
 }
 
 /// Calls of a group's servers to other groups, since this node started.
@@ -300,7 +367,7 @@ pub struct BroughtStatus {
 }
 
 /// A member of a group.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberStatus {
     /// The node that carries it.
     pub node: String,
@@ -308,10 +375,13 @@ pub struct MemberStatus {
     pub state: MemberState,
     /// Why it is in that state, where that is not obvious.
     pub reason: Option<String>,
+    /// Since when it has not been in, in milliseconds, if this node saw it go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<u64>,
 }
 
 /// Whether a member executes requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberState {
     /// It executes every ordered request.
@@ -319,6 +389,7 @@ pub enum MemberState {
     /// It is being brought to the group's state; requests are buffered meanwhile.
     Joining,
     /// Its node is not in the view, or its server is not up.
+    #[default]
     Down,
     /// It is up, and kept out: its state is not the group's, and cannot be transferred.
     Out,
@@ -341,7 +412,7 @@ impl MemberState {
 }
 
 /// The server process (or foreign server) behind one member.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerStatus {
     /// In a word: `starting`, `running`, `down`, `quarantined`.
     pub state: String,
@@ -355,6 +426,15 @@ pub struct ServerStatus {
     pub log: Option<String>,
     /// Why it is in that state, where that is not obvious.
     pub reason: Option<String>,
+    /// Since when it is in that state, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<u64>,
+    /// It serves, and does not have the object with this key, the group's `object_key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_object: Option<String>,
+    /// The last lines that it printed, if it ended or did not come up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_output: Vec<String>,
     /// Connections to it that ended, or could not be made, while its process lived.
     #[serde(default)]
     pub reconnects: u64,

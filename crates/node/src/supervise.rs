@@ -10,8 +10,8 @@ use crate::descriptors::Reserve;
 use crate::door::Door;
 use crate::output::Output;
 use crate::pauses::{Pause, PauseRule, Pauses};
-use crate::process::KEEP;
-use crate::ready;
+use crate::process::{CANNOT_START, KEEP, NOT_STARTED};
+use crate::ready::{self, Look};
 use crate::running::{NotStarted, Running};
 use crate::seldom::Seldom;
 use crate::status::ServerStatus;
@@ -30,7 +30,7 @@ use rustix::fd::OwnedFd;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{PathBuf, absolute};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -38,6 +38,14 @@ use std::time::{Duration, Instant};
 
 /// How often a starting server's port is tried.
 const PROBE: Duration = Duration::from_millis(10);
+/// How long after a server's start, and at the longest how often, it is looked for the object that
+/// references name: it may be created later.
+const OBJECT_FIRST: Duration = Duration::from_millis(500);
+const OBJECT_LAST: Duration = Duration::from_secs(10);
+/// How long the words of a server that could not be started may be on their way.
+const WORDS_WITHIN: Duration = Duration::from_millis(300);
+/// How long after its connections a process may end that was killed.
+const ENDS_WITHIN: Duration = Duration::from_millis(200);
 /// How long a server may take to end by itself when the node stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// How long a node that lacks what a server needs waits before it tries again.
@@ -70,10 +78,16 @@ enum Order {
 pub(crate) struct Supervisor {
     orders: Mailer<Order>,
     thread: Option<JoinHandle<()>>,
-    state: Arc<Mutex<ServerStatus>>,
+    state: Arc<Mutex<Known>>,
     output: Output,
     /// How often it was told that no server is wanted.
     stops: u32,
+}
+
+/// What is told of a server, and since when its state is what it is.
+struct Known {
+    status: ServerStatus,
+    since: Instant,
 }
 
 /// How the supervisor's servers are started.
@@ -85,15 +99,23 @@ pub(crate) struct Launcher {
     pub(crate) calls: Vec<(String, u16)>,
     /// By name of a server outside: a reference to its object, at that port.
     pub(crate) urls: Vec<(String, String)>,
+    /// The gateways of the servers' group, on all nodes.
+    pub(crate) gateways: Vec<String>,
 }
 
 impl Launcher {
     /// For a group whose servers call at these ports.
-    pub(crate) fn new(domain: &Domain, prefix: Vec<String>, ports: &[(GroupId, u16)]) -> Self {
+    pub(crate) fn new(
+        domain: &Domain,
+        group: &Group,
+        prefix: Vec<String>,
+        ports: &[(GroupId, u16)],
+    ) -> Self {
         let groups = domain.groups.iter().map(|group| group.name.as_str());
         let outside = domain.outside.iter().map(|server| server.name.as_str());
         let names: Vec<&str> = groups.chain(outside).collect();
-        let mut launcher = Self { prefix, calls: Vec::new(), urls: Vec::new() };
+        let gateways = domain.nodes.iter().map(|node| group.gateway(node).to_string()).collect();
+        let mut launcher = Self { prefix, calls: Vec::new(), urls: Vec::new(), gateways };
         for (of, port) in ports {
             let index = usize::from(of.0);
             launcher.calls.push((names[index].to_owned(), *port));
@@ -125,19 +147,8 @@ impl Supervisor {
         tell: impl Fn(GroupId, u32, ServerNews) -> bool + Send + 'static,
     ) -> Result<Self, NodeError> {
         let (orders, inbox) = mailbox().map_err(NodeError::Resources)?;
-        let state = Arc::new(Mutex::new(ServerStatus {
-            state: "starting".into(),
-            pid: None,
-            port: None,
-            restarts: 0,
-            log: None,
-            reason: None,
-            reconnects: 0,
-            dropped: 0,
-            refused_calls: 0,
-            closes: 0,
-            output_left_out_bytes: 0,
-        }));
+        let status = ServerStatus { state: "starting".into(), ..ServerStatus::default() };
+        let state = Arc::new(Mutex::new(Known { status, since: Instant::now() }));
         let output = Output::new(&node.state_dir, &group.name);
         let worker = Worker {
             id,
@@ -161,6 +172,7 @@ impl Supervisor {
             pending: RefCell::default(),
             stops: 0,
             wanted: group.style != Style::ColdPassive,
+            object: ObjectLook::default(),
         };
         let thread = std::thread::Builder::new()
             .name(format!("server-{}", group.name))
@@ -201,9 +213,16 @@ impl Supervisor {
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
-        let output_left_out_bytes = self.output.lost();
-        let status = self.state.lock().expect("no holder panics").clone();
-        ServerStatus { output_left_out_bytes, ..status }
+        let known = self.state.lock().expect("no holder panics");
+        let mut status = known.status.clone();
+        let since = known.since.elapsed();
+        drop(known);
+        status.since_ms = Some(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        status.output_left_out_bytes = self.output.lost();
+        if status.state != "running" && status.log.is_some() {
+            status.last_output = self.output.last_lines();
+        }
+        status
     }
 
     /// Ends the server for good: all supervisors first get the order, then are waited for.
@@ -227,7 +246,7 @@ struct Worker {
     launcher: Launcher,
     time: Option<Arc<Times>>,
     inbox: Mailbox<Order>,
-    state: Arc<Mutex<ServerStatus>>,
+    state: Arc<Mutex<Known>>,
     output: Output,
     /// The node lacks what a server needs.
     shortage: Seldom,
@@ -239,6 +258,25 @@ struct Worker {
     /// Orders to give up that were heeded.
     stops: u32,
     wanted: bool,
+    object: ObjectLook,
+}
+
+/// When it is looked for the object that references name, beside the one that must be there.
+#[derive(Default)]
+struct ObjectLook {
+    next: Option<Instant>,
+    pause: Duration,
+}
+
+impl ObjectLook {
+    fn begin(now: Instant) -> Self {
+        Self { next: Some(now + OBJECT_FIRST), pause: OBJECT_FIRST }
+    }
+
+    fn again(&mut self, now: Instant) {
+        self.pause = (self.pause * 2).min(OBJECT_LAST);
+        self.next = Some(now + self.pause);
+    }
 }
 
 /// What came of a try to have a server.
@@ -255,7 +293,8 @@ enum Life {
 enum Woken {
     Order(Order),
     Exited,
-    Timeout,
+    /// What was found last, where it was waited for a server.
+    Timeout(Look),
 }
 
 impl Worker {
@@ -266,7 +305,7 @@ impl Worker {
                 match self.wait(None, Duration::MAX) {
                     Woken::Order(Order::Stop) => return,
                     Woken::Order(order) => self.heed(&order),
-                    Woken::Exited | Woken::Timeout => {}
+                    Woken::Exited | Woken::Timeout(_) => {}
                 }
                 continue;
             }
@@ -313,7 +352,7 @@ impl Worker {
         while self.wanted {
             match self.wait(None, until.saturating_duration_since(Instant::now())) {
                 Woken::Order(Order::Stop) => return Some(Order::Stop),
-                Woken::Timeout => break,
+                Woken::Timeout(_) => break,
                 Woken::Order(order @ Order::Release) => {
                     self.heed(&order);
                     break;
@@ -381,22 +420,24 @@ impl Worker {
         let woken = match self.wait_ready(server.pidfd(), &door) {
             Some(woken) => woken,
             None => {
-                self.update(|state| {
-                    state.state = "running".into();
-                    state.reason = None;
-                });
+                self.runs(door.port());
                 self.pauses.server_is_up(Instant::now());
                 (self.tell)(self.id, self.stops, ServerNews::Up(door.clone()));
-                self.wait_for_end(server.pidfd())
+                self.wait_for_end(server.pidfd(), &door)
             }
         };
+        // That a server has ended is noticed by its connection first.
+        let is_restarted = matches!(woken, Woken::Order(Order::Restart));
+        let ended_itself = is_restarted && server.has_ended(ENDS_WITHIN);
         let stopping = matches!(woken, Woken::Order(Order::Stop));
         let ended = server.end(if stopping { STOP_WITHIN } else { Duration::ZERO });
         let reason = match &woken {
-            Woken::Exited => format!("ended: {ended}"),
-            Woken::Timeout => {
+            _ if ended_itself => self.why_ended(&ended),
+            Woken::Exited => self.why_ended(&ended),
+            Woken::Timeout(found) => {
                 let waited = self.group.start_timeout.as_millis();
-                format!("did not serve on {door} within {waited} ms")
+                let found = found.text(&door, wanted_key(&self.group));
+                format!("did not serve within {waited} ms: it {found}")
             }
             Woken::Order(Order::GiveUp) => "not wanted any more".into(),
             Woken::Order(Order::Stop) => "ended with its node".into(),
@@ -407,7 +448,7 @@ impl Worker {
         (self.tell)(self.id, self.stops, ServerNews::Down(DownReason::ServerExited));
         match woken {
             Woken::Order(order) => Life::Ordered(order),
-            Woken::Exited | Woken::Timeout => Life::Ended,
+            Woken::Exited | Woken::Timeout(_) => Life::Ended,
         }
     }
 
@@ -417,14 +458,14 @@ impl Worker {
         let mut until = Instant::now() + self.group.start_timeout;
         loop {
             let looked = Instant::now();
-            match ready::is_ready(door, self.wanted_key()) {
-                Ok(true) => return None,
-                Ok(false) if Instant::now() >= until => return Some(Woken::Timeout),
-                Ok(false) => {}
+            match ready::look(door, self.wanted_key()) {
+                Ok(Look::Ready) => return None,
+                Ok(found) if Instant::now() >= until => return Some(Woken::Timeout(found)),
+                Ok(_) => {}
                 Err(_) => until += looked.elapsed() + PROBE,
             }
             match self.wait(Some(pidfd), PROBE) {
-                Woken::Timeout | Woken::Order(Order::Restart | Order::Want) => {}
+                Woken::Timeout(_) | Woken::Order(Order::Restart | Order::Want) => {}
                 Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
                 woken => return Some(woken),
             }
@@ -432,9 +473,10 @@ impl Worker {
     }
 
     /// Until it ends, or is to end.
-    fn wait_for_end(&mut self, pidfd: &OwnedFd) -> Woken {
+    fn wait_for_end(&mut self, pidfd: &OwnedFd, door: &Door) -> Woken {
         loop {
-            match self.wait(Some(pidfd), Duration::MAX) {
+            match self.wait(Some(pidfd), self.until_look()) {
+                Woken::Timeout(_) => self.look_for_object(door),
                 Woken::Order(Order::Want) => {}
                 Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
                 woken => return woken,
@@ -456,24 +498,24 @@ impl Worker {
     fn connect_once(&mut self, targets: &[(NodeId, Endpoint)]) -> Order {
         let mine = targets.iter().find(|(node, _)| *node == self.me);
         let Some((_, endpoint)) = mine else {
-            return self.wait_for_order();
+            return self.wait_for_order(&Door::Address(SocketAddr::from(([0, 0, 0, 0], 0))));
         };
         loop {
             match resolve(endpoint).map(Door::Address) {
-                Ok(door) if matches!(ready::is_ready(&door, self.wanted_key()), Ok(true)) => {
-                    self.update(|state| {
-                        state.state = "running".into();
-                        state.port = door.port();
-                        state.reason = None;
-                    });
-                    (self.tell)(self.id, self.stops, ServerNews::Up(door));
+                Ok(door) if self.is_ready(&door) => {
+                    self.runs(door.port());
+                    (self.tell)(self.id, self.stops, ServerNews::Up(door.clone()));
                     // What it stands for is somebody else's to decide: it is never in quarantine.
                     self.pauses.release();
-                    let order = self.wait_for_order();
+                    let order = self.wait_for_order(&door);
                     self.fail("the connection to it was lost".into());
                     return order;
                 }
-                Ok(_) => self.fail(format!("{endpoint} does not serve yet")),
+                Ok(door) => {
+                    let found = ready::look(&door, self.wanted_key()).unwrap_or(Look::Silent);
+                    let found = found.text(&door, wanted_key(&self.group));
+                    self.fail(format!("{endpoint} does not serve yet: it {found}"));
+                }
                 Err(error) => self.fail(format!("{endpoint}: {error}")),
             }
             if let Woken::Order(Order::Stop) = self.wait(None, Duration::from_millis(200)) {
@@ -483,19 +525,80 @@ impl Worker {
     }
 
     /// For one that is about the server's life.
-    fn wait_for_order(&mut self) -> Order {
+    fn wait_for_order(&mut self, door: &Door) -> Order {
         loop {
-            match self.wait(None, Duration::MAX) {
+            match self.wait(None, self.until_look()) {
                 Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
                 Woken::Order(order) => return order,
-                Woken::Exited | Woken::Timeout => {}
+                Woken::Timeout(_) => self.look_for_object(door),
+                Woken::Exited => {}
             }
         }
     }
 
     /// The object that must be there before the server counts as up.
     fn wanted_key(&self) -> Option<&[u8]> {
-        wanted_key(&self.group)
+        wanted_key(&self.group).map(|(_, key)| key)
+    }
+
+    fn is_ready(&self, door: &Door) -> bool {
+        matches!(ready::look(door, self.wanted_key()), Ok(Look::Ready))
+    }
+
+    /// A server that could not be started has said why, in other words than its exit code.
+    fn why_ended(&self, ended: &str) -> String {
+        if !ended.contains(&format!(" {NOT_STARTED}")) {
+            return format!("ended: {ended}");
+        }
+        let until = Instant::now() + WORDS_WITHIN;
+        loop {
+            let lines = self.output.last_lines();
+            let said = lines.iter().rev().find_map(|line| Some(&line[line.find(CANNOT_START)?..]));
+            if let Some(said) = said {
+                return said.to_owned();
+            }
+            if Instant::now() >= until {
+                return format!("ended: {ended}");
+            }
+            std::thread::sleep(PROBE);
+        }
+    }
+
+    /// The server serves.
+    fn runs(&mut self, port: Option<u16>) {
+        self.object = match &self.group.object_key {
+            Some(key) if Some(&key[..]) != self.wanted_key() => ObjectLook::begin(Instant::now()),
+            _ => ObjectLook::default(),
+        };
+        self.update(|state| {
+            state.state = "running".into();
+            state.port = port;
+            state.reason = None;
+            state.missing_object = None;
+        });
+    }
+
+    fn until_look(&self) -> Duration {
+        let next = self.object.next;
+        next.map_or(Duration::MAX, |next| next.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether the object that references name is there.
+    fn look_for_object(&mut self, door: &Door) {
+        let Some(key) = self.group.object_key.clone() else { return };
+        match ready::look(door, Some(&key)) {
+            Ok(Look::Ready) => {
+                self.object = ObjectLook::default();
+                self.update(|state| state.missing_object = None);
+            }
+            found => {
+                if matches!(found, Ok(Look::NoObject)) {
+                    let key = key.escape_ascii().to_string();
+                    self.update(|state| state.missing_object = Some(key));
+                }
+                self.object.again(Instant::now());
+            }
+        }
     }
 
     fn fail(&self, reason: String) {
@@ -503,11 +606,17 @@ impl Worker {
             state.state = "down".into();
             state.pid = None;
             state.reason = Some(reason);
+            state.missing_object = None;
         });
     }
 
     fn update(&self, change: impl FnOnce(&mut ServerStatus)) {
-        change(&mut self.state.lock().expect("no holder panics"));
+        let mut known = self.state.lock().expect("no holder panics");
+        let before = (known.status.state.clone(), known.status.missing_object.is_some());
+        change(&mut known.status);
+        if before != (known.status.state.clone(), known.status.missing_object.is_some()) {
+            known.since = Instant::now();
+        }
     }
 
     /// Waits for an order, for the end of the process, or for `timeout`.
@@ -528,7 +637,7 @@ impl Worker {
                 return Woken::Exited;
             }
             if matches!(ready, Ok(0)) {
-                return Woken::Timeout;
+                return Woken::Timeout(Look::Silent);
             }
         }
     }
@@ -577,6 +686,7 @@ pub(crate) fn launch(
         group: &group.name,
         state_dir: &state_dir,
         time: &time.map_or_else(String::new, Times::reference),
+        gateways: &launcher.gateways,
         calls: &launcher.calls,
         urls: &launcher.urls,
     };
@@ -585,6 +695,11 @@ pub(crate) fn launch(
     let mut command = Command::new(program);
     command.args(rest).arg(KEEP);
     let wanted = arguments.next().ok_or_else(|| "the command is empty".to_owned())?;
+    // The server begins in another folder than its node.
+    let wanted = match wanted.contains('/') {
+        true => absolute(&wanted).unwrap_or_else(|_| wanted.into()),
+        false => wanted.into(),
+    };
     command.arg(&wanted).args(arguments);
     for (name, value) in &server.env {
         command.env(name, value.fill(&values));
@@ -594,9 +709,11 @@ pub(crate) fn launch(
     Ok((Running::start(command)?, door))
 }
 
-/// The object that must be there before a server of `group` counts as up.
-pub(crate) fn wanted_key(group: &Group) -> Option<&[u8]> {
-    group.state_object.as_deref().or(group.object_key.as_deref())
+/// The object that must be there before a server of `group` counts as up, and the key of the domain
+/// file that names it.
+pub(crate) fn wanted_key(group: &Group) -> Option<(&'static str, &[u8])> {
+    let state = group.state_object.as_deref().map(|key| ("state_object", key));
+    state.or(group.object_key.as_deref().map(|key| ("object_key", key)))
 }
 
 /// A port on which nothing listens now; taken and given back, so that the server can have it.

@@ -4,7 +4,7 @@
 //! What it is not: a member of its group. Invariant: it does not outlive its [`Trial`].
 
 use crate::door::Door;
-use crate::ready;
+use crate::ready::{self, Look};
 use crate::running::Running;
 use crate::supervise::{self, Launcher};
 use crate::times::Times;
@@ -88,7 +88,8 @@ impl Trial {
         let mut node = node.clone();
         node.state_dir = folder.to_path_buf();
         let prefix = RunOptions::default().launcher;
-        let launcher = Launcher { prefix, calls: Vec::new(), urls: Vec::new() };
+        let gateways = vec![group.gateway(&node).to_string()];
+        let launcher = Launcher { prefix, calls: Vec::new(), urls: Vec::new(), gateways };
         let time = Times::start(group).map_err(unusable)?;
         let errors = file.try_clone().map_err(unusable)?;
         let printed = (file.into(), errors.into());
@@ -99,13 +100,19 @@ impl Trial {
         let Door::Address(address) = door.clone() else { unreachable!("it was given a port") };
         let trial = Self { server, address, time };
         let until = Instant::now() + within;
-        while !matches!(ready::is_ready(&door, wanted_key(group)), Ok(true)) {
+        loop {
+            let key = wanted_key(group);
+            let found = ready::look(&door, key.map(|(_, key)| key));
+            if matches!(found, Ok(Look::Ready)) {
+                break;
+            }
             if trial.has_ended() {
                 return Err(failed("ended at once".into()));
             }
             if Instant::now() >= until {
                 let waited = within.as_millis();
-                return Err(failed(format!("did not serve on {door} within {waited} ms")));
+                let why = found.map_or_else(|error| error.to_string(), |it| it.text(&door, key));
+                return Err(failed(format!("did not serve within {waited} ms: it {why}")));
             }
             trial.server.has_ended(LOOK);
         }

@@ -294,6 +294,12 @@ impl Endings {
         end.filter(|_| known.is_repeated_by(key))
     }
 
+    /// The last request that servers executed without a reply, and execute again.
+    pub(crate) fn last_unanswered(&self) -> Option<u64> {
+        let ended = self.ended.values().filter(|ended| !ended.end.forbids_execution());
+        ended.map(|ended| ended.at.count).max()
+    }
+
     /// Requests that were given up.
     pub(crate) fn skipped(&self) -> impl Iterator<Item = History> + '_ {
         self.skipped.values().map(|(at, _)| *at)

@@ -353,6 +353,16 @@ impl Executor {
         self.epoch
     }
 
+    /// Whether a state is to be taken that `is_such`.
+    pub(crate) fn is_to(&self, is_such: impl Fn(&Capture) -> bool) -> bool {
+        self.schedule.has_job(|job| matches!(job, Job::Capture(capture) if is_such(capture)))
+    }
+
+    /// What the server was to do, in its order, with what it is at.
+    pub(crate) fn take_back(&mut self) -> Vec<Job> {
+        self.schedule.drain()
+    }
+
     /// Forgets everything: the server is gone.
     pub(crate) fn reset(&mut self) {
         self.epoch += 1;
@@ -423,7 +433,14 @@ impl Executor {
         self.mind_gate(now);
         loop {
             let (ends, gate) = (&self.ends, &self.gate);
-            let waits = |job: &Job| ends.holds(job) || gate.holds(job);
+            let (is_busy, is_at_odd) = match ends.knows_any() {
+                true => self.schedule.is_at(|job| ends.is_odd(job)),
+                false => (false, false),
+            };
+            let waits = |job: &Job| {
+                let waits = is_at_odd || is_busy && ends.is_odd(job);
+                waits || ends.holds(job) || gate.holds(job)
+            };
             let Some(job) = self.schedule.take(waits) else { break };
             match self.left_out(&job) {
                 Some(skipped) => {

@@ -191,6 +191,10 @@ pub(crate) struct Member {
     log: RequestLog,
     /// What the server lacks that the log goes on from, if it has not seen it.
     base: Option<Base>,
+    /// The base that its server is being given, if that has executed nothing behind it yet.
+    given: Option<Base>,
+    /// No other member is in, as far as the group knows.
+    nobody_else: bool,
     /// The requests that the group has delivered, as far as this member was told of them.
     delivered: History,
     /// Of these, those that the server has seen, or that are queued for it.
@@ -269,6 +273,8 @@ impl Member {
             duty,
             log: RequestLog::default(),
             base: None,
+            given: None,
+            nobody_else: false,
             delivered: History::EMPTY,
             seen: History::EMPTY,
             kept: None,
@@ -325,14 +331,14 @@ impl Member {
     /// again.
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
         let ask = match self.stage {
-            // What its server still finishes, its own deadline watches over.
-            Stage::Ready { claim, .. }
-                if (claim.is_some() || self.kept.is_some()) && !self.may_ask() =>
-            {
-                None
-            }
             Stage::Ready { .. } if self.needs_its_server() || self.restoring.is_some() => None,
             Stage::Ready { .. } if self.waits_for_proof() => None,
+            // What its server still finishes, its own deadline watches over.
+            Stage::Ready { claim, not_before }
+                if (claim.is_some() || self.kept.is_some()) && !self.may_ask() =>
+            {
+                self.is_slow_at().map(|at| at.max(not_before)).filter(|_| in_primary)
+            }
             Stage::Ready { not_before, .. } if in_primary => Some(not_before),
             _ => None,
         };
@@ -406,7 +412,8 @@ impl Member {
             self.server = Server::Starting;
             return None;
         }
-        if !serves || self.server != Server::Up || self.base.is_none() {
+        let keeps_all = self.base.is_some() || serves && self.takes_back(reason);
+        if !serves || self.server != Server::Up || !keeps_all {
             return self.server_lost(reason);
         }
         self.server = Server::Replacing;
@@ -421,7 +428,7 @@ impl Member {
         self.unsettled.clear();
         self.backup = None;
         self.log = RequestLog::default();
-        (self.base, self.kept) = (None, None);
+        (self.base, self.given, self.kept) = (None, None, None);
         (self.recovered, self.taken) = (false, None);
         self.sitting = None;
         self.remains = Remains::NotLooked;
@@ -677,8 +684,13 @@ impl Member {
             }
             Outcome::Overdue => Some(Consequence::Overdue),
             Outcome::Beside(served) => Some(Consequence::Beside(served)),
-            Outcome::Restored { accepted: true, .. } => None,
-            Outcome::Restored { accepted: false, .. } => self.server_lost(DownReason::StateRefused),
+            Outcome::Restored { accepted: true, .. } => {
+                self.has_taken();
+                None
+            }
+            Outcome::Restored { accepted: false, .. } => {
+                self.server_failed(DownReason::StateRefused)
+            }
         }
     }
 

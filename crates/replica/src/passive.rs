@@ -137,6 +137,7 @@ impl Logged {
 }
 
 /// What a server is to be given before its log, if it did not see what the log goes on from.
+#[derive(Clone)]
 pub(crate) struct Base {
     /// The requests that are in it.
     pub(crate) at: History,

@@ -4,7 +4,12 @@ use crate::endings::{NoReply, RequestEnd};
 use crate::nested::CallRefusal;
 use crate::outside::OutsideFailure;
 use bytes::Bytes;
-use quorba_giop::{Body, Completion, ExceptionKind, Message, MinorCode, SystemException, build};
+use quorba_giop::{
+    Body, Completion, ExceptionKind, Message, MinorCode, QUORBA_VMCID, SystemException, build,
+};
+
+/// An exception that says how a request has ended is shorter.
+const ENDED_BYTES_MAX: usize = 512;
 
 /// NO_RESOURCES, COMPLETED_NO: the request cannot be remembered, so it must not be executed.
 pub(crate) fn no_room(request: &Bytes) -> Option<Bytes> {
@@ -84,6 +89,22 @@ pub fn exception_of(end: RequestEnd) -> SystemException {
         RequestEnd::Skipped => (ExceptionKind::Timeout, MinorCode::Skipped, Maybe),
     };
     SystemException::ours(kind, code, completed)
+}
+
+/// Whether a reply says so. One that a server has from another group and passes on is none of its
+/// own; that makes no difference to whoever looks, and cannot be seen.
+pub(crate) fn tells_end(reply: &Bytes) -> bool {
+    if reply.len() > ENDED_BYTES_MAX {
+        return false;
+    }
+    let message = Message::from_bytes(reply.clone());
+    let Ok(Ok(Body::Reply(reply))) = message.as_ref().map(Message::parse) else { return false };
+    let Some(Ok(exception)) = reply.system_exception() else { return false };
+    let codes = {
+        use MinorCode::{EndsServers, NeverTaken, NoReply, Rejected, Skipped};
+        [NoReply, Rejected, NeverTaken, EndsServers, Skipped]
+    };
+    codes.iter().any(|code| exception.minor == QUORBA_VMCID | code.number())
 }
 
 /// See [`exception_of`].

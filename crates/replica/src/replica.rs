@@ -342,7 +342,8 @@ impl Replica {
         match envelope {
             Envelope::Request(request) => {
                 let awaited = disk::Awaited::Request(request.number);
-                taken = Some(awaited).filter(|_| mine && group.takes_requests());
+                let counts = group.takes_requests() || group.knows_end(&request, by);
+                taken = Some(awaited).filter(|_| mine && counts);
                 group.deliver_request(now, by, request, calls_below, here, out);
             }
             Envelope::Join { attempt, offer, .. } => {

@@ -5,7 +5,7 @@ mod cluster;
 
 use cluster::{Cluster, GROUP, Plan, are_well, ends, pass, seconds};
 use quorba_base::Duration;
-use quorba_replica::{Command, DownReason, NoReply, RequestEnd, Style};
+use quorba_replica::{Command, Concurrency, DownReason, NoReply, RequestEnd, Style};
 
 const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
 
@@ -501,6 +501,31 @@ fn where_no_state_can_be_had_it_is_told_that_members_may_differ() {
     assert_eq!(c.snapshot(0).endings.doubt, None, "one state is everybody's");
 }
 
+// Seed 5000222 of the simulator's `backups`.
+#[test]
+fn who_executes_again_what_was_with_such_a_request_may_differ_and_it_is_told() {
+    for (concurrency, doubt) in [(Concurrency::Pipelined, Some(2)), (Concurrency::Sequential, None)]
+    {
+        let replay_bytes_max = Some(1 << 20);
+        let plan = Plan { concurrency, replay_bytes_max, ..Plan::plain(false) };
+        let mut c = Cluster::whole_planned(plan);
+        c.make_odd("b");
+        c.request(0, 1, "a");
+        c.request(0, 2, "b");
+        c.request(0, 3, "c");
+        pass(&mut c, seconds(1));
+        assert_eq!(ends(&c, 0)[0], (2, GONE));
+        c.crash_server(1);
+        c.crash_server(2);
+        c.settle();
+        assert_eq!(c.snapshot(0).endings.doubt, None, "one is left");
+        c.start_server(1);
+        pass(&mut c, seconds(1));
+        assert_eq!(c.states(0), ["in", "in", "down"]);
+        assert_eq!(c.snapshot(0).endings.doubt, doubt);
+    }
+}
+
 #[test]
 fn states_that_could_not_be_had_are_compared_when_they_can() {
     let mut c = Cluster::whole(true);
@@ -636,4 +661,105 @@ fn who_follows_a_leader_that_had_answered_is_at_fault_if_it_does_not() {
     assert_eq!(c.nodes[1].restarts, [DownReason::ConnectionLost]);
     assert!(ends(&c, 2).is_empty());
     assert_eq!((c.leader(2), c.executed(2)), (Some(2), vec!["a", "b"]));
+}
+
+// Who had come in by its log said at the end of its server that this had answered all, though it
+// had been given nothing yet; so what ended one process after the other was taken for answered
+// (seed 96 of the simulator's `styles`).
+#[test]
+fn what_a_server_was_not_given_yet_it_has_not_answered() {
+    let mut c = Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) });
+    c.request(0, 1, "a");
+    c.settle();
+    (0..3).for_each(|index| c.server(index).held = true);
+    c.request(0, 2, "poison");
+    c.settle();
+    c.crash(1);
+    c.install(&[0, 2]);
+    c.settle();
+    c.restart(1);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"], "nothing was delivered meanwhile");
+    (0..3).for_each(|index| c.crash_server(index));
+    c.settle();
+    assert_eq!(ends(&c, 2), [(2, RequestEnd::EndsServers)]);
+    (0..3).for_each(|index| c.start_server(index));
+    pass(&mut c, seconds(2));
+    for index in 0..3 {
+        assert_eq!(c.states(index), ["in", "in", "in"]);
+        assert_eq!(c.executed(index), ["a"]);
+    }
+}
+
+// The last server that had the state never ended what it was at, or ended it without a reply, and
+// its member waited for that before it asked to come in again (seed 400 of the simulator's domains).
+#[test]
+fn the_last_member_comes_in_again_whatever_its_server_is_at() {
+    for is_silent in [true, false] {
+        let mut c = Cluster::whole(true);
+        c.request(0, 1, "a");
+        c.settle();
+        c.crash_server(0);
+        c.crash_server(1);
+        c.settle();
+        c.server(2).held = true;
+        if is_silent {
+            c.server(2).silent.push("b".into());
+        } else {
+            c.server(2).odd.push("b".into());
+        }
+        c.request(0, 2, "b");
+        c.settle();
+        c.install(&[0, 1]);
+        c.settle();
+        c.install(&[0, 1, 2]);
+        c.settle();
+        assert_eq!(c.states(0)[2], "down");
+        c.server(2).held = false;
+        pass(&mut c, seconds(40));
+        assert_eq!(c.states(0)[2], "in");
+        if is_silent {
+            c.nodes[2].replica.handle_skip(GROUP, 1, 2);
+            c.drain_all();
+            pass(&mut c, seconds(1));
+            assert_eq!(ends(&c, 0), [(2, RequestEnd::Skipped)]);
+        } else {
+            assert_eq!(ends(&c, 0), [(2, GONE)]);
+        }
+        assert!(c.nodes[2].restarts.is_empty());
+        c.start_server(0);
+        c.start_server(1);
+        c.request(0, 3, "c");
+        pass(&mut c, seconds(1));
+        assert_eq!(c.states(0), ["in", "in", "in"]);
+        (1..3).for_each(|index| assert_eq!(c.executed(index), c.executed(0)));
+        assert_eq!(c.executed(0).last(), Some(&"c"));
+    }
+}
+
+// A server that was given the only state there is ended the connection, and the state was lost with
+// it (seed 24 of the simulator's `backups`).
+#[test]
+fn a_state_that_nobody_else_has_is_kept_until_a_server_has_taken_it() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::ColdPassive));
+    c.request(0, 1, "a");
+    pass(&mut c, seconds(2));
+    assert_eq!(c.logged(1), 0, "it has a checkpoint");
+    c.request(0, 2, "b");
+    c.settle();
+    c.crash(2);
+    c.install(&[0, 1]);
+    c.settle();
+    c.nodes[1].refuses = 2;
+    c.crash_server(0);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.leader(1), Some(1));
+    for _ in 0..2 {
+        assert_eq!(c.nodes[1].restarts.last(), Some(&DownReason::StateRefused));
+        c.start_server(1);
+        pass(&mut c, seconds(1));
+    }
+    assert_eq!(c.executed(1), ["a", "b"]);
+    assert_eq!(c.states(1)[1], "in");
 }

@@ -86,6 +86,25 @@ fn a_wrong_reply_that_comes_after_the_decision_is_found_all_the_same() {
     assert_eq!(diverged(&c, 0), [(2, 1)]);
 }
 
+// Nobody else has a state any more (seeds 6000345 and 6000594 of the simulator's `backups`).
+#[test]
+fn who_is_outvoted_when_it_is_the_last_stays() {
+    let mut c = voting();
+    lie(&mut c, 2, true);
+    hold(&mut c, 2, true);
+    c.request(0, 1, "a");
+    c.settle();
+    assert_eq!(c.nodes[0].replies, [(1, "a is number 1".into())]);
+    c.crash_server(0);
+    c.crash_server(1);
+    c.settle();
+    hold(&mut c, 2, false);
+    c.settle();
+    assert_eq!(diverged(&c, 1), [(2, 1)], "it is told");
+    assert_eq!(c.states(0), ["down", "down", "in"]);
+    assert!(c.nodes[2].restarts.is_empty());
+}
+
 #[test]
 fn two_that_disagree_tell_the_client_so_and_live_on() {
     let mut c = voting();

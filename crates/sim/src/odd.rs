@@ -182,9 +182,12 @@ impl Plan {
             // It may not say goodbye while it answers others, and what is late may be given up.
             Concurrency::Pipelined => {
                 often.retain(|reaction| *reaction != Reaction::Goodbye);
-                // What was behind an odd call on its connection a log cannot tell.
-                often.retain(|reaction| reaction.is_harmless() || !group.durable);
+                // What was behind an odd call on its connection a log cannot tell, nor can anybody
+                // where no states can be compared.
+                let can_tell = group.state_object && !group.durable;
+                often.retain(|reaction| reaction.is_harmless() || can_tell);
                 rare.retain(|reaction| *reaction != Reaction::Late);
+                rare.retain(|reaction| matches!(reaction, Reaction::Dies { .. }) || can_tell);
             }
             // Nobody can tell whether their states are equal.
             Concurrency::PerObject => {

@@ -522,6 +522,8 @@ impl World {
         }
         let links: Vec<StreamId> = self.servers[server].links.keys().copied().collect();
         self.servers[server].links.clear();
+        // What came on them and was not begun is forgotten.
+        self.servers[server].queue.retain(|work| !links.contains(&work.stream));
         for id in links {
             if politely {
                 let goodbye = build::close_connection(quorba_giop::Version::V1_2).bytes().clone();

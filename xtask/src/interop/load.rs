@@ -165,7 +165,7 @@ pub(super) fn server_address(orb: Orb) -> &'static [&'static str] {
             "-ORBendPoint",
             "giop:tcp:127.0.0.1:{port}",
             "-ORBendPointPublish",
-            "giop:tcp:{host}:{listen}",
+            "{gateways.omniorb}",
         ],
         Orb::Jacorb => &["--listen", "127.0.0.1:{port}", "--publish", "{host}:{listen}"],
     }

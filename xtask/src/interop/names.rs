@@ -24,7 +24,7 @@ const GONE_TIME_MAX: Duration = Duration::from_secs(20);
 /// `omniNames` makes no folder for its data; a shell does, and is replaced by it.
 const SERVER: &str = "mkdir -p {state_dir}/names && exec omniNames -always -start {port} \
     -datadir {state_dir}/names -ORBendPoint giop:tcp:127.0.0.1:{port} \
-    -ORBendPointPublish giop:tcp:{host}:{listen} -ORBpoaUniquePersistentSystemIds 0";
+    -ORBendPointPublish {gateways.omniorb} -ORBpoaUniquePersistentSystemIds 0";
 
 pub(super) fn run(context: &Context, victim: usize) -> Verdict {
     for name in ["omniNames", "nameclt"] {

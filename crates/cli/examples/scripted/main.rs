@@ -67,6 +67,10 @@ struct Options {
     #[arg(long, value_enum, default_value = "close-connection")]
     idle_how: Ending,
 
+    /// It raises NO_RESOURCES when it is asked for its state.
+    #[arg(long)]
+    no_state: bool,
+
     /// One thread for everything: while a call runs nothing else is answered.
     #[arg(long)]
     single_threaded: bool,

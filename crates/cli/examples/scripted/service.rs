@@ -112,7 +112,10 @@ impl Service {
             self.perform(&mut turn, &request, message)
         };
         let results = results.map_err(|_| marshal()).and_then(|results| {
-            let kind = ExceptionKind::BadOperation;
+            let kind = match request.operation() {
+                b"get_state" => ExceptionKind::NoResources,
+                _ => ExceptionKind::BadOperation,
+            };
             results.ok_or(SystemException { kind, minor: 0, completed: Completion::No })
         });
         if request.response_expected() {
@@ -142,6 +145,7 @@ impl Service {
             b"log" => Results::Text(texts.join(",")),
             b"who" => Results::Text(self.options.node.clone()),
             b"big" => Results::Octets(vec![b'x'; reader.read_u32("octets")? as usize]),
+            b"get_state" if self.options.no_state => return Ok(None),
             b"get_state" => Results::Octets(texts.join("\n").into_bytes()),
             b"set_state" => {
                 let state = reader.read_octets(TEXT_BYTES_MAX, "state")?;

@@ -248,9 +248,12 @@ impl Asked {
         let Some((_, status)) = best.max_by_key(|(rank, _)| *rank) else {
             return Err(unable(&said, group, node, wish));
         };
-        let node = domain.nodes.iter().find(|one| one.name == status.node).expect("it was asked");
-        let client = Client::new(node.admin, node.admin_token_file());
-        Ok(Self { name: status.node.clone(), client, status: status.clone() })
+        let answer = answers.iter().find(|one| one.node == status.node).expect("it was asked");
+        Ok(Self {
+            name: status.node.clone(),
+            client: answer.client.clone(),
+            status: status.clone(),
+        })
     }
 }
 

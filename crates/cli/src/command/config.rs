@@ -1,11 +1,16 @@
 //! `quorba config`: the domain file.
 
+mod machine;
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use quorba_config::{Checked, Domain, Report};
 use serde_json::{Value, json};
 
+use self::machine::Warning;
+
+use crate::args::DomainFile;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -22,19 +27,27 @@ enum Action {
     /// Show everything that is wrong with a domain file, and what is probably not meant
     Check {
         /// The domain file
-        #[arg(default_value = "quorba.toml", env = "QUORBA_CONFIG", hide_env_values = true)]
-        file: PathBuf,
+        #[arg(conflicts_with = "config")]
+        file: Option<PathBuf>,
+
+        #[command(flatten)]
+        domain: DomainFile,
     },
 }
 
 impl Config {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let Action::Check { file } = self.action;
+        let Action::Check { file, domain } = self.action;
+        let file = file.unwrap_or(domain.config);
         let Checked { domain, report } = quorba_config::check(&file);
+        let machine = domain.as_ref().map_or_else(Vec::new, machine::look);
         if context.is_json() {
-            context.print_json(&answer_json(domain.as_ref(), &report))?;
+            context.print_json(&answer_json(domain.as_ref(), &report, &machine))?;
         } else {
             context.print(&report.render(context.colours_stdout()))?;
+            for Warning { code, message, help } in &machine {
+                context.print(&format!("warning[{code}]: {message}\n  next: {help}\n\n"))?;
+            }
         }
         let errors = report.error_count();
         let Some(domain) = domain else {
@@ -59,7 +72,7 @@ fn summary(file: &str, domain: &Domain) -> String {
     };
     let survives = domain.nodes.len().saturating_sub(1) / 2;
     format!(
-        "{file} is right: domain {}, {}, {}, {}; survives {} at a time\ndigest {:016x}\n",
+        "{file} is right: domain {}, {}, {}, {}; survives {} at a time{}\ndigest {:016x}\n",
         domain.id,
         count(domain.nodes.len(), "node"),
         count(domain.groups.len(), "group"),
@@ -68,15 +81,21 @@ fn summary(file: &str, domain: &Domain) -> String {
             0 => "no crash".to_owned(),
             _ => count(survives, "crash").replace("crashs", "crashes"),
         },
+        // A majority of an even number is one more.
+        match domain.nodes.len() {
+            nodes if nodes > 2 && nodes.is_multiple_of(2) => format!(", as {} nodes do", nodes - 1),
+            _ => String::new(),
+        },
         domain.digest()
     )
 }
 
-fn answer_json(domain: Option<&Domain>, report: &Report) -> Value {
+fn answer_json(domain: Option<&Domain>, report: &Report, machine: &[Warning]) -> Value {
     json!({
         "file": report.path(),
         "ok": domain.is_some(),
         "problems": problems_json(report),
+        "machine": machine,
         "domain": domain.map(|domain| json!({
             "id": domain.id,
             "digest": format!("{:016x}", domain.digest()),

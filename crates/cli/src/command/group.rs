@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quorba_config::Domain;
 use quorba_demo::STYLES;
-use quorba_node::admin::{AdminError, Change, Client};
+use quorba_node::admin::{AdminError, Change};
 use quorba_node::status::{GroupStatus, MemberState, Status};
 use serde_json::{Value, json};
 
@@ -61,6 +61,10 @@ enum What {
         /// The style
         #[arg(value_parser = clap::builder::PossibleValuesParser::new(STYLES))]
         style: String,
+
+        /// Yes, the servers have no state that could be lost (for `stateless`)
+        #[arg(long)]
+        yes: bool,
 
         #[command(flatten)]
         domain: DomainFile,
@@ -223,8 +227,12 @@ impl Group {
             What::Show { group, domain } => {
                 crate::command::status::Status::of_group(group, domain).run(context)
             }
-            What::Style { group, style, domain } => {
+            What::Style { group, style, yes, domain } => {
                 let domain = context.load(&domain.config)?;
+                require_group(&domain, &group)?;
+                if style == STATELESS && !yes {
+                    return Err(state_would_be_lost(&domain, &group));
+                }
                 change(context, &domain, &group, &Change::Style(style))
             }
             What::Add { group, node, domain } => {
@@ -269,6 +277,23 @@ impl Group {
             }
         }
     }
+}
+
+/// The style in which nothing that one member has becomes the others'.
+const STATELESS: &str = "stateless";
+
+fn state_would_be_lost(domain: &Domain, group: &str) -> Failure {
+    let state = domain.group(group).and_then(|group| group.state_object.as_deref());
+    let has = state.map_or_else(String::new, |key| {
+        format!(" It names a state_object, `{}`, so its servers have a state.", key.escape_ascii())
+    });
+    let what = format!(
+        "each request of a stateless group is executed by one member only: what group {group} has \
+         acknowledged until now, and from now on, would be known to some of its members and lost \
+         with them.{has}"
+    );
+    let next = "add --yes if its servers keep nothing, or keep it elsewhere";
+    Failure::new(codes::STATE_UNSAID, Exit::Usage, what, next)
 }
 
 fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {
@@ -340,8 +365,7 @@ fn change(
     let able = |answer: &&Answer| answer.status.as_ref().is_ok_and(|status| status.ring.primary);
     let asked = answers.iter().find(able).or(answers.iter().find(|a| a.status.is_ok()));
     let asked = asked.ok_or_else(|| nobody_here(domain))?;
-    let node = domain.nodes.iter().find(|node| node.name == asked.node).expect("it was asked");
-    let client = Client::new(node.admin, node.admin_token_file());
+    let client = &asked.client;
     let refused = |error: AdminError| refused(&asked.node, group, &error);
     client.change(group, change, deadline.left()).map_err(refused)?;
     let status = client.status(deadline.left()).map_err(refused)?;
@@ -354,7 +378,12 @@ fn release(context: &Context, domain: &Domain, group: &str, name: String) -> Res
     require_group(domain, group)?;
     let deadline = context.deadline(DEADLINE);
     let node = require_node(domain, &name)?;
-    let client = Client::new(node.admin, node.admin_token_file());
+    let answers = ask::everyone(domain, deadline.left());
+    let answer = answers.iter().find(|answer| answer.node == name).expect("all are asked");
+    if answer.status.is_err() {
+        return Err(ask::no_word(domain, &answers, group, Some(&name)));
+    }
+    let client = &answer.client;
     let change = Change::Release(name);
     let refused = |error: AdminError| refused(&node.name, group, &error);
     client.change(group, &change, deadline.left()).map_err(refused)?;

@@ -62,9 +62,7 @@ impl Asked {
         let able = answers.iter().rev().filter(is_meant).filter(|answer| rank(answer).is_some());
         let found = able.max_by_key(rank);
         let found = found.ok_or_else(|| ask::no_word(domain, &answers, group, node))?;
-        let node = domain.nodes.iter().find(|node| node.name == found.node).expect("it was asked");
-        let client = Client::new(node.admin, node.admin_token_file());
-        Ok(Self { name: node.name.clone(), client })
+        Ok(Self { name: found.node.clone(), client: found.client.clone() })
     }
 
     pub(super) fn ask(&self, group: &str, after: u64, messages: bool) -> Result<Requests, Failure> {
@@ -118,6 +116,9 @@ impl Log<'_> {
         // Followed until its time is over, or somebody ends it.
         while context.timeout.is_none() || !deadline.has_passed() {
             thread::sleep(AGAIN);
+            if context.nobody_reads() {
+                return Ok(Exit::Ok);
+            }
             let mut found = asked.ask(self.group, shown, false)?.requests;
             let waits =
                 |one: &OrderedRequest| one.outcome == Outcome::Open && one.age_ms < SHOWN_AFTER_MS;

@@ -2,7 +2,7 @@
 
 mod unanswered;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ const REDRAW: &str = "\x1b[H\x1b[J";
 
 /// Show the ring, the nodes and the groups
 ///
-/// Asks every node of the domain file that runs on this machine. Exits with 2 if the domain is
-/// degraded or has no quorum, with 1 if no node answers. With GROUP this is about that group, and
-/// about whether there is a quorum; other groups do not count.
+/// Asks every node of the domain file: those on this machine, and through them all others. Exits
+/// with 2 if the domain is degraded or has no quorum, with 1 if no node answers. With GROUP this is
+/// about that group, and about whether there is a quorum; other groups do not count.
 #[derive(Debug, Args)]
 pub struct Status {
     /// Show this group only, with its members and servers
@@ -81,7 +81,7 @@ impl Status {
                 context.tell_failure(failure);
             }
             let left = deadline.map_or(WATCH_EVERY, |deadline| deadline.left());
-            if left.is_zero() {
+            if left.is_zero() || context.nobody_reads() {
                 return shown;
             }
             thread::sleep(WATCH_EVERY.min(left));
@@ -108,7 +108,7 @@ impl Status {
                     "domain {} was not healthy within {}: {}",
                     domain.id,
                     age(deadline.time),
-                    judgement.reasons.join("; ")
+                    judgement.reasons().join("; ")
                 );
                 let next = "quorba status --watch shows how it goes on; the nodes' logs say why";
                 return Err(Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next));
@@ -119,10 +119,7 @@ impl Status {
 
     /// Of one group if one is shown.
     fn judge(&self, answers: &[Answer]) -> Judgement {
-        match &self.group {
-            Some(group) => health::judge_one(answers, group),
-            None => health::judge(answers),
-        }
+        health::judge(answers, self.group.as_deref())
     }
 
     fn show(
@@ -155,7 +152,7 @@ impl Status {
             };
             context.print(&text)?;
         }
-        Ok(judgement.health.exit())
+        Ok(health::exit(judgement.health))
     }
 }
 
@@ -179,11 +176,11 @@ fn nobody_answers(domain: &Domain, judgement: &Judgement) -> Failure {
     let what = format!("no node of domain {} answers on this machine", domain.id);
     let next =
         "start them with `quorba up` or `quorba node NAME`, or ask on a machine that has one";
-    let mut lines = judgement.reasons.join("\n");
+    let mut lines = judgement.reasons().join("\n");
     lines.push('\n');
     Failure::new(codes::NOBODY_ANSWERS, Exit::Failed, what, next)
         .detail(lines)
-        .data(json!({ "nodes": judgement.reasons }))
+        .data(json!({ "nodes": judgement.reasons() }))
 }
 
 fn domain_text(answers: &[Answer], best: &NodeSaid, judgement: &Judgement) -> String {
@@ -215,8 +212,14 @@ fn domain_text(answers: &[Answer], best: &NodeSaid, judgement: &Judgement) -> St
 }
 
 fn reasons_text(text: &mut String, judgement: &Judgement) {
-    for reason in &judgement.reasons {
-        text.push_str(&format!("! {reason}\n"));
+    let mut told = BTreeSet::new();
+    for finding in &judgement.findings {
+        let since = finding.since_ms.map(|ms| format!(" (for {})", age(Duration::from_millis(ms))));
+        text.push_str(&format!("! {}{}\n", finding.what, since.unwrap_or_default()));
+        // Once, if it is the same for several.
+        if let Some(next) = finding.next.as_ref().filter(|next| told.insert(next.as_str())) {
+            text.push_str(&format!("  next: {next}\n"));
+        }
     }
 }
 
@@ -366,6 +369,7 @@ fn group_text(domain: &Domain, answers: &[Answer], best: &NodeSaid, name: &str) 
     for (joiner, transfer) in transfers(answers, name) {
         text.push_str(&format!("state for {joiner} {}\n", progress_text(transfer)));
     }
+    text.push_str(&last_words(answers, name));
     for (node, log) in logs(answers, name) {
         text.push_str(&format!("log of {node}: {log}\n"));
     }
@@ -440,6 +444,23 @@ fn logs<'a>(answers: &'a [Answer], name: &'a str) -> impl Iterator<Item = (&'a s
     })
 }
 
+/// What servers printed last that did not come up.
+fn last_words(answers: &[Answer], name: &str) -> String {
+    let mut text = String::new();
+    for answer in answers {
+        let Ok(status) = &answer.status else { continue };
+        let groups = status.groups.iter().filter(|group| group.name == name);
+        for server in groups.filter_map(|group| group.server.as_ref()) {
+            if !server.last_output.is_empty() {
+                text.push_str(&format!("the server on {} printed last:\n", answer.node));
+                let lines = server.last_output.iter().map(|line| format!("  | {line}\n"));
+                text.extend(lines);
+            }
+        }
+    }
+    text
+}
+
 fn survey_json(
     domain: &Domain,
     answers: &[Answer],
@@ -462,7 +483,8 @@ fn survey_json(
     json!({
         "domain": domain.id,
         "health": judgement.health.as_str(),
-        "reasons": judgement.reasons,
+        "reasons": judgement.reasons(),
+        "findings": judgement.findings,
         "nodes": answers.iter().map(node).collect::<Vec<_>>(),
     })
 }

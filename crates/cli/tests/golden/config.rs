@@ -6,11 +6,11 @@ const GOOD: &str = r#"[domain]
 id = "plant-a"
 key_file = "domain.key"
 [node.n1]
-host = "10.0.0.1"
+host = "192.0.2.1"
 [node.n2]
-host = "10.0.0.2"
+host = "192.0.2.2"
 [node.n3]
-host = "10.0.0.3"
+host = "192.0.2.3"
 [group.bank]
 listen = 5000
 members = ["n1", "n2", "n3"]
@@ -23,6 +23,9 @@ fn a_right_file() {
     bench.domain(GOOD);
     let mut transcript = bench.run(&["config", "check"]);
     transcript += &bench.run(&["-o", "json", "config", "check", "quorba.toml"]);
+    transcript += &bench.run(&["config", "check", "--config", "quorba.toml"]);
+    transcript += &bench.run(&["config", "check", "quorba.toml", "--config", "quorba.toml"]);
+    transcript += &bench.run(&["group", "style", "bank", "stateless"]);
     insta::assert_snapshot!("config_right", transcript);
 }
 

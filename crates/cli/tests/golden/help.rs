@@ -51,6 +51,8 @@ fn wrong_command_lines() {
         &["status", "-o", "xml"],
         &["key", "new"],
         &["help", "stauts"],
+        &["-o", "json", "stauts"],
+        &["status", "--wacth", "--output=json"],
     ];
     let transcript: Vec<String> = lines.iter().map(|line| bench.run(line)).collect();
     insta::assert_snapshot!("wrong_command_lines", transcript.join("\n"));

@@ -7,5 +7,6 @@ mod config;
 mod help;
 mod ior;
 mod local;
+mod newcomer;
 mod ping;
 mod status;

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, TcpListener};
 
 use quorba_node::status::{
-    CallStatus, Caller, EndedStatus, GroupStatus, IdentityStatus, MemberState, MemberStatus,
-    NodeStatus, RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, Status, StuckStatus,
+    Caller, EndedStatus, GroupStatus, MemberState, MemberStatus, NodeStatus, RequestStatus,
+    RingStatus, ServerStatus, StateRefusedStatus, Status, StuckStatus,
 };
 
 use crate::bench::{Bench, silent_port};
@@ -51,17 +51,17 @@ fn status(node: &str, up: &[&str]) -> Status {
                 in_view: up.contains(name),
                 standing: match up.contains(name) {
                     true => "in view".to_owned(),
-                    false => "for 4 s: its process ended".to_owned(),
+                    false => "its process ended".to_owned(),
                 },
+                since_ms: (!up.contains(name)).then_some(4_000),
                 linked: up.contains(name),
-                link_queued_bytes: 0,
+                ..NodeStatus::default()
             })
             .collect(),
         groups: vec![group(index, up)],
         cpu_ms: 12_340,
         rss_bytes: 18_400_000,
-        pace: None,
-        warnings: Vec::new(),
+        ..Status::default()
     }
 }
 
@@ -70,59 +70,35 @@ fn group(index: u16, up: &[&str]) -> GroupStatus {
         node: name.to_string(),
         state: if up.contains(name) { MemberState::In } else { MemberState::Down },
         reason: (!up.contains(name)).then(|| "its node is out of the view".to_owned()),
+        since_ms: (!up.contains(name)).then_some(4_000),
     };
     GroupStatus {
         name: "bank".to_owned(),
         style: "active".to_owned(),
-        leader: None,
-        logged: 0,
         listen: format!("127.0.0.1:{}", 5000 + index * 100),
         served: 30_000,
         served_us: 1_500_000,
         callers: vec![Caller { node: "n1".to_owned(), requests: 30_000 }],
         executed: 90_000 + u64::from(index),
         members: NODES.iter().map(member).collect(),
-        waits_for_members: false,
-        waits_for: Vec::new(),
+        has_state_object: true,
         server: Some(ServerStatus {
             state: "up".to_owned(),
             pid: Some(5000 + u32::from(index)),
             port: Some(40_000 + index),
             restarts: u64::from(index),
             log: Some(format!("/var/lib/quorba/n{}/bank.log", index + 1)),
-            reason: None,
-            reconnects: 0,
-            dropped: 0,
-            refused_calls: 0,
-            closes: 0,
-            output_left_out_bytes: 0,
+            ..ServerStatus::default()
         }),
         connections: 4,
         pending: 1,
         requests: 30_000,
-        reads: 0,
-        reads_executed: 0,
-        read_marks: 0,
         replies: 29_999,
-        replies_sent: 0,
-        replies_suppressed: 0,
-        replies_dropped: 0,
         duplicates: 2,
         retained: 1_500,
         retained_bytes: 750_000,
-        refused: 0,
-        malformed: 0,
         last_change: Some("n3 joined 11 m ago".to_owned()),
-        transfers: Vec::new(),
-        brought: None,
-        calls: CallStatus::default(),
-        identities: IdentityStatus::default(),
-        ended: Vec::new(),
-        stuck: Vec::new(),
-        waiting: Vec::new(),
-        may_differ: None,
-        late: Vec::new(),
-        state_refused: None,
+        ..GroupStatus::default()
     }
 }
 

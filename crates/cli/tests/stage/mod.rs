@@ -163,6 +163,12 @@ impl Domain {
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
+    /// What `quorba -o json status` says, healthy or not.
+    pub fn status(&self) -> Value {
+        let output = self.quorba(&["-o", "json", "status"]);
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
     pub fn told(&self) -> String {
         let read = |name| fs::read_to_string(self.folder.path().join(name)).expect("read");
         format!("{}{}", read("out"), read("err"))

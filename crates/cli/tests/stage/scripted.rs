@@ -37,7 +37,7 @@ fn program() -> PathBuf {
     let newest: Option<SystemTime> = files.filter_map(|file| changed(&file.path())).max();
     assert!(
         changed(&program).is_some_and(|built| Some(built) >= newest),
-        "{} is not built from its sources: cargo test -p quorba-cli --example scripted --test ...",
+        "{} is not built from its sources: cargo build -p quorba-cli --example scripted",
         program.display()
     );
     program

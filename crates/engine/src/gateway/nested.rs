@@ -13,7 +13,7 @@ use crate::access::ClientPeer;
 use crate::answers;
 use crate::connection::Connection;
 use crate::output::{CloseReason, ConnectionId, Output};
-use crate::pending::{Client, Pending, Safety};
+use crate::pending::{Client, End, Pending, Safety};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -275,6 +275,7 @@ impl Gateway {
             logged: !durable,
             submissions: 0,
             reply: None,
+            end: End::Open,
             deadline: Instant::FAR_FUTURE,
             wait_until,
         });

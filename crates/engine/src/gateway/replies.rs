@@ -6,16 +6,14 @@ use super::{Gateway, GroupBook, SCAN};
 use crate::answers::{self, ReplyPieces};
 use crate::connection::Connection;
 use crate::output::{CloseReason, ConnectionId, Output};
-use crate::pending::{Client, Pending, Safety};
+use crate::pending::{Client, End, Pending, Safety};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::ops::Bound;
-use quorba_base::{Duration, Instant, NodeId, canary};
+use quorba_base::{Duration, Instant, canary};
 use quorba_giop::Endian;
-use quorba_replica::{
-    Availability, GroupId, Released, RequestEnd, RequestEnvelope, RequestKey, RequestNumber,
-};
+use quorba_replica::{Availability, GroupId, Released, RequestNumber};
 
 /// How long a request that was delivered while nobody was in waits at least for somebody.
 const DROPPED_WAIT_MIN: Duration = Duration::from_millis(100);
@@ -48,46 +46,16 @@ impl Gateway {
         }
     }
 
-    /// A request has ended without a reply of a server, and no member is in to say so: whoever
-    /// waits for it here is told. `me`: this node and its boot.
-    pub(crate) fn ended(
-        &mut self,
-        group: GroupId,
-        me: (NodeId, u64),
-        key: &RequestKey,
-        end: RequestEnd,
-    ) {
-        let numbers: Vec<RequestNumber> = match key {
-            RequestKey::Gateway(key) if (key.node, key.incarnation) == me => [key.number].into(),
-            RequestKey::Gateway(_) | RequestKey::Nested(_) => return,
-            RequestKey::Client { .. } => {
-                let is_it = |(_, pending): &(RequestNumber, &Pending)| {
-                    let request = RequestEnvelope::from_payload(pending.payload.clone());
-                    let own = request.map(|request| request.key(me.0, me.1));
-                    own.is_some_and(|own| own == *key && key.is_repeated_by(&own))
-                };
-                let found = self.group(group).book.iter().filter(is_it);
-                found.map(|(number, _)| number).collect()
-            }
-        };
-        numbers.into_iter().for_each(|number| self.tell_end(group, number, end));
-    }
-
-    /// Tells a client how its call has ended, and forgets it.
-    pub(super) fn tell_end(&mut self, group: GroupId, number: RequestNumber, end: RequestEnd) {
-        let Some(pending) = self.forget(group, number) else { return };
-        self.name_client(group, number, &pending);
-        if let Some(client) = pending.client {
-            self.send(&client, answers::ended(&client, end));
-        }
-    }
-
     /// The request was delivered while no member was in: this submission of it was executed
     /// nowhere. It waits for a member again.
     pub(crate) fn dropped(&mut self, now: Instant, group: GroupId, number: RequestNumber) {
         let books = self.group(group);
         let wait_until = now + books.rules.unavailable_wait.max(DROPPED_WAIT_MIN);
         let Some(pending) = books.book.get_mut(number) else { return };
+        if matches!(pending.end, End::Awaited(_)) {
+            // Nothing is to be executed any more.
+            return;
+        }
         pending.submissions = pending.submissions.saturating_sub(1);
         pending.safety = Safety::Unsubmitted;
         pending.logged = !pending.durable;
@@ -116,8 +84,11 @@ impl Gateway {
     pub(super) fn release(&mut self, group: GroupId, number: RequestNumber) -> bool {
         let Some(pending) = self.group(group).book.get_mut(number) else { return true };
         let is_safe = pending.safety == Safety::Reached || canary!(RepliesBeforeHeld);
-        if !is_safe || !pending.logged || pending.reply.is_none() {
+        if !is_safe || !pending.logged || !pending.has_answer() {
             return false;
+        }
+        if let Some(is_gone) = self.end_is_told(group, number) {
+            return is_gone;
         }
         let pending = self.forget(group, number).expect("just looked up");
         let Some(client) = pending.client else { return true };

@@ -8,7 +8,7 @@ use crate::access::is_implicit;
 use crate::answers;
 use crate::fair::{Source, cost};
 use crate::output::{CloseReason, ConnectionId, Output};
-use crate::pending::{Client, Pending, Safety};
+use crate::pending::{Client, End, Pending, Safety};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
@@ -173,6 +173,7 @@ impl Gateway {
             logged: !books.rules.durable,
             submissions: 0,
             reply: None,
+            end: End::Open,
             deadline,
             wait_until,
         });
@@ -259,7 +260,7 @@ impl Gateway {
     pub(crate) fn put_back(&mut self, submission: Submission) {
         let books = self.group(submission.group);
         let Some(pending) = books.book.get(submission.number) else { return };
-        if pending.nested.is_some() {
+        if pending.goes_with_calls() {
             return books.calls.push_front(submission.number);
         }
         let (source, cost) = (pending.source, cost(submission.payload.len()));
@@ -292,7 +293,9 @@ impl Gateway {
     pub(super) fn enters(&mut self, group: GroupId, number: RequestNumber) {
         let now = self.now;
         let GroupBook { book, window, read_window, parked, reads, .. } = self.group(group);
-        let Some(pending) = book.get_mut(number).filter(|one| one.nested.is_none()) else { return };
+        let Some(pending) = book.get_mut(number).filter(|one| !one.goes_with_calls()) else {
+            return;
+        };
         let is_read = pending.read.is_some();
         let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
         let taken = queue.taken(pending.source);
@@ -373,7 +376,7 @@ impl Gateway {
             // Reads are the replica's business until it gives them back.
             let ordered = |pending: &Pending| pending.read.is_none();
             let requests = books.book.iter().filter(|(_, pending)| ordered(pending));
-            let is_call = |(_, pending): &(RequestNumber, &Pending)| pending.nested.is_some();
+            let is_call = |(_, pending): &(RequestNumber, &Pending)| pending.goes_with_calls();
             let (calls, parked): (Vec<_>, Vec<_>) = requests.partition(is_call);
             books.calls = calls.into_iter().map(|(number, _)| number).collect();
             books.parked.clear();
@@ -390,6 +393,7 @@ impl Gateway {
                 // It may come from an execution that this node has to forget; the group has
                 // logged what counts and answers the repetition.
                 pending.reply = None;
+                pending.end = End::Open;
             }
         }
     }

@@ -165,3 +165,88 @@ fn whose_calls_they_were_is_told_when_clients_go_that_were_not_answered() {
     assert_eq!(unanswered(&mut gateway), [2], "nobody was given the third");
     assert_eq!((client(&gateway, 2), client(&gateway, 9)), (None, None));
 }
+
+fn skipped() -> bytes::Bytes {
+    let (kind, code) = (quorba_giop::ExceptionKind::Timeout, quorba_giop::MinorCode::Skipped);
+    let maybe = quorba_giop::Completion::Maybe;
+    let exception = quorba_giop::SystemException::ours(kind, code, maybe);
+    build::system_exception(Version::V1_2, Endian::Little, 0, &exception).bytes().clone()
+}
+
+fn answers(gateway: &mut Gateway) -> usize {
+    let answers = |output: &Output| matches!(output, Output::ClientSend { .. });
+    gateway.out.drain(..).filter(answers).count()
+}
+
+// A node that was cut off was told by its operator to give a request up, and told its client so;
+// nobody else heard of it, and the others told the client something else.
+#[test]
+fn how_a_call_has_ended_is_told_when_what_is_ordered_behind_it_is_safe() {
+    let (group, number) = (GroupId(0), RequestNumber(1));
+    let end = quorba_replica::RequestEnd::EndsServers;
+    let me = (quorba_base::NodeId::new(0).expect("a node"), 0);
+    let key = quorba_replica::RequestKey::Gateway(quorba_replica::GatewayKey {
+        node: me.0,
+        incarnation: me.1,
+        number,
+    });
+    for somebody_is_in in [true, false] {
+        let mut gateway = gateway(1, GatewayLimits::default());
+        let tell = |gateway: &mut Gateway| {
+            if somebody_is_in {
+                gateway.reply_tells_end(group, number);
+                gateway.replied(group, number, Some(skipped()));
+            } else {
+                gateway.ended(group, me, &key, end);
+            }
+        };
+        send(&mut gateway, 0, 0, 1);
+        let submission = gateway.next_submission(|_| Availability::Ready, |_| 0).expect("it waits");
+        gateway.submitted(&submission, Ticket(1));
+        tell(&mut gateway);
+        assert!(gateway.next_submission(|_| Availability::Ready, |_| 0).is_none());
+        gateway.held(Ticket(1));
+        assert_eq!(answers(&mut gateway), 0, "the request is safe, and not its end");
+        let again = gateway.next_submission(|_| Availability::NoMember, |_| 0).expect("once more");
+        gateway.submitted(&again, Ticket(2));
+        tell(&mut gateway);
+        gateway.dropped(NOW, group, number);
+        assert_eq!(answers(&mut gateway), 0);
+        // The view is over: all begins anew.
+        gateway.view_changed();
+        gateway.resubmit(None);
+        let again =
+            gateway.next_submission(|_| Availability::NoMember, |_| 0).expect("and once more");
+        gateway.submitted(&again, Ticket(3));
+        gateway.held(Ticket(3));
+        assert_eq!(answers(&mut gateway), 0, "it may end in another way");
+        tell(&mut gateway);
+        let again = gateway.next_submission(|_| Availability::NoMember, |_| 0).expect("behind it");
+        gateway.submitted(&again, Ticket(4));
+        gateway.held(Ticket(4));
+        assert_eq!((answers(&mut gateway), gateway.pending), (1, 0));
+    }
+}
+
+#[test]
+fn the_end_of_what_was_given_to_nobody_is_safe_when_it_is_ordered() {
+    let (group, number) = (GroupId(0), RequestNumber(1));
+    let (client_id, binding) = (bytes::Bytes::new(), quorba_replica::Binding::default());
+    let key = quorba_replica::RequestKey::Client { client_id, retention_id: 0, binding };
+    let mut gateway = gateway(1, GatewayLimits::default());
+    send(&mut gateway, 0, 0, 1);
+    let me = (quorba_base::NodeId::new(0).expect("a node"), 0);
+    gateway.ended(group, me, &key, quorba_replica::RequestEnd::EndsServers);
+    assert!(gateway.next_submission(|_| Availability::NoMember, |_| 0).is_none(), "another's name");
+    let key = quorba_replica::RequestKey::Gateway(quorba_replica::GatewayKey {
+        node: me.0,
+        incarnation: me.1,
+        number,
+    });
+    gateway.ended(group, me, &key, quorba_replica::RequestEnd::EndsServers);
+    let submission = gateway.next_submission(|_| Availability::NoMember, |_| 0).expect("at once");
+    gateway.submitted(&submission, Ticket(1));
+    assert_eq!(answers(&mut gateway), 0);
+    gateway.held(Ticket(1));
+    assert_eq!((answers(&mut gateway), gateway.pending), (1, 0));
+}

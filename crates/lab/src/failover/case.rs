@@ -17,6 +17,8 @@ pub(super) const LEADER: usize = 0;
 pub enum Style {
     /// Every member executes; the one at the client's gateway answers.
     Active,
+    /// The same, and the first member goes ahead: the others begin a request when it is through.
+    ActiveStaggered,
     /// Every member executes; the leader answers.
     SemiActive,
     /// The leader executes; the others stand by.
@@ -27,25 +29,40 @@ pub enum Style {
 
 impl Style {
     /// Every style.
-    pub const ALL: [Self; 4] =
-        [Self::Active, Self::SemiActive, Self::WarmPassive, Self::ColdPassive];
+    pub const ALL: [Self; 5] = [
+        Self::Active,
+        Self::ActiveStaggered,
+        Self::SemiActive,
+        Self::WarmPassive,
+        Self::ColdPassive,
+    ];
 
-    /// The word in domain files and records.
+    /// The word in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
+            Self::ActiveStaggered => "active-staggered",
             Self::SemiActive => "semi-active",
             Self::WarmPassive => "warm-passive",
             Self::ColdPassive => "cold-passive",
         }
     }
 
-    /// The node whose member answers.
+    /// The node whose member answers, or whose member the one that answers waits for.
     const fn replier(self) -> usize {
         match self {
             Self::Active => CLIENT,
-            Self::SemiActive | Self::WarmPassive | Self::ColdPassive => LEADER,
+            Self::ActiveStaggered | Self::SemiActive => LEADER,
+            Self::WarmPassive | Self::ColdPassive => LEADER,
+        }
+    }
+
+    /// The words of the domain file: `style` and `execution`.
+    pub(super) const fn keys(self) -> [&'static str; 2] {
+        match self {
+            Self::ActiveStaggered => [Self::Active.as_str(), "staggered"],
+            style => [style.as_str(), "together"],
         }
     }
 }

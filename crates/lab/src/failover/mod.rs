@@ -180,7 +180,7 @@ mod tests {
         // In a cold-passive group nobody but the leader has a server.
         // In an active group the client is at the replier's node.
         // Only passive groups have something to execute anew.
-        assert_eq!(all.len(), Style::ALL.len() * Fault::ALL.len() - 4);
+        assert_eq!(all.len(), Style::ALL.len() * Fault::ALL.len() - 5);
         assert!(!all.contains(&(Style::SemiActive, Fault::LateServer)));
         assert!(!all.contains(&(Style::Active, Fault::ReplierCable)));
         assert!(!all.contains(&(Style::ColdPassive, Fault::OtherServer)));

@@ -226,7 +226,9 @@ impl Bench<'_> {
 pub(super) fn shape(style: Style, fault: Fault) -> DomainShape {
     let mut group = toml::Table::new();
     let reply_ms = i64::try_from(SERVER_REPLY.as_millis()).expect("a short time");
-    group.insert("style".to_owned(), style.as_str().into());
+    let [style_word, execution] = style.keys();
+    group.insert("style".to_owned(), style_word.into());
+    group.insert("execution".to_owned(), execution.into());
     group.insert("state_object".to_owned(), "bank".into());
     group.insert("server_reply_ms".to_owned(), reply_ms.into());
     if fault.is_late_in(style) {

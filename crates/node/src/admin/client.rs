@@ -1,6 +1,7 @@
 //! The asking side, for the command line, the demo and tests.
 
 use super::change::{Change, Wanted};
+use super::relay::DomainStatus;
 use crate::recent::Requests;
 use crate::status::Status;
 use std::fs;
@@ -17,6 +18,8 @@ const ANSWER_BYTES_MAX: u64 = 256 << 20;
 pub struct Client {
     address: SocketAddr,
     token_file: PathBuf,
+    /// The node that is asked through the one at `address`.
+    at: Option<String>,
 }
 
 /// Why a node did not answer. A retry may help for all but the second, a conflict and the last.
@@ -84,7 +87,39 @@ impl Client {
     /// A client of the node whose admin API is at `address` and whose token is in `token_file`.
     #[must_use]
     pub fn new(address: SocketAddr, token_file: impl AsRef<Path>) -> Self {
-        Self { address, token_file: token_file.as_ref().to_path_buf() }
+        Self { address, token_file: token_file.as_ref().to_path_buf(), at: None }
+    }
+
+    /// A client of the node called `name` that asks it through this client's node.
+    #[must_use]
+    pub fn at(&self, name: &str) -> Self {
+        Self { at: Some(name.to_owned()), ..self.clone() }
+    }
+
+    fn url(&self, path: &str) -> String {
+        let address = self.address;
+        match &self.at {
+            None => format!("http://{address}/v1/{path}"),
+            Some(node) => format!("http://{address}/v1/at/{node}/{path}"),
+        }
+    }
+
+    /// What all nodes of the domain say, asked by this client's node.
+    ///
+    /// # Errors
+    /// If the node does not answer, or not with that, within `timeout`.
+    pub fn domain(&self, timeout: Duration) -> Result<DomainStatus, AdminError> {
+        let (agent, token) = self.agent(timeout)?;
+        let answer = agent
+            .get(self.url("domain"))
+            .header("Authorization", format!("Bearer {}", token.trim()))
+            .call();
+        let mut response = self.checked(answer, timeout)?;
+        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
+        body.map_err(|error| AdminError::Answer {
+            address: self.address,
+            detail: error.to_string(),
+        })
     }
 
     /// The node's status.
@@ -95,7 +130,7 @@ impl Client {
         let (agent, token) = self.agent(timeout)?;
         let address = self.address;
         let answer = agent
-            .get(format!("http://{address}/v1/status"))
+            .get(self.url("status"))
             .header("Authorization", format!("Bearer {}", token.trim()))
             .call();
         self.checked(answer, timeout)?
@@ -118,7 +153,7 @@ impl Client {
         let address = self.address;
         let Wanted { after, messages } = wanted;
         let answer = agent
-            .get(format!("http://{address}/v1/groups/{group}/requests"))
+            .get(self.url(&format!("groups/{group}/requests")))
             .query("after", after.to_string())
             .query("messages", messages.to_string())
             .header("Authorization", format!("Bearer {}", token.trim()))
@@ -149,7 +184,7 @@ impl Client {
         let (agent, token) = self.agent(timeout)?;
         let address = self.address;
         let answer = agent
-            .post(format!("http://{address}/v1/groups/{group}"))
+            .post(self.url(&format!("groups/{group}")))
             .header("Authorization", format!("Bearer {}", token.trim()))
             .send_json(change);
         let mut response = self.checked(answer, timeout)?;
@@ -167,9 +202,8 @@ impl Client {
     /// others if the node does not answer. What is read ends early if the node does.
     pub fn backup(&self, group: &str, timeout: Duration) -> Result<impl Read, AdminError> {
         let (agent, token) = self.agent(timeout)?;
-        let address = self.address;
         let answer = agent
-            .post(format!("http://{address}/v1/groups/{group}/backup"))
+            .post(self.url(&format!("groups/{group}/backup")))
             .header("Authorization", format!("Bearer {}", token.trim()))
             .send_empty();
         Ok(self.done(answer, timeout)?.into_body().into_reader())
@@ -186,9 +220,8 @@ impl Client {
         timeout: Duration,
     ) -> Result<(), AdminError> {
         let (agent, token) = self.agent(timeout)?;
-        let address = self.address;
         let answer = agent
-            .post(format!("http://{address}/v1/groups/{group}/restore"))
+            .post(self.url(&format!("groups/{group}/restore")))
             .header("Authorization", format!("Bearer {}", token.trim()))
             .send(ureq::SendBody::from_reader(backup));
         self.done(answer, timeout).map(drop)

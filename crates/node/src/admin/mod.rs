@@ -4,6 +4,8 @@
 //! and is answered when the change has its place in the order; `GET /v1/groups/NAME/requests` says
 //! what the group was delivered lately.
 //! `POST /v1/groups/NAME/backup` gives a backup of it, `POST /v1/groups/NAME/restore` takes one.
+//! `GET /v1/domain` says how all nodes are, and what is not as it should be; `/v1/at/NODE/...` is
+//! any of these at another node.
 //!
 //! Invariants: never offered beyond loopback; the token is made anew at every start and readable by
 //! the node's user only; a question that the data plane does not answer in time fails.
@@ -11,9 +13,11 @@
 mod backup;
 mod change;
 mod client;
+mod relay;
 mod server;
 
 pub(crate) use backup::{BackupAsker, Refusal, RestoreAsker};
 pub use change::{Change, Wanted};
 pub use client::{AdminError, Client};
-pub(crate) use server::{AdminServer, CONNECTIONS_MAX, Question};
+pub use relay::{DomainStatus, NodeAnswer};
+pub(crate) use server::{AdminServer, CONNECTIONS_MAX, Peer, Question};

@@ -2,6 +2,7 @@
 
 use super::backup::{self, BackupAsker, RestoreAsker};
 use super::change::{Change, Wanted};
+use super::relay;
 use crate::NodeError;
 use crate::backup::Description;
 use crate::commands::Asker;
@@ -9,15 +10,18 @@ use crate::filesystem::{explain, is_shortage};
 use crate::recent::Requests;
 use crate::seldom::Seldom;
 use crate::status::Status;
+use crate::tunnel::{Begun, NewsReceiver, Tunnels};
 use axum::extract::{Extension, Path, Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Json, Router};
+use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use quorba_base::NodeId;
 use quorba_config::Node;
 use quorba_engine::replica::Backup;
 use std::collections::VecDeque;
@@ -28,6 +32,7 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tokio::io::DuplexStream;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 
@@ -60,6 +65,18 @@ pub(crate) enum Question {
     Backup(String, BackupAsker),
     /// The group of this name is to have the state of a backup.
     Restore(String, Box<(Description, Backup)>, RestoreAsker),
+    /// A message of a tunnel for another node; nobody answers.
+    Tunnel(NodeId, Bytes),
+    /// The canonical text of a node's domain file, if it gives it; nobody answers.
+    File(NodeId, Option<String>),
+}
+
+/// A node of the domain file.
+pub(crate) struct Peer {
+    pub(crate) name: String,
+    pub(crate) id: NodeId,
+    /// It is this one.
+    pub(crate) is_me: bool,
 }
 
 /// The running server; it ends when this is dropped.
@@ -67,15 +84,36 @@ pub(crate) struct AdminServer {
     _stop: oneshot::Sender<()>,
 }
 
+type Ask = Arc<dyn Fn(Question) -> bool + Send + Sync>;
+
 pub(super) struct Shared {
     token: String,
-    pub(super) ask: Box<dyn Fn(Question) -> bool + Send + Sync>,
+    pub(super) ask: Ask,
+    pub(super) peers: Vec<Peer>,
+    /// What must be equal in the domain files of all nodes.
+    pub(super) file: String,
+    pub(super) tunnels: Arc<Tunnels>,
+}
+
+impl Shared {
+    /// The node's status; none if its data plane does not answer in time.
+    pub(super) async fn own_status(&self) -> Option<Status> {
+        let (sender, answer) = oneshot::channel();
+        if !(self.ask)(Question::Status(sender)) {
+            return None;
+        }
+        tokio::time::timeout(ANSWER_WITHIN, answer).await.ok()?.ok()
+    }
 }
 
 impl AdminServer {
-    /// Serves on the node's admin address; questions go to `ask`.
+    /// Serves on the node's admin address, and what comes from other nodes through `news`;
+    /// questions go to `ask`. `peers`: all nodes of the domain file, in its order;
+    /// `file`: what must be equal in all nodes' files.
     pub(crate) fn start(
         node: &Node,
+        (peers, file): (Vec<Peer>, String),
+        news: NewsReceiver,
         ask: impl Fn(Question) -> bool + Send + Sync + 'static,
     ) -> Result<Self, NodeError> {
         let address = node.admin;
@@ -95,7 +133,10 @@ impl AdminServer {
             }
             Err(source) => return Err(NodeError::StateDir { path: token_file, source }),
         };
-        let shared = Arc::new(Shared { token, ask: Box::new(ask) });
+        let ask: Ask = Arc::new(ask);
+        let post = Arc::clone(&ask);
+        let tunnels = Tunnels::new(move |node, bytes| post(Question::Tunnel(node, bytes)));
+        let shared = Arc::new(Shared { token, ask, peers, file, tunnels });
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -107,7 +148,16 @@ impl AdminServer {
             .spawn(move || {
                 runtime.block_on(async move {
                     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+                    let inner = inner_routes(Arc::clone(&shared));
                     tokio::select! {
+                        () = Arc::clone(&shared.tunnels).run(news, |begun| match begun {
+                            Begun::Stream(stream) => {
+                                tokio::spawn(serve_node(stream, inner.clone()));
+                            }
+                            Begun::WantsFile(node) => {
+                                tokio::spawn(relay::fetch_file(Arc::clone(&shared), node));
+                            }
+                        }) => {}
                         () = accept(listener, routes(Arc::clone(&shared))) => {}
                         () = offer(&token_file, &shared.token, is_offered) => {}
                         _ = stopped => {}
@@ -167,6 +217,16 @@ async fn serve(stream: TcpStream, routes: Router, guest: Arc<Guest>) {
     }
 }
 
+/// Serves what another node asks; its link ends it.
+async fn serve_node(stream: DuplexStream, routes: Router) {
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_WITHIN)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
+    // How it ends concerns nobody but who asked.
+    let _ = serving.await;
+}
+
 /// Who is at the other end of a connection.
 #[derive(Default)]
 struct Guest {
@@ -180,15 +240,28 @@ impl Guest {
     }
 }
 
+/// What operators ask.
 fn routes(shared: Arc<Shared>) -> Router {
+    own_routes()
+        .route("/v1/domain", get(relay::domain))
+        .route("/v1/at/{node}/{*rest}", any(relay::at_node))
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), authorize))
+        .with_state(shared)
+}
+
+/// What other nodes ask, for operators who have shown them a token.
+fn inner_routes(shared: Arc<Shared>) -> Router {
+    own_routes().with_state(shared)
+}
+
+fn own_routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/v1/status", get(status))
+        .route("/v1/file", get(relay::file))
         .route("/v1/groups/{name}", post(change))
         .route("/v1/groups/{name}/requests", get(requests))
         .route("/v1/groups/{name}/backup", post(backup::back_up))
         .route("/v1/groups/{name}/restore", post(backup::restore))
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), authorize))
-        .with_state(shared)
 }
 
 async fn authorize(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
@@ -210,13 +283,9 @@ async fn authorize(State(shared): State<Arc<Shared>>, request: Request, next: Ne
 }
 
 async fn status(State(shared): State<Arc<Shared>>) -> Response {
-    let (sender, answer) = oneshot::channel();
-    if !(shared.ask)(Question::Status(sender)) {
-        return (StatusCode::SERVICE_UNAVAILABLE, "the node is stopping\n").into_response();
-    }
-    match tokio::time::timeout(ANSWER_WITHIN, answer).await {
-        Ok(Ok(status)) => Json(status).into_response(),
-        _ => (StatusCode::GATEWAY_TIMEOUT, "the data plane did not answer\n").into_response(),
+    match shared.own_status().await {
+        Some(status) => Json(status).into_response(),
+        None => (StatusCode::GATEWAY_TIMEOUT, "the data plane did not answer\n").into_response(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::DataPlane;
 use crate::log::{LogNews, Progress};
-use crate::{NodeError, events};
+use crate::{NodeError, events, tunnel};
 use bytes::Bytes;
 use quorba_engine::replica::{
     ChannelId, Event as ReplicaEvent, GroupId, MemberState, ServerCommand,
@@ -78,10 +78,19 @@ impl DataPlane {
             LinkEvent::Up { node, incarnation } => {
                 self.engine.handle_peer_up(now, node, incarnation);
             }
-            LinkEvent::Down { node } => self.engine.handle_peer_down(now, node),
+            LinkEvent::Down { node } => {
+                let _ = self.tunnels.send(tunnel::News::Down(node));
+                self.engine.handle_peer_down(now, node);
+            }
             LinkEvent::Ended { node } => {
                 tracing::warn!(node = self.reporter.name_of(node), "its process has ended");
                 self.engine.handle_peer_lost(now, node);
+            }
+            LinkEvent::Message { from, bytes, .. }
+                if bytes.first() == Some(&tunnel::FIRST_OCTET) =>
+            {
+                // Nobody listens only if the admin API has ended.
+                let _ = self.tunnels.send(tunnel::News::Message(from, bytes));
             }
             LinkEvent::Message { from, incarnation, bytes } => {
                 self.engine.handle_peer_message(now, from, incarnation, bytes);
@@ -179,6 +188,12 @@ impl DataPlane {
                 let about = events::request_of(&event);
                 let about = about.and_then(|(group, number)| self.engine.request(group, number));
                 events::log(&event, about.as_ref(), &mut self.reporter);
+                if let Event::Refused { node, reason } = event
+                    && self.reporter.saw_refusal(node, reason)
+                {
+                    // Nobody listens only if the admin API has ended.
+                    let _ = self.tunnels.send(tunnel::News::WantsFile(node));
+                }
             }
         }
         Ok(())

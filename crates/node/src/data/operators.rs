@@ -5,8 +5,12 @@ use crate::admin::Wanted;
 use crate::commands::Asker;
 use crate::recent::{self, Requests};
 use crate::status::Status;
+use crate::tunnel;
+use bytes::Bytes;
+use quorba_base::NodeId;
 use quorba_engine::NodeSnapshot;
-use quorba_engine::replica::GroupId;
+use quorba_engine::replica::{GroupId, Lane};
+use quorba_net::Sent;
 
 impl DataPlane {
     /// The group's server is told the time of the request that it executes now, if it wants to
@@ -27,6 +31,14 @@ impl DataPlane {
         let now = self.now();
         let query = recent::query(now, wanted.after, wanted.messages);
         Ok(self.reporter.requests(now, self.engine.recent(now, id, &query)))
+    }
+
+    /// A message of a tunnel; where no link leads, the tunnel ends.
+    pub(super) fn send_tunnel(&mut self, node: NodeId, message: Bytes) {
+        if self.transport.send_peer(node, Lane::Control, message) != Sent::Queued {
+            // Nobody listens only if the admin API has ended.
+            let _ = self.tunnels.send(tunnel::News::Down(node));
+        }
     }
 
     /// An operator gives up a request that the local server has, or which waits for it.

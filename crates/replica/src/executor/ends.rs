@@ -75,6 +75,12 @@ pub(super) struct Odd {
     told: Option<When>,
 }
 
+impl Odd {
+    pub(super) fn tell_anew(&mut self) {
+        self.told.get_or_insert(When::In(Duration::ZERO));
+    }
+}
+
 /// A request that was given up, with which the server is not through; what it calls meanwhile can
 /// be told from what the next one calls only by its end.
 pub(super) struct Straggler {
@@ -178,6 +184,22 @@ impl Ends {
         }
     }
 
+    /// Whether requests are known to end without a reply.
+    pub(super) fn knows_any(&self) -> bool {
+        !self.by_name.is_empty()
+    }
+
+    /// Whether it is known to end without a reply. What is sent behind it on the same connection may
+    /// be lost with that.
+    pub(super) fn is_odd(&self, job: &Job) -> bool {
+        match job {
+            Job::Execute { call: Call::Request(key, _) | Call::Again(key), .. } => {
+                self.by_name.contains_key(key)
+            }
+            _ => false,
+        }
+    }
+
     /// How a call has ended that no server may execute any more.
     pub(super) fn forbids(&self, call: &Call) -> Option<RequestEnd> {
         if self.by_name.is_empty() && self.skipped.is_empty() || canary!(ExecutesPoison) {
@@ -274,7 +296,7 @@ impl Executor {
                 _ => {}
             }
         }
-        (ProcessEnd { at, answered: self.through(seen) }, reads)
+        (ProcessEnd { at, answered: self.done_up_to(seen) }, reads)
     }
 
     /// When something of this room must be looked at.

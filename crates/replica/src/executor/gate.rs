@@ -64,6 +64,12 @@ impl Executor {
         self.first_unanswered().map_or(seen, |first| first.saturating_sub(1)).min(seen)
     }
 
+    /// The same, however calls keep their order.
+    pub(crate) fn done_up_to(&self, seen: u64) -> u64 {
+        let first = self.schedule.histories().map(|history| history.count).min();
+        first.map_or(seen, |first| first.saturating_sub(1)).min(seen)
+    }
+
     /// When what waits at the gate has waited long enough.
     pub(super) fn gate_at(&self) -> Option<Instant> {
         let (_, since) = self.gate.waiting?;

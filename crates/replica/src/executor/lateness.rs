@@ -39,6 +39,10 @@ impl Lateness {
         self.more = self.more.saturating_add(more);
     }
 
+    fn tell_anew(&mut self) {
+        (self.told, self.answered_at, self.given_up) = (0, None, false);
+    }
+
     pub(super) fn is_untold(&self) -> bool {
         self.told == 0
     }
@@ -96,6 +100,21 @@ impl Executor {
         oldest.and_then(|oldest| oldest.deadline).is_some_and(|deadline| deadline <= now)
     }
 
+    /// When the server has had what it is at for that long.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        self.schedule.oldest().and_then(|oldest| oldest.deadline)
+    }
+
+    /// What was said of calls is of before: it is said again.
+    pub(crate) fn tell_anew(&mut self) {
+        for call in self.schedule.outstanding_mut() {
+            call.late.tell_anew();
+            if let Some(odd) = &mut call.odd {
+                odd.tell_anew();
+            }
+        }
+    }
+
     /// Whether it was said that the call at the head is late.
     pub(crate) fn has_told_late(&self) -> bool {
         self.schedule.oldest().is_some_and(|oldest| oldest.late.told > 0)
@@ -114,9 +133,12 @@ impl Executor {
     /// When a server is given up that nobody waits for. It may execute again what the others were
     /// as slow with.
     fn given_up_at(&self, call: &Outstanding) -> Option<Instant> {
-        let is_again =
-            matches!(&call.job, Job::Execute { call, .. } if !matches!(call, Call::Read(_)));
-        if !self.apart || call.abandoned || !is_again {
+        let is_given_more = match &call.job {
+            Job::Execute { call: Call::Read(_), .. } | Job::Capture(_) => false,
+            Job::Execute { .. } => self.apart,
+            Job::Restore { .. } => true,
+        };
+        if call.abandoned || !is_given_more {
             return call.deadline;
         }
         Some(self.began(call)? + self.reply_within.saturating_mul(self.patience_apart))

@@ -9,6 +9,7 @@ use crate::config::Concurrency;
 use crate::history::History;
 use crate::ids::RequestKey;
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::canary;
 use quorba_giop::{Body, Message};
@@ -85,6 +86,11 @@ impl Schedule {
 
     pub(super) fn oldest_mut(&mut self) -> Option<&mut Outstanding> {
         self.outstanding.front_mut()
+    }
+
+    /// Whether the server has a call, and whether one that `is_such`.
+    pub(super) fn is_at(&self, is_such: impl Fn(&Job) -> bool) -> (bool, bool) {
+        (!self.outstanding.is_empty(), self.outstanding.iter().any(|call| is_such(&call.job)))
     }
 
     /// Whether the server has one call at a time.
@@ -166,6 +172,24 @@ impl Schedule {
             lane.retain(&mut stay);
         }
         self.in_lanes = self.lanes.values().map(VecDeque::len).sum();
+    }
+
+    /// Whether there is a job that `is_such`.
+    pub(super) fn has_job(&self, is_such: impl Fn(&Job) -> bool) -> bool {
+        let outstanding = self.outstanding.iter().map(|call| &call.job);
+        let waiting = self.queue.iter().chain(&self.ready).chain(self.lanes.values().flatten());
+        outstanding.chain(waiting).any(is_such)
+    }
+
+    /// Takes out everything, in its order.
+    pub(super) fn drain(&mut self) -> Vec<Job> {
+        let outstanding = self.outstanding.drain(..).filter(|call| !call.abandoned);
+        let mut jobs: Vec<Job> = outstanding.map(|call| call.job).collect();
+        jobs.extend(self.ready.drain(..));
+        jobs.extend(self.lanes.values_mut().flat_map(|lane| lane.drain(..)));
+        jobs.extend(self.queue.drain(..));
+        self.clear();
+        jobs
     }
 
     /// Forgets everything.

@@ -50,6 +50,16 @@ impl Hung {
 }
 
 impl Group {
+    /// Whether requests have ended without a reply, in an order that all have.
+    pub(crate) fn has_ends(&self) -> bool {
+        self.table.endings.count() > 0 && !self.is_stateless()
+    }
+
+    /// Whether nobody executes this request, whoever be in.
+    pub(crate) fn knows_end(&self, request: &RequestEnvelope, by: (NodeId, u64)) -> bool {
+        self.has_ends() && self.table.endings.end_of(&request.key(by.0, by.1)).is_some()
+    }
+
     /// What the member on `origin` says of a request.
     pub(super) fn deliver_ending(
         &mut self,
@@ -165,13 +175,20 @@ impl Group {
         }
         for node in differ {
             let (group, request) = (self.id, self.table.history.count);
-            let expelled = true;
+            let expelled = !self.is_last(node);
             out.push_back(Output::Event(Event::Diverged { group, node, request, expelled }));
-            if let Some(attempt) = self.table.attempt(node) {
+            if expelled && let Some(attempt) = self.table.attempt(node) {
                 self.deliver_down(now, node, attempt, DownReason::Diverged, here, out);
             }
         }
         any
+    }
+
+    /// Whether nobody else has the state, so that it is never at fault.
+    pub(super) fn is_last(&self, node: NodeId) -> bool {
+        let mut others = self.table.in_set();
+        others.remove(node);
+        others.is_empty() && !self.config.durable
     }
 
     fn at_fault(
@@ -186,10 +203,7 @@ impl Group {
         // Whatever comes of it, what it said was heeded.
         self.table.endings.leave(node);
         let Some(attempt) = by else { return };
-        let mut others = self.table.in_set();
-        others.remove(node);
-        if others.is_empty() && !self.config.durable {
-            // Nobody else has the state.
+        if self.is_last(node) {
             return;
         }
         if reason == DownReason::Diverged && self.config.state_object.is_none() {
@@ -245,7 +259,7 @@ impl Group {
 
     /// The members that have executed this request are asked for their states, if they can give
     /// them.
-    fn compare_states(&mut self, request: u64) {
+    pub(super) fn compare_states(&mut self, request: u64) {
         let executing =
             self.table.with_electorate(&self.config, |_, electorate| electorate.executing);
         let can_give = self.config.state_object.is_some() && !self.table.style.is_passive();

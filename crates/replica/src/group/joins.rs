@@ -3,6 +3,7 @@
 //! What it is not: who may come in, which the table knows.
 
 use super::{Group, Here};
+use crate::config::Concurrency;
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::executor::Returning;
 use crate::history::History;
@@ -115,7 +116,21 @@ impl Group {
         let before = self.table.clone();
         if self.table.joined(&self.config, node, attempt) {
             self.is_bound &= node != here.node;
+            self.doubt_replay(before.state(node));
             self.changed(now, &before, here, out);
+        }
+    }
+
+    /// What servers did with the requests that were with them together with one that had no reply,
+    /// nobody knows. Whoever executes all of it again may do otherwise.
+    fn doubt_replay(&mut self, before: Option<MemberState>) {
+        let replays = self.config.replay_bytes_max.is_some()
+            && matches!(before, Some(MemberState::Joining { lacks: Lacks::State, .. }));
+        if replays
+            && self.config.concurrency != Concurrency::Sequential
+            && let Some(request) = self.table.endings.last_unanswered()
+        {
+            self.compare_states(request);
         }
     }
 

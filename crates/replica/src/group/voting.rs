@@ -88,7 +88,8 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
-        let expelled = self.table.style == Style::ActiveWithVoting || self.config.comparison.expel;
+        let expels = self.table.style == Style::ActiveWithVoting || self.config.comparison.expel;
+        let expelled = expels && !self.is_last(node);
         let (group, request) = (self.id, window.last);
         out.push_back(Output::Event(Event::Diverged { group, node, request, expelled }));
         if expelled && let Some(attempt) = self.table.attempt(node) {

@@ -170,6 +170,7 @@ impl Member {
 
     /// `others`: some are in, but for this one; `stateless`: there is no state to have.
     pub(crate) fn mind_others(&mut self, others: bool, stateless: bool) {
+        self.nobody_else = !others;
         // A leader that was relieved is to be given the state of the next one.
         let takes_part = matches!(self.stage, Stage::Serving { .. })
             && (self.duty.executes() || !self.executor.awaits_state());
@@ -360,6 +361,14 @@ impl Member {
         request: (RequestKey, History),
         how: NoReply,
     ) -> Option<Consequence> {
+        let has_claim = matches!(
+            self.stage,
+            Stage::Ready { claim: Some(_), .. } | Stage::Asked { claim: Some(_), .. }
+        );
+        if has_claim && self.nobody_else {
+            // It asks at once, and says so when it is in.
+            return None;
+        }
         if !matches!(self.stage, Stage::Serving { .. }) {
             // It takes no part, so nobody can tell whether the others did the same.
             return self.server_lost(DownReason::ConnectionLost);

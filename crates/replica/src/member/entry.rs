@@ -28,7 +28,8 @@ impl Member {
                 let claim = claim.filter(|_| is_known);
                 let kept = self.kept.filter(|_| is_known);
                 let says = claim.is_some() || kept.is_some();
-                if says && !self.may_ask() && !canary!(ClaimsWhileBusy) {
+                let is_slow = self.is_slow_at().is_some_and(|at| at <= now);
+                if says && !self.may_ask() && !is_slow && !canary!(ClaimsWhileBusy) {
                     // What was delivered before is being finished.
                     return None;
                 }
@@ -47,6 +48,13 @@ impl Member {
     /// to come to an end.
     pub(super) fn may_ask(&self) -> bool {
         self.calls_others || self.executor.is_idle()
+    }
+
+    /// When it asks although its server is still at something: nobody else is in, so that it is the
+    /// group's state whatever comes of that, and it may never end.
+    pub(super) fn is_slow_at(&self) -> Option<Instant> {
+        let at_once = self.executor.is_stalled().then_some(Instant::ZERO);
+        at_once.or(self.executor.due_at()).filter(|_| self.nobody_else)
     }
 
     /// Whether its server has nothing left to do of what the group was delivered.
@@ -74,7 +82,8 @@ impl Member {
         };
         // Whether others saw the same that its server did, it will not hear.
         let is_alone = self.duty == Duty::Lead && self.statements.is_unshared();
-        let is_known = !self.executor.is_stalled() && !is_alone;
+        // Unless they are none, and it says so when it is in again.
+        let is_known = (self.nobody_else || !self.executor.is_stalled()) && !is_alone;
         let claim = claim.filter(|_| is_known);
         let kept = self.checkpoint_kept().filter(|_| is_known);
         if (claim.is_some() || kept.is_some()) && !canary!(ClaimsWhileBusy) {
@@ -205,8 +214,13 @@ impl Member {
         if self.is_asking(attempt) {
             let index = history.count;
             self.stage = Stage::Serving { attempt };
+            self.executor.tell_anew();
             self.kept = None;
-            (self.delivered, self.seen) = (history, history);
+            self.delivered = history;
+            if !self.recovered {
+                // Of what its disk has its server was given nothing yet.
+                self.seen = history;
+            }
             // What is executed of a log has been voted on as the log wanted.
             if self.recovered {
                 self.voting.begin_anew(index);

@@ -10,10 +10,12 @@ use crate::history::History;
 use crate::ids::Attempt;
 use crate::output::ServerCommand;
 use crate::passive::{
-    Base, Checkpoint, CheckpointPiece, Checkpointer, Logged, Sending, Source, UPDATES_MAX,
+    Base, Checkpoint, CheckpointPiece, Checkpointer, Logged, RequestLog, Sending, Source,
+    UPDATES_MAX,
 };
 use crate::released::Released;
 use crate::style::Duty;
+use crate::table::DownReason;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
@@ -106,7 +108,9 @@ impl Member {
         }
         self.recovered = false;
         self.remains = crate::remains::Remains::NotLooked;
-        if let Some(Base { at, state, updates }) = self.base.take() {
+        if let Some(base) = self.base.take() {
+            self.given = Some(base.clone()).filter(|base| base.state.is_some());
+            let Base { at, state, updates } = base;
             self.seen = at;
             let purpose = Restore::Base;
             self.executor.extend(state.map(|state| Job::Restore { state, purpose }));
@@ -129,6 +133,52 @@ impl Member {
                 }
             });
         }
+    }
+
+    /// The server has taken a state, or an update of it.
+    pub(super) fn has_taken(&mut self) {
+        if !self.executor.awaits_state() {
+            self.given = None;
+            self.slow_tries = 0;
+            self.executor.set_patience(0);
+        }
+    }
+
+    /// The server has not taken what the member executes from, and no other one has the group's
+    /// state: all of it is kept here for the next server. Whether that can be done.
+    pub(super) fn takes_back(&mut self, reason: DownReason) -> bool {
+        // An operator, or a member that comes back with an earlier state, waits for an answer.
+        let is_asked = self.executor.is_to(|capture| {
+            matches!(capture, Capture::Backup { .. } | Capture::Checkpoint { joiner: Some(_), .. })
+        });
+        let is_of_use = self.nobody_else && self.server == Server::Up && !is_asked;
+        let Some(base) = self.given.take_if(|_| is_of_use) else { return false };
+        let mut log = RequestLog::default();
+        for job in self.executor.take_back() {
+            log.push(match job {
+                Job::Execute {
+                    call: Call::Request(key, history), moment, giop, code_sets, ..
+                } => {
+                    let moment = moment.unwrap_or_default();
+                    Logged::Request { history, moment, key, giop, code_sets }
+                }
+                Job::Capture(Capture::Join { joiner, attempt }) => {
+                    Logged::Capture { joiner, attempt }
+                }
+                Job::Capture(purpose) => {
+                    // Nobody waits for these in vain: they are asked for again.
+                    let _ = self.captured(purpose, None);
+                    continue;
+                }
+                Job::Execute { .. } | Job::Restore { .. } => continue,
+            });
+        }
+        (self.seen, self.base, self.log) = (base.at, Some(base), log);
+        if reason == DownReason::ServerHung {
+            self.slow_tries = self.slow_tries.saturating_add(1);
+            self.executor.set_patience(self.slow_tries);
+        }
+        true
     }
 
     /// Has a server started or ended as the duty wants it.

@@ -5,10 +5,13 @@
 use super::Replica;
 use crate::command::{Command, CommandRefused};
 use crate::envelope::Envelope;
+use crate::group::Group;
 use crate::ids::GroupId;
 use crate::moment::Moment;
 use crate::output::Output;
 use crate::recent::{RecentPage, RecentQuery, RecentRequest};
+use crate::refusal;
+use bytes::Bytes;
 use quorba_base::Instant;
 
 impl Replica {
@@ -48,6 +51,14 @@ impl Replica {
     #[must_use]
     pub fn moment(&self, group: GroupId) -> Option<Moment> {
         self.groups.get(usize::from(group.0))?.moment()
+    }
+
+    /// Whether a reply of `group` says how its request has ended without one of a server: that was
+    /// decided behind the request in the order.
+    #[must_use]
+    pub fn tells_end(&self, group: GroupId, giop: &Bytes) -> bool {
+        let group = self.groups.get(usize::from(group.0));
+        group.is_some_and(Group::has_ends) && refusal::tells_end(giop)
     }
 
     /// What `group` was delivered lately; nothing without a member of it on this node.

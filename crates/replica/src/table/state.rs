@@ -108,7 +108,7 @@ impl DownReason {
             Self::StateUnavailable => "no state could be had from the donor's server",
             Self::DonorLost => "the member that was giving it its state left",
             Self::NodeLeft => "its node left the view",
-            Self::NodeMissedMessages => "its node missed messages while it was away",
+            Self::NodeMissedMessages => "its node was away, or was started anew",
             Self::Diverged => "it replied something else than most members",
             Self::LogOverflow => "its log of requests grew too long without a checkpoint",
             Self::StateDamaged => "the state that it was given is not what the donor had",

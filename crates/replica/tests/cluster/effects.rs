@@ -179,7 +179,10 @@ impl Cluster {
         if Server::is_of(&server.silent, &request) {
             return true;
         }
-        if Server::is_of(&server.odd, &request) {
+        let refuses = request.operation() == b"set_state" && self.nodes[index].refuses > 0;
+        self.nodes[index].refuses -= usize::from(refuses);
+        let Some(server) = self.nodes[index].server.as_mut() else { return true };
+        if refuses || Server::is_of(&server.odd, &request) {
             server.channels.retain(|(id, _)| *id != channel);
             self.nodes[index].replica.handle_disconnected(now, GROUP, channel);
             self.drain(index);

@@ -26,6 +26,8 @@ pub struct Node {
     pub resubmits: usize,
     pub events: Vec<Event>,
     pub restarts: Vec<DownReason>,
+    /// So often its servers end the connection when they are given a state.
+    pub refuses: usize,
     /// Commands of its operator and what became of them.
     pub commanded: Vec<Result<(), CommandRefused>>,
     pub backups: Vec<Result<Backup, BackupRefused>>,
@@ -115,6 +117,7 @@ impl Node {
             resubmits: 0,
             events: Vec::new(),
             restarts: Vec::new(),
+            refuses: 0,
             commanded: Vec::new(),
             backups: Vec::new(),
             restored: Vec::new(),

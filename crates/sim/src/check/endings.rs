@@ -7,13 +7,14 @@
 //! has what nobody else has.
 
 use crate::ledger::Call;
-use crate::servant::{Operation, Reference, Wish};
+use crate::servant::{Log, Operation, Reference, Wish};
 use crate::server::Work;
 use crate::world::{World, ms, node_id};
 use quorba_base::{Duration, Instant, NodeId};
+use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::{
-    DownReason, Event as ReplicaEvent, GroupId, GroupSnapshot, Lacks, MemberState, RequestEnd,
-    Style,
+    Concurrency, DownReason, Event as ReplicaEvent, GroupId, GroupSnapshot, Lacks, MemberState,
+    RequestEnd, Style,
 };
 use quorba_giop::{MinorCode, QUORBA_VMCID, SystemException};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -47,8 +48,9 @@ pub(crate) struct Endings {
     absences: Vec<(usize, Instant)>,
     /// When callers were told of an end, and of which.
     told: BTreeMap<Reference, (Instant, MinorCode)>,
-    /// By node and group: when connections to its server were made lately.
-    connects: BTreeMap<(usize, usize), VecDeque<Instant>>,
+    /// By node and group: when connections to its server were made lately, while it had executed
+    /// that many calls.
+    connects: BTreeMap<(usize, usize), (u64, VecDeque<Instant>)>,
     /// By group: whose server was ended, though nobody else was known to have its state, and when.
     last_servers: BTreeMap<usize, (usize, Instant)>,
     /// Nodes and groups: members that are to be given another one's state.
@@ -59,6 +61,9 @@ pub(crate) struct Endings {
     ends_at: BTreeMap<Reference, u32>,
     /// Members whose servers were odd alone.
     pub(crate) strange: BTreeSet<(usize, usize)>,
+    /// By group: servers that had failed, and were all that it had, when it ended a request because
+    /// of them. What they have replied since holds as long as somebody has their state.
+    alone: BTreeMap<usize, BTreeSet<usize>>,
     /// Calls that had one, servers that died at one, and requests that nodes ended for.
     pub(crate) ended: u64,
     pub(crate) died: u64,
@@ -133,24 +138,76 @@ impl World {
         }
     }
 
+    /// Whether the server of a member of a group whose servers have several calls at a time has
+    /// executed something else than another one: each may have begun something else of what was
+    /// with it together with a request that had no reply. Whether that was said, others judge.
+    pub(super) fn differs(&mut self, member: NodeId, group: GroupId) -> bool {
+        let index = usize::from(group.0);
+        let node = usize::from(member.index());
+        if self.checks.endings.may_differ(member, group) {
+            return true;
+        }
+        let has_several = self.plan.groups[index].concurrency == Concurrency::Pipelined;
+        let Some(server) = self.server_of(node, index).filter(|_| has_several) else {
+            return false;
+        };
+        let (snapshots, log) = (self.snapshots(), &self.servers[server].log);
+        let is_another = |other: &Log| {
+            let common = log.len().min(other.len());
+            log.mark(common) != other.mark(common)
+        };
+        let differs = self.serving(&snapshots, index).iter().any(|other| is_another(other.log));
+        if differs {
+            // Other nodes say so later.
+            self.checks.endings.strange.insert((node, index));
+        }
+        differs
+    }
+
     /// A request has ended without a reply. Who has not answered it alone is a server that has
     /// failed: where those that have are gone, nothing is left of what they did with it.
     fn note_request_end(&mut self, node: usize, group: GroupId) {
         let index = usize::from(group.0);
         let has_failed = |node: usize| {
-            let supervisor = self.hosts[node].supervisors[index].as_ref();
-            let server = supervisor.and_then(|supervisor| supervisor.server);
-            server.map(|server| self.servers[server].was_strange)
+            self.server_of(node, index).filter(|server| self.servers[*server].was_strange)
         };
         let Some(snapshot) = self.hosts[node].node.as_ref().map(|node| node.snapshot()) else {
             return;
         };
         let members = snapshot.groups[index].members.iter();
         let inside = members.filter(|(_, state)| matches!(state, MemberState::In { .. }));
-        let mut inside = inside.map(|(member, _)| usize::from(member.index())).peekable();
-        if inside.peek().is_some() && inside.all(|member| has_failed(member) == Some(true)) {
+        let failed: Vec<_> =
+            inside.map(|(member, _)| has_failed(usize::from(member.index()))).collect();
+        if !failed.is_empty() && failed.iter().all(Option::is_some) {
             self.lost_with_callers(index, &mut BTreeSet::new());
+            let failed = failed.into_iter().flatten().collect();
+            self.checks.endings.alone.insert(index, failed);
         }
+    }
+
+    fn server_of(&self, node: usize, group: usize) -> Option<usize> {
+        self.hosts[node].supervisors[group].as_ref()?.server
+    }
+
+    /// A member comes in, as `node` says: with the state of servers that had failed alone, or the
+    /// group goes on without it, and executes what those had not.
+    pub(super) fn note_state_of(&mut self, node: usize, member: NodeId, group: usize) {
+        let Some(alone) = self.checks.endings.alone.get(&group) else { return };
+        let Some(own) = self.hosts[node].node.as_ref().map(|node| node.snapshot()) else { return };
+        let has_it = |member: NodeId| {
+            let server = self.server_of(usize::from(member.index()), group);
+            server.is_some_and(|server| alone.contains(&server) && self.servers[server].alive)
+        };
+        let members = own.groups[group].members.iter();
+        let mut inside = members.filter(|(_, state)| matches!(state, MemberState::In { .. }));
+        if inside.any(|(member, _)| has_it(*member)) {
+            if !has_it(member) {
+                self.checks.endings.alone.remove(&group);
+            }
+            return;
+        }
+        self.checks.endings.alone.remove(&group);
+        self.lost_with_callers(group, &mut BTreeSet::new());
     }
 
     /// What its callers have heard of a group is lost with it, where it is heard again.
@@ -317,7 +374,13 @@ impl World {
 
     /// A node connects to its server: not again and again without a pause.
     pub(crate) fn note_connect(&mut self, node: usize, group: usize) {
-        let times = self.checks.endings.connects.entry((node, group)).or_default();
+        let server = self.server_of(node, group);
+        let executed = server.map_or(0, |server| self.servers[server].log.len());
+        let (before, times) = self.checks.endings.connects.entry((node, group)).or_default();
+        if std::mem::replace(before, executed) != executed {
+            // It has come further, perhaps through many that had no reply.
+            times.clear();
+        }
         times.push_back(self.now);
         while times.front().is_some_and(|at| self.now.since(*at) > STORM) {
             times.pop_front();
@@ -353,10 +416,30 @@ impl World {
             return;
         }
         let snapshots = self.snapshots();
-        if self.has_other_member(&snapshots, group, node) || !self.has_all(group, server) {
+        if self.has_other_member(&snapshots, group, node)
+            || self.has_strange_member(&snapshots, group, node)
+            || !self.has_all(group, server)
+        {
             return;
         }
         self.checks.endings.last_servers.insert(group, (node, self.now));
+    }
+
+    /// Whether somebody beside `node` is in whose server was odd alone, and answers all the same:
+    /// what it did is the group's state as well as any.
+    fn has_strange_member(
+        &self,
+        snapshots: &[Option<NodeSnapshot>],
+        group: usize,
+        node: usize,
+    ) -> bool {
+        let others = snapshots.iter().enumerate().filter(|(other, _)| *other != node);
+        others.into_iter().any(|(other, snapshot)| {
+            let is_in = snapshot.as_ref().is_some_and(|s| super::is_in(&s.groups[group], other));
+            let server = self.server_of(other, group).map(|server| &self.servers[server]);
+            let answers = server.is_some_and(|s| s.alive && !s.hangs && !s.owes_some());
+            is_in && answers && self.roster.stays(group, other)
+        })
     }
 
     /// A group is lost.

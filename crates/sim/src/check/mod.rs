@@ -232,14 +232,19 @@ impl World {
             }
             // Replicas are deterministic here, so nobody differs unless it was made to.
             ReplicaEvent::Diverged { group, node: other, request, .. }
-                if !self.plan.lies && !self.checks.endings.may_differ(*other, *group) =>
+                if !self.plan.lies && !self.differs(*other, *group) =>
             {
                 let text =
                     format!("n{node} says that {other} differs at {request}, and it does not");
                 self.checks.violate("divergence", self.now, text);
             }
             // With two in, one that lies is enough.
-            ReplicaEvent::Disagreement { request, .. } if !self.plan.lies => {
+            ReplicaEvent::Disagreement { group, request }
+                if !self.plan.lies
+                    && !NodeSet::first(self.plan.nodes)
+                        .iter()
+                        .any(|other| self.differs(other, *group)) =>
+            {
                 let text = format!("n{node} says that replies differ at {request}");
                 self.checks.violate("divergence", self.now, text);
             }
@@ -264,8 +269,9 @@ impl World {
                 self.roster.changed(node, *group, *command);
                 self.note_restore(node, usize::from(group.0), *command);
             }
-            ReplicaEvent::Member { group, state: MemberState::In { .. }, .. } => {
+            ReplicaEvent::Member { group, node: member, state: MemberState::In { .. } } => {
                 let group = usize::from(group.0);
+                self.note_state_of(node, *member, group);
                 self.checks.groups[group].dead = false;
                 self.checks.endings.goes_on(group);
                 if self.plan.groups[group].fresh_after_loss {

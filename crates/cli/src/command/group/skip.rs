@@ -28,9 +28,7 @@ pub(super) fn skip(
     let deadline = context.deadline(DEADLINE);
     let answers = ask::everyone(domain, deadline.left());
     let mut last = None;
-    for name in askable(&answers, group) {
-        let node = domain.nodes.iter().find(|node| node.name == name).expect("it was asked");
-        let client = Client::new(node.admin, node.admin_token_file());
+    for (name, client) in askable(&answers, group) {
         match client.change(group, &Change::Skip(number), deadline.left()) {
             Ok(()) => return show(context, group, number, name),
             Err(AdminError::Conflict { address, refusal }) if refusal.contains(NOT_WAITING) => {
@@ -44,18 +42,18 @@ pub(super) fn skip(
 }
 
 /// Nodes whose members are in, the leader's first.
-fn askable<'a>(answers: &'a [Answer], name: &'a str) -> Vec<&'a str> {
-    let of = |answer: &'a Answer| -> Option<(&'a str, &'a GroupStatus)> {
+fn askable<'a>(answers: &'a [Answer], name: &'a str) -> Vec<(&'a str, &'a Client)> {
+    let of = |answer: &'a Answer| -> Option<(&'a Answer, &'a GroupStatus)> {
         let status = answer.status.as_ref().ok()?;
         let group = status.groups.iter().find(|group| group.name == name)?;
         let mut members = group.members.iter();
         let is_in = |state| state == MemberState::In;
         members.any(|member| member.node == status.node && is_in(member.state)).then_some(())?;
-        Some((status.node.as_str(), group))
+        Some((answer, group))
     };
     let mut found: Vec<_> = answers.iter().filter_map(of).collect();
-    found.sort_by_key(|(node, group)| group.leader.as_deref() != Some(*node));
-    found.into_iter().map(|(node, _)| node).collect()
+    found.sort_by_key(|(answer, group)| group.leader.as_deref() != Some(&answer.node));
+    found.into_iter().map(|(answer, _)| (answer.node.as_str(), &answer.client)).collect()
 }
 
 fn show(context: &Context, group: &str, number: u64, node: &str) -> Result<Exit, Failure> {

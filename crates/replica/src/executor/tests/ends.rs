@@ -41,6 +41,22 @@ fn what_is_known_to_have_no_reply_is_sent_and_not_inquired_into() {
     assert_eq!(bench.ends_at(after(100)), good(&["1 COMM_FAILURE"]));
 }
 
+// What a member executed again was lost together with a request that had no reply, as all knew
+// (seed 5000222 of the simulator's `backups`).
+#[test]
+fn nothing_is_with_a_server_together_with_what_is_known_to_have_no_reply() {
+    let mut bench = Bench::new(Concurrency::Pipelined);
+    bench.learn(&[(2, RequestEnd::NoReply(NoReply::NotAReply))], &[]);
+    (1..=4).for_each(|number| bench.call(number, b"a"));
+    assert_eq!(bench.step(), ["a"], "the first one");
+    assert_eq!(bench.answer(0), good(&["1"]));
+    assert_eq!(bench.step(), ["a"], "alone");
+    bench.cut(1).expect("the server lives");
+    bench.ends_at(NOW).expect("the server lives");
+    assert_eq!(bench.ends_at(after(100)), good(&["2 COMM_FAILURE"]));
+    assert_eq!(bench.step(), ["a", "a"], "the others");
+}
+
 #[test]
 fn an_idle_connection_that_ends_is_made_again_with_growing_pauses() {
     let mut bench = Bench::new(Concurrency::Sequential);

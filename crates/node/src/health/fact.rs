@@ -1,0 +1,357 @@
+//! The facts that make a domain less than healthy, with their words.
+//!
+//! Invariant: [`Fact::next`] names a command, a key of the domain file or a thing to do, never a
+//! wish.
+
+use super::{Finding, Health};
+use crate::status::{MemberState, RequestStatus};
+
+/// See the module's text. Names are those of nodes and groups; times are in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the words are in `what`")]
+pub enum Fact {
+    /// Nobody answers.
+    Silent { node: String, why: String },
+    /// No primary component: nothing is served.
+    NoPrimary { reason: String },
+    /// A node that runs and does not say how it is.
+    Hangs { node: String, why: String },
+    /// A node is not in the view.
+    NodeAway { node: String, standing: String, since_ms: Option<u64> },
+    /// A node's datagrams are refused.
+    Refused { node: String, by: String, what: String, next: String, code: String, since_ms: u64 },
+    /// A node is in another view than the others.
+    OtherView { node: String, view: u64, best: u64, reason: String },
+    /// A group that is not durable waits for the memory of a node that is away.
+    WaitsForMemory { group: String, nodes: Vec<String> },
+    /// Nobody executes.
+    NobodyIn { group: String, last_durable: bool },
+    /// A member does not execute.
+    MemberOut {
+        group: String,
+        node: String,
+        state: MemberState,
+        reason: Option<String>,
+        since_ms: Option<u64>,
+    },
+    /// Only one member of several is left, and the group is in memory only.
+    LastMember { group: String, node: String },
+    /// Members may differ behind a request that has no reply.
+    MayDiffer { group: String, request: u64, since_ms: Option<u64> },
+    /// Members were seen to reply, or to call, differently.
+    Differ {
+        group: String,
+        nodes: Vec<String>,
+        what: String,
+        request: u64,
+        times: u64,
+        since_ms: Option<u64>,
+        can_rebuild: bool,
+    },
+    /// Servers are at a request for too long.
+    Stuck { group: String, request: RequestStatus, nodes: Vec<String>, since_ms: u64 },
+    /// A server is late with what others have answered.
+    Late { group: String, node: String },
+    /// A server does not give its state.
+    StateRefused { group: String, node: String, times: u32, reason: String, log: Option<String> },
+    /// A leader's state does not reach the members that stand by.
+    CheckpointOverdue { group: String, node: String, requests: u64 },
+    /// A server closes its connection at the same call again and again.
+    Closes { group: String, node: String, times: u64, log: Option<String> },
+    /// A server failed too often.
+    Quarantined { group: String, node: String, reason: Option<String>, since_ms: Option<u64> },
+    /// A server does not have the object that clients are given references to.
+    ObjectMissing { group: String, node: String, key: String, since_ms: Option<u64> },
+    /// The durable log cannot be written.
+    LogWaits { node: String, reason: String, since_ms: Option<u64> },
+}
+
+/// How a server's log is pointed at.
+fn look(log: Option<&String>) -> String {
+    log.map_or_else(|| "see what the server prints".into(), |log| format!("see {log}"))
+}
+
+impl Fact {
+    /// In a word, for programs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Silent { .. } => "silent",
+            Self::NoPrimary { .. } => "no-primary",
+            Self::Hangs { .. } => "hangs",
+            Self::NodeAway { .. } => "node-away",
+            Self::Refused { .. } => "refused",
+            Self::OtherView { .. } => "other-view",
+            Self::WaitsForMemory { .. } => "waits-for-memory",
+            Self::NobodyIn { .. } => "nobody-in",
+            Self::MemberOut { .. } => "member-out",
+            Self::LastMember { .. } => "last-member",
+            Self::MayDiffer { .. } => "may-differ",
+            Self::Differ { .. } => "differ",
+            Self::Stuck { .. } => "stuck",
+            Self::Late { .. } => "late",
+            Self::StateRefused { .. } => "state-refused",
+            Self::CheckpointOverdue { .. } => "checkpoint-overdue",
+            Self::Closes { .. } => "closes",
+            Self::Quarantined { .. } => "quarantined",
+            Self::ObjectMissing { .. } => "object-missing",
+            Self::LogWaits { .. } => "log-waits",
+        }
+    }
+
+    /// How bad it is.
+    #[must_use]
+    pub const fn health(&self) -> Health {
+        match self {
+            Self::Silent { .. } => Health::Unknown,
+            Self::NoPrimary { .. } => Health::NoQuorum,
+            _ => Health::Degraded,
+        }
+    }
+
+    /// The group that it is about.
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        match self {
+            Self::Silent { .. }
+            | Self::NoPrimary { .. }
+            | Self::Hangs { .. }
+            | Self::NodeAway { .. }
+            | Self::OtherView { .. }
+            | Self::Refused { .. }
+            | Self::LogWaits { .. } => None,
+            Self::WaitsForMemory { group, .. }
+            | Self::NobodyIn { group, .. }
+            | Self::MemberOut { group, .. }
+            | Self::LastMember { group, .. }
+            | Self::MayDiffer { group, .. }
+            | Self::Differ { group, .. }
+            | Self::Stuck { group, .. }
+            | Self::Late { group, .. }
+            | Self::StateRefused { group, .. }
+            | Self::CheckpointOverdue { group, .. }
+            | Self::Closes { group, .. }
+            | Self::Quarantined { group, .. }
+            | Self::ObjectMissing { group, .. } => Some(group),
+        }
+    }
+
+    /// The node that it is about.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::Silent { node, .. }
+            | Self::Hangs { node, .. }
+            | Self::NodeAway { node, .. }
+            | Self::OtherView { node, .. }
+            | Self::Refused { node, .. }
+            | Self::MemberOut { node, .. }
+            | Self::LastMember { node, .. }
+            | Self::Late { node, .. }
+            | Self::StateRefused { node, .. }
+            | Self::CheckpointOverdue { node, .. }
+            | Self::Closes { node, .. }
+            | Self::Quarantined { node, .. }
+            | Self::ObjectMissing { node, .. }
+            | Self::LogWaits { node, .. } => Some(node),
+            Self::NoPrimary { .. }
+            | Self::WaitsForMemory { .. }
+            | Self::NobodyIn { .. }
+            | Self::MayDiffer { .. }
+            | Self::Differ { .. }
+            | Self::Stuck { .. } => None,
+        }
+    }
+
+    /// Since when it is so, in milliseconds.
+    #[must_use]
+    pub const fn since_ms(&self) -> Option<u64> {
+        match self {
+            Self::NodeAway { since_ms, .. }
+            | Self::MemberOut { since_ms, .. }
+            | Self::MayDiffer { since_ms, .. }
+            | Self::Differ { since_ms, .. }
+            | Self::Quarantined { since_ms, .. }
+            | Self::ObjectMissing { since_ms, .. }
+            | Self::LogWaits { since_ms, .. } => *since_ms,
+            Self::Stuck { since_ms, .. } | Self::Refused { since_ms, .. } => Some(*since_ms),
+            _ => None,
+        }
+    }
+
+    /// What is the case.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let of_group = self.group().map_or_else(String::new, |group| format!("group {group}: "));
+        format!("{of_group}{}", self.words())
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Silent { node, why } => format!("{node}: {why}"),
+            Self::NoPrimary { reason } => format!("no primary view: {reason}"),
+            Self::Hangs { node, why } => {
+                format!("{node} is in the view, and does not say how it is: {why}")
+            }
+            Self::NodeAway { node, standing, .. } => {
+                format!("{node} is out of the view: {standing}")
+            }
+            Self::Refused { node, by, what, code, .. } => {
+                format!("{by} refuses the datagrams of {node}: {what} [{code}]")
+            }
+            Self::OtherView { node, view, best, reason } => {
+                format!("{node} is in view {view}, not {best}: {reason}")
+            }
+            Self::WaitsForMemory { nodes, .. } => format!(
+                "it is not durable, and waits for {}: acknowledged requests may be in memory there",
+                nodes.join(", ")
+            ),
+            Self::NobodyIn { .. } => "no member executes, so no call is answered".into(),
+            Self::MemberOut { node, state, reason, .. } => {
+                let reason = reason.as_ref().map_or_else(String::new, |it| format!(": {it}"));
+                format!("member {node} is {}{reason}", state.as_str())
+            }
+            Self::LastMember { node, .. } => format!(
+                "only the member on {node} has the state, in memory: if its server ends now, the \
+                 state is lost"
+            ),
+            _ => self.words_of_servers(),
+        }
+    }
+
+    /// What servers do, and nodes put up with.
+    fn words_of_servers(&self) -> String {
+        match self {
+            Self::MayDiffer { request, .. } => {
+                format!("its members may differ since request {request}, which had no reply")
+            }
+            Self::Differ { nodes, what, request, times, .. } => {
+                let who = match nodes.as_slice() {
+                    [] => "its members".to_owned(),
+                    nodes => format!("the members on {}", nodes.join(", ")),
+                };
+                let times = if *times > 1 { format!(", {times} times") } else { String::new() };
+                format!("{who} {what}, last at request {request}{times}: their states may differ")
+            }
+            Self::Stuck { request, nodes, .. } => {
+                let (about, whose) =
+                    (super::requests::about(request), super::requests::whose(request));
+                format!("{about}{whose} is with the server on {}", nodes.join(", "))
+            }
+            Self::Late { node, .. } => format!(
+                "the server on {node} is late with what others have answered; they answer for it"
+            ),
+            Self::StateRefused { node, times, reason, .. } => format!(
+                "the server on {node} has not given its state, {times} times in a row: {reason}"
+            ),
+            Self::CheckpointOverdue { node, requests, .. } => format!(
+                "{requests} requests have come since the last checkpoint that {node} has: if the \
+                 leader ends, as many are executed anew"
+            ),
+            Self::Closes { node, times, .. } => format!(
+                "the server on {node} closes its connection each time that it is sent the same \
+                 call, {times} times so far"
+            ),
+            Self::Quarantined { node, reason, .. } => {
+                let reason = reason.as_deref().unwrap_or("it failed again and again");
+                format!("the server on {node} is quarantined: {reason}")
+            }
+            Self::ObjectMissing { node, key, .. } => format!(
+                "the server on {node} answers, and has no object `{key}` (object_key), which \
+                 clients are given references to"
+            ),
+            Self::LogWaits { node, reason, .. } => format!("{node}: {reason}"),
+            _ => unreachable!("the caller has the others"),
+        }
+    }
+
+    /// What helps.
+    #[must_use]
+    pub fn next(&self) -> Option<String> {
+        let group = self.group().unwrap_or_default();
+        Some(match self {
+            Self::Silent { .. } | Self::OtherView { .. } => return None,
+            Self::NoPrimary { .. } => "start the nodes that are away, or connect them; clients \
+                                       are sent elsewhere until then"
+                .into(),
+            Self::Hangs { node, .. } => format!("look at the log of node {node}"),
+            Self::Refused { next, .. } => next.clone(),
+            Self::NodeAway { node, .. } => format!("quorba node {node}, on its machine, starts it"),
+            Self::WaitsForMemory { .. } => {
+                "start what is down, with an empty disk if there is no other".into()
+            }
+            Self::NobodyIn { last_durable: true, .. } => {
+                format!("quorba status {group} says why; its disks bring it back")
+            }
+            Self::NobodyIn { .. } => format!(
+                "quorba status {group} says why; quorba restore {group} brings back a backup, \
+                 quorba group adopt {group} NODE says whose server has the state"
+            ),
+            Self::MemberOut { state: MemberState::Out, reason: Some(reason), .. }
+                if reason.contains("state_object") =>
+            {
+                format!(
+                    "name the key of the servers' FT::Checkpointable as state_object of {group}: \
+                     docs/recovery.md"
+                )
+            }
+            Self::MemberOut { .. } => format!("quorba status {group} shows its server and its log"),
+            Self::LastMember { .. } => format!("quorba status {group} says why the others are out"),
+            _ => return self.next_of_servers(group),
+        })
+    }
+
+    fn next_of_servers(&self, group: &str) -> Option<String> {
+        let rebuild = |of: &str| {
+            format!(
+                "quorba group remove {group} {of} and quorba group add {group} {of} rebuild it \
+                 from another member"
+            )
+        };
+        Some(match self {
+            Self::MayDiffer { .. } => format!(
+                "{}, as often as it takes until all have the state of one; without a state_object \
+                 compare what they say",
+                rebuild("NODE")
+            ),
+            Self::Differ { nodes, can_rebuild: true, .. } => {
+                let of = nodes.first().map_or("NODE", String::as_str);
+                format!("{}; quorba group doctor finds what differs", rebuild(of))
+            }
+            Self::Differ { .. } => "quorba group doctor finds what differs; a state_object lets \
+                                    members be rebuilt"
+                .into(),
+            Self::Stuck { request, .. } => {
+                format!("quorba group skip {group} {} gives it up", request.number)
+            }
+            Self::Late { .. } => "it is started anew after server_reply_ms".into(),
+            Self::StateRefused { log, .. } => {
+                format!("{}; docs/recovery.md has the options of ORBs", look(log.as_ref()))
+            }
+            Self::CheckpointOverdue { .. } => {
+                format!("quorba status {group} shows whether the leader gives its state")
+            }
+            Self::Closes { log, .. } => look(log.as_ref()),
+            Self::Quarantined { node, .. } => {
+                format!("quorba group release {group} {node} starts it at once")
+            }
+            Self::ObjectMissing { .. } => {
+                "correct object_key in the domain file, or let the server create the object".into()
+            }
+            Self::LogWaits { .. } => "make room on that file system".into(),
+            _ => unreachable!("the caller has the others"),
+        })
+    }
+
+    pub(super) fn finding(&self) -> Finding {
+        Finding {
+            fact: self.name().into(),
+            health: self.health(),
+            group: self.group().map(str::to_owned),
+            node: self.node().map(str::to_owned),
+            what: self.what(),
+            since_ms: self.since_ms(),
+            next: self.next(),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Each fact is found where it is the case, by its name, and nothing is found where all is well.
+
+use super::*;
+use crate::status::{
+    DifferStatus, EndedStatus, GroupStatus, LogStatus, MemberState, MemberStatus, NodeStatus,
+    RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, StuckStatus,
+};
+
+const NODES: [&str; 3] = ["n1", "n2", "n3"];
+
+fn group() -> GroupStatus {
+    let member = |node: &str| MemberStatus {
+        node: node.into(),
+        state: MemberState::In,
+        ..MemberStatus::default()
+    };
+    GroupStatus {
+        name: "bank".into(),
+        style: "active".into(),
+        has_state_object: true,
+        members: NODES.map(member).into(),
+        server: Some(ServerStatus { state: "running".into(), ..ServerStatus::default() }),
+        ..GroupStatus::default()
+    }
+}
+
+fn status(node: &str) -> Status {
+    let seen =
+        |name: &str| NodeStatus { name: name.into(), in_view: true, ..NodeStatus::default() };
+    Status {
+        node: node.into(),
+        ring: RingStatus { view_seq: 8, primary: true, ..RingStatus::default() },
+        nodes: NODES.map(seen).into(),
+        groups: vec![group()],
+        ..Status::default()
+    }
+}
+
+/// The judgement after `change` of what each node says.
+fn judged(change: impl Fn(&mut Status)) -> Judgement {
+    let mut all = NODES.map(status);
+    all.iter_mut().for_each(change);
+    judge(&all.each_ref().map(Seen::Said), None)
+}
+
+fn server(status: &mut Status) -> &mut ServerStatus {
+    status.groups[0].server.as_mut().expect("it has one")
+}
+
+/// What is found if one node says something else.
+fn found_at(node: &str, change: impl Fn(&mut Status)) -> Vec<String> {
+    let judgement = judged(|status| {
+        if status.node == node {
+            change(status);
+        }
+    });
+    assert_eq!(judgement.health == Health::Ok, judgement.findings.is_empty());
+    for one in &judgement.findings {
+        assert!(one.next.is_some() || one.fact == "other-view", "{one:?}");
+        assert!(!one.what.is_empty() && one.health != Health::Ok, "{one:?}");
+    }
+    judgement.findings.into_iter().map(|one| one.fact).collect()
+}
+
+/// What is found if all say so.
+fn found(change: impl Fn(&mut Status)) -> Vec<String> {
+    let judgement = judged(change);
+    assert!(judgement.findings.iter().all(|one| one.health != Health::Ok));
+    judgement.findings.into_iter().map(|one| one.fact).collect()
+}
+
+#[test]
+fn a_domain_of_which_all_is_well_is_healthy() {
+    assert_eq!(judged(|_| {}), Judgement { health: Health::Ok, findings: Vec::new() });
+}
+
+#[test]
+fn what_takes_calls_their_answers_is_found() {
+    let no_primary = |status: &mut Status| status.ring.primary = false;
+    assert_eq!(judged(no_primary).health, Health::NoQuorum);
+    assert_eq!(found(no_primary), ["no-primary"]);
+    let nobody = |status: &mut Status| {
+        status.groups[0].members.iter_mut().for_each(|member| member.state = MemberState::Out);
+    };
+    assert_eq!(found(nobody), ["nobody-in", "member-out", "member-out", "member-out"]);
+    let stuck = StuckStatus { since_ms: 45_000, ..StuckStatus::default() };
+    assert_eq!(found_at("n2", |it| it.groups[0].stuck = vec![stuck.clone()]), ["stuck"]);
+    assert_eq!(found(|it| it.groups[0].late = vec!["n3".into()]), ["late"]);
+    assert_eq!(found_at("n3", |it| server(it).closes = 3), ["closes"]);
+    let no_object = |it: &mut Status| server(it).missing_object = Some("bnak".into());
+    assert_eq!(found_at("n1", no_object), ["object-missing"]);
+    let waits = LogStatus { waits: Some("no room".into()), ..LogStatus::default() };
+    assert_eq!(found_at("n1", |it| it.log = Some(waits.clone())), ["log-waits"]);
+    assert_eq!(found(|it| it.groups[0].waits_for = vec!["n2".into()]), ["waits-for-memory"]);
+}
+
+#[test]
+fn replicas_that_may_differ_are_found() {
+    assert_eq!(found(|it| it.groups[0].may_differ = Some(7)), ["may-differ"]);
+    let differ = DifferStatus { what: "replied differently".into(), ..DifferStatus::default() };
+    // One node may have been started anew since.
+    assert_eq!(found_at("n2", |it| it.groups[0].differ = Some(differ.clone())), ["differ"]);
+}
+
+#[test]
+fn what_the_next_fault_would_lose_is_found() {
+    let one_left = |it: &mut Status| {
+        it.groups[0].members[..2].iter_mut().for_each(|member| member.state = MemberState::Down);
+    };
+    assert_eq!(found(one_left), ["member-out", "member-out", "last-member"]);
+    let on_disks = |it: &mut Status| {
+        one_left(it);
+        it.groups[0].durable = true;
+    };
+    assert_eq!(found(on_disks), ["member-out", "member-out"]);
+    // Whom an operator took out is where it should be; what is left is one of one.
+    let removed = |it: &mut Status| {
+        it.groups[0].members[..2].iter_mut().for_each(|member| member.state = MemberState::Removed);
+    };
+    assert_eq!(found(removed), Vec::<String>::new());
+    assert_eq!(found(|it| it.nodes[2].in_view = false), ["node-away"]);
+    let refused = |times| StateRefusedStatus { times, reason: "MARSHAL".into() };
+    let refuses = |it: &mut Status, times| it.groups[0].state_refused = Some(refused(times));
+    assert_eq!(found_at("n1", |it| refuses(it, 1)), Vec::<String>::new());
+    assert_eq!(found_at("n1", |it| refuses(it, 2)), ["state-refused"]);
+    assert_eq!(found_at("n2", |it| it.groups[0].checkpoint_overdue = true), ["checkpoint-overdue"]);
+    assert_eq!(found_at("n2", |it| server(it).state = "quarantined".into()), ["quarantined"]);
+    assert_eq!(found_at("n2", |it| it.ring.view_seq = 7), ["other-view"]);
+}
+
+#[test]
+fn a_request_without_a_reply_is_told_and_makes_nobody_ill() {
+    let ended = |client: Option<&str>| EndedStatus {
+        request: RequestStatus {
+            number: 7,
+            operation: "add".into(),
+            gateway: "n2".into(),
+            client: client.map(str::to_owned),
+            ..RequestStatus::default()
+        },
+        end: "no-reply".into(),
+        how: "nobody replied".into(),
+    };
+    let mut all = NODES.map(status);
+    all[0].groups[0].ended = vec![ended(None)];
+    all[1].groups[0].ended = vec![ended(Some("10.0.0.3"))];
+    let seen = all.each_ref().map(Seen::Said);
+    assert_eq!(judge(&seen, None).health, Health::Ok);
+    let note = ended_note(&seen, "bank").expect("there is one");
+    assert!(note.contains("10.0.0.3 at n2"), "{note}");
+    assert_eq!(ended_note(&seen, "shop"), None);
+}
+
+#[test]
+fn a_node_that_hangs_is_found_and_one_that_runs_elsewhere_is_no_reason() {
+    let said = [status("n1"), status("n2")];
+    let silent = |is_suspect| Seen::Silent { node: "n3", why: "no answer".into(), is_suspect };
+    let facts = |is_suspect| {
+        let seen = [Seen::Said(&said[0]), Seen::Said(&said[1]), silent(is_suspect)];
+        let judgement = judge(&seen, None);
+        judgement.findings.into_iter().map(|one| one.fact).collect::<Vec<_>>()
+    };
+    assert_eq!(facts(true), ["hangs"]);
+    assert_eq!(facts(false), Vec::<String>::new());
+    let nobody = judge(&[silent(false)], None);
+    assert_eq!((nobody.health, nobody.findings[0].fact.as_str()), (Health::Unknown, "silent"));
+}
+
+#[test]
+fn another_groups_trouble_is_not_this_ones() {
+    let mut all = NODES.map(status);
+    for status in &mut all {
+        let mut shop = group();
+        shop.name = "shop".into();
+        shop.may_differ = Some(1);
+        status.groups.push(shop);
+        status.nodes[2].in_view = false;
+    }
+    let seen = all.each_ref().map(Seen::Said);
+    assert_eq!(judge(&seen, Some("bank")).health, Health::Ok);
+    let shop = judge(&seen, Some("shop"));
+    assert_eq!((shop.health, shop.findings.len()), (Health::Degraded, 1));
+    assert_eq!(judge(&seen, None).findings.len(), 2);
+}
