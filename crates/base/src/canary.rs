@@ -64,6 +64,17 @@ bugs! {
     ForgetsRingNumbers,
     /// A message that was sent in part goes on in the new ring.
     ResumesPartialMessage,
+    // -- order: who is left out for poor links --
+    /// Of two ends of a bad link the one goes that the other blames.
+    BlamesTheBlamed,
+    /// Nodes are left out although those that remain are no majority.
+    LeavesOutMajority,
+    /// A node is left out although the others' links are as poor.
+    ComparesNoLinks,
+    /// A node is kept out although the others are no majority without it.
+    KeepsOutTheNeeded,
+    /// A node whose links are poor is kept.
+    KeepsPoorLinks,
     // -- replica --
     /// What was executed is not told to a member that joins.
     RetentionStaysHome,

@@ -8,6 +8,7 @@
 //! Invariant: a message counts as under way from its submission to its delivery here.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, NodeId, NodeSet};
 use quorba_order::{
@@ -131,6 +132,8 @@ impl Outside {
     /// What is known of an order made elsewhere; the rest is zero.
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
+            left_out: Vec::new(),
+            told_out: false,
             state: self.state,
             reason: self.reason,
             protection: Protection::NoneAtAll,

@@ -5,7 +5,7 @@
 use crate::report::Reporter;
 use quorba_base::{NodeId, NodeSet};
 use quorba_engine::Event;
-use quorba_engine::order::ViewKind;
+use quorba_engine::order::{LeaveReason, ViewKind};
 use quorba_engine::replica::{
     Command, Event as ReplicaEvent, GroupId, IdentityFault, MemberState, RecentRequest, RequestEnd,
 };
@@ -41,6 +41,14 @@ pub(crate) fn log(event: &Event, about: Option<&RecentRequest>, reporter: &mut R
                 reason = ?view.reason,
                 "new view"
             );
+            for (node, _) in view.left.iter().filter(|(_, why)| *why == LeaveReason::PoorLinks) {
+                let node = reporter.name_of(*node);
+                tracing::warn!(
+                    node,
+                    "left out of the view: much of what goes to it or comes from it is lost or \
+                     late; look at its network, `quorba status` says when it is tried again"
+                );
+            }
             reporter.saw_view(view);
         }
         Event::View(_) => {}

@@ -4,6 +4,8 @@
 
 mod differences;
 mod refusals;
+#[cfg(test)]
+mod tests;
 mod unanswered;
 
 pub(crate) use self::unanswered::end_word;
@@ -16,7 +18,7 @@ use crate::status::{
 };
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Backend, Domain, Engine, Group, Node};
-use quorba_engine::order::{LeaveReason, Protection, Snapshot, StateName, View};
+use quorba_engine::order::{LeaveReason, LeftOut, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
     Command, CommandRefused, GroupId, GroupSnapshot, LogHold, MemberState, PrimaryStatus,
@@ -62,8 +64,25 @@ const fn why_left(reason: LeaveReason) -> &'static str {
         LeaveReason::Departed => "it said that it leaves",
         LeaveReason::Restarted => "it was restarted",
         LeaveReason::FailedToReceive => "it did not receive messages, though it had the token",
+        LeaveReason::PoorLinks => "much of what goes to it or comes from it is lost or late",
         LeaveReason::Unreachable => "another member does not hear it",
         LeaveReason::Parted => "it went with others",
+    }
+}
+
+/// What a node says of itself that the others have left out for its links.
+const TOLD_OUT: &str = "left out by the others: much of what goes to it or comes from it is lost \
+                        or late; look at its network";
+
+/// When a node that was left out for its links is tried again, in words.
+fn when_again(order: &Snapshot, node: NodeId) -> String {
+    let poor = |out: &&LeftOut| out.node == node && out.cause == LeaveReason::PoorLinks;
+    match order.left_out.iter().find(poor) {
+        Some(out) => {
+            let seconds = out.again_in.as_millis().div_ceil(1000);
+            format!("; its links are measured again in {seconds} s, and it is taken in if good")
+        }
+        None => String::new(),
     }
 }
 
@@ -396,7 +415,8 @@ impl Reporter {
             .map(|(id, node)| {
                 let in_view = order.members.contains(id);
                 let standing = match (in_view, id == self.me, primary) {
-                    (false, _, _) => self.away(id),
+                    (false, _, _) => self.away(id) + &when_again(order, id),
+                    (true, true, _) if order.told_out => TOLD_OUT.into(),
                     (true, true, PrimaryStatus::CatchingUp) => "catching up".into(),
                     (true, _, PrimaryStatus::Blocked(_)) => "blocked".into(),
                     (true, _, PrimaryStatus::Forming) => "forming".into(),

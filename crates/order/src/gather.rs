@@ -162,6 +162,9 @@ impl Gather {
     /// A live boot has sent a Join.
     pub(crate) fn on_join(&mut self, core: &mut Core, from: NodeId, join: &Join) -> Gathered {
         let before = (self.attempt.proc, self.attempt.fail);
+        if !self.attempt.proc.contains(from) && core.keeps_out(from, self.target()) {
+            return Gathered::Waiting;
+        }
         if self.attempt.fail.contains(from) && !self.is_reborn(core, from) {
             self.note_late(core, from);
             return Gathered::Waiting;
@@ -169,6 +172,7 @@ impl Gather {
         let opinion = Opinion { proc: join.proc, fail: join.fail };
         let news = self.opinions[usize::from(from.index())].replace(opinion).is_none();
         if join.fail.contains(core.me()) {
+            core.told_out |= join.dead.iter().any(|dead| core.is_poor(dead));
             self.attempt.exclude(from, LeaveReason::Parted);
         } else {
             self.merge(core, from, join);

@@ -101,11 +101,20 @@ fn settle_promises(
 }
 
 fn remember(core: &mut Core, circuit: &Circuit, attempt: &Attempt, transitional: NodeSet) {
+    if circuit.members.len() > 1 {
+        core.told_out = false;
+    }
+    let poor = |node| attempt.cause(node) == Some(LeaveReason::PoorLinks);
+    if attempt.fail.iter().any(poor) {
+        // What made the timeouts long is not in this ring.
+        core.patience = 0;
+    }
     for node in attempt.fail {
         core.hold_off(node, attempt.cause(node).unwrap_or(LeaveReason::Parted));
     }
     for node in circuit.members.difference(transitional) {
         let now = core.now;
-        core.memory(node).joined_at = now;
+        let memory = core.memory(node);
+        (memory.joined_at, memory.left_out) = (now, None);
     }
 }

@@ -28,6 +28,7 @@ mod ids;
 mod install;
 mod keys;
 mod limits;
+mod links;
 mod log;
 mod operational;
 mod output;
@@ -51,5 +52,5 @@ pub use output::{
 };
 pub use ring::Ring;
 pub use seal::{InvalidKeys, KEYS_MAX, KeyId, SEAL_BYTES};
-pub use snapshot::{Counters, Progress, Protection, Snapshot, StateName};
+pub use snapshot::{Counters, LeftOut, Progress, Protection, Snapshot, StateName};
 pub use wire::InvalidDatagram;

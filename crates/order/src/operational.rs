@@ -429,7 +429,8 @@ impl Operational {
             return;
         }
         for node in core.outside(self.circuit.members) {
-            if !core.is_held_off(node) {
+            core.try_again(node);
+            if !core.is_held_off(node, self.circuit.members) {
                 core.greet(node, Some(self.circuit.ring));
             }
         }

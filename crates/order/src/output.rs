@@ -124,6 +124,9 @@ pub enum LeaveReason {
     Restarted,
     /// It did not receive messages for too long, though it was reached by the token.
     FailedToReceive,
+    /// Much of what goes to it or comes from it is lost or late, and the others' links are good:
+    /// see `docs/internals/totem.md`.
+    PoorLinks,
     /// Another member does not hear it; links decide, see `docs/internals/totem.md`.
     Unreachable,
     /// It formed another ring, or another member reported it without saying why.
@@ -151,6 +154,8 @@ pub enum GatherReason {
     RecoveryTimeout,
     /// This node does not receive what the others have.
     FailToReceive(NodeId),
+    /// The links of this node, perhaps of others too, are much worse than those of a majority.
+    PoorLinks(NodeId),
     /// This very process stood still for longer than the others wait.
     Paused,
 }
@@ -212,4 +217,6 @@ pub enum TimerKind {
     Presence,
     /// The flush after a pause is over.
     Flush,
+    /// Measure the links.
+    Probe,
 }

@@ -8,12 +8,13 @@
 use crate::config::{Boot, Config, Hold};
 use crate::ids::RingId;
 use crate::limits::Limits;
+use crate::links::Links;
 use crate::output::{Destination, LeaveReason, Output, RefusedReason};
 use crate::queue::Queue;
 use crate::seal::{BootId, Sealer, SessionId, Sessions, session_id};
-use crate::snapshot::Counters;
+use crate::snapshot::{Counters, LeftOut};
 use crate::typical::Typical;
-use crate::wire::{CommitToken, Greeting, Packet};
+use crate::wire::{CommitToken, Dead, Greeting, Packet};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -38,6 +39,8 @@ pub(crate) struct Memory {
     /// Its wish to merge is ignored until then.
     pub(crate) hold_off_until: Instant,
     pub(crate) hold_off: Duration,
+    /// Why it was left out, unless it has been a member since.
+    pub(crate) left_out: Option<LeaveReason>,
     /// When it last became a member.
     pub(crate) joined_at: Instant,
     greeted_at: Option<Instant>,
@@ -48,6 +51,11 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// It was left out for its links.
+    pub(crate) fn has_poor_links(&self) -> bool {
+        self.left_out == Some(LeaveReason::PoorLinks)
+    }
+
     pub(crate) const fn was_silent(&self) -> bool {
         self.silent_since.is_some()
     }
@@ -82,6 +90,11 @@ pub(crate) struct Core {
     pub(crate) patience: u32,
     /// This node's application cannot keep up: nobody shall send much.
     pub(crate) throttled: bool,
+    /// How good the links are, while there are signs of trouble.
+    pub(crate) links: Links,
+    /// The others have said that this boot's links are too poor, and it has been in no ring with
+    /// others since.
+    pub(crate) told_out: bool,
     pub(crate) now: Instant,
 }
 
@@ -111,6 +124,8 @@ impl Core {
             keyed: NodeSet::EMPTY,
             patience: 0,
             throttled: false,
+            links: Links::new(config.nodes, now),
+            told_out: false,
             now,
             config,
         };
@@ -122,9 +137,14 @@ impl Core {
         self.config.me
     }
 
+    /// A majority of the domain's nodes.
+    pub(crate) const fn majority(&self) -> usize {
+        self.config.nodes.len() / 2 + 1
+    }
+
     /// How many nodes must have a message of `ring` before it is held.
     pub(crate) const fn holders_min(&self, ring: NodeSet) -> usize {
-        let majority = self.config.nodes.len() / 2 + 1;
+        let majority = self.majority();
         match self.config.hold {
             Hold::Domain => majority,
             Hold::DomainOrAll if ring.len() < majority => ring.len(),
@@ -227,24 +247,37 @@ impl Core {
         let memory = self.memory(node);
         if memory.incarnation != incarnation {
             *memory = Memory { incarnation, greeted_at: memory.greeted_at, ..Memory::default() };
+            self.links.forget(node);
         }
     }
 
     /// `node` was left out of a ring that it might have been in: wait before merging with it.
     pub(crate) fn hold_off(&mut self, node: NodeId, cause: LeaveReason) {
         let (first, most) = match cause {
+            LeaveReason::PoorLinks => (1_000, 10_000),
             LeaveReason::Unreachable | LeaveReason::FailedToReceive => (500, 10_000),
             LeaveReason::Silent | LeaveReason::Parted => (20, 320),
             LeaveReason::ProcessLost | LeaveReason::Departed | LeaveReason::Restarted => return,
         };
         let now = self.now;
         let memory = self.memory(node);
+        let again = cause == LeaveReason::PoorLinks && memory.hold_off_until <= now;
+        if memory.has_poor_links() && !again {
+            return; // It is kept out until its links are good.
+        }
         if now.since(memory.joined_at) > Duration::from_secs(30) {
             memory.hold_off = Duration::ZERO;
         }
         let doubled = memory.hold_off.saturating_mul(2);
         memory.hold_off = doubled.clamp(Duration::from_millis(first), Duration::from_millis(most));
-        memory.hold_off_until = now + memory.hold_off;
+        // Two that were left out at once do not come back at once.
+        let more = u32::from(node.index()) * 5 % 8;
+        memory.left_out = Some(cause);
+        let jitter = match memory.has_poor_links() {
+            true => memory.hold_off * more / 32,
+            false => Duration::ZERO,
+        };
+        memory.hold_off_until = now + memory.hold_off + jitter;
         memory.silent_since = (cause == LeaveReason::Silent).then_some(now);
     }
 
@@ -257,8 +290,50 @@ impl Core {
         }
     }
 
-    pub(crate) fn is_held_off(&self, node: NodeId) -> bool {
-        self.memories[usize::from(node.index())].hold_off_until > self.now
+    /// Whether a ring of `members` does not merge with `node` yet.
+    pub(crate) fn is_held_off(&self, node: NodeId, members: NodeSet) -> bool {
+        let memory = &self.memories[usize::from(node.index())];
+        if memory.has_poor_links() {
+            return self.keeps_out(node, members);
+        }
+        memory.hold_off_until > self.now
+    }
+
+    /// Whether `node` is kept out because its links are poor: not if they have just been measured,
+    /// and are good, or if `members` without it are no majority.
+    pub(crate) fn keeps_out(&self, node: NodeId, members: NodeSet) -> bool {
+        let others = members.difference(NodeSet::EMPTY.with(node));
+        let enough = others.len() >= self.majority() || canary!(KeepsOutTheNeeded);
+        let is_poor = self.memories[usize::from(node.index())].has_poor_links();
+        enough && is_poor && !self.links.are_good(self.now, self.me(), others, node)
+    }
+
+    /// Measures the links of a node that was left out for them, if it is time: it is taken in if
+    /// they are good, and tried again later if they are not.
+    pub(crate) fn try_again(&mut self, node: NodeId) {
+        let memory = &self.memories[usize::from(node.index())];
+        if memory.has_poor_links() && memory.hold_off_until <= self.now {
+            self.links.suspect(self.now);
+            self.hold_off(node, LeaveReason::PoorLinks);
+        }
+    }
+
+    /// Who was left out of a ring of `members`, and is not taken in yet.
+    pub(crate) fn left_out(&self, members: NodeSet) -> Vec<LeftOut> {
+        let outside = self.outside(members).iter();
+        let left_out = outside.filter_map(|node| {
+            let memory = &self.memories[usize::from(node.index())];
+            let until = memory.hold_off_until;
+            let cause = memory.left_out.filter(|_| until > self.now || memory.has_poor_links())?;
+            Some(LeftOut { node, cause, again_in: until.since(self.now) })
+        });
+        left_out.collect()
+    }
+
+    /// Whether `dead` names this very boot as one with poor links.
+    pub(crate) fn is_poor(&self, dead: &Dead) -> bool {
+        let this = dead.node == self.me() && dead.incarnation == self.boot.incarnation;
+        this && dead.cause == LeaveReason::PoorLinks
     }
 
     /// Nodes of the domain that are not in `members`.

@@ -3,8 +3,9 @@
 //! Invariant: taking a snapshot changes nothing.
 
 use crate::ids::{RingId, Ticket};
-use crate::output::GatherReason;
+use crate::output::{GatherReason, LeaveReason};
 use crate::seal::KeyId;
+use alloc::vec::Vec;
 use quorba_base::{Duration, NodeId, NodeSet};
 
 /// What has been counted since the boot.
@@ -85,6 +86,17 @@ pub struct Progress {
     pub rests_here: bool,
 }
 
+/// A node that was left out of the ring and is not taken in again yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Which.
+    pub node: NodeId,
+    /// Why.
+    pub cause: LeaveReason,
+    /// It is tried again after this time; sooner if the others are no majority any more.
+    pub again_in: Duration,
+}
+
 /// A look at the ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
@@ -130,6 +142,11 @@ pub struct Snapshot {
     pub misfits: u64,
     /// The ticket of the last held message of the present ring, if any is not yet stable.
     pub unheld: Option<(Ticket, Ticket)>,
+    /// Nodes that were left out and are not taken in again before some time; ascending.
+    pub left_out: Vec<LeftOut>,
+    /// The others have said that this node's own links are too poor, and have not taken it in
+    /// again.
+    pub told_out: bool,
     /// Timeouts are stretched by two to this power, because rings kept failing.
     pub patience: u32,
     /// What has been counted.

@@ -4,7 +4,13 @@
 //! `nemesis` modules. Invariant: a kind belongs to one place.
 
 use crate::ambush::Moment;
+use crate::rng::Rng;
 use quorba_engine::order::StateName;
+
+/// The stream that says where there are nodes with poor links.
+const POOR_STREAM: u64 = 0x1021;
+/// In how many seeds of a thousand there are some.
+const POOR_CHANCE: u64 = 20;
 
 /// What a fault hits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,6 +93,10 @@ faults! {
         TailLoss,
         /// One direction of one link loses much.
         LossyLink,
+        /// One node's links lose much, in one direction or both, until they are mended.
+        PoorNode,
+        /// One node's links become slow, in both directions.
+        DistantNode,
         /// One link becomes slow in one direction.
         SlowLink,
         /// For a moment the whole network is slow.
@@ -224,6 +234,8 @@ impl Fault {
             Self::CutAtInstall
                 | Self::Defection
                 | Self::Stragglers
+                | Self::PoorNode
+                | Self::DistantNode
                 | Self::HeldAtCommit
                 | Self::ServersSlow
                 | Self::OrphanedCall
@@ -253,6 +265,34 @@ impl Fault {
     }
 }
 
+/// Whether some nodes have poor links in a seed: a stream of its own says so, chosen so that seeds
+/// which are known by number have none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PoorLinks {
+    Never,
+    /// As one kind of fault among others.
+    Among,
+    /// Where only rings are simulated: nothing else happens, so that more can be demanded.
+    Alone,
+}
+
+impl PoorLinks {
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut rng = Rng::new(seed).fork(POOR_STREAM);
+        match (rng.per_mille(POOR_CHANCE), rng.per_mille(500)) {
+            (false, _) => Self::Never,
+            (true, false) => Self::Among,
+            (true, true) => Self::Alone,
+        }
+    }
+
+    /// The kinds of faults.
+    pub(crate) fn among_others(self) -> impl Iterator<Item = Fault> {
+        let faults = [Fault::PoorNode, Fault::PoorNode, Fault::DistantNode, Fault::Heal];
+        faults.into_iter().filter(move |_| self != Self::Never)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,5 +300,15 @@ mod tests {
     #[test]
     fn there_are_enough_kinds() {
         assert!(Fault::ALL.len() >= 40, "{}", Fault::ALL.len());
+    }
+
+    #[test]
+    fn seeds_that_were_known_before_links_were_poor_have_none() {
+        let known = include_str!("../tests/regressions.txt");
+        for line in known.lines().filter(|line| !line.starts_with('#')) {
+            let seed = line.split(' ').nth(1).and_then(|seed| seed.parse().ok());
+            let links = PoorLinks::of(seed.expect("SCOPE SEED TEXT"));
+            assert_eq!(links, PoorLinks::Never, "{line}");
+        }
     }
 }

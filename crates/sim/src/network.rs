@@ -382,8 +382,16 @@ impl Network {
             }
             Fault::LossyLink => {
                 let loss = self.rng.between(100, 900);
-                self.link(one, other).loss = loss;
-                format!("FAULT {loss} of 1000 datagrams from n{one} to n{other} are lost")
+                format!("FAULT {}", self.make_deaf(one, other, loss))
+            }
+            Fault::PoorNode => {
+                let loss = self.rng.between(250, 900);
+                let (hears, is_heard) = self.rng.pick(&[(0, loss), (loss, 0), (loss, loss)]);
+                format!("FAULT {}", self.make_lossy(one, hears, is_heard))
+            }
+            Fault::DistantNode => {
+                let micros = self.rng.pick(&[60_000, 100_000]);
+                format!("FAULT {}", self.make_distant(one, micros))
             }
             Fault::SlowLink => {
                 let micros = self.rng.pick(&[500, 5_000, 30_000, 100_000]);
@@ -398,6 +406,36 @@ impl Network {
             self.heal();
         }
         Disturbance { text, arrivals }
+    }
+
+    /// Much of what goes to `node`, or comes from it, is lost from now on.
+    pub(crate) fn make_lossy(&mut self, node: usize, hears: u64, is_heard: u64) -> String {
+        for other in 0..self.nodes {
+            self.link(other, node).loss = hears;
+            self.link(node, other).loss = is_heard;
+        }
+        format!("n{node} loses {hears} of 1000 that come and {is_heard} that go")
+    }
+
+    /// What goes to `node`, and comes from it, takes longer from now on.
+    pub(crate) fn make_distant(&mut self, node: usize, micros: u64) -> String {
+        for other in 0..self.nodes {
+            self.link(node, other).slow_us = micros;
+            self.link(other, node).slow_us = micros;
+        }
+        format!("n{node} is {micros} us farther away")
+    }
+
+    /// Much of what goes from `from` to `to` is lost from now on.
+    pub(crate) fn make_deaf(&mut self, from: usize, to: usize, loss: u64) -> String {
+        self.link(from, to).loss = loss;
+        format!("{loss} of 1000 datagrams from n{from} to n{to} are lost")
+    }
+
+    /// Much is lost on all links from now on.
+    pub(crate) fn make_all_lossy(&mut self, loss: u64) -> String {
+        self.links.iter_mut().for_each(|link| link.loss = loss);
+        format!("{loss} of 1000 datagrams are lost everywhere")
     }
 
     fn cast(&mut self, now: Instant, fault: Fault) -> String {

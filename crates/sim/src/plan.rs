@@ -7,7 +7,7 @@ mod calls;
 mod disks;
 
 use crate::disk::DiskPlan;
-use crate::fault::Fault;
+use crate::fault::{Fault, PoorLinks};
 use crate::network::SlowLink;
 use crate::odd::OddPlan;
 use crate::profile::Profile;
@@ -461,6 +461,7 @@ impl Plan {
         faults.truncate(kept);
         let (peers, more) = PeerPlan::draw(&mut Rng::new(seed).fork(0x9ee5));
         faults.extend(more);
+        faults.extend(PoorLinks::of(seed).among_others());
         Self {
             nodes,
             groups,

@@ -26,6 +26,8 @@ const LOSS_ROTATIONS: u32 = 8;
 const RESEND_ROTATIONS: u32 = 4;
 /// And never sooner than this: a process may wait for its turn to run.
 const RESEND_MIN: Duration = Duration::from_millis(5);
+/// And where all members are near, never later than this: that costs a datagram if it was not lost.
+const RESEND_MAX_NEAR: Duration = Duration::from_millis(20);
 /// So many rotations must have been seen before the quickest says how far away the members are.
 const QUICKEST_OF: u32 = 8;
 /// A ring whose rotations take no longer is on a LAN, for which the floors of the timers are made.
@@ -195,6 +197,12 @@ impl Circuit {
     pub(crate) fn round_trip(&self) -> Duration {
         let (seen, took) = self.quickest;
         if seen < QUICKEST_OF || took <= NEAR { Duration::ZERO } else { took * 2 }
+    }
+
+    /// Whether all members are known to be on a LAN.
+    fn is_near(&self) -> bool {
+        let (seen, took) = self.quickest;
+        seen >= QUICKEST_OF && took <= NEAR
     }
 
     /// Acknowledgements are not late before.

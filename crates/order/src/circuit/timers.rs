@@ -70,6 +70,7 @@ impl Circuit {
         }
         resend.pause *= 2;
         resend.at = core.now + resend.pause;
+        core.links.see_trouble(core.now);
         self.send_again(core);
     }
 

@@ -2,7 +2,9 @@
 //!
 //! Invariants: a visit raises only what this node knows; a token that leaves has a higher hop.
 
-use super::{Circuit, Place, RESEND_MIN, RESEND_ROTATIONS, Resend};
+use super::{
+    Circuit, NEAR, Place, QUICKEST_OF, RESEND_MAX_NEAR, RESEND_MIN, RESEND_ROTATIONS, Resend,
+};
 use crate::log::{Held, Inserted};
 use crate::output::Destination;
 use crate::shared::Core;
@@ -13,6 +15,8 @@ use quorba_base::{Duration, NodeSet, canary};
 
 /// Longer rotations count as this long (µs).
 const ROTATION_US_MAX: u128 = 100_000_000;
+/// A rotation that takes longer among nodes that were near is a sign of trouble.
+const SLOW: Duration = Duration::from_millis(40);
 /// A slow rotation is half forgotten after this time (µs).
 const ROTATION_FADE_US: u64 = 2_000_000;
 
@@ -44,6 +48,9 @@ impl Circuit {
         {
             core.rotation_last = core.now.since(at);
             core.counters.rotations += 1;
+            if core.rotation_last > SLOW && core.links.are_near(self.members) {
+                core.links.see_trouble(core.now);
+            }
             self.note_rotation(core, core.rotation_last);
         }
         let (hop, at) = self.passed;
@@ -52,6 +59,9 @@ impl Circuit {
             let (seen, quickest) = self.quickest;
             let quickest = if seen == 0 { took } else { quickest.min(took) };
             self.quickest = (seen.saturating_add(1), quickest);
+            if seen >= QUICKEST_OF && quickest <= NEAR {
+                core.links.note_near(self.members);
+            }
         }
         self.see_token(core);
         core.counters.token_visits += 1;
@@ -80,13 +90,15 @@ impl Circuit {
         if token.requests.is_empty() {
             return 0;
         }
-        let mut served = 0;
+        let (mut served, mut in_vain) = (0, false);
         let mut left: Vec<GapRange> = Vec::new();
         let before = core::mem::take(&mut self.served);
         for range in core::mem::take(&mut token.requests) {
             for seq in range.first..=range.last {
                 // Asked for again right after I sent it: maybe what I send does not get there.
-                let for_others = self.members.len() > 2 && contains(&before, seq);
+                let again = contains(&before, seq);
+                in_vain |= again;
+                let for_others = self.members.len() > 2 && again;
                 if served < core.limits.visit_packets
                     && !for_others
                     && let Some(held) = self.log.packet(seq)
@@ -102,6 +114,9 @@ impl Circuit {
         }
         token.requests = left;
         core.counters.repeated += u64::from(served);
+        if in_vain {
+            core.links.see_trouble(core.now);
+        }
         served
     }
 
@@ -145,12 +160,15 @@ impl Circuit {
     }
 
     /// Writes what this node has into the token, and asks for what it lacks.
-    pub(crate) fn report(&mut self, core: &Core, token: &mut Token) {
+    pub(crate) fn report(&mut self, core: &mut Core, token: &mut Token) {
         for (node, aru) in token.members.iter().zip(&mut token.arus) {
             *aru = self.arus[usize::from(node.index())].min(token.seq);
         }
         let overdue =
             self.gap_since.is_some_and(|since| core.now.since(since) >= self.reorder_wait(core));
+        if overdue {
+            core.links.see_trouble(core.now);
+        }
         let until = match (core.config.accelerated, overdue) {
             (false, _) => token.seq,
             (true, true) => self.log.high().max(self.previous_seq),
@@ -194,7 +212,11 @@ impl Circuit {
         if self.round_trip() > core.config.timing.token_loss_min {
             return core.patient(RESEND_MIN).max(self.round_trip());
         }
-        core.patient(RESEND_MIN.max(self.rotation().saturating_mul(RESEND_ROTATIONS)))
+        let measured = self.rotation().saturating_mul(RESEND_ROTATIONS);
+        // Rotations in which tokens were lost are slow, too: where all are near, that a few were
+        // lost does not make the next ones be waited for.
+        let most = if self.is_near() { RESEND_MAX_NEAR } else { Duration::MAX };
+        core.patient(RESEND_MIN.max(measured.min(most)))
     }
 
     /// Passes the token on.

@@ -51,6 +51,11 @@ impl Ring {
                     operational.on_ack(core, from, ack);
                 }
             }
+            Packet::Probe(probe) => {
+                let (now, me) = (self.core.now, self.core.me());
+                let boot = (from, accepted.boot.incarnation);
+                self.core.links.on_probe(now, boot, me, probe);
+            }
             Packet::Settled(settled) => {
                 if let Some((operational, core)) = self.operational(settled.ring) {
                     operational.on_settled(core, settled);
@@ -140,7 +145,7 @@ impl Ring {
     fn on_foreign(&mut self, from: NodeId) {
         if let Some(State::Operational(operational)) = &self.state
             && !operational.circuit.members.contains(from)
-            && !self.core.is_held_off(from)
+            && !self.core.is_held_off(from, operational.circuit.members)
         {
             self.regather(GatherReason::ForeignMessage(from), NodeSet::EMPTY.with(from));
         }
@@ -197,7 +202,7 @@ impl Ring {
                 let circuit = &operational.circuit;
                 let member =
                     circuit.members.contains(from) && boot == Some(circuit.incarnation(from));
-                !stale && !excludes_me && (member || !self.core.is_held_off(from))
+                !stale && !excludes_me && (member || !self.core.is_held_off(from, circuit.members))
             }
         };
         if self.core.memory(from).was_silent() {

@@ -71,6 +71,8 @@ impl Ring {
             partial_bytes: circuit.map_or(0, |c| c.partials.bytes()),
             misfits: circuit.map_or(0, |c| c.partials.misfits()),
             unheld: circuit.and_then(|c| c.promises.unheld()),
+            left_out: core.left_out(circuit.map_or(NodeSet::EMPTY, |c| c.members)),
+            told_out: core.told_out,
             patience: core.patience,
             counters: core.counters,
         }

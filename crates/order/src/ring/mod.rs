@@ -8,6 +8,7 @@
 
 mod dispatch;
 mod look;
+mod watch;
 mod withdraw;
 
 use crate::circuit::Circuit;
@@ -125,6 +126,7 @@ impl Ring {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         if !self.departed {
+            self.watch_links();
             self.tick();
         }
     }
@@ -238,12 +240,14 @@ impl Ring {
         if self.departed {
             return None;
         }
-        match self.state.as_ref()? {
+        let next = match self.state.as_ref()? {
             State::Gather(gather) => Some(gather.next_timeout()),
             State::Commit(commit) => Some(commit.next_timeout()),
             State::Recovery(recovery) => recovery.next_timeout(),
             State::Operational(operational) => operational.next_timeout(&self.core),
-        }
+        };
+        let probe = self.core.links.next_timeout().map(|at| (at, TimerKind::Probe));
+        [next, probe].into_iter().flatten().min()
     }
 
     /// Moves the time on, and notices if this process has stood still, or has used up its nonces.
@@ -311,12 +315,14 @@ impl Ring {
             }
             State::Commit(commit) => {
                 if commit.on_timeout(core) {
+                    core.links.suspect(core.now);
                     core.less_patient();
                     self.regather(GatherReason::CommitTimeout, NodeSet::EMPTY);
                 }
             }
             State::Recovery(recovery) => {
                 if recovery.on_timeout(core) {
+                    core.links.suspect(core.now);
                     core.less_patient();
                     self.regather(GatherReason::RecoveryTimeout, NodeSet::EMPTY);
                 }
@@ -336,6 +342,7 @@ impl Ring {
         if self.core.now.since(self.installed_at) < loss + loss / 2 {
             self.core.less_patient();
         }
+        self.core.links.see_trouble(self.core.now);
         let mut left = self.gather_of(reason, NodeSet::EMPTY);
         if let GatherReason::FailToReceive(node) = reason {
             let incarnation = self.core.sessions.incarnation(node).unwrap_or(0);
@@ -387,6 +394,7 @@ impl Ring {
         match gathered {
             Gathered::Waiting => {}
             Gathered::Stalled => {
+                self.core.links.suspect(self.core.now);
                 self.core.less_patient();
                 self.regather(GatherReason::CommitTimeout, NodeSet::EMPTY);
             }

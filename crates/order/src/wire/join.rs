@@ -3,8 +3,8 @@
 //! A greeting is the head of both: domain digest (8), ring (1 + 9 if any), count of echoes (1) and
 //! per echo node (1) and session (12). A Join goes on with proc and fail sets (8 each), the
 //! highest ring number (8), and a count (1) of boots that are over: node (1), incarnation (8) and
-//! cause (1: process lost, 2: failed to receive, 3: departed) each. A Join whose sender is in its
-//! own fail set is a farewell.
+//! cause (1: process lost, 2: failed to receive, 3: departed, 4: poor links) each. A Join whose
+//! sender is in its own fail set is a farewell.
 //!
 //! Invariant: an echo is no claim of membership, it only proves to the one who is echoed that the
 //! sender lives now.
@@ -76,7 +76,7 @@ pub(crate) struct Join {
     pub(crate) dead: Vec<Dead>,
 }
 
-/// A boot that is over.
+/// A boot that is over, or is to be left out by evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dead {
     pub(crate) node: NodeId,
@@ -84,8 +84,12 @@ pub(crate) struct Dead {
     pub(crate) cause: LeaveReason,
 }
 
-const DEAD_CAUSES: [LeaveReason; 3] =
-    [LeaveReason::ProcessLost, LeaveReason::FailedToReceive, LeaveReason::Departed];
+const DEAD_CAUSES: [LeaveReason; 4] = [
+    LeaveReason::ProcessLost,
+    LeaveReason::FailedToReceive,
+    LeaveReason::Departed,
+    LeaveReason::PoorLinks,
+];
 
 impl Join {
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, InvalidDatagram> {

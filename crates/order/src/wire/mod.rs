@@ -10,6 +10,7 @@
 mod commit;
 mod data;
 mod join;
+mod probe;
 mod token;
 
 pub(crate) use commit::{CommitToken, MemberState, OldState};
@@ -18,6 +19,7 @@ pub(crate) use data::{
     chunk_overhead, push_chunk, push_padding,
 };
 pub(crate) use join::{Dead, Greeting, Join};
+pub(crate) use probe::{PROBE_WINDOW, Probe, Reception};
 pub(crate) use token::{GapRange, RANGE_PACKETS_MAX, REQUESTS_MAX, Token};
 
 use crate::ids::RingId;
@@ -50,6 +52,7 @@ const KIND_JOIN: u8 = 5;
 const KIND_HELLO: u8 = 6;
 const KIND_COMMIT: u8 = 7;
 const KIND_SETTLED: u8 = 8;
+const KIND_PROBE: u8 = 9;
 
 /// Asks the holder of a resting token to pass it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +86,7 @@ pub(crate) enum Packet {
     Hello(Greeting),
     Commit(CommitToken),
     Settled(Settled),
+    Probe(Probe),
 }
 
 impl Packet {
@@ -98,6 +102,7 @@ impl Packet {
             KIND_HELLO => Self::Hello(Greeting::decode(&mut reader)?),
             KIND_COMMIT => Self::Commit(CommitToken::decode(&mut reader)?),
             KIND_SETTLED => Self::Settled(Settled { ring: reader.ring()?, stable: reader.u64()? }),
+            KIND_PROBE => Self::Probe(Probe::decode(&mut reader)?),
             kind => return Err(InvalidDatagram::Kind(kind)),
         };
         reader.end()?;
@@ -137,6 +142,10 @@ impl Packet {
                 out.put_u8(KIND_SETTLED);
                 put_ring(out, settled.ring);
                 out.put_u64(settled.stable);
+            }
+            Self::Probe(probe) => {
+                out.put_u8(KIND_PROBE);
+                probe.encode(out);
             }
         }
     }

@@ -103,7 +103,13 @@ fn samples() -> Vec<Packet> {
         Packet::Join(join()),
         Packet::Hello(join().greeting),
         Packet::Commit(commit()),
+        Packet::Probe(probe()),
     ]
+}
+
+fn probe() -> Probe {
+    let heard = |index, missed| Reception { node: node(index), missed, last: 31, held_us: 500 };
+    Probe { number: 77, troubled: true, receptions: vec![heard(0, Some(32)), heard(2, None)] }
 }
 
 fn encoded(packet: &Packet) -> Bytes {

@@ -130,6 +130,8 @@ pub struct Net {
     pub record: bool,
     /// Sees each datagram before it is sent; true drops it.
     pub filter: Option<Box<Filter>>,
+    /// From, to: by how many more microseconds it is late.
+    pub late: fn(usize, usize) -> u64,
     held_claims: Vec<HeldClaim>,
 }
 
@@ -182,6 +184,7 @@ impl Net {
             recordings: Vec::new(),
             record: false,
             filter: None,
+            late: |_, _| 0,
             held_claims: Vec::new(),
         }
     }
@@ -406,7 +409,7 @@ impl Net {
             let copies = 1 + u64::from(self.rng.per_mille(self.faults.duplicate));
             for _ in 0..copies {
                 let (low, high) = self.faults.delay_us;
-                let mut delay = low + self.rng.below(high - low + 1);
+                let mut delay = (self.late)(from, to) + low + self.rng.below(high - low + 1);
                 if self.rng.per_mille(self.faults.slow) {
                     delay += self.rng.below(self.faults.slow_us);
                 }

@@ -131,6 +131,7 @@ impl World {
             ReplicaEvent::Blocked { .. } => self.checks.endings.absent(node, now),
             ReplicaEvent::AtFault { .. } => self.checks.endings.faults += 1,
             ReplicaEvent::RequestEnded { group, end, .. } if *end != RequestEnd::EndsServers => {
+                self.checks.doubts.begin(usize::from(group.0), now);
                 self.note_request_end(node, *group);
             }
             _ => {}

@@ -6,6 +6,7 @@
 mod acknowledged;
 mod at_most_once;
 mod calls;
+mod doubts;
 pub(crate) mod endings;
 mod equality;
 mod exactly_once;
@@ -91,6 +92,7 @@ pub(crate) struct Checks {
     pub(crate) memories: memory_lost::Memories,
     moments: moments::Moments,
     pub(crate) endings: endings::Endings,
+    pub(crate) doubts: doubts::Doubts,
     /// A majority may lose its memory in this run.
     pub(crate) catastrophe: bool,
     pub(crate) crashes: u64,
@@ -109,6 +111,7 @@ impl Checks {
             memories: memory_lost::Memories::default(),
             moments: moments::Moments::default(),
             endings: endings::Endings::default(),
+            doubts: doubts::Doubts::default(),
             catastrophe: plan.catastrophe,
             crashes: 0,
             server_ends: 0,
@@ -404,6 +407,7 @@ impl World {
     pub(crate) fn inspect(&mut self) {
         self.note_memory();
         let snapshots = self.snapshots();
+        self.note_doubts(&snapshots);
         let mut found = Vec::new();
         found.extend(one_order::check(self, &snapshots));
         found.extend(memory::check(self, &snapshots));

@@ -177,6 +177,7 @@ fn loaded(nodes: usize, loss: u64, load: u64, encrypt: bool) -> RingWorld {
         safe: 0,
         big: 0,
         messages_max: usize::MAX,
+        spells: false,
     };
     RingWorld::new(1, plan, Transcript::new(false, false))
 }

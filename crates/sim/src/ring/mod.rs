@@ -6,6 +6,7 @@
 //! can be seen. Invariant: as for the domain, a run is a function of its seed.
 
 mod check;
+mod gray;
 mod life;
 mod nemesis;
 mod plan;

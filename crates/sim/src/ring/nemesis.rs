@@ -178,6 +178,7 @@ impl RingWorld {
         self.say(|| "PEACE: no more faults, no more messages".into());
         self.peace = true;
         self.network.make_perfect();
+        self.end_absences();
         for node in 0..self.plan.nodes {
             let host = &mut self.hosts[node];
             let soon = host.machine.make_peace(self.now);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a plan is a function of the seed and nothing else.
 
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, Place, PoorLinks};
 use crate::plan::LinkPlan;
 use crate::profile::Profile;
 use crate::rng::Rng;
@@ -36,6 +36,8 @@ pub(crate) struct RingPlan {
     pub(crate) big: u64,
     /// Nobody submits more than this.
     pub(crate) messages_max: usize,
+    /// Nothing happens but that links are poor for a while, and good again.
+    pub(crate) spells: bool,
 }
 
 /// What a ring can be hit by.
@@ -45,10 +47,25 @@ impl RingPlan {
     /// The plan of a seed.
     pub(crate) fn draw(seed: u64) -> Self {
         let plan = Self::draw_plain(seed);
+        if PoorLinks::of(seed) == PoorLinks::Alone {
+            return plan.with_spells();
+        }
         match Profile::of_ring(seed) {
             Some((profile, mut rng)) => plan.with(profile, &mut rng),
             None => plan,
         }
+    }
+
+    /// Only that, on a network that is good otherwise.
+    fn with_spells(mut self) -> Self {
+        (self.nodes, self.spells) = (if self.nodes > 4 { 5 } else { 3 }, true);
+        self.links = LinkPlan { delay_us: (20, 120), ..LinkPlan::default() };
+        (self.faults, self.drift_ppm) = (Vec::new(), 0);
+        self.safety = ms(60_000);
+        // Somebody always has something to say.
+        (self.submit_every_us, self.burst) = (30_000, 1);
+        (self.big, self.safe, self.messages_max) = (0, 100, 20_000);
+        self
     }
 
     fn with(mut self, profile: Profile, rng: &mut Rng) -> Self {
@@ -81,6 +98,7 @@ impl RingPlan {
             ]));
             faults.push(rng.pick(&[Fault::Orphans, Fault::Partition, Fault::Crash]));
         }
+        faults.extend(PoorLinks::of(seed).among_others());
         let links = LinkPlan::draw(&mut rng);
         let sealed = links.corrupt > 0 || faults.iter().any(|fault| fault.needs_seal());
         Self {
@@ -101,6 +119,7 @@ impl RingPlan {
             safe: rng.pick(&[0, 100, 500, 1000]),
             big: rng.pick(&[0, 0, 20, 100]),
             messages_max: rng.pick(&[100, 400, 400, 1_500]),
+            spells: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: everything that happens is an [`Event`] from the one queue.
 
 use super::check;
+use super::gray::Gray;
 use super::life::{Claim, Got, HEAD_BYTES, Life, State, Submission};
 use super::plan::RingPlan;
 use crate::ambush::{Ambush, Occasion};
@@ -35,6 +36,7 @@ pub(crate) enum Event {
     Submit { node: usize, boot: u64 },
     Roll { node: usize, left: usize },
     Nemesis,
+    Weather,
     Inspect,
 }
 
@@ -75,6 +77,8 @@ pub(crate) struct RingWorld {
     submitted: usize,
     /// A fault that lies in wait.
     pub(super) ambush: Option<Ambush>,
+    /// Spells of poor links, if those are all that happens.
+    pub(super) gray: Option<Gray>,
 }
 
 impl RingWorld {
@@ -105,6 +109,7 @@ impl RingWorld {
             crashes: 0,
             submitted: 0,
             ambush: None,
+            gray: plan.spells.then(|| Gray::new(rng.fork(0x68a7), BEGIN)),
             plan,
         };
         for node in 0..world.plan.nodes {
@@ -114,6 +119,9 @@ impl RingWorld {
         }
         world.queue.push(world.now + INSPECT_EVERY, Event::Inspect);
         world.queue.push(world.now + us(world.plan.fault_every_us), Event::Nemesis);
+        if world.plan.spells {
+            world.queue.push(world.now, Event::Weather);
+        }
         world
     }
 
@@ -132,6 +140,7 @@ impl RingWorld {
                 Event::Submit { node, boot } => self.submit_some(node, boot),
                 Event::Roll { node, left } => self.roll(node, left),
                 Event::Nemesis => self.nemesis(),
+                Event::Weather => self.weather(),
                 Event::Inspect => {
                     check::inspect(self);
                     self.queue.push(self.now + INSPECT_EVERY, Event::Inspect);
@@ -423,6 +432,7 @@ impl RingWorld {
             let (kind, ring, members) = (view.kind, view.ring, view.members);
             format!("n{node} {kind:?} view {ring} {members:?}, from {:?}", view.previous)
         });
+        self.judge_left_out(node, &view);
         let life = &mut self.lives[self.hosts[node].life];
         life.unheld.extend(view.unheld.map(|(first, last)| (first.0, last.0)));
         let installs = view.kind == ViewKind::Regular;
