@@ -763,3 +763,38 @@ fn a_state_that_nobody_else_has_is_kept_until_a_server_has_taken_it() {
     assert_eq!(c.executed(1), ["a", "b"]);
     assert_eq!(c.states(1)[1], "in");
 }
+
+// What was given up only one server had, which had executed it; the others were given its state, and
+// all nodes ended. Its log leaves the request out (seed 6000371 of the simulator's `styles`).
+#[test]
+fn who_leaves_out_of_its_log_what_others_have_executed_is_found() {
+    let mut c = Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) });
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(0);
+    c.crash_server(2);
+    c.settle();
+    c.server(1).silent.push("b".into());
+    c.request(1, 1, "b");
+    pass(&mut c, seconds(1));
+    // It has done it, and says nothing.
+    c.server(1).executed.push("b".into());
+    c.nodes[1].replica.handle_skip(GROUP, 1, 2);
+    c.drain_all();
+    pass(&mut c, seconds(1));
+    c.start_server(0);
+    c.start_server(2);
+    pass(&mut c, seconds(1));
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"]));
+    (0..3).for_each(|index| c.crash(index));
+    (0..3).for_each(|index| c.restart(index));
+    c.start(&[0, 1, 2]);
+    pass(&mut c, seconds(2));
+    if c.nodes[1].server.is_none() {
+        c.start_server(1);
+        pass(&mut c, seconds(2));
+    }
+    (0..3).for_each(|index| assert_eq!(c.states(index), ["in", "in", "in"]));
+    assert_eq!(c.snapshot(0).endings.doubt, None);
+    (1..3).for_each(|index| assert_eq!(c.executed(index), c.executed(0)));
+}

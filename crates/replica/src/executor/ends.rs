@@ -248,6 +248,12 @@ impl Executor {
         self.ends.skipped = skipped.collect();
     }
 
+    /// Whether a request is known to have ended without a reply, and may have been executed.
+    pub(crate) fn knows_end_of(&self, key: &RequestKey, at: History) -> bool {
+        let end = self.ends.of(key);
+        end.is_some_and(|end| end != RequestEnd::EndsServers) || self.ends.skipped.contains(&at)
+    }
+
     /// Requests that must not start until more is known of them. By their names: behind another
     /// past they have other places.
     pub(crate) fn hold(&mut self, held: BTreeSet<RequestKey>) {

@@ -4,7 +4,7 @@
 //! the member says of a request is true when it says it, and it says it once.
 
 use super::{Consequence, Member, Stage};
-use crate::endings::{Endings, NoReply, Report};
+use crate::endings::{Endings, NoReply, REPLAYED, Report};
 use crate::envelope::ProcessEnd;
 use crate::executor::{Capture, Job, ServerFigures, Waiting};
 use crate::history::History;
@@ -66,6 +66,11 @@ impl Statements {
     /// What was asked of a member that is not in any more does not count.
     pub(super) fn begin_anew(&mut self) {
         *self = Self { learnt: self.learnt, heard: self.heard, ..Self::default() };
+    }
+
+    /// The server is given requests of a log that have no reply.
+    pub(super) fn replayed(&mut self) {
+        self.digests.push_back((REPLAYED, None));
     }
 
     /// All have the leader's state behind that request.

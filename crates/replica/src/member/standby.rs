@@ -106,7 +106,7 @@ impl Member {
             // Should the server never be through with that, the next one is given the base.
             return;
         }
-        self.recovered = false;
+        let is_recovered = core::mem::replace(&mut self.recovered, false);
         self.remains = crate::remains::Remains::NotLooked;
         if let Some(base) = self.base.take() {
             self.given = Some(base.clone()).filter(|base| base.state.is_some());
@@ -121,6 +121,9 @@ impl Member {
             return;
         }
         self.seen = self.delivered;
+        if is_recovered && self.log.names().any(|(key, at)| self.executor.knows_end_of(key, at)) {
+            self.statements.replayed();
+        }
         let log = if canary!(TakesOverWithoutLog) { Default::default() } else { self.log.take() };
         for entry in log.into_iter().skip(usize::from(canary!(ReplaysLogOffByOne))) {
             self.executor.push(match entry {

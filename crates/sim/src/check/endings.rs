@@ -64,6 +64,10 @@ pub(crate) struct Endings {
     /// By group: servers that had failed, and were all that it had, when it ended a request because
     /// of them. What they have replied since holds as long as somebody has their state.
     alone: BTreeMap<usize, BTreeSet<usize>>,
+    /// Groups that have given requests up, and calls that were answered while their members might
+    /// differ because of that.
+    skipped: BTreeSet<usize>,
+    pub(super) doubtful: BTreeSet<Reference>,
     /// Calls that had one, servers that died at one, and requests that nodes ended for.
     pub(crate) ended: u64,
     pub(crate) died: u64,
@@ -131,25 +135,26 @@ impl World {
             ReplicaEvent::Blocked { .. } => self.checks.endings.absent(node, now),
             ReplicaEvent::AtFault { .. } => self.checks.endings.faults += 1,
             ReplicaEvent::RequestEnded { group, end, .. } if *end != RequestEnd::EndsServers => {
+                if *end == RequestEnd::Skipped {
+                    self.checks.endings.skipped.insert(usize::from(group.0));
+                }
                 self.note_request_end(node, *group);
             }
             _ => {}
         }
     }
 
-    /// Whether the server of a member of a group whose servers have several calls at a time has
-    /// executed something else than another one: each may have begun something else of what was
-    /// with it together with a request that had no reply. Whether that was said, others judge.
+    /// Whether the server of a member has executed something else than another one: each may have
+    /// begun something else of what was with it together with a request that had no reply, or has
+    /// executed what was given up. Whether the group had said so, others judge.
     pub(super) fn differs(&mut self, member: NodeId, group: GroupId) -> bool {
         let index = usize::from(group.0);
         let node = usize::from(member.index());
         if self.checks.endings.may_differ(member, group) {
             return true;
         }
-        let has_several = self.plan.groups[index].concurrency == Concurrency::Pipelined;
-        let Some(server) = self.server_of(node, index).filter(|_| has_several) else {
-            return false;
-        };
+        let in_parts = self.plan.groups[index].concurrency == Concurrency::PerObject;
+        let Some(server) = self.server_of(node, index).filter(|_| !in_parts) else { return false };
         let (snapshots, log) = (self.snapshots(), &self.servers[server].log);
         let is_another = |other: &Log| {
             let common = log.len().min(other.len());
@@ -245,6 +250,27 @@ impl World {
     fn is_read(&self, call: &Call) -> bool {
         let past_the_order = self.plan.groups[call.group].reads.is_some();
         past_the_order && matches!(call.wish, Wish::Peek | Wish::Last)
+    }
+
+    /// Whether a node says that the members of a group may differ since it gave a request up. Until
+    /// that is decided, replies may be of any of them.
+    pub(super) fn may_differ_since_skip(&self, snapshot: &NodeSnapshot, group: usize) -> bool {
+        self.checks.endings.skipped.contains(&group)
+            && snapshot.groups[group].endings.doubt.is_some()
+    }
+
+    /// A call is answered: whether its reply may be of a member that differs from the others.
+    pub(crate) fn is_doubtful(&mut self, reference: Reference, group: usize) -> bool {
+        if !self.checks.endings.skipped.contains(&group) {
+            return false;
+        }
+        let snapshots = self.snapshots();
+        let mut nodes = snapshots.iter().flatten();
+        let may_differ = nodes.any(|node| self.may_differ_since_skip(node, group));
+        if may_differ {
+            self.checks.endings.doubtful.insert(reference);
+        }
+        may_differ
     }
 
     /// A caller gets a reply.

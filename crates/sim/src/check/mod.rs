@@ -430,7 +430,11 @@ impl World {
             let serving = self.serving(&snapshots, group);
             // Between two objects, whose calls run side by side, there is no order to compare.
             let in_parts = self.plan.groups[group].concurrency == Concurrency::PerObject;
-            found.extend(equality::check(&serving, in_parts));
+            // Nobody can tell whose state is right where half of them has executed what was given up.
+            let mut nodes = snapshots.iter().flatten();
+            if !nodes.any(|node| self.may_differ_since_skip(node, group)) {
+                found.extend(equality::check(&serving, in_parts));
+            }
             found.extend(self.restored_wrongly(group).map(|text| ("restore", text)));
             for member in &serving {
                 found.extend(exactly_once::check(self, group, member));

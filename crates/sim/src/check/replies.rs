@@ -12,6 +12,7 @@ pub(super) fn check(
 ) -> Vec<(&'static str, String)> {
     let log = member.log;
     acknowledged_calls(world, group)
+        .filter(|(reference, ..)| !world.checks.endings.doubtful.contains(reference))
         .filter(|(reference, call, mark)| {
             let known = mark.length <= log.len() && log.mark(mark.length) == *mark;
             let place = mark.length.checked_sub(1).map(|last| last as usize);
