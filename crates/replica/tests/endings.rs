@@ -798,3 +798,30 @@ fn who_leaves_out_of_its_log_what_others_have_executed_is_found() {
     assert_eq!(c.snapshot(0).endings.doubt, None);
     (1..3).for_each(|index| assert_eq!(c.executed(index), c.executed(0)));
 }
+
+// A server was late while only the leader's word counted, and nobody heard of it when the style
+// changed (seed 6000345 of the simulator's `backups`).
+#[test]
+fn who_is_late_when_the_style_changes_says_so_again() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::Active));
+    c.request(0, 1, "a");
+    c.settle();
+    c.server(2).silent.push("b".into());
+    c.request(0, 2, "b");
+    c.settle();
+    c.command_group(0, Command::SetStyle(Style::ColdPassive));
+    pass(&mut c, seconds(20));
+    c.command_group(0, Command::SetStyle(Style::Active));
+    for index in 0..3 {
+        if c.nodes[index].server.is_none() {
+            c.start_server(index);
+        }
+    }
+    pass(&mut c, seconds(60));
+    if c.nodes[2].server.is_none() {
+        c.start_server(2);
+        pass(&mut c, seconds(2));
+    }
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"], "{index}"));
+}

@@ -170,7 +170,14 @@ impl Plan {
         rare.truncate(rng.pick(&[0, 0, 1, 2]));
         let group = &self.groups[index];
         // Nobody remembers what was answered to who had gone.
-        rare.retain(|reaction| group.style != Style::Stateless || *reaction != Reaction::Late);
+        let has_state = group.style != Style::Stateless;
+        rare.retain(|reaction| has_state || *reaction != Reaction::Late);
+        // Who is told that its time is over, and asks again, is another one. An operator ends two
+        // servers that are silent before that, or nobody is.
+        let is_ended = self.request_ms > 4 * group.server_reply_ms + 6_000;
+        rare.retain(|reaction| {
+            has_state || is_ended || !matches!(reaction, Reaction::Silent { .. })
+        });
         let deaths = rng.pick(&[0, 0, 1, 2, 3]);
         // Without a log on disk, nothing is left of a group whose processes all end.
         let may_die = group.durable || group.style.is_passive() || group.style == Style::Stateless;

@@ -45,6 +45,8 @@ impl Member {
         let before = core::mem::replace(&mut self.duty, duty);
         self.executor.set_alone(duty == Duty::Lead);
         if before != duty {
+            // Others are asked now.
+            self.executor.tell_anew();
             // The others log what this one does; some of them may log more.
             let since = u32::try_from(self.log.len()).unwrap_or(u32::MAX);
             let before = core::mem::take(&mut self.checkpoints);
