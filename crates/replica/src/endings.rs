@@ -297,12 +297,6 @@ impl Endings {
         end.filter(|_| known.is_repeated_by(key))
     }
 
-    /// The last request that servers executed without a reply, and execute again.
-    pub(crate) fn last_unanswered(&self) -> Option<u64> {
-        let ended = self.ended.values().filter(|ended| !ended.end.forbids_execution());
-        ended.map(|ended| ended.at.count).max()
-    }
-
     /// The last request that ended without a reply, and that somebody may have executed.
     pub(crate) fn last_in_doubt(&self) -> Option<u64> {
         let ended = self.ended.values().filter(|ended| ended.end != RequestEnd::EndsServers);
@@ -377,6 +371,11 @@ impl Endings {
     /// A member comes in, or joins, with this.
     pub(crate) fn join(&mut self, node: NodeId, brought: Brought) {
         self.brought.insert(node, brought);
+    }
+
+    /// So many requests a member came in with.
+    pub(crate) fn brought_by(&self, node: NodeId) -> Option<u64> {
+        self.brought.get(&node).map(|brought| brought.count())
     }
 
     /// What members came in with, of those that did not begin with the group.

@@ -825,3 +825,43 @@ fn who_is_late_when_the_style_changes_says_so_again() {
     assert_eq!(c.states(0), ["in", "in", "in"]);
     (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"], "{index}"));
 }
+
+// A member whose state was taken before such a request executes that itself.
+#[test]
+fn who_joins_in_front_of_such_a_request_is_compared_when_it_is_in() {
+    let mut c = Cluster::whole(true);
+    c.crash_server(2);
+    c.settle();
+    c.server(0).held = true;
+    c.server(1).held = true;
+    c.request(0, 1, "a");
+    c.settle();
+    c.start_server(2);
+    c.server(2).held = true;
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "joining"]);
+    c.server(0).odd.push("b".into());
+    c.server(1).odd.push("b".into());
+    c.request(0, 2, "b");
+    c.settle();
+    c.server(0).held = false;
+    c.server(1).held = false;
+    pass(&mut c, seconds(1));
+    assert_eq!(ends(&c, 0), [(2, GONE)]);
+    let asked = |c: &mut Cluster| (c.server(0).asked, c.server(1).asked);
+    let before = asked(&mut c);
+    c.server(2).odd.push("b".into());
+    c.server(2).held = false;
+    pass(&mut c, seconds(1));
+    let after = asked(&mut c);
+    assert!(after.0 > before.0 && after.1 > before.1, "{before:?} {after:?}");
+    for _ in 0..2 {
+        if c.nodes[2].server.is_none() {
+            c.start_server(2);
+        }
+        pass(&mut c, seconds(2));
+    }
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.snapshot(0).endings.doubt, None);
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a"], "{index}"));
+}

@@ -329,7 +329,9 @@ impl World {
         }
         match reaction {
             // It may go on beside what comes on the next connection, and nobody could tell.
-            Reaction::Noise { .. } if concurrency != Concurrency::Sequential => {
+            Reaction::Noise { .. } | Reaction::OtherId
+                if concurrency != Concurrency::Sequential =>
+            {
                 self.break_link(server, work.stream, false);
             }
             // Before it was silent it may have called others: it must not be sent again.
