@@ -539,7 +539,7 @@ impl Member {
         self.give_no_more(joiner);
         self.frozen.push((joiner, attempt, self.freeze()));
         if self.executes_now() {
-            self.keep_chain_at_join();
+            self.keep_chain_at_state();
             self.executor.push(Job::Capture(Capture::Join { joiner, attempt }));
         } else if self.duty.executes() {
             self.checkpoints.break_chain(self.delivered.count);

@@ -392,6 +392,8 @@ impl Member {
     /// The members' states are compared here: behind all that was delivered.
     pub(crate) fn compare_states(&mut self, number: u64) {
         if self.executes_now() && matches!(self.stage, Stage::Serving { .. }) {
+            // The server's next update goes on from the state that it gives now.
+            self.keep_chain_at_state();
             self.executor.push(Job::Capture(Capture::Compare { number }));
         } else {
             self.statements.digests.push_back((number, None));
