@@ -172,6 +172,11 @@ impl Plan {
         // Nobody remembers what was answered to who had gone.
         let has_state = group.style != Style::Stateless;
         rare.retain(|reaction| has_state || *reaction != Reaction::Late);
+        // Nobody remembers, either, how often a call was closed on whose client begins anew sooner
+        // than that is over.
+        let mut clients = self.clients.iter().filter(|client| client.group == index);
+        let is_hasty = clients.any(|client| client.patience_ms < 3_000);
+        often.retain(|reaction| has_state || !is_hasty || *reaction != Reaction::Goodbye);
         // Who is told that its time is over, and asks again, is another one. An operator ends two
         // servers that are silent before that, or nobody is.
         let is_ended = self.request_ms > 4 * group.server_reply_ms + 6_000;
