@@ -252,25 +252,29 @@ impl World {
         past_the_order && matches!(call.wish, Wish::Peek | Wish::Last)
     }
 
-    /// Whether a node says that the members of a group may differ since it gave a request up. Until
-    /// that is decided, replies may be of any of them.
-    pub(super) fn may_differ_since_skip(&self, snapshot: &NodeSnapshot, group: usize) -> bool {
-        self.checks.endings.skipped.contains(&group)
-            && snapshot.groups[group].endings.doubt.is_some()
+    /// Whether members of a group may differ: it has given a request up, or a server was odd alone
+    /// at one that had no reply.
+    fn may_be_split(&self, group: usize) -> bool {
+        let endings = &self.checks.endings;
+        endings.skipped.contains(&group) || endings.strange.iter().any(|(_, of)| *of == group)
+    }
+
+    /// Whether a node says so, besides. Until that is decided, replies may be of any of them.
+    pub(super) fn is_split(&self, snapshot: &NodeSnapshot, group: usize) -> bool {
+        snapshot.groups[group].endings.doubt.is_some() && self.may_be_split(group)
     }
 
     /// A call is answered: whether its reply may be of a member that differs from the others.
     pub(crate) fn is_doubtful(&mut self, reference: Reference, group: usize) -> bool {
-        if !self.checks.endings.skipped.contains(&group) {
+        if !self.may_be_split(group) {
             return false;
         }
         let snapshots = self.snapshots();
-        let mut nodes = snapshots.iter().flatten();
-        let may_differ = nodes.any(|node| self.may_differ_since_skip(node, group));
-        if may_differ {
+        let is_split = snapshots.iter().flatten().any(|node| self.is_split(node, group));
+        if is_split {
             self.checks.endings.doubtful.insert(reference);
         }
-        may_differ
+        is_split
     }
 
     /// A caller gets a reply.

@@ -432,7 +432,7 @@ impl World {
             let in_parts = self.plan.groups[group].concurrency == Concurrency::PerObject;
             // Nobody can tell whose state is right where half of them has executed what was given up.
             let mut nodes = snapshots.iter().flatten();
-            if !nodes.any(|node| self.may_differ_since_skip(node, group)) {
+            if !nodes.any(|node| self.is_split(node, group)) {
                 found.extend(equality::check(&serving, in_parts));
             }
             found.extend(self.restored_wrongly(group).map(|text| ("restore", text)));

@@ -27,7 +27,7 @@ pub(super) fn check(
                 // One may have executed what was given up, and who joins has the state of one.
                 let is_split = [one, other].iter().any(|of| {
                     let snapshot = primary(snapshots, of.node);
-                    snapshot.is_some_and(|node| world.may_differ_since_skip(node, group))
+                    snapshot.is_some_and(|node| world.is_split(node, group))
                 });
                 let is_compared =
                     is_odd && !world.is_quiet() || in_doubt && (is_odd || has_several) || is_split;
