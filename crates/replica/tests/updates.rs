@@ -5,9 +5,7 @@ mod cluster;
 
 use cluster::{Cluster, Plan, pass, seconds};
 use quorba_base::{Duration, NodeId};
-use quorba_replica::{
-    CheckpointRule, Command, DownReason, Lacks, MemberState, Style, TotalLoss,
-};
+use quorba_replica::{CheckpointRule, Command, DownReason, Lacks, MemberState, Style, TotalLoss};
 
 fn with_updates(style: Style) -> Plan {
     let mut plan = Plan::style(style);
@@ -296,8 +294,8 @@ fn who_begins_a_lost_group_anew_forgets_the_checkpoint_that_it_had_kept() {
     assert_eq!(c.nodes[2].replies.last(), Some(&(1, "new is number 1".into())));
 }
 
-// A state that members agree on while the group is quiet was taken between two updates, and what had
-// changed in front of it was in neither (seed 8000030 of the simulator's `styles`).
+// A state that members agree on while the group is quiet was taken between two updates, and what
+// had changed in front of it was in neither (seed 8000030 of the simulator's `styles`).
 #[test]
 fn what_changed_before_a_state_is_agreed_on_is_in_the_next_update() {
     let after = seconds(10);

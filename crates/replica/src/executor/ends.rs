@@ -189,8 +189,8 @@ impl Ends {
         !self.by_name.is_empty()
     }
 
-    /// Whether it is known to end without a reply. What is sent behind it on the same connection may
-    /// be lost with that.
+    /// Whether it is known to end without a reply. What is sent behind it on the same connection
+    /// may be lost with that.
     pub(super) fn is_odd(&self, job: &Job) -> bool {
         match job {
             Job::Execute { call: Call::Request(key, _) | Call::Again(key), .. } => {

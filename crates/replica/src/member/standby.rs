@@ -140,6 +140,23 @@ impl Member {
         }
     }
 
+    /// As [`Self::server_lost`]; but if what the member executes from is kept here, and its server
+    /// was to be given it, the next one is.
+    pub(crate) fn server_failed(&mut self, reason: DownReason) -> Option<Consequence> {
+        let serves = matches!(self.stage, Stage::Serving { .. }) && self.duty.executes();
+        if serves && self.server == Server::Replacing {
+            self.server = Server::Starting;
+            return None;
+        }
+        let keeps_all = self.base.is_some() || serves && self.takes_back(reason);
+        if !serves || self.server != Server::Up || !keeps_all {
+            return self.server_lost(reason);
+        }
+        self.server = Server::Replacing;
+        self.executor.reset();
+        Some(Consequence::Replace(reason))
+    }
+
     /// The server has taken a state, or an update of it.
     pub(super) fn has_taken(&mut self) {
         if !self.executor.awaits_state() {

@@ -69,8 +69,8 @@ impl Member {
 
     // -- the leader -------------------------------------------------------------------------
 
-    /// Its state is taken here, for a joiner or to be compared. The next update goes on from it, so all others are
-    /// brought here by an update, too.
+    /// Its state is taken here, for a joiner or to be compared. The next update goes on from it, so
+    /// all others are brought here by an update, too.
     pub(super) fn keep_chain_at_state(&mut self) {
         if self.can_update() && !canary!(JoinSplitsUpdates) {
             self.ask_checkpoint(true, None);

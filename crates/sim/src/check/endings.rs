@@ -168,6 +168,11 @@ impl World {
         differs
     }
 
+    /// Whether any of them has.
+    pub(super) fn any_differs(&mut self, group: GroupId) -> bool {
+        (0..self.plan.nodes).any(|node| self.differs(node_id(node), group))
+    }
+
     /// A request has ended without a reply. Who has not answered it alone is a server that has
     /// failed: where those that have are gone, nothing is left of what they did with it.
     fn note_request_end(&mut self, node: usize, group: GroupId) {

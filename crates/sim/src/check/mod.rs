@@ -237,10 +237,7 @@ impl World {
             }
             // With two in, one that lies is enough.
             ReplicaEvent::Disagreement { group, request }
-                if !self.plan.lies
-                    && !NodeSet::first(self.plan.nodes)
-                        .iter()
-                        .any(|other| self.differs(other, *group)) =>
+                if !self.plan.lies && !self.any_differs(*group) =>
             {
                 let text = format!("n{node} says that replies differ at {request}");
                 self.checks.violate("divergence", self.now, text);
@@ -430,7 +427,7 @@ impl World {
             let serving = self.serving(&snapshots, group);
             // Between two objects, whose calls run side by side, there is no order to compare.
             let in_parts = self.plan.groups[group].concurrency == Concurrency::PerObject;
-            // Nobody can tell whose state is right where half of them has executed what was given up.
+            // Nobody can tell whose state is right where half of them has executed something.
             let mut nodes = snapshots.iter().flatten();
             if !nodes.any(|node| self.is_split(node, group)) {
                 found.extend(equality::check(&serving, in_parts));
