@@ -31,6 +31,9 @@ const OPEN_MAX: usize = 256;
 const ENDED_MAX: usize = 1024;
 /// So many processes may end at a request before no server executes it any more.
 const PROCESS_ENDS_MAX: u8 = 2;
+/// Not the number of a comparison: a server has been given a log with such requests in it, and may
+/// have done with them what another one, whose state went on, has not.
+pub(crate) const REPLAYED: u64 = ROUNDS - 1;
 
 /// What a server whose process lives did with a request instead of replying.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -294,10 +297,11 @@ impl Endings {
         end.filter(|_| known.is_repeated_by(key))
     }
 
-    /// The last request that servers executed without a reply, and execute again.
-    pub(crate) fn last_unanswered(&self) -> Option<u64> {
-        let ended = self.ended.values().filter(|ended| !ended.end.forbids_execution());
-        ended.map(|ended| ended.at.count).max()
+    /// The last request that ended without a reply, and that somebody may have executed.
+    pub(crate) fn last_in_doubt(&self) -> Option<u64> {
+        let ended = self.ended.values().filter(|ended| ended.end != RequestEnd::EndsServers);
+        let skipped = self.skipped.values().map(|(at, _)| at.count);
+        ended.map(|ended| ended.at.count).chain(skipped).max()
     }
 
     /// Requests that were given up.
@@ -367,6 +371,11 @@ impl Endings {
     /// A member comes in, or joins, with this.
     pub(crate) fn join(&mut self, node: NodeId, brought: Brought) {
         self.brought.insert(node, brought);
+    }
+
+    /// So many requests a member came in with.
+    pub(crate) fn brought_by(&self, node: NodeId) -> Option<u64> {
+        self.brought.get(&node).map(|brought| brought.count())
     }
 
     /// What members came in with, of those that did not begin with the group.

@@ -404,23 +404,6 @@ impl Member {
         matches!(self.stage, Stage::Receiving { .. } | Stage::Restoring { .. })
     }
 
-    /// As [`Self::server_lost`]; but if what the member executes from is kept here, and its server
-    /// was to be given it, the next one is.
-    pub(crate) fn server_failed(&mut self, reason: DownReason) -> Option<Consequence> {
-        let serves = matches!(self.stage, Stage::Serving { .. }) && self.duty.executes();
-        if serves && self.server == Server::Replacing {
-            self.server = Server::Starting;
-            return None;
-        }
-        let keeps_all = self.base.is_some() || serves && self.takes_back(reason);
-        if !serves || self.server != Server::Up || !keeps_all {
-            return self.server_lost(reason);
-        }
-        self.server = Server::Replacing;
-        self.executor.reset();
-        Some(Consequence::Replace(reason))
-    }
-
     /// What was kept for others, and what the group has delivered since some state, is void.
     fn forget(&mut self) {
         self.outgoing.retain(|(_, _, outgoing)| outgoing.needs_no_server());
@@ -539,7 +522,7 @@ impl Member {
         self.give_no_more(joiner);
         self.frozen.push((joiner, attempt, self.freeze()));
         if self.executes_now() {
-            self.keep_chain_at_join();
+            self.keep_chain_at_state();
             self.executor.push(Job::Capture(Capture::Join { joiner, attempt }));
         } else if self.duty.executes() {
             self.checkpoints.break_chain(self.delivered.count);

@@ -87,6 +87,14 @@ impl RequestLog {
         })
     }
 
+    /// The same, by name and place.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&RequestKey, History)> {
+        self.entries.iter().filter_map(|entry| match entry {
+            Logged::Request { history, key, .. } => Some((key, *history)),
+            Logged::Capture { .. } => None,
+        })
+    }
+
     /// What is in it, but for captures.
     pub(crate) fn copies(&self) -> Vec<Logged> {
         let copy = |entry: &Logged| match entry {

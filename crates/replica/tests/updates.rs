@@ -3,9 +3,9 @@
 
 mod cluster;
 
-use cluster::{Cluster, Plan};
+use cluster::{Cluster, Plan, pass, seconds};
 use quorba_base::{Duration, NodeId};
-use quorba_replica::{Command, DownReason, Lacks, MemberState, Style, TotalLoss};
+use quorba_replica::{CheckpointRule, Command, DownReason, Lacks, MemberState, Style, TotalLoss};
 
 fn with_updates(style: Style) -> Plan {
     let mut plan = Plan::style(style);
@@ -292,4 +292,25 @@ fn who_begins_a_lost_group_anew_forgets_the_checkpoint_that_it_had_kept() {
     let leader = c.leader(2).expect("one leads");
     assert_eq!(c.executed(leader), ["new"]);
     assert_eq!(c.nodes[2].replies.last(), Some(&(1, "new is number 1".into())));
+}
+
+// A state that members agree on while the group is quiet was taken between two updates, and what
+// had changed in front of it was in neither (seed 8000030 of the simulator's `styles`).
+#[test]
+fn what_changed_before_a_state_is_agreed_on_is_in_the_next_update() {
+    let after = seconds(10);
+    let checkpoint = CheckpointRule { requests: 3, after, updates: true };
+    let plan = Plan { checkpoint, foreign: true, ..Plan::style(Style::WarmPassive) };
+    let mut c = Cluster::whole_planned(plan);
+    for (number, text) in [(1, "a"), (2, "b"), (3, "c")] {
+        c.request(0, number, text);
+    }
+    pass(&mut c, Duration::from_millis(200));
+    c.request(0, 4, "d");
+    pass(&mut c, seconds(3));
+    assert!(c.server(0).asked > 1, "they have agreed");
+    c.request(0, 5, "e");
+    pass(&mut c, seconds(15));
+    assert_eq!(c.logged(1), 0, "it has a checkpoint");
+    assert_eq!(c.executed(1), ["a", "b", "c", "d", "e"]);
 }

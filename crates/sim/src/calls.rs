@@ -264,7 +264,9 @@ impl World {
             Heard::Done(mark) if call.outcome == Outcome::Open => {
                 self.ledger.close(inner, Outcome::Acknowledged { mark, at: now });
                 self.note_beginning(call.group, mark);
-                self.checks.acknowledged(now, inner, &call, mark, None);
+                if !self.is_doubtful(inner, call.group) {
+                    self.checks.acknowledged(now, inner, &call, mark, None);
+                }
             }
             Heard::Refused => {
                 self.hearsay.refused += u64::from(call.outcome == Outcome::Open);
@@ -314,7 +316,8 @@ fn meaning_of(exception: &SystemException) -> Option<Heard> {
     }
     if refusals.into_iter().any(is) {
         Some(Heard::Refused)
-    } else if is(MinorCode::OutsideInDoubt) {
+    } else if is(MinorCode::OutsideInDoubt) || is(MinorCode::ReplicasDisagree) {
+        // Whether they may disagree is judged by itself.
         Some(Heard::Doubt)
     } else if is(MinorCode::CallOutsideRequest) {
         Some(Heard::Void)

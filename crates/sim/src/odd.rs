@@ -170,7 +170,19 @@ impl Plan {
         rare.truncate(rng.pick(&[0, 0, 1, 2]));
         let group = &self.groups[index];
         // Nobody remembers what was answered to who had gone.
-        rare.retain(|reaction| group.style != Style::Stateless || *reaction != Reaction::Late);
+        let has_state = group.style != Style::Stateless;
+        rare.retain(|reaction| has_state || *reaction != Reaction::Late);
+        // Nobody remembers, either, how often a call was closed on whose client begins anew sooner
+        // than that is over.
+        let mut clients = self.clients.iter().filter(|client| client.group == index);
+        let is_hasty = clients.any(|client| client.patience_ms < 3_000);
+        often.retain(|reaction| has_state || !is_hasty || *reaction != Reaction::Goodbye);
+        // Who is told that its time is over, and asks again, is another one. An operator ends two
+        // servers that are silent before that, or nobody is.
+        let is_ended = self.request_ms > 4 * group.server_reply_ms + 6_000;
+        rare.retain(|reaction| {
+            has_state || is_ended || !matches!(reaction, Reaction::Silent { .. })
+        });
         let deaths = rng.pick(&[0, 0, 1, 2, 3]);
         // Without a log on disk, nothing is left of a group whose processes all end.
         let may_die = group.durable || group.style.is_passive() || group.style == Style::Stateless;
@@ -322,7 +334,9 @@ impl World {
         }
         match reaction {
             // It may go on beside what comes on the next connection, and nobody could tell.
-            Reaction::Noise { .. } if concurrency != Concurrency::Sequential => {
+            Reaction::Noise { .. } | Reaction::OtherId
+                if concurrency != Concurrency::Sequential =>
+            {
                 self.break_link(server, work.stream, false);
             }
             // Before it was silent it may have called others: it must not be sent again.

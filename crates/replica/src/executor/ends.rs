@@ -189,8 +189,8 @@ impl Ends {
         !self.by_name.is_empty()
     }
 
-    /// Whether it is known to end without a reply. What is sent behind it on the same connection may
-    /// be lost with that.
+    /// Whether it is known to end without a reply. What is sent behind it on the same connection
+    /// may be lost with that.
     pub(super) fn is_odd(&self, job: &Job) -> bool {
         match job {
             Job::Execute { call: Call::Request(key, _) | Call::Again(key), .. } => {
@@ -246,6 +246,12 @@ impl Executor {
     ) {
         self.ends.by_name = ends.map(|(key, _, end)| (key.clone(), end)).collect();
         self.ends.skipped = skipped.collect();
+    }
+
+    /// Whether a request is known to have ended without a reply, and may have been executed.
+    pub(crate) fn knows_end_of(&self, key: &RequestKey, at: History) -> bool {
+        let end = self.ends.of(key);
+        end.is_some_and(|end| end != RequestEnd::EndsServers) || self.ends.skipped.contains(&at)
     }
 
     /// Requests that must not start until more is known of them. By their names: behind another

@@ -5,7 +5,7 @@
 
 use super::{Group, Here};
 use crate::config::GroupConfig;
-use crate::endings::{Conclusion, Electorate, Endings, ROUNDS, Report, RequestEnd};
+use crate::endings::{Conclusion, Electorate, Endings, REPLAYED, ROUNDS, Report, RequestEnd};
 use crate::envelope::{Envelope, ProcessEnd, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
@@ -92,6 +92,12 @@ impl Group {
         }
         if number >= ROUNDS {
             return self.deliver_agreed(origin, number, digest);
+        }
+        if number == REPLAYED {
+            if let Some(request) = self.table.endings.last_in_doubt() {
+                self.compare_states(request);
+            }
+            return;
         }
         let states = &mut self.table.endings.states;
         if number == COMPARE_AGAIN {

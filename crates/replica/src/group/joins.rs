@@ -116,20 +116,25 @@ impl Group {
         let before = self.table.clone();
         if self.table.joined(&self.config, node, attempt) {
             self.is_bound &= node != here.node;
-            self.doubt_replay(before.state(node));
+            self.doubt_replay(node, before.state(node));
             self.changed(now, &before, here, out);
         }
     }
 
-    /// What servers did with the requests that were with them together with one that had no reply,
-    /// nobody knows. Whoever executes all of it again may do otherwise.
-    fn doubt_replay(&mut self, before: Option<MemberState>) {
-        let replays = self.config.replay_bytes_max.is_some()
-            && matches!(before, Some(MemberState::Joining { lacks: Lacks::State, .. }));
-        if replays
-            && self.config.concurrency != Concurrency::Sequential
-            && let Some(request) = self.table.endings.last_unanswered()
-        {
+    /// A member that has come in was given requests that have no reply, by its own server or in
+    /// what it executes again, and those that were in did not compare their states with its. What
+    /// servers did with the calls that were with them together with such a one, nobody knows.
+    fn doubt_replay(&mut self, node: NodeId, before: Option<MemberState>) {
+        let Some(MemberState::Joining { lacks, .. }) = before else { return };
+        let is_all_executed_again = lacks == Lacks::State && self.config.replay_bytes_max.is_some();
+        let has_several = self.config.concurrency != Concurrency::Sequential;
+        let endings = &self.table.endings;
+        let behind = match endings.brought_by(node) {
+            _ if is_all_executed_again && has_several => 0,
+            Some(count) => count,
+            None => return,
+        };
+        if let Some(request) = endings.last_in_doubt().filter(|request| *request > behind) {
             self.compare_states(request);
         }
     }

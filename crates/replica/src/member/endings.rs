@@ -4,7 +4,7 @@
 //! the member says of a request is true when it says it, and it says it once.
 
 use super::{Consequence, Member, Stage};
-use crate::endings::{Endings, NoReply, Report};
+use crate::endings::{Endings, NoReply, REPLAYED, Report};
 use crate::envelope::ProcessEnd;
 use crate::executor::{Capture, Job, ServerFigures, Waiting};
 use crate::history::History;
@@ -66,6 +66,11 @@ impl Statements {
     /// What was asked of a member that is not in any more does not count.
     pub(super) fn begin_anew(&mut self) {
         *self = Self { learnt: self.learnt, heard: self.heard, ..Self::default() };
+    }
+
+    /// The server is given requests of a log that have no reply.
+    pub(super) fn replayed(&mut self) {
+        self.digests.push_back((REPLAYED, None));
     }
 
     /// All have the leader's state behind that request.
@@ -387,6 +392,8 @@ impl Member {
     /// The members' states are compared here: behind all that was delivered.
     pub(crate) fn compare_states(&mut self, number: u64) {
         if self.executes_now() && matches!(self.stage, Stage::Serving { .. }) {
+            // The server's next update goes on from the state that it gives now.
+            self.keep_chain_at_state();
             self.executor.push(Job::Capture(Capture::Compare { number }));
         } else {
             self.statements.digests.push_back((number, None));

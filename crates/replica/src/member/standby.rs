@@ -45,6 +45,8 @@ impl Member {
         let before = core::mem::replace(&mut self.duty, duty);
         self.executor.set_alone(duty == Duty::Lead);
         if before != duty {
+            // Others are asked now.
+            self.executor.tell_anew();
             // The others log what this one does; some of them may log more.
             let since = u32::try_from(self.log.len()).unwrap_or(u32::MAX);
             let before = core::mem::take(&mut self.checkpoints);
@@ -106,7 +108,7 @@ impl Member {
             // Should the server never be through with that, the next one is given the base.
             return;
         }
-        self.recovered = false;
+        let is_recovered = core::mem::replace(&mut self.recovered, false);
         self.remains = crate::remains::Remains::NotLooked;
         if let Some(base) = self.base.take() {
             self.given = Some(base.clone()).filter(|base| base.state.is_some());
@@ -121,6 +123,9 @@ impl Member {
             return;
         }
         self.seen = self.delivered;
+        if is_recovered && self.log.names().any(|(key, at)| self.executor.knows_end_of(key, at)) {
+            self.statements.replayed();
+        }
         let log = if canary!(TakesOverWithoutLog) { Default::default() } else { self.log.take() };
         for entry in log.into_iter().skip(usize::from(canary!(ReplaysLogOffByOne))) {
             self.executor.push(match entry {
@@ -133,6 +138,23 @@ impl Member {
                 }
             });
         }
+    }
+
+    /// As [`Self::server_lost`]; but if what the member executes from is kept here, and its server
+    /// was to be given it, the next one is.
+    pub(crate) fn server_failed(&mut self, reason: DownReason) -> Option<Consequence> {
+        let serves = matches!(self.stage, Stage::Serving { .. }) && self.duty.executes();
+        if serves && self.server == Server::Replacing {
+            self.server = Server::Starting;
+            return None;
+        }
+        let keeps_all = self.base.is_some() || serves && self.takes_back(reason);
+        if !serves || self.server != Server::Up || !keeps_all {
+            return self.server_lost(reason);
+        }
+        self.server = Server::Replacing;
+        self.executor.reset();
+        Some(Consequence::Replace(reason))
     }
 
     /// The server has taken a state, or an update of it.

@@ -69,9 +69,9 @@ impl Member {
 
     // -- the leader -------------------------------------------------------------------------
 
-    /// Its state is taken here for a joiner. The next update goes on from it, so all others are
-    /// brought here by an update, too.
-    pub(super) fn keep_chain_at_join(&mut self) {
+    /// Its state is taken here, for a joiner or to be compared. The next update goes on from it, so
+    /// all others are brought here by an update, too.
+    pub(super) fn keep_chain_at_state(&mut self) {
         if self.can_update() && !canary!(JoinSplitsUpdates) {
             self.ask_checkpoint(true, None);
         } else if !canary!(JoinSplitsUpdates) {

@@ -27,6 +27,8 @@ pub struct Plan {
     pub replay_bytes_max: Option<usize>,
     pub abandon: Option<Duration>,
     pub staggered: bool,
+    /// Somebody else starts and ends the servers.
+    pub foreign: bool,
     /// `tell*` changes nothing.
     pub reads: Option<ReadConsistency>,
 }
@@ -56,6 +58,7 @@ impl Plan {
             replay_bytes_max: None,
             abandon: None,
             staggered: false,
+            foreign: false,
             reads: None,
         }
     }
@@ -74,7 +77,7 @@ pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
             consistency,
         }),
         state_object: plan.state_object.then(|| Bytes::from_static(b"log")),
-        foreign: false,
+        foreign: plan.foreign,
         ack: Ack::Majority,
         reply: plan.reply,
         replier: plan.replier.map(id),

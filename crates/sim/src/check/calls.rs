@@ -24,6 +24,9 @@ pub(super) fn check(world: &World, serving: &[Vec<Serving<'_>>]) -> Vec<(&'stati
                 found.extend(check_outside(world, *outsider, *inner, *what));
                 continue;
             }
+            if world.checks.endings.doubtful.contains(inner) {
+                continue;
+            }
             let target = world.ledger.calls[inner].group;
             let (Some(callee), Heard::Done(mark)) = (serving[target].first(), what) else {
                 continue;

@@ -64,6 +64,10 @@ pub(crate) struct Endings {
     /// By group: servers that had failed, and were all that it had, when it ended a request because
     /// of them. What they have replied since holds as long as somebody has their state.
     alone: BTreeMap<usize, BTreeSet<usize>>,
+    /// Groups that have given requests up, and calls that were answered while their members might
+    /// differ because of that.
+    skipped: BTreeSet<usize>,
+    pub(super) doubtful: BTreeSet<Reference>,
     /// Calls that had one, servers that died at one, and requests that nodes ended for.
     pub(crate) ended: u64,
     pub(crate) died: u64,
@@ -131,26 +135,26 @@ impl World {
             ReplicaEvent::Blocked { .. } => self.checks.endings.absent(node, now),
             ReplicaEvent::AtFault { .. } => self.checks.endings.faults += 1,
             ReplicaEvent::RequestEnded { group, end, .. } if *end != RequestEnd::EndsServers => {
-                self.checks.doubts.begin(usize::from(group.0), now);
+                if *end == RequestEnd::Skipped {
+                    self.checks.endings.skipped.insert(usize::from(group.0));
+                }
                 self.note_request_end(node, *group);
             }
             _ => {}
         }
     }
 
-    /// Whether the server of a member of a group whose servers have several calls at a time has
-    /// executed something else than another one: each may have begun something else of what was
-    /// with it together with a request that had no reply. Whether that was said, others judge.
+    /// Whether the server of a member has executed something else than another one: each may have
+    /// begun something else of what was with it together with a request that had no reply, or has
+    /// executed what was given up. Whether the group had said so, others judge.
     pub(super) fn differs(&mut self, member: NodeId, group: GroupId) -> bool {
         let index = usize::from(group.0);
         let node = usize::from(member.index());
         if self.checks.endings.may_differ(member, group) {
             return true;
         }
-        let has_several = self.plan.groups[index].concurrency == Concurrency::Pipelined;
-        let Some(server) = self.server_of(node, index).filter(|_| has_several) else {
-            return false;
-        };
+        let in_parts = self.plan.groups[index].concurrency == Concurrency::PerObject;
+        let Some(server) = self.server_of(node, index).filter(|_| !in_parts) else { return false };
         let (snapshots, log) = (self.snapshots(), &self.servers[server].log);
         let is_another = |other: &Log| {
             let common = log.len().min(other.len());
@@ -162,6 +166,11 @@ impl World {
             self.checks.endings.strange.insert((node, index));
         }
         differs
+    }
+
+    /// Whether any of them has.
+    pub(super) fn any_differs(&mut self, group: GroupId) -> bool {
+        (0..self.plan.nodes).any(|node| self.differs(node_id(node), group))
     }
 
     /// A request has ended without a reply. Who has not answered it alone is a server that has
@@ -246,6 +255,31 @@ impl World {
     fn is_read(&self, call: &Call) -> bool {
         let past_the_order = self.plan.groups[call.group].reads.is_some();
         past_the_order && matches!(call.wish, Wish::Peek | Wish::Last)
+    }
+
+    /// Whether members of a group may differ: it has given a request up, or a server was odd alone
+    /// at one that had no reply.
+    fn may_be_split(&self, group: usize) -> bool {
+        let endings = &self.checks.endings;
+        endings.skipped.contains(&group) || endings.strange.iter().any(|(_, of)| *of == group)
+    }
+
+    /// Whether a node says so, besides. Until that is decided, replies may be of any of them.
+    pub(super) fn is_split(&self, snapshot: &NodeSnapshot, group: usize) -> bool {
+        snapshot.groups[group].endings.doubt.is_some() && self.may_be_split(group)
+    }
+
+    /// A call is answered: whether its reply may be of a member that differs from the others.
+    pub(crate) fn is_doubtful(&mut self, reference: Reference, group: usize) -> bool {
+        if !self.may_be_split(group) {
+            return false;
+        }
+        let snapshots = self.snapshots();
+        let is_split = snapshots.iter().flatten().any(|node| self.is_split(node, group));
+        if is_split {
+            self.checks.endings.doubtful.insert(reference);
+        }
+        is_split
     }
 
     /// A caller gets a reply.

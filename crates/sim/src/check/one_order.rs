@@ -24,8 +24,13 @@ pub(super) fn check(
                 let in_doubt = [one, other].iter().any(|of| in_doubt(snapshots, of, group));
                 // What came behind on the same connection one may have begun, and the other not.
                 let has_several = world.plan.groups[group].concurrency != Concurrency::Sequential;
+                // One may have executed what was given up, and who joins has the state of one.
+                let is_split = [one, other].iter().any(|of| {
+                    let snapshot = primary(snapshots, of.node);
+                    snapshot.is_some_and(|node| world.is_split(node, group))
+                });
                 let is_compared =
-                    is_odd && !world.is_quiet() || in_doubt && (is_odd || has_several);
+                    is_odd && !world.is_quiet() || in_doubt && (is_odd || has_several) || is_split;
                 if !is_compared
                     && same_view(snapshots, one.node, other.node)
                     && same_life(world, snapshots, nodes, group)

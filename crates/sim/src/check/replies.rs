@@ -1,9 +1,7 @@
 //! A reply tells what the execution that it acknowledges did: its position in the history that is
-//! kept, and that history; unless members might differ when it was given, of which operators are
-//! told (`doubts`).
+//! kept, and that history.
 
 use super::{Serving, acknowledged_calls};
-use crate::ledger::{Call, Outcome};
 use crate::servant::Wish;
 use crate::world::World;
 
@@ -13,12 +11,8 @@ pub(super) fn check(
     member: &Serving<'_>,
 ) -> Vec<(&'static str, String)> {
     let log = member.log;
-    let is_touched = |call: &Call| match call.outcome {
-        Outcome::Acknowledged { at, .. } => world.checks.doubts.is_touched(group, call.invoked, at),
-        _ => false,
-    };
     acknowledged_calls(world, group)
-        .filter(|(_, call, _)| !is_touched(call))
+        .filter(|(reference, ..)| !world.checks.endings.doubtful.contains(reference))
         .filter(|(reference, call, mark)| {
             let known = mark.length <= log.len() && log.mark(mark.length) == *mark;
             let place = mark.length.checked_sub(1).map(|last| last as usize);

@@ -138,8 +138,9 @@ impl World {
         let call = self.ledger.calls[&reference].clone();
         self.note_no_end(reference, &call);
         self.note_beginning(call.group, mark);
+        let is_doubtful = self.is_doubtful(reference, call.group);
         // What a reply says of all objects together is another thing at each member.
-        if self.plan.groups[call.group].concurrency != Concurrency::PerObject {
+        if self.plan.groups[call.group].concurrency != Concurrency::PerObject && !is_doubtful {
             let target = &self.clients[client];
             let weaker = self.plan.groups[call.group].reads == Some(ReadConsistency::Sequential);
             let weaker = weaker.then(|| target.gateways[target.gateway]);

@@ -1,0 +1,213 @@
+//! Requests that servers do not answer, and members that come and go meanwhile, told as short
+//! stories.
+
+mod cluster;
+
+use cluster::{Cluster, GROUP, Plan, ends, pass, seconds};
+use quorba_replica::{Command, DownReason, NoReply, RequestEnd, Style};
+
+const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
+
+// Who had come in by its log said at the end of its server that this had answered all, though it
+// had been given nothing yet; so what ended one process after the other was taken for answered
+// (seed 96 of the simulator's `styles`).
+#[test]
+fn what_a_server_was_not_given_yet_it_has_not_answered() {
+    let mut c = Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) });
+    c.request(0, 1, "a");
+    c.settle();
+    (0..3).for_each(|index| c.server(index).held = true);
+    c.request(0, 2, "poison");
+    c.settle();
+    c.crash(1);
+    c.install(&[0, 2]);
+    c.settle();
+    c.restart(1);
+    c.install(&[0, 1, 2]);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "in"], "nothing was delivered meanwhile");
+    (0..3).for_each(|index| c.crash_server(index));
+    c.settle();
+    assert_eq!(ends(&c, 2), [(2, RequestEnd::EndsServers)]);
+    (0..3).for_each(|index| c.start_server(index));
+    pass(&mut c, seconds(2));
+    for index in 0..3 {
+        assert_eq!(c.states(index), ["in", "in", "in"]);
+        assert_eq!(c.executed(index), ["a"]);
+    }
+}
+
+// The last server that had the state never ended what it was at, or ended it without a reply, and
+// its member waited for that before it asked to come in again (seed 400 of the simulator's
+// domains).
+#[test]
+fn the_last_member_comes_in_again_whatever_its_server_is_at() {
+    for is_silent in [true, false] {
+        let mut c = Cluster::whole(true);
+        c.request(0, 1, "a");
+        c.settle();
+        c.crash_server(0);
+        c.crash_server(1);
+        c.settle();
+        c.server(2).held = true;
+        if is_silent {
+            c.server(2).silent.push("b".into());
+        } else {
+            c.server(2).odd.push("b".into());
+        }
+        c.request(0, 2, "b");
+        c.settle();
+        c.install(&[0, 1]);
+        c.settle();
+        c.install(&[0, 1, 2]);
+        c.settle();
+        assert_eq!(c.states(0)[2], "down");
+        c.server(2).held = false;
+        pass(&mut c, seconds(40));
+        assert_eq!(c.states(0)[2], "in");
+        if is_silent {
+            c.nodes[2].replica.handle_skip(GROUP, 1, 2);
+            c.drain_all();
+            pass(&mut c, seconds(1));
+            assert_eq!(ends(&c, 0), [(2, RequestEnd::Skipped)]);
+        } else {
+            assert_eq!(ends(&c, 0), [(2, GONE)]);
+        }
+        assert!(c.nodes[2].restarts.is_empty());
+        c.start_server(0);
+        c.start_server(1);
+        c.request(0, 3, "c");
+        pass(&mut c, seconds(1));
+        assert_eq!(c.states(0), ["in", "in", "in"]);
+        (1..3).for_each(|index| assert_eq!(c.executed(index), c.executed(0)));
+        assert_eq!(c.executed(0).last(), Some(&"c"));
+    }
+}
+
+// A server that was given the only state there is ended the connection, and the state was lost with
+// it (seed 24 of the simulator's `backups`).
+#[test]
+fn a_state_that_nobody_else_has_is_kept_until_a_server_has_taken_it() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::ColdPassive));
+    c.request(0, 1, "a");
+    pass(&mut c, seconds(2));
+    assert_eq!(c.logged(1), 0, "it has a checkpoint");
+    c.request(0, 2, "b");
+    c.settle();
+    c.crash(2);
+    c.install(&[0, 1]);
+    c.settle();
+    c.nodes[1].refuses = 2;
+    c.crash_server(0);
+    pass(&mut c, seconds(1));
+    assert_eq!(c.leader(1), Some(1));
+    for _ in 0..2 {
+        assert_eq!(c.nodes[1].restarts.last(), Some(&DownReason::StateRefused));
+        c.start_server(1);
+        pass(&mut c, seconds(1));
+    }
+    assert_eq!(c.executed(1), ["a", "b"]);
+    assert_eq!(c.states(1)[1], "in");
+}
+
+// What was given up only one server had, which had executed it; the others were given its state,
+// and all nodes ended. Its log leaves the request out (seed 6000371 of the simulator's `styles`).
+#[test]
+fn who_leaves_out_of_its_log_what_others_have_executed_is_found() {
+    let mut c = Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) });
+    c.request(0, 1, "a");
+    c.settle();
+    c.crash_server(0);
+    c.crash_server(2);
+    c.settle();
+    c.server(1).silent.push("b".into());
+    c.request(1, 1, "b");
+    pass(&mut c, seconds(1));
+    // It has done it, and says nothing.
+    c.server(1).executed.push("b".into());
+    c.nodes[1].replica.handle_skip(GROUP, 1, 2);
+    c.drain_all();
+    pass(&mut c, seconds(1));
+    c.start_server(0);
+    c.start_server(2);
+    pass(&mut c, seconds(1));
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"]));
+    (0..3).for_each(|index| c.crash(index));
+    (0..3).for_each(|index| c.restart(index));
+    c.start(&[0, 1, 2]);
+    pass(&mut c, seconds(2));
+    if c.nodes[1].server.is_none() {
+        c.start_server(1);
+        pass(&mut c, seconds(2));
+    }
+    (0..3).for_each(|index| assert_eq!(c.states(index), ["in", "in", "in"]));
+    assert_eq!(c.snapshot(0).endings.doubt, None);
+    (1..3).for_each(|index| assert_eq!(c.executed(index), c.executed(0)));
+}
+
+// A server was late while only the leader's word counted, and nobody heard of it when the style
+// changed (seed 6000345 of the simulator's `backups`).
+#[test]
+fn who_is_late_when_the_style_changes_says_so_again() {
+    let mut c = Cluster::whole_planned(Plan::style(Style::Active));
+    c.request(0, 1, "a");
+    c.settle();
+    c.server(2).silent.push("b".into());
+    c.request(0, 2, "b");
+    c.settle();
+    c.command_group(0, Command::SetStyle(Style::ColdPassive));
+    pass(&mut c, seconds(20));
+    c.command_group(0, Command::SetStyle(Style::Active));
+    for index in 0..3 {
+        if c.nodes[index].server.is_none() {
+            c.start_server(index);
+        }
+    }
+    pass(&mut c, seconds(60));
+    if c.nodes[2].server.is_none() {
+        c.start_server(2);
+        pass(&mut c, seconds(2));
+    }
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a", "b"], "{index}"));
+}
+
+// A member whose state was taken before such a request executes that itself.
+#[test]
+fn who_joins_in_front_of_such_a_request_is_compared_when_it_is_in() {
+    let mut c = Cluster::whole(true);
+    c.crash_server(2);
+    c.settle();
+    c.server(0).held = true;
+    c.server(1).held = true;
+    c.request(0, 1, "a");
+    c.settle();
+    c.start_server(2);
+    c.server(2).held = true;
+    c.settle();
+    assert_eq!(c.states(0), ["in", "in", "joining"]);
+    c.server(0).odd.push("b".into());
+    c.server(1).odd.push("b".into());
+    c.request(0, 2, "b");
+    c.settle();
+    c.server(0).held = false;
+    c.server(1).held = false;
+    pass(&mut c, seconds(1));
+    assert_eq!(ends(&c, 0), [(2, GONE)]);
+    let asked = |c: &mut Cluster| (c.server(0).asked, c.server(1).asked);
+    let before = asked(&mut c);
+    c.server(2).odd.push("b".into());
+    c.server(2).held = false;
+    pass(&mut c, seconds(1));
+    let after = asked(&mut c);
+    assert!(after.0 > before.0 && after.1 > before.1, "{before:?} {after:?}");
+    for _ in 0..2 {
+        if c.nodes[2].server.is_none() {
+            c.start_server(2);
+        }
+        pass(&mut c, seconds(2));
+    }
+    assert_eq!(c.states(0), ["in", "in", "in"]);
+    assert_eq!(c.snapshot(0).endings.doubt, None);
+    (0..3).for_each(|index| assert_eq!(c.executed(index), ["a"], "{index}"));
+}
