@@ -133,8 +133,9 @@ const CLI: &[CodeText] = &[
         code: "QB-CLI-019",
         title: "it was not said that the state may be given up",
         text: "In a stateless group each request is executed by one member only, and nothing of \
-               what a member has becomes the others'. A group whose servers have a state would lose \
-               acknowledged calls. Say --yes only if the servers keep nothing, or keep it elsewhere.",
+               what a member has becomes the others'. A group whose servers have a state would \
+               lose acknowledged calls. Say --yes only if the servers keep nothing, or keep it \
+               elsewhere.",
     },
     CodeText {
         code: "QB-CLI-020",
@@ -181,9 +182,9 @@ const RING: &[CodeText] = &[
     CodeText {
         code: "QB-RING-006",
         title: "a node has another domain file",
-        text: "What must be equal on all nodes differs; the message says in which keys, if the node \
-               could be asked. Copy the file, and start the node anew. What may differ: key_file, \
-               admin, bind, directories, limits, and how servers are started.",
+        text: "What must be equal on all nodes differs; the message says in which keys, if the \
+               node could be asked. Copy the file, and start the node anew. What may differ: \
+               key_file, admin, bind, directories, limits, and how servers are started.",
     },
     CodeText {
         code: "QB-RING-007",

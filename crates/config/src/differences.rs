@@ -102,7 +102,8 @@ mod tests {
 
     const TEXT: &str = "quorba 9\ndomain plant\nring encrypt=true token_loss_ms=None\n\
                         node n1 host=10.0.0.1 ring_port=4700\n\
-                        group bank style=active listen=5000 key=Some(\"a b\")\n ack=all\n durable\n";
+                        group bank style=active listen=5000 key=Some(\"a b\")\n\x20ack=all\n\
+                        \x20durable\n";
 
     #[test]
     fn what_differs_is_named_as_in_the_file() {

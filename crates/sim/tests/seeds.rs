@@ -11,7 +11,8 @@ fn seed_of(scope: Scope, seed: u64) -> Report {
 
 /// Known to break a promise, and not mended yet. They are run and named all the same; one that is
 /// good again must leave this list.
-const OPEN: [(Scope, u64); 2] = [(Scope::Styles, 6_000_371), (Scope::Calls, 134)];
+const OPEN: [(Scope, u64); 3] =
+    [(Scope::Domain, 332), (Scope::Styles, 6_000_371), (Scope::Calls, 134)];
 
 fn run_all(seeds: impl IntoIterator<Item = (Scope, u64)>) {
     let mut broken = String::new();

@@ -100,8 +100,9 @@ impl Doctor {
             context.print(&report.text())?;
             if let Some(seen) = &seen {
                 context.print(&format!(
-                    "But the running domain has seen members differ: {seen}\nWhat differs there may \
-                     not be in the recording, or may come from threads, load, time or the machine.\n"
+                    "But the running domain has seen members differ: {seen}\nWhat differs there \
+                     may not be in the recording, or may come from threads, load, time or the \
+                     machine.\n"
                 ))?;
             }
         }

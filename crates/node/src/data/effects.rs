@@ -188,15 +188,20 @@ impl DataPlane {
                 let about = events::request_of(&event);
                 let about = about.and_then(|(group, number)| self.engine.request(group, number));
                 events::log(&event, about.as_ref(), &mut self.reporter);
-                if let Event::Refused { node, reason } = event
-                    && self.reporter.saw_refusal(node, reason)
-                {
-                    // Nobody listens only if the admin API has ended.
-                    let _ = self.tunnels.send(tunnel::News::WantsFile(node));
-                }
+                self.heed_refusal(&event);
             }
         }
         Ok(())
+    }
+
+    /// One whose domain file differs is asked for it, to say in what.
+    fn heed_refusal(&mut self, event: &Event) {
+        if let Event::Refused { node, reason } = *event
+            && self.reporter.saw_refusal(node, reason)
+        {
+            // Nobody listens only if the admin API has ended.
+            let _ = self.tunnels.send(tunnel::News::WantsFile(node));
+        }
     }
 
     fn send_to_client(&mut self, connection: ConnectionId, bytes: Bytes) {

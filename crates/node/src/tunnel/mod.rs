@@ -108,7 +108,8 @@ impl Tunnels {
         near
     }
 
-    /// Takes in what the data plane tells, for ever; what is to be done beyond that goes to `begin`.
+    /// Takes in what the data plane tells, for ever; what is to be done beyond that goes to
+    /// `begin`.
     pub(crate) async fn run(self: Arc<Self>, mut news: NewsReceiver, mut begin: impl FnMut(Begun)) {
         while let Some(one) = news.recv().await {
             match one {
