@@ -148,6 +148,28 @@ impl Plan {
         self
     }
 
+    /// Nobody remembers what was answered to who had gone, in a group without a state.
+    fn leave_out_forgotten(
+        &self,
+        index: usize,
+        often: &mut Vec<Reaction>,
+        rare: &mut Vec<Reaction>,
+    ) {
+        let group = &self.groups[index];
+        if group.style != Style::Stateless {
+            return;
+        }
+        rare.retain(|reaction| *reaction != Reaction::Late);
+        // Nor how often a call was closed on whose client begins anew sooner than that is over.
+        let mut clients = self.clients.iter().filter(|client| client.group == index);
+        let is_hasty = clients.any(|client| client.patience_ms < 3_000);
+        often.retain(|reaction| !is_hasty || *reaction != Reaction::Goodbye);
+        // Who is told that its time is over, and asks again, is another one. An operator ends two
+        // servers that are silent before that, or nobody is.
+        let is_ended = self.request_ms > 4 * group.server_reply_ms + 6_000;
+        rare.retain(|reaction| is_ended || !matches!(reaction, Reaction::Silent { .. }));
+    }
+
     fn draw_odd(&mut self, index: usize, rng: &mut Rng) {
         let mut often = Vec::new();
         for executed in [false, true] {
@@ -169,20 +191,7 @@ impl Plan {
         rng.shuffle(&mut rare);
         rare.truncate(rng.pick(&[0, 0, 1, 2]));
         let group = &self.groups[index];
-        // Nobody remembers what was answered to who had gone.
-        let has_state = group.style != Style::Stateless;
-        rare.retain(|reaction| has_state || *reaction != Reaction::Late);
-        // Nobody remembers, either, how often a call was closed on whose client begins anew sooner
-        // than that is over.
-        let mut clients = self.clients.iter().filter(|client| client.group == index);
-        let is_hasty = clients.any(|client| client.patience_ms < 3_000);
-        often.retain(|reaction| has_state || !is_hasty || *reaction != Reaction::Goodbye);
-        // Who is told that its time is over, and asks again, is another one. An operator ends two
-        // servers that are silent before that, or nobody is.
-        let is_ended = self.request_ms > 4 * group.server_reply_ms + 6_000;
-        rare.retain(|reaction| {
-            has_state || is_ended || !matches!(reaction, Reaction::Silent { .. })
-        });
+        self.leave_out_forgotten(index, &mut often, &mut rare);
         let deaths = rng.pick(&[0, 0, 1, 2, 3]);
         // Without a log on disk, nothing is left of a group whose processes all end.
         let may_die = group.durable || group.style.is_passive() || group.style == Style::Stateless;
