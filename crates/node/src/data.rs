@@ -130,8 +130,10 @@ impl DataPlane {
         let pace = Pace::of_domain(&domain);
         let poller = Poller::new().map_err(NodeError::Resources)?;
         let tokens = Tokens { order: ORDER, links: LINKS };
-        let transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
-        let mut clients = Clients::listen(&domain, &node, LISTENERS, &poller)?;
+        let mut transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
+        let passing = scarce.passing;
+        transport.bound_unproven(passing.unproven);
+        let mut clients = Clients::listen(&domain, &node, passing, LISTENERS, &poller)?;
         clients.listen_to_servers(&domain, me, LISTENERS, &poller)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
@@ -144,14 +146,16 @@ impl DataPlane {
         let log = Log::open(&domain, me, boot.incarnation(), &node.state_dir, tell)?;
         let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
         let questions = mailer.clone();
-        let admin = AdminServer::start(&node, move |q| questions.send(Letter::Admin(q)))?;
+        let ask = move |question| questions.send(Letter::Admin(question));
+        let admin = AdminServer::start(&node, passing.admins, ask)?;
         let abroad = Abroad::look_up(&domain)?;
         let times = start_times(&domain, me)?;
         let found_here = (&clients, &times[..], &scarce.reserve);
         let supervisors = supervise(&domain, me, options, found_here, &mailer)?;
         let reading = domain.groups.iter().map(|_| late::Reading::default()).collect();
         let started = Clock::now();
-        let engine = with_keys(settings::engine(&domain, me, &boot, found, Instant::ZERO), &domain);
+        let engine = settings::engine(&domain, me, &boot, found, passing, Instant::ZERO);
+        let engine = with_keys(engine, &domain);
         Ok(Self {
             pilots: Pilots::new(domain.clone(), me),
             reporter: Reporter::new(domain, me, boot.incarnation()),

@@ -16,4 +16,4 @@ mod server;
 pub(crate) use backup::{BackupAsker, Refusal, RestoreAsker};
 pub use change::{Change, Wanted};
 pub use client::{AdminError, Client};
-pub(crate) use server::{AdminServer, CONNECTIONS_MAX, Question};
+pub(crate) use server::{AdminServer, Question};
