@@ -20,7 +20,7 @@ use crate::attic::Attic;
 use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
-use crate::descriptors::Reserve;
+use crate::descriptors::{Passing, Reserve};
 use crate::log::{Log, LogNews};
 use crate::pace::Pace;
 use crate::pilots::Pilots;
@@ -131,9 +131,8 @@ impl DataPlane {
         let poller = Poller::new().map_err(NodeError::Resources)?;
         let tokens = Tokens { order: ORDER, links: LINKS };
         let mut transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
-        let passing = scarce.passing;
-        transport.bound_unproven(passing.unproven);
-        let mut clients = Clients::listen(&domain, &node, passing, LISTENERS, &poller)?;
+        transport.bound_unproven(scarce.passing.unproven);
+        let mut clients = Clients::listen(&domain, &node, scarce.passing, LISTENERS, &poller)?;
         clients.listen_to_servers(&domain, me, LISTENERS, &poller)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
@@ -145,17 +144,14 @@ impl DataPlane {
         };
         let log = Log::open(&domain, me, boot.incarnation(), &node.state_dir, tell)?;
         let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
-        let questions = mailer.clone();
-        let ask = move |question| questions.send(Letter::Admin(question));
-        let admin = AdminServer::start(&node, passing.admins, ask)?;
+        let admin = AdminServer::start(&node, scarce.passing.admins, asker(&mailer))?;
         let abroad = Abroad::look_up(&domain)?;
         let times = start_times(&domain, me)?;
         let found_here = (&clients, &times[..], &scarce.reserve);
         let supervisors = supervise(&domain, me, options, found_here, &mailer)?;
         let reading = domain.groups.iter().map(|_| late::Reading::default()).collect();
         let started = Clock::now();
-        let engine = settings::engine(&domain, me, &boot, found, passing, Instant::ZERO);
-        let engine = with_keys(engine, &domain);
+        let engine = with_keys((me, &boot, found, scarce.passing), &domain);
         Ok(Self {
             pilots: Pilots::new(domain.clone(), me),
             reporter: Reporter::new(domain, me, boot.incarnation()),
@@ -596,8 +592,18 @@ impl DataPlane {
     }
 }
 
+/// Passes questions of the admin API on.
+fn asker(mailer: &Mailer<Letter>) -> impl Fn(admin::Question) -> bool + Send + Sync + use<> {
+    let questions = mailer.clone();
+    move |question| questions.send(Letter::Admin(question))
+}
+
+/// What the engine knows of this node: its id, boot, log, and how many connections may pass by.
+type Known<'a> = (NodeId, &'a BootFile, Option<crate::log::Boot>, Passing);
+
 /// The engine with all keys of its domain, of which it has the first.
-fn with_keys(mut engine: Node, domain: &Domain) -> Node {
+fn with_keys((me, boot, found, passing): Known<'_>, domain: &Domain) -> Node {
+    let mut engine = settings::engine(domain, me, boot, found, passing, Instant::ZERO);
     let keys = settings::domain_keys(&domain.keys);
     if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
         tracing::error!(%error, "only the first of the domain keys is used");

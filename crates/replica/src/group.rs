@@ -279,8 +279,7 @@ impl Group {
         if self.is_stateless() {
             return self.deliver_call(origin, incarnation, request, here, out);
         }
-        let before = self.table.history;
-        let full = self.table.is_full();
+        let (before, full) = (self.table.history, self.table.is_full());
         self.table.history = before.with_request(origin, incarnation, number, full);
         self.progress.note_origin(origin);
         self.outdate_remains();
