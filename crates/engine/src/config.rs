@@ -30,6 +30,8 @@ pub struct GatewayLimits {
     pub connections: usize,
     /// Client connections from one address.
     pub connections_per_peer: usize,
+    /// Connections over these limits that wait to be told so; more are closed without a word.
+    pub turned_away: usize,
     /// The largest GIOP message that is taken in, in bytes. One that is no larger than
     /// [`MESSAGE_BYTES_MAX`] can be ordered; a request that cannot is refused (IMP_LIMIT).
     pub message_bytes: usize,
@@ -66,6 +68,7 @@ impl Default for GatewayLimits {
         Self {
             connections: 1000,
             connections_per_peer: 100,
+            turned_away: 64,
             message_bytes: MESSAGE_BYTES_MAX,
             buffered_bytes: 128 << 20,
             buffered_bytes_per_peer: 32 << 20,

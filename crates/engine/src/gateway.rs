@@ -144,6 +144,8 @@ pub(crate) struct Gateway {
     stopping: bool,
     /// Connections that are not read now.
     paused: BTreeSet<ConnectionId>,
+    /// Of these, the one that was read on last.
+    resumed_last: ConnectionId,
     /// Replies are kept at members that nobody told them to forget.
     has_unreleased: bool,
     /// When requests that wait for a slow member are looked at again.
@@ -200,6 +202,7 @@ impl Gateway {
             next_scan: Instant::FAR_FUTURE,
             stopping: false,
             paused: BTreeSet::new(),
+            resumed_last: ConnectionId(0),
             has_unreleased: false,
             look_again: None,
             now: Instant::ZERO,
@@ -319,13 +322,14 @@ impl Gateway {
             connection.version = message.version();
             connection.endian = message.endian();
             if connection.turned_away {
-                return self.turn_away(id, message);
+                return self.turn_away(now, id, message);
             }
         }
         match message.parse() {
             Ok(Body::Request(request)) => self.request(now, id, message, &request),
             Ok(Body::LocateRequest(request)) => {
                 let object_key = request.target().object_key();
+                self.charge_rate(now, id);
                 self.locate(id, message, request.request_id(), object_key);
             }
             Ok(Body::CancelRequest { request_id }) => self.cancel(id, request_id),
@@ -342,6 +346,7 @@ impl Gateway {
 
     /// The client does not want the reply any more; the call itself may run already.
     fn cancel(&mut self, id: ConnectionId, request_id: u32) {
+        self.charge_answer(id);
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let group = connection.group;
         if let Some(number) = connection.pending.remove(&request_id)

@@ -9,15 +9,17 @@ use alloc::collections::BTreeMap;
 use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
 
-const NANOS: u64 = 1_000_000_000;
+const NANOS: i64 = 1_000_000_000;
 /// How often is said that one address is turned away.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
-/// Connections over the limit that are told so, of one address and of all; more are closed without
-/// a word.
+/// Connections of one address over the limit that are told so; more are closed without a word.
 const TURNED_AWAY_MAX: usize = 8;
-const TURNED_AWAY_OF_ALL_MAX: usize = 64;
 /// Addresses without a connection that are remembered.
 const ABSENT_MAX: usize = 4096;
+/// Messages of one address in a second that the gateway deals with by itself, and how many at once:
+/// what it says to one client all others wait for.
+const ANSWERS_PER_SECOND: u32 = 20_000;
+const ANSWERS_AT_ONCE: i64 = 512;
 /// Requests that one address may always have, however many others have.
 const PENDING_MIN: usize = 16;
 
@@ -40,9 +42,10 @@ struct Peer {
     /// How many were turned away, and when that was said last.
     refused: u64,
     said: Option<Instant>,
-    /// Nanoseconds of credit: a request costs `1 s / rate`, a full bucket is one second.
-    credit_ns: u64,
-    refilled: Instant,
+    /// For requests and questions, if their rate is limited: a full one is a second.
+    requests: Bucket,
+    /// For what the gateway deals with by itself.
+    answers: Bucket,
     pending: usize,
     held: usize,
     unread: usize,
@@ -50,6 +53,45 @@ struct Peer {
     /// The connection that is read on although the address has its share, so that the messages
     /// which have begun can end.
     leader: Option<ConnectionId>,
+}
+
+/// Credit in nanoseconds: a message costs `1 s / rate`. The one that broke the limit is served, and
+/// owed.
+#[derive(Clone, Copy, Default)]
+struct Bucket {
+    credit_ns: i64,
+    full_ns: i64,
+    refilled: Instant,
+}
+
+impl Bucket {
+    const fn full(now: Instant, full_ns: i64) -> Self {
+        Self { credit_ns: full_ns, full_ns, refilled: now }
+    }
+
+    fn credit_at(&self, now: Instant) -> i64 {
+        let elapsed = i64::try_from(now.since(self.refilled).as_nanos()).unwrap_or(i64::MAX);
+        self.credit_ns.saturating_add(elapsed).min(self.full_ns)
+    }
+
+    fn is_full(&self, now: Instant) -> bool {
+        self.credit_at(now) >= self.full_ns
+    }
+
+    fn take(&mut self, now: Instant, rate: u32) {
+        self.credit_ns = self.credit_at(now).saturating_sub(cost_ns(rate));
+        self.refilled = now;
+    }
+
+    /// Until when something is owed.
+    fn owes_until(&self, now: Instant) -> Option<Instant> {
+        let owed = u64::try_from(-self.credit_at(now)).ok().filter(|owed| *owed > 0)?;
+        Some(now + Duration::from_nanos(owed))
+    }
+}
+
+const fn cost_ns(rate: u32) -> i64 {
+    NANOS / rate as i64
 }
 
 impl Peer {
@@ -92,7 +134,12 @@ impl Peers {
         if self.peers.len() >= ABSENT_MAX && !self.peers.contains_key(&address) {
             self.forget_absent(now);
         }
-        let new = || Peer { credit_ns: NANOS, refilled: now, ..Peer::default() };
+        let answers_ns = cost_ns(ANSWERS_PER_SECOND) * ANSWERS_AT_ONCE;
+        let new = || Peer {
+            requests: Bucket::full(now, NANOS),
+            answers: Bucket::full(now, answers_ns),
+            ..Peer::default()
+        };
         let peer = self.peers.entry(address).or_insert_with(new);
         let was_here = peer.is_here();
         if !full && peer.connections < self.limits.connections_per_peer {
@@ -101,7 +148,7 @@ impl Peers {
             return Welcome::Come;
         }
         peer.refused += 1;
-        if peer.turned_away >= TURNED_AWAY_MAX || self.turned_away >= TURNED_AWAY_OF_ALL_MAX {
+        if peer.turned_away >= TURNED_AWAY_MAX || self.turned_away >= self.limits.turned_away {
             return Welcome::Close;
         }
         peer.turned_away += 1;
@@ -172,7 +219,7 @@ impl Peers {
         let is_crowded = self.peers.len() >= ABSENT_MAX;
         self.peers.retain(|_, peer| {
             let is_here = peer.is_here() || peer.pending + peer.held > 0;
-            let is_full = rate == 0 || refilled(peer, now) >= NANOS;
+            let is_full = (rate == 0 || peer.requests.is_full(now)) && peer.answers.is_full(now);
             let was_said = peer.said.is_some_and(|said| now.since(said) < SAY_AGAIN);
             is_here || !is_crowded && (!is_full || was_said)
         });
@@ -180,21 +227,32 @@ impl Peers {
 
     // -- requests ---------------------------------------------------------------------------
 
-    /// Takes the cost of one request; `Err` says how long to wait for enough credit.
-    pub(crate) fn request(&mut self, now: Instant, address: IpAddr) -> Result<(), Duration> {
+    /// Takes the cost of one request or question, which may be owed: see [`Self::owes_until`].
+    pub(crate) fn request(&mut self, now: Instant, address: IpAddr) {
         let rate = self.limits.requests_per_second_per_peer;
-        if rate == 0 {
-            return Ok(());
+        if rate > 0
+            && let Some(peer) = self.peers.get_mut(&address)
+        {
+            peer.requests.take(now, rate);
         }
-        let Some(peer) = self.peers.get_mut(&address) else { return Ok(()) };
-        peer.credit_ns = refilled(peer, now);
-        peer.refilled = now;
-        let cost = NANOS / u64::from(rate);
-        if peer.credit_ns < cost {
-            return Err(Duration::from_nanos(cost - peer.credit_ns));
+    }
+
+    /// The same of a message that the gateway deals with by itself.
+    pub(crate) fn answer(&mut self, now: Instant, address: IpAddr) {
+        if let Some(peer) = self.peers.get_mut(&address) {
+            peer.answers.take(now, ANSWERS_PER_SECOND);
         }
-        peer.credit_ns -= cost;
-        Ok(())
+    }
+
+    /// Until when nothing more of the address is read, because it has asked for more than its rate.
+    /// That is the address's: it has no more for having several connections, or another one.
+    pub(crate) fn owes_until(&self, now: Instant, address: IpAddr) -> Option<Instant> {
+        let peer = self.peers.get(&address)?;
+        let is_rated = self.limits.requests_per_second_per_peer > 0;
+        let requests = is_rated.then(|| peer.requests.owes_until(now)).flatten();
+        let half = Duration::from_nanos(peer.answers.full_ns.unsigned_abs() / 2);
+        // Not one by one: each time costs more than the message.
+        requests.max(peer.answers.owes_until(now).map(|until| until + half))
     }
 
     /// A request is taken in, or (`is_over`) it is there no more.
@@ -294,11 +352,6 @@ impl Peers {
     }
 }
 
-fn refilled(peer: &Peer, now: Instant) -> u64 {
-    let elapsed = u64::try_from(now.since(peer.refilled).as_nanos()).unwrap_or(NANOS);
-    peer.credit_ns.saturating_add(elapsed).min(NANOS)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,30 +415,49 @@ mod tests {
     #[test]
     fn a_burst_of_a_second_is_allowed_then_the_rate_holds() {
         let mut peers = rated(2, 10);
-        let start = Instant::ZERO;
+        let (start, tenth) = (Instant::ZERO, Duration::from_millis(100));
         peers.connect(start, A, false);
         for _ in 0..10 {
-            assert_eq!(peers.request(start, A), Ok(()));
+            assert_eq!(peers.owes_until(start, A), None);
+            peers.request(start, A);
         }
-        assert_eq!(peers.request(start, A), Err(Duration::from_millis(100)));
-        assert_eq!(peers.request(start + Duration::from_millis(100), A), Ok(()));
+        assert_eq!(peers.owes_until(start, A), None, "the next one is served, and owed");
+        peers.request(start, A);
+        assert_eq!(peers.owes_until(start, A), Some(start + tenth));
+        assert_eq!(peers.owes_until(start + tenth, A), None);
     }
 
     #[test]
     fn who_comes_again_has_no_full_bucket() {
         let mut peers = rated(2, 10);
         let start = Instant::ZERO;
+        let mut served = 0;
         for _ in 0..20 {
             peers.connect(start, A, false);
-            let _spent = peers.request(start, A);
+            if peers.owes_until(start, A).is_none() {
+                peers.request(start, A);
+                served += 1;
+            }
             peers.disconnect(A);
             peers.forget_absent(start);
         }
-        peers.connect(start, A, false);
-        assert!(peers.request(start, A).is_err());
-        peers.disconnect(A);
+        assert_eq!(served, 11);
         peers.forget_absent(start + Duration::from_secs(2));
         assert!(peers.peers.is_empty(), "a full bucket is not remembered");
+    }
+
+    #[test]
+    fn what_is_answered_at_once_has_a_rate_of_its_own() {
+        let mut peers = rated(2, 0);
+        let start = Instant::ZERO;
+        peers.connect(start, A, false);
+        for _ in 0..=ANSWERS_AT_ONCE {
+            assert_eq!(peers.owes_until(start, A), None);
+            peers.answer(start, A);
+        }
+        let until = peers.owes_until(start, A).expect("it waits");
+        assert_eq!(until, start + Duration::from_micros(50 + 256 * 50));
+        assert_eq!(peers.owes_until(until, A), None);
     }
 
     fn budget() -> Peers {

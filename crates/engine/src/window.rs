@@ -5,10 +5,15 @@
 //! busy: as many as they answer in a few milliseconds and the time that the order takes. What the
 //! calls of an address take is learnt.
 //!
+//! Gateways do not ask each other. Where a member has more in front of it than it should, each of
+//! them may have its share of that all the same: else the one that is always first to see room
+//! would have all of it.
+//!
 //! What it is not: a bound on one client, which is the budgets'. Invariants: one request may
 //! always go; what has gone in comes out once.
 
 use quorba_base::{Duration, Instant};
+use quorba_replica::Behind;
 
 /// What servers are to have in front of them, in time, besides what the order takes.
 const BACKLOG: Duration = Duration::from_millis(3);
@@ -81,10 +86,11 @@ impl Window {
         nanos(BACKLOG).saturating_add(self.order_ns.saturating_mul(2))
     }
 
-    /// Whether one more may go in. `behind`: requests that the slowest member has in front of it.
-    pub(crate) fn has_room(&self, behind: u64) -> bool {
+    /// Whether one more may go in. `behind`: what the slowest member has in front of it.
+    pub(crate) fn has_room(&self, behind: Behind) -> bool {
         let behind_max = BEHIND + self.least + self.backlog_ns() / self.all.0.max(CALL_NS_MIN);
-        if behind > behind_max {
+        let share = behind_max / behind.gateways.max(1);
+        if behind.all > behind_max && behind.own + self.inside >= share {
             return false;
         }
         self.inside < self.least
@@ -144,7 +150,7 @@ mod tests {
         let (mut now, mut free_at) = (Instant::ZERO, Instant::ZERO);
         let (mut inside, mut done, mut last) = (VecDeque::new(), 0, Duration::ZERO);
         while now < Instant::ZERO + time {
-            while window.has_room(0) {
+            while window.has_room(Behind::default()) {
                 let entered = window.enter(now, 100, taken);
                 free_at = free_at.max(now + order) + service;
                 inside.push_back((free_at, entered));
@@ -181,12 +187,12 @@ mod tests {
         }
         let now = Instant::ZERO;
         let quick = window.enter(now, 100, Taken(CALL_NS_MIN));
-        assert!(window.has_room(0));
+        assert!(window.has_room(Behind::default()));
         let entered = window.enter(now, 64 << 20, slow);
-        assert!(!window.has_room(0));
+        assert!(!window.has_room(Behind::default()));
         window.leave(entered);
         window.leave(quick);
-        assert!(window.has_room(0), "one may always go");
+        assert!(window.has_room(Behind::default()), "one may always go");
     }
 
     #[test]
@@ -194,16 +200,55 @@ mod tests {
         let (mut window, mut slow) = (Window::new(8), Taken::default());
         slow.learn(Duration::from_secs(1));
         for _ in 0..8 {
-            assert!(window.has_room(0));
+            assert!(window.has_room(Behind::default()));
             window.enter(Instant::ZERO, 100, slow);
         }
-        assert!(!window.has_room(0));
+        assert!(!window.has_room(Behind::default()));
     }
 
     #[test]
     fn a_member_that_is_far_behind_is_waited_for() {
         let window = Window::new(1);
-        assert!(window.has_room(BEHIND));
-        assert!(!window.has_room(BEHIND + 100));
+        let behind = |all| Behind { all, own: all, gateways: 1 };
+        assert!(window.has_room(behind(BEHIND)));
+        assert!(!window.has_room(behind(BEHIND + 100)));
+    }
+
+    /// Two gateways, of which one always has more to submit, and hears of the slow member first.
+    #[test]
+    fn a_gateway_that_asks_for_little_has_its_share_of_a_member_that_is_behind() {
+        let (mut hot, mut quiet) = (Window::new(1), Window::new(1));
+        // What the quiet one knows of calls is how long the order takes.
+        (0..50).for_each(|_| hot.all.learn(Duration::from_micros(50)));
+        (0..50).for_each(|_| quiet.all.learn(Duration::from_millis(5)));
+        let now = Instant::ZERO;
+        // Whose requests the slow member has in front of it.
+        let mut waiting: VecDeque<bool> = VecDeque::new();
+        let seen = |waiting: &VecDeque<bool>, by_quiet| Behind {
+            all: waiting.len() as u64,
+            own: waiting.iter().filter(|one| **one == by_quiet).count() as u64,
+            gateways: 2,
+        };
+        let (mut served, mut asked, mut longest) = (0, None, 0);
+        for round in 0..1000 {
+            while hot.has_room(seen(&waiting, false)) {
+                // The members at the gateways execute at once.
+                let entered = hot.enter(now, 100, Taken(CALL_NS_MIN));
+                hot.leave(entered);
+                waiting.push_back(false);
+            }
+            let since = *asked.get_or_insert(round);
+            longest = longest.max(round - since);
+            if quiet.has_room(seen(&waiting, true)) {
+                let entered = quiet.enter(now, 100, Taken::default());
+                quiet.leave(entered);
+                waiting.push_back(true);
+                (served, asked) = (served + 1, None);
+            }
+            assert!(waiting.len() < 300, "it is bounded: {}", waiting.len());
+            waiting.pop_front();
+        }
+        // It waits for what was in front of it at most.
+        assert!(served > 100 && longest < 100, "{served} served, {longest} rounds at most");
     }
 }

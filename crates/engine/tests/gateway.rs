@@ -226,6 +226,23 @@ fn a_client_above_its_rate_is_slowed_down_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_client_has_its_rate_and_not_twice_as_much_also_for_questions() {
+    let limits = GatewayLimits { requests_per_second_per_peer: 10, ..GatewayLimits::default() };
+    let call = |id| request(id, b"echo", b"key").bytes().to_vec();
+    let locate =
+        |id| build::locate_request(Version::V1_2, Endian::Little, id, b"any").bytes().to_vec();
+    let kinds: [&dyn Fn(u32) -> Vec<u8>; 2] = [&call, &locate];
+    for ask in kinds {
+        let mut s = Stage::serving_with(1, limits);
+        s.say(&(1..=100).flat_map(ask).collect::<Vec<u8>>());
+        s.pass(Duration::from_secs(2));
+        let is_answer = |got: &&Got| matches!(got, Got::Results(_) | Got::Here(_));
+        let answers = s.client_got().iter().filter(is_answer).count();
+        assert!((30..=31).contains(&answers), "{answers}: a second at once, then two seconds");
+    }
+}
+
+#[test]
 fn a_connection_beyond_the_limit_is_told_so_in_the_answer_to_its_first_request() {
     let limits = GatewayLimits { connections: 0, ..GatewayLimits::default() };
     let mut s = Stage::serving_with(1, limits);

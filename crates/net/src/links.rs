@@ -49,8 +49,9 @@ const RETRY_PROVEN: Duration = Duration::from_millis(50);
 const DEAF_FOR: Duration = Duration::from_millis(100);
 /// Bytes that are read at once, beside the rest of a message that has begun.
 const READ_BYTES: usize = 64 << 10;
-/// Connections from outside that have proven nothing yet; each address has its share of them, so
-/// that a host where somebody misbehaves hinders only new links of its own nodes.
+/// Connections from outside that have proven nothing yet, if nothing else is said; each address has
+/// its share of them, so that a host where somebody misbehaves hinders only new links of its own
+/// nodes.
 const UNPROVEN_MAX: usize = 256;
 /// The least share of an address.
 const UNPROVEN_SHARE_MIN: usize = 4;
@@ -85,6 +86,7 @@ pub struct Links {
     /// In the order in which they came.
     incoming: Vec<Incoming>,
     next_incoming: u64,
+    unproven_max: usize,
     known: BTreeSet<IpAddr>,
     /// When links that are not there are opened again.
     reopen_at: Option<Clock>,
@@ -131,6 +133,7 @@ impl Links {
             outgoing: BTreeMap::new(),
             incoming: Vec::new(),
             next_incoming: 0,
+            unproven_max: UNPROVEN_MAX,
             known,
             reopen_at: Some(Clock::now()),
             expire_at: None,
@@ -301,6 +304,12 @@ impl Links {
         }
     }
 
+    /// No more than `most` connections may be here that have proven nothing yet; but a few of each
+    /// address that is known.
+    pub fn bound_unproven(&mut self, most: usize) {
+        self.unproven_max = most;
+    }
+
     fn take_in(&mut self, socket: TcpStream, from: IpAddr, poller: &Poller) {
         // Not the number of one that is still there.
         let token = loop {
@@ -319,7 +328,7 @@ impl Links {
     /// If too many have proven nothing, the oldest goes: a node is done with its proof in one round
     /// trip, so that one which is still here is rather none.
     fn make_room_for_unproven(&mut self, from: IpAddr) {
-        let share = (UNPROVEN_MAX / self.known.len().max(1)).max(UNPROVEN_SHARE_MIN);
+        let share = (self.unproven_max / self.known.len().max(1)).max(UNPROVEN_SHARE_MIN);
         let unproven =
             |incoming: &Incoming| incoming.from == from && incoming.link.proven().is_none();
         self.drop_oldest(share - 1, unproven);

@@ -24,6 +24,11 @@ const GATHERED_MAX: usize = 256 << 10;
 /// What one [`Stream::flush`] sends at most: whoever passes the token on waits meanwhile.
 const FLUSHED_MAX: usize = 256 << 10;
 
+/// Pieces up to this long that wait for a slow reader are joined, to so many bytes: each costs more
+/// than a few bytes, and is not counted.
+const SMALL_MAX: usize = 1 << 10;
+const JOINED_MAX: usize = 16 << 10;
+
 /// Pieces that one system call writes.
 const SLICES: usize = 256;
 
@@ -43,11 +48,15 @@ pub struct Stream {
     token: u64,
     unsent: VecDeque<Bytes>,
     unsent_bytes: usize,
+    /// Small pieces behind `unsent`, joined; only while that has something.
+    joined: BytesMut,
     wants_read: bool,
     /// The other side has ended its sending: there is nothing to be read any more.
     at_end: bool,
     /// The owner has something to write, see [`Self::write`].
     wants_write: bool,
+    /// The socket took no more when it was written to last: there is room when the poller says so.
+    is_full: bool,
     interest: Interest,
     /// To be closed as soon as everything is sent.
     closing: bool,
@@ -170,9 +179,11 @@ impl Stream {
             token,
             unsent: VecDeque::new(),
             unsent_bytes: 0,
+            joined: BytesMut::new(),
             wants_read: true,
             at_end: false,
             wants_write: false,
+            is_full: false,
             interest,
             closing: false,
             tls: None,
@@ -291,9 +302,31 @@ impl Stream {
         if self.unsent_bytes > UNSENT_MAX {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the reader is too slow"));
         }
-        self.unsent_bytes += bytes.len();
-        self.unsent.push_back(bytes);
+        self.keep(bytes);
         self.update(poller)
+    }
+
+    /// Behind all that waits.
+    fn keep(&mut self, bytes: Bytes) {
+        self.unsent_bytes += bytes.len();
+        if self.is_full && !self.unsent.is_empty() && bytes.len() <= SMALL_MAX {
+            if self.joined.len() + bytes.len() > JOINED_MAX {
+                self.close_joined();
+            }
+            if self.joined.is_empty() {
+                self.joined.reserve(JOINED_MAX);
+            }
+            return self.joined.extend_from_slice(&bytes);
+        }
+        self.close_joined();
+        self.unsent.push_back(bytes);
+    }
+
+    /// What was joined waits as one piece.
+    fn close_joined(&mut self) {
+        if !self.joined.is_empty() {
+            self.unsent.push_back(std::mem::take(&mut self.joined).freeze());
+        }
     }
 
     /// Keeps `bytes` for the next [`Self::flush`], so that one system call sends many. Whether that
@@ -317,10 +350,10 @@ impl Stream {
         let is_first = self.unsent.is_empty();
         let waited = self.unsent_bytes;
         for bytes in pieces {
-            self.unsent_bytes += bytes.len();
-            self.unsent.push_back(bytes);
+            self.keep(bytes);
         }
-        if self.unsent_bytes >= GATHERED_MAX {
+        // A socket that is full is not asked again for each piece: that cost a system call each.
+        if self.unsent_bytes >= GATHERED_MAX && !self.is_full {
             self.flush(poller)?;
         }
         // What waited before counts: one message, a whole state, may be as long as it likes.
@@ -375,6 +408,8 @@ impl Stream {
     /// # Errors
     /// The connection is of no use any more.
     pub fn flush(&mut self, poller: &Poller) -> io::Result<()> {
+        self.is_full = false;
+        self.close_joined();
         let mut left = if self.tls.is_some() { self.flush_sealed()? } else { FLUSHED_MAX };
         while left > 0
             && let Some(first) = self.unsent.front()
@@ -395,7 +430,10 @@ impl Stream {
                     self.forget_sent(count);
                     left -= count;
                 }
-                Err(error) if would_block(&error) => break,
+                Err(error) if would_block(&error) => {
+                    self.is_full = true;
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -410,6 +448,7 @@ impl Stream {
         let mut left = FLUSHED_MAX;
         while let Some(tls) = &mut self.tls {
             let is_out = tls.write_out(&mut self.socket)?;
+            self.is_full = !is_out;
             let Some(first) = self.unsent.front().filter(|_| is_out && left > 0) else { break };
             let count = tls.seal(&first[..first.len().min(left)])?;
             self.forget_sent(count);

@@ -9,6 +9,7 @@ mod keys;
 use self::handshakes::{Begun, Handshakes};
 use self::keys::Keys;
 use crate::NodeError;
+use crate::descriptors::Passing;
 use crate::supervise::bind_address;
 use quorba_base::NodeId;
 use quorba_config::{Domain, Node};
@@ -25,10 +26,6 @@ const ACCEPT_BATCH: usize = 16;
 /// How long a client may take to close a connection that was ended, or to take something of what it
 /// is still owed.
 const LINGER: Duration = Duration::from_secs(1);
-
-/// Connections that were ended, and whose clients may still take their time; of more the oldest is
-/// dropped at once.
-pub(crate) const LINGERING_MAX: usize = 64;
 /// Silence after which the kernel asks a client's host whether it is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
@@ -60,6 +57,8 @@ pub(crate) struct Clients {
     /// Connections that were ended and are not closed by their client yet, with what was unsent
     /// when that was looked at last, oldest look first.
     ending: VecDeque<(Clock, u64, usize)>,
+    /// Of more than so many the oldest is dropped at once.
+    ending_max: usize,
     /// How much the engine knows of clients that do not take what they are sent.
     unsent: HashMap<u64, usize>,
     handshakes: Handshakes,
@@ -72,6 +71,7 @@ impl Clients {
     pub(crate) fn listen(
         domain: &Domain,
         node: &Node,
+        passing: Passing,
         first_token: u64,
         poller: &Poller,
     ) -> Result<Self, NodeError> {
@@ -110,7 +110,8 @@ impl Clients {
             streams: BTreeMap::new(),
             servers: HashSet::new(),
             ending: VecDeque::new(),
-            handshakes: Handshakes::new(domain.limits.header),
+            ending_max: passing.lingering,
+            handshakes: Handshakes::new(domain.limits.header, passing.handshakes),
             keys,
             unsent: HashMap::new(),
             listening: true,
@@ -291,7 +292,7 @@ impl Clients {
             if wait && stream.close_when_sent(poller) {
                 let until = Clock::now() + LINGER;
                 self.ending.push_back((until, id.0, stream.unsent_bytes()));
-                if self.ending.len() > LINGERING_MAX
+                if self.ending.len() > self.ending_max
                     && let Some((_, token, _)) = self.ending.pop_front()
                 {
                     self.drop_stream(token);

@@ -20,7 +20,7 @@ use crate::attic::Attic;
 use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
-use crate::descriptors::Reserve;
+use crate::descriptors::{Passing, Reserve};
 use crate::log::{Log, LogNews};
 use crate::pace::Pace;
 use crate::pilots::Pilots;
@@ -132,8 +132,9 @@ impl DataPlane {
         let pace = Pace::of_domain(&domain);
         let poller = Poller::new().map_err(NodeError::Resources)?;
         let tokens = Tokens { order: ORDER, links: LINKS };
-        let transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
-        let mut clients = Clients::listen(&domain, &node, LISTENERS, &poller)?;
+        let mut transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
+        transport.bound_unproven(scarce.passing.unproven);
+        let mut clients = Clients::listen(&domain, &node, scarce.passing, LISTENERS, &poller)?;
         clients.listen_to_servers(&domain, me, LISTENERS, &poller)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
@@ -145,14 +146,15 @@ impl DataPlane {
         };
         let log = Log::open(&domain, me, boot.incarnation(), &node.state_dir, tell)?;
         let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
-        let (admin, tunnels) = start_admin(&domain, me, &node, mailer.clone())?;
+        let guests_max = scarce.passing.admins;
+        let (admin, tunnels) = start_admin(&domain, me, (&node, guests_max), mailer.clone())?;
         let abroad = Abroad::look_up(&domain)?;
         let times = start_times(&domain, me)?;
         let found_here = (&clients, &times[..], &scarce.reserve);
         let supervisors = supervise(&domain, me, options, found_here, &mailer)?;
         let reading = domain.groups.iter().map(|_| late::Reading::default()).collect();
         let started = Clock::now();
-        let engine = with_keys(settings::engine(&domain, me, &boot, found, Instant::ZERO), &domain);
+        let engine = with_keys((me, &boot, found, scarce.passing), &domain);
         Ok(Self {
             pilots: Pilots::new(domain.clone(), me),
             reporter: Reporter::new(domain, me, boot.incarnation()),
@@ -597,8 +599,12 @@ impl DataPlane {
     }
 }
 
+/// What the engine knows of this node: its id, boot, log, and how many connections may pass by.
+type Known<'a> = (NodeId, &'a BootFile, Option<crate::log::Boot>, Passing);
+
 /// The engine with all keys of its domain, of which it has the first.
-fn with_keys(mut engine: EngineNode, domain: &Domain) -> EngineNode {
+fn with_keys((me, boot, found, passing): Known<'_>, domain: &Domain) -> EngineNode {
+    let mut engine = settings::engine(domain, me, boot, found, passing, Instant::ZERO);
     let keys = settings::domain_keys(&domain.keys);
     if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
         tracing::error!(%error, "only the first of the domain keys is used");
@@ -610,13 +616,13 @@ fn with_keys(mut engine: EngineNode, domain: &Domain) -> EngineNode {
 fn start_admin(
     domain: &Domain,
     me: NodeId,
-    node: &Node,
+    (node, guests_max): (&Node, usize),
     mailer: Mailer<Letter>,
 ) -> Result<(AdminServer, tunnel::NewsSender), NodeError> {
     let (tunnels, news) = tunnel::news();
     let ask = move |question| mailer.send(Letter::Admin(question));
     let about = (peers(domain, me), domain.canonical());
-    Ok((AdminServer::start(node, about, news, ask)?, tunnels))
+    Ok((AdminServer::start(node, guests_max, about, news, ask)?, tunnels))
 }
 
 /// The nodes of the domain file, for the admin API.

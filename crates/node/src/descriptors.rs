@@ -3,7 +3,6 @@
 //! What it is not: a count of those that are open. Invariants: clients are never given those that
 //! the node needs itself; some are kept in reserve for what must not wait.
 
-use crate::clients::LINGERING_MAX;
 use quorba_base::NodeId;
 use quorba_config::Domain;
 use rustix::event::{EventfdFlags, eventfd};
@@ -14,17 +13,12 @@ use std::time::{Duration, Instant};
 /// What every node has: standard streams, pollers, bells, sockets of the ring, the admin API, files
 /// that it opens for a moment.
 const ALWAYS: u64 = 64;
-/// Connections of nodes that have not proven yet that they are some, of clients that are turned
-/// away, and of admins.
-const UNPROVEN: u64 = 256 + 64 + crate::admin::CONNECTIONS_MAX as u64;
 /// Links to and from each node, old and new.
 const PER_NODE: u64 = 4;
 /// A server of ours: its pipes, keeper and connections; and while it is started.
 const PER_MEMBER: u64 = 16;
 /// Connections of our servers and to servers outside.
 const CALLS: u64 = 128;
-/// Clients in the middle of a handshake.
-const HANDSHAKES: u64 = 256;
 /// Files of the durable log.
 const LOG: u64 = 16;
 /// Kept open for nothing, until something must not wait.
@@ -32,34 +26,89 @@ const RESERVE: usize = 16;
 /// How long what was lent is not taken back.
 const LENT_FOR: Duration = Duration::from_secs(5);
 
-/// How many clients may connect, if this process may have `most` descriptors; and what is to be
-/// said of it, if these are fewer than the domain file says.
-pub(crate) fn for_clients(domain: &Domain, me: NodeId, most: u64) -> (u32, Option<String>) {
+/// What others may have of this process's descriptors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shares {
+    /// Clients.
+    pub(crate) clients: u32,
+    pub(crate) passing: Passing,
+}
+
+/// Connections that are here for a short time only, each kind with a bound: where there are too
+/// many, another one of the kind is ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Passing {
+    /// Of nodes that have not proven yet that they are some.
+    pub(crate) unproven: usize,
+    /// Of clients that are turned away, and wait to be told so.
+    pub(crate) turned_away: usize,
+    /// That were ended, and whose clients may still take their time.
+    pub(crate) lingering: usize,
+    /// To the admin API, which have not shown the token.
+    pub(crate) admins: usize,
+    /// Of clients in the middle of a TLS handshake.
+    pub(crate) handshakes: usize,
+}
+
+impl Passing {
+    /// Where there are descriptors enough.
+    pub(crate) const FULL: Self =
+        Self { unproven: 256, turned_away: 64, lingering: 64, admins: 32, handshakes: 256 };
+
+    fn sum(&self, has_tls: bool) -> u64 {
+        let Self { unproven, turned_away, lingering, admins, handshakes } = *self;
+        let handshakes = if has_tls { handshakes } else { 0 };
+        (unproven + turned_away + lingering + admins + handshakes) as u64
+    }
+
+    /// The same part of each; of each there is one at least.
+    fn part(&self, of: u64, whole: u64) -> Self {
+        let part = |most: usize| (most as u64 * of / whole.max(1)).max(1) as usize;
+        Self {
+            unproven: part(self.unproven),
+            turned_away: part(self.turned_away),
+            lingering: part(self.lingering),
+            admins: part(self.admins),
+            handshakes: part(self.handshakes),
+        }
+    }
+}
+
+/// Shares out `most` descriptors; and what is to be said, if clients get fewer than the domain file
+/// says. What the node needs itself comes first. Of the rest clients have half at least: else those
+/// who only pass by would leave them nothing.
+pub(crate) fn share_out(domain: &Domain, me: NodeId, most: u64) -> (Shares, Option<String>) {
+    let own = own(domain, me);
+    let has_tls = domain.groups.iter().any(|group| group.tls.is_some());
+    let (wanted, full) = (domain.limits.connections, Passing::FULL.sum(has_tls));
+    let needed = own + full + u64::from(wanted);
+    if most >= needed {
+        return (Shares { clients: wanted, passing: Passing::FULL }, None);
+    }
+    let left = most.saturating_sub(own);
+    let passing = if left / 2 >= full { Passing::FULL } else { Passing::FULL.part(left / 2, full) };
+    let room = left.saturating_sub(passing.sum(has_tls)).clamp(1, u64::from(wanted));
+    let said = format!(
+        "`connections` = {wanted} needs {needed} descriptors, and this process may have {most}: \
+         {room} clients can connect; raise its hard limit (ulimit -Hn, LimitNOFILE=)"
+    );
+    (Shares { clients: u32::try_from(room).unwrap_or(wanted), passing }, Some(said))
+}
+
+/// What the node needs itself.
+fn own(domain: &Domain, me: NodeId) -> u64 {
     let of_mine = domain.groups.iter().filter(|group| group.members.contains(me));
     let calls = |group: &quorba_config::Group| !group.calls.is_empty() || !group.outside.is_empty();
     let listeners = domain.groups.len() as u64
         + of_mine.clone().map(|group| group.calls.len() + group.outside.len()).sum::<usize>()
             as u64;
-    let own = ALWAYS
-        + UNPROVEN
-        + (LINGERING_MAX + RESERVE) as u64
+    ALWAYS
+        + RESERVE as u64
         + PER_NODE * domain.nodes.len() as u64
         + PER_MEMBER * of_mine.clone().count() as u64
         + listeners
         + if of_mine.clone().any(calls) { CALLS } else { 0 }
-        + if domain.groups.iter().any(|group| group.tls.is_some()) { HANDSHAKES } else { 0 }
-        + if domain.groups.iter().any(|group| group.durable) { LOG } else { 0 };
-    let wanted = domain.limits.connections;
-    let room = u32::try_from(most.saturating_sub(own)).unwrap_or(u32::MAX).max(1);
-    if room >= wanted {
-        return (wanted, None);
-    }
-    let needed = own + u64::from(wanted);
-    let said = format!(
-        "`connections` = {wanted} needs {needed} descriptors, and this process may have {most}: \
-         {room} clients can connect; raise its hard limit (ulimit -Hn, LimitNOFILE=)"
-    );
-    (room, Some(said))
+        + if domain.groups.iter().any(|group| group.durable) { LOG } else { 0 }
 }
 
 /// Descriptors that are kept open, so that there are some to be had.
@@ -118,19 +167,38 @@ mod tests {
     use quorba_config::{DomainKey, check_text};
     use std::path::Path;
 
-    #[test]
-    fn a_node_that_may_have_too_few_takes_in_fewer_clients_and_says_so() {
+    fn domain() -> Domain {
         let text = "[domain]\nid = \"d\"\nkey_file = \"key\"\n[node.n1]\nhost = \"127.0.0.1\"\n\
                     [group.bank]\nlisten = 5000\nmembers = [\"n1\"]\n\
                     server = [\"b\", \"{port}\"]\n";
         let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
-        let domain = check_text(Path::new("quorba.toml"), text, key).domain.expect("a domain");
+        check_text(Path::new("quorba.toml"), text, key).domain.expect("a domain")
+    }
+
+    #[test]
+    fn a_node_that_may_have_too_few_takes_in_fewer_clients_and_says_so() {
+        let domain = domain();
         let me = NodeId::new(0).expect("a node");
-        assert_eq!(for_clients(&domain, me, 4096), (1000, None));
-        let (room, said) = for_clients(&domain, me, 1024);
-        assert!((400..1000).contains(&room), "{room}");
+        let all = Shares { clients: 1000, passing: Passing::FULL };
+        assert_eq!(share_out(&domain, me, 4096), (all, None));
+        let (Shares { clients, passing }, said) = share_out(&domain, me, 1024);
+        assert!((400..1000).contains(&clients), "{clients}");
+        assert_eq!(passing, Passing::FULL);
         let said = said.expect("something is said");
-        assert!(said.contains(&format!("{room} clients")) && said.contains("1024"), "{said}");
+        assert!(said.contains(&format!("{clients} clients")) && said.contains("1024"), "{said}");
+    }
+
+    #[test]
+    fn where_descriptors_are_very_few_clients_have_half_of_what_the_node_does_not_need() {
+        let domain = domain();
+        let me = NodeId::new(0).expect("a node");
+        for most in [160, 256, 400, 512] {
+            let (Shares { clients, passing }, _) = share_out(&domain, me, most);
+            let left = most - own(&domain, me);
+            assert!(u64::from(clients) >= left / 2 - 5, "{most}: {clients} of {left}");
+            assert!(u64::from(clients) + passing.sum(false) <= left, "{most}: {passing:?}");
+            assert!(passing.unproven > passing.admins && passing.admins > 0, "{passing:?}");
+        }
     }
 
     #[test]

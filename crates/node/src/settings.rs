@@ -3,6 +3,7 @@
 //! Invariant: what must be equal on all nodes is taken from the domain file only.
 
 use crate::boot::BootFile;
+use crate::descriptors::Passing;
 use crate::log::Boot;
 use quorba_base::{Instant, NodeId};
 use quorba_config::{
@@ -42,9 +43,11 @@ pub(crate) fn engine(
     me: NodeId,
     boot: &BootFile,
     found: Option<Boot>,
+    passing: Passing,
     now: Instant,
 ) -> Node {
     let mut config = node_config(domain, me, boot, now);
+    config.limits.turned_away = passing.turned_away;
     if let Some(found) = found {
         (config.recovered, config.in_doubt) = (found.recovered, found.in_doubt);
     }

@@ -164,6 +164,11 @@ impl Transport {
         Ok(())
     }
 
+    /// No more connections of other hosts may be here that have not proven yet that they are nodes.
+    pub(crate) fn bound_unproven(&mut self, most: usize) {
+        self.links.bound_unproven(most);
+    }
+
     /// The domain keys have changed.
     pub(crate) fn set_keys<'a>(&mut self, keys: impl Iterator<Item = &'a [u8; 32]> + Clone) {
         if let Carrier::Ring(socket) = &mut self.carrier {

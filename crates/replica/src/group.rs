@@ -33,6 +33,7 @@ pub(crate) use self::image::Depictable;
 pub use self::image::LogHold;
 use self::names::Names;
 pub use self::names::{IdentityFault, IdentityFigures};
+pub use self::progress::Behind;
 pub use self::snapshot::{EndingsSnapshot, GroupSnapshot};
 use crate::backup::{Operation, Staged};
 use crate::config::GroupConfig;
@@ -278,9 +279,9 @@ impl Group {
         if self.is_stateless() {
             return self.deliver_call(origin, incarnation, request, here, out);
         }
-        let before = self.table.history;
-        let full = self.table.is_full();
+        let (before, full) = (self.table.history, self.table.is_full());
         self.table.history = before.with_request(origin, incarnation, number, full);
+        self.progress.note_origin(origin);
         self.outdate_remains();
         let (expiry, stamp) = (self.expiry(&request), request.stamp);
         let history = self.table.history;

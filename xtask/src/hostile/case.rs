@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::honest::{Honest, Part, Times};
+use super::honest::{Honest, Part};
+use super::machine::Look;
 use super::stage::{NODES, Setup, Stage};
 use super::watch::{Cost, Watch};
 
@@ -23,8 +24,9 @@ const RSS_MORE_MAX: u64 = 256 << 20;
 const RSS_KEPT_MAX: u64 = 48 << 20;
 /// In which time it is given back.
 const GIVEN_BACK_WITHIN: Duration = Duration::from_secs(5);
-/// How much slower honest calls may be, and which normal figure counts as one at least: attackers
-/// and all nodes share the cores of one machine here.
+/// How much slower honest calls may be than is normal, and which normal figure counts as one at
+/// least, on a machine where nothing else runs. What honest calls take at the same time in a domain
+/// that nobody attacks is normal, too: attackers and nodes share the cores of one machine.
 const SLOWER_MAX: u32 = 3;
 const NORMAL_MIN: Duration = Duration::from_millis(15);
 /// Lines that an attack may be worth in all nodes' logs.
@@ -99,7 +101,7 @@ pub(super) struct Triple {
     pub(super) after: u64,
 }
 
-/// Before, during and after the attack, in microseconds.
+/// Before, during and after the attack; times in microseconds.
 #[derive(Clone, Copy, Default, Serialize)]
 pub(super) struct Latency {
     pub(super) before: u64,
@@ -116,8 +118,12 @@ pub(super) struct Row {
     pub(super) files: [Triple; NODES],
     pub(super) p50_us: Latency,
     pub(super) p99_us: Latency,
-    /// What honest calls may take at most while it lasts.
-    pub(super) p99_us_max: u64,
+    /// What they take in the domain that nobody attacks.
+    pub(super) beside_p99_us: Latency,
+    /// Percent of the machine that processes which do not belong to the run left to it.
+    pub(super) left_percent: Latency,
+    /// What honest calls may take at most.
+    pub(super) p99_us_max: Latency,
     pub(super) honest_calls: Latency,
     pub(super) log_lines: usize,
     /// When memory was given back; nothing if it was not.
@@ -129,44 +135,68 @@ pub(super) struct Row {
     pub(super) faults: Vec<String>,
 }
 
-/// Plays a case; `stage` is kept for the next one if there is nothing wrong with it.
-pub(super) fn play(case: &Case, quorba: &Path, pace: Pace, stage: &mut Option<Stage>) -> Row {
+/// What cases are played on.
+#[derive(Default)]
+pub(super) struct Stages {
+    /// Kept for the next case if that may be.
+    pub(super) attacked: Option<Stage>,
+    /// The domain that nobody attacks.
+    pub(super) beside: Option<Stage>,
+}
+
+/// Plays a case; the stage is kept for the next one if there is nothing wrong with it.
+pub(super) fn play(case: &Case, quorba: &Path, pace: Pace, stages: &mut Stages) -> Row {
     let (name, began) = (case.name, Instant::now());
-    let kept = stage.take().filter(|_| case.is_plain());
-    let started = kept.map_or_else(|| Stage::start(quorba, case.setup), Ok);
-    let mut on = match started {
-        Ok(stage) => stage,
+    let kept = stages.attacked.take().filter(|_| case.is_plain());
+    let start = |setup| move || Stage::start(quorba, setup);
+    let beside = stages.beside.take().map_or_else(start(Setup::PLAIN), Ok);
+    let started = beside.and_then(|beside| Ok((kept.map_or_else(start(case.setup), Ok)?, beside)));
+    let (mut on, beside) = match started {
+        Ok(stages) => stages,
         Err(fault) => return Row { attack: name, faults: vec![fault], ..Row::default() },
     };
-    let mut row = play_on(case, pace, &mut on);
+    let mut row = play_on(case, pace, &mut on, &beside);
     row.took_ms = began.elapsed().as_millis() as u64;
+    stages.beside = Some(beside);
     if row.faults.is_empty() && case.is_plain() {
-        *stage = Some(on);
+        stages.attacked = Some(on);
     }
     row
 }
 
-fn play_on(case: &Case, pace: Pace, stage: &mut Stage) -> Row {
+fn play_on(case: &Case, pace: Pace, stage: &mut Stage, beside: &Stage) -> Row {
     let honest = Honest::start(&stage.gateways(), case.honest_octets);
+    let beside = Honest::start(&beside.gateways(), case.honest_octets);
+    let enter = |part| [&honest, &beside].into_iter().for_each(|clients| clients.enter(part));
     // First calls make connections and touch memory.
     thread::sleep(pace.calm / 3);
-    honest.enter(Part::Before);
+    enter(Part::Before);
+    let first = Look::now();
     thread::sleep(pace.calm);
     let pids = stage.pids();
     let costs = || -> Vec<Cost> { pids.iter().map(|pid| Cost::of(*pid)).collect() };
     let (before, lines) = (costs(), stage.log_lines());
     let watch = Watch::start(pids.clone());
-    honest.enter(Part::During);
+    enter(Part::During);
+    let attacked = Look::now();
     let mut field =
         Field { stage, pace, longest: Duration::ZERO, faults: Vec::new(), notes: Vec::new() };
     let done = (case.attack)(&mut field);
     let Field { longest, mut faults, notes, .. } = field;
     faults.extend(done.err().map(|fault| format!("the attack cannot be made: {fault}")));
-    honest.enter(Part::Between);
+    enter(Part::Between);
+    let over = Look::now();
     let given_back = wait_given_back(&before, costs);
-    honest.enter(Part::After);
+    enter(Part::After);
+    let calm = Look::now();
     thread::sleep(pace.calm);
-    honest.enter(Part::Between);
+    enter(Part::Between);
+    let percent = |later: Look, before| (100.0 * later.left_since(before)) as u64;
+    let left_percent = Latency {
+        before: percent(attacked, first),
+        during: percent(over, attacked),
+        after: percent(Look::now(), calm),
+    };
     let after: Vec<Cost> = stage.pids().iter().map(|pid| Cost::of(*pid)).collect();
     let peaks = watch.peaks();
     faults.extend(stage.ended());
@@ -174,6 +204,7 @@ fn play_on(case: &Case, pace: Pace, stage: &mut Stage) -> Row {
         attack: case.name,
         log_lines: stage.log_lines() - lines,
         given_back_ms: given_back.map(|time| time.as_millis() as u64),
+        left_percent,
         notes,
         faults,
         ..Row::default()
@@ -187,7 +218,7 @@ fn play_on(case: &Case, pace: Pace, stage: &mut Stage) -> Row {
         row.rss_bytes[index] = triple(|cost| cost.rss_bytes);
         row.files[index] = triple(|cost| cost.files);
     }
-    judge(case, &mut row, &honest, longest);
+    judge(case, &mut row, (&honest, &beside), longest);
     row
 }
 
@@ -208,31 +239,39 @@ fn wait_given_back(before: &[Cost], costs: impl Fn() -> Vec<Cost>) -> Option<Dur
     }
 }
 
-fn judge(case: &Case, row: &mut Row, honest: &Honest, longest: Duration) {
+fn judge(case: &Case, row: &mut Row, (honest, beside): (&Honest, &Honest), longest: Duration) {
     let micros = |time: Duration| time.as_micros() as u64;
-    let times = [Part::Before, Part::During, Part::After].map(|part| honest.times(part));
-    let latency = |of: fn(&Times) -> u64| {
-        let [before, during, after] = [0, 1, 2].map(|part: usize| of(&times[part]));
+    const PARTS: [Part; 3] = [Part::Before, Part::During, Part::After];
+    let latency = |of: &dyn Fn(Part) -> u64| {
+        let [before, during, after] = PARTS.map(of);
         Latency { before, during, after }
     };
-    row.p50_us = latency(|times| times.p50.as_micros() as u64);
-    row.p99_us = latency(|times| times.p99.as_micros() as u64);
-    row.honest_calls = latency(|times| times.calls as u64);
-    row.p99_us_max = micros(times[0].p99.max(NORMAL_MIN) * SLOWER_MAX + longest);
-    let most = row.p99_us_max;
-    let late = |what: &str, p99: u64| {
+    row.p50_us = latency(&|part| micros(honest.times(part).p50));
+    row.p99_us = latency(&|part| micros(honest.times(part).p99));
+    row.beside_p99_us = latency(&|part| micros(beside.times(part).p99));
+    row.honest_calls = latency(&|part| honest.times(part).calls as u64);
+    let left = row.left_percent;
+    let most = |part: Part| {
+        let left = if part == Part::After { left.after } else { left.during };
+        let alone = NORMAL_MIN * 100 / (left as u32).max(1);
+        let normal = honest.times(Part::Before).p99.max(beside.times(part).p99).max(alone);
+        micros(normal * SLOWER_MAX + longest)
+    };
+    row.p99_us_max = latency(&most);
+    let late = |what: &str, p99: u64, most: u64| {
         let (p99, most) = (p99 / 1000, most / 1000);
         format!("{what}: p99 of honest calls is {p99} ms, at most {most} ms is right")
     };
+    let (p99, most) = (row.p99_us, row.p99_us_max);
     if !case.is_rough {
         row.faults.extend(honest.faults(Part::During));
-        if row.p99_us.during > most {
-            row.faults.push(late("during the attack", row.p99_us.during));
+        if p99.during > most.during {
+            row.faults.push(late("during the attack", p99.during, most.during));
         }
     }
     row.faults.extend(honest.faults(Part::After));
-    if row.p99_us.after > most {
-        row.faults.push(late("after the attack", row.p99_us.after));
+    if p99.after > most.after {
+        row.faults.push(late("after the attack", p99.after, most.after));
     }
     if row.honest_calls.after == 0 {
         row.faults.push("no honest call was answered after the attack".to_owned());

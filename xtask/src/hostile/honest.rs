@@ -1,6 +1,8 @@
 //! Honest clients: one at each gateway, on another address than the attackers', who call at a
 //! quiet pace and write down how long that takes.
 //!
+//! As many call at a domain that nobody attacks: what they see is the machine's doing.
+//!
 //! What it is not: a load. It asks for a small part of what the domain can do.
 //!
 //! Invariants: a call that has no answer yet counts with the time that it has waited; dropped, no
@@ -8,7 +10,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -90,23 +92,14 @@ impl Honest {
     }
 
     pub(super) fn times(&self, part: Part) -> Times {
-        let of = |seen: &Arc<Mutex<Seen>>| {
-            let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut calls = seen.calls[part as usize].clone();
-            calls.sort_unstable();
-            let rank = |hundredths: usize| {
-                calls.get((calls.len() * hundredths).div_ceil(100).max(1) - 1).copied()
-            };
-            let (p50, p99) = (rank(50).unwrap_or_default(), rank(99).unwrap_or_default());
-            Times { calls: calls.len(), p50, p99 }
-        };
-        self.seen.iter().map(of).max_by_key(|times| times.p99).unwrap_or_default()
+        let times = self.seen.iter().map(|seen| times(seen, part));
+        times.max_by_key(|times| times.p99).unwrap_or_default()
     }
 
     /// What went wrong in a part, in words.
     pub(super) fn faults(&self, part: Part) -> Vec<String> {
         let of = |(index, seen): (usize, &Arc<Mutex<Seen>>)| {
-            let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = lock(seen);
             let faults = &seen.faults[part as usize];
             let (first, count) = (faults.first()?, faults.len());
             Some(format!("{count} honest calls at n{}, the first: {first}", index + 1))
@@ -125,8 +118,21 @@ impl Drop for Honest {
     }
 }
 
+fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn times(seen: &Mutex<Seen>, part: Part) -> Times {
+    let mut calls = lock(seen).calls[part as usize].clone();
+    calls.sort_unstable();
+    let rank =
+        |hundredths: usize| calls.get((calls.len() * hundredths).div_ceil(100).max(1) - 1).copied();
+    let (p50, p99) = (rank(50).unwrap_or_default(), rank(99).unwrap_or_default());
+    Times { calls: calls.len(), p50, p99 }
+}
+
 fn count_open(seen: &Mutex<Seen>, part: usize) {
-    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = lock(seen);
     if let Some(since) = seen.since {
         seen.calls[part].push(since.elapsed());
     }
@@ -139,11 +145,11 @@ fn call_on(to: SocketAddr, octets: usize, part: &AtomicU8, stop: &AtomicBool, se
     while !stop.load(Ordering::Relaxed) {
         id += 2;
         let begin = Instant::now();
-        seen.lock().unwrap_or_else(PoisonError::into_inner).since = Some(begin);
+        lock(seen).since = Some(begin);
         let answer = call(&mut wire, to, id, &argument, stop);
         let now = usize::from(part.load(Ordering::Relaxed));
         {
-            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = lock(seen);
             seen.since = None;
             match answer {
                 Ok(()) => seen.calls[now].push(begin.elapsed()),

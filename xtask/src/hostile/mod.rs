@@ -11,6 +11,7 @@ mod case;
 mod honest;
 mod identity;
 mod local;
+mod machine;
 mod memory;
 mod refusals;
 mod report;
@@ -29,7 +30,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::interop;
-use case::{Case, Pace};
+use case::{Case, Pace, Stages};
 
 pub(crate) use server::{ServerOptions, run as run_server};
 
@@ -93,16 +94,16 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     };
     let quorba = std::path::absolute(&quorba).unwrap_or(quorba);
     let pace = if options.short { SHORT } else { WHOLE };
-    let (mut rows, mut stage) = (Vec::new(), None);
+    let (mut rows, mut stages) = (Vec::new(), Stages::default());
     for case in cases().filter(is_wanted) {
         // Whoever waits sees how far it is.
         eprintln!("{} ...", case.name);
-        let row = case::play(case, &quorba, pace, &mut stage);
+        let row = case::play(case, &quorba, pace, &mut stages);
         row.faults.iter().for_each(|fault| eprintln!("  {fault}"));
         rows.push(row);
         if !options.short {
             // Every attack meets nodes as they are at first.
-            stage = None;
+            stages.attacked = None;
         }
     }
     report::finish(&rows, options.output, options.out.as_deref())

@@ -51,11 +51,13 @@ pub(super) fn finish(rows: &[Row], output: Output, out: Option<&Path>) -> ExitCo
 
 fn table(rows: &[Row]) -> String {
     let mut text = format!(
-        "{:<24} {:<36} {:<20} {:<28} {:<14} {:>5} {:>4}  {}\n",
+        "{:<24} {:<36} {:<20} {:<28} {:<16} {:<12} {:<14} {:>5} {:>4}  {}\n",
         "attack",
         "MiB n1 n2 n3: before/peak/after",
         "p50 ms b/d/a",
         "p99 ms b/d/a (max)",
+        "beside b/d/a",
+        "left % b/d/a",
         "files b/p/a",
         "lines",
         "s",
@@ -81,14 +83,16 @@ fn line(row: &Row) -> String {
     let ms = |us: u64| us as f64 / 1e3;
     let times =
         |of: &Latency| format!("{:.1}/{:.1}/{:.1}", ms(of.before), ms(of.during), ms(of.after));
-    let [files, ..] = row.files;
+    let ([files, ..], left) = (row.files, row.left_percent);
     let verdict = if row.faults.is_empty() { "right" } else { "OUTSIDE" };
     format!(
-        "{:<24} {:<36} {:<20} {:<28} {:<14} {:>5} {:>4.0}  {verdict}; {}\n",
+        "{:<24} {:<36} {:<20} {:<28} {:<16} {:<12} {:<14} {:>5} {:>4.0}  {verdict}; {}\n",
         row.attack,
         memory.join("  "),
         times(&row.p50_us),
-        format!("{} ({:.0})", times(&row.p99_us), ms(row.p99_us_max)),
+        format!("{} ({:.0})", times(&row.p99_us), ms(row.p99_us_max.during)),
+        times(&row.beside_p99_us),
+        format!("{}/{}/{}", left.before, left.during, left.after),
         format!("{}/{}/{}", files.before, files.peak, files.after),
         row.log_lines,
         row.took_ms as f64 / 1e3,

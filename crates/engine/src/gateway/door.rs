@@ -55,7 +55,7 @@ impl Gateway {
 
     /// A message on a connection that is one too many. Its first request is answered: it was not
     /// executed, and another gateway may have room.
-    pub(super) fn turn_away(&mut self, id: ConnectionId, message: &Message) {
+    pub(super) fn turn_away(&mut self, now: Instant, id: ConnectionId, message: &Message) {
         match message.parse() {
             Ok(Body::Request(request)) => {
                 if request.response_expected() {
@@ -68,9 +68,10 @@ impl Gateway {
             // ORBs ask this before their first request.
             Ok(Body::LocateRequest(request)) => {
                 let object_key = request.target().object_key();
+                self.charge_rate(now, id);
                 self.locate(id, message, request.request_id(), object_key);
             }
-            Ok(Body::CancelRequest { .. }) => {}
+            Ok(Body::CancelRequest { .. }) => self.charge_answer(id),
             Ok(Body::CloseConnection) => self.close(id, CloseReason::ByClient),
             _ => self.malformed(id, CloseReason::Malformed),
         }

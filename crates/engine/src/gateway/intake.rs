@@ -50,19 +50,26 @@ pub(super) fn plain(request: &Request<'_>) -> Result<Option<Message>, Refusal> {
 }
 
 impl Gateway {
-    /// A request or a question came on a connection: it counts against the peer's rate. To which
-    /// group it goes.
+    /// A request came on a connection. To which group it goes.
     pub(super) fn count_request(&mut self, now: Instant, id: ConnectionId) -> Option<GroupId> {
-        let connection = self.connections.get_mut(&id)?;
-        if connection.caller.is_none()
-            && let Err(wait) = self.peers.request(now, connection.peer.address)
-        {
-            // The request that broke the limit is still served; what follows waits.
-            connection.throttled_until = Some(now + wait);
-        }
-        let group = connection.group;
+        let group = self.connections.get(&id)?.group;
+        self.charge_rate(now, id);
         self.group(group).counters.requests += 1;
         Some(group)
+    }
+
+    /// A request or a question of a client counts against its address's rate.
+    pub(super) fn charge_rate(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(connection) = self.connections.get(&id).filter(|c| c.caller.is_none()) {
+            self.peers.request(now, connection.peer.address);
+        }
+    }
+
+    /// The gateway deals with a message of a client by itself.
+    pub(super) fn charge_answer(&mut self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get(&id).filter(|c| c.caller.is_none()) {
+            self.peers.answer(self.now, connection.peer.address);
+        }
     }
 
     /// A message is larger than may be taken in. If it is a request, its client is told, and what
@@ -73,6 +80,7 @@ impl Gateway {
         let passed = connection.framer.pass_over();
         self.buffered_bytes -= before - connection.framer.buffered_bytes();
         if let PassedOver::Request { version, endian, awaited } = passed {
+            self.peers.answer(self.now, connection.peer.address);
             (connection.version, connection.endian) = (version, endian);
             let counters = &mut self.groups[usize::from(connection.group.0)].counters;
             counters.requests += 1;
@@ -114,6 +122,7 @@ impl Gateway {
         request_id: Option<u32>,
         refusal: Refusal,
     ) {
+        self.charge_answer(id);
         self.group(group).counters.refused += 1;
         if let Some(request_id) = request_id {
             let bytes = answers::refused(message, request_id, refusal);
@@ -130,6 +139,7 @@ impl Gateway {
         request_id: u32,
         object_key: Option<&[u8]>,
     ) {
+        self.charge_answer(id);
         let bytes = answers::located(message, request_id, object_key.is_some());
         self.out.push_back(Output::ClientSend { connection: id, bytes });
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use quorba_base::canary;
 use quorba_giop::Request;
 use quorba_order::Ticket;
-use quorba_replica::{Ack, Availability, GroupId, RequestEnd, RequestNumber};
+use quorba_replica::{Ack, Availability, Behind, GroupId, RequestEnd, RequestNumber};
 
 /// So many processes may end at a call past the order before it is tried no more.
 const PROCESS_ENDS_MAX: u8 = 2;
@@ -54,7 +54,7 @@ impl Gateway {
             if books.reads.is_empty() || available(group) != Availability::Ready {
                 continue;
             }
-            while self.groups[index].read_window.has_room(0)
+            while self.groups[index].read_window.has_room(Behind::default())
                 && let Some(number) = self.next_of_reads(group)
             {
                 let books = &mut self.groups[index];

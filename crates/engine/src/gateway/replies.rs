@@ -170,11 +170,8 @@ impl Gateway {
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let deadline = self.deadlines.first().map(|(at, _, _)| *at);
-        let throttle = if self.limits.requests_per_second_per_peer == 0 {
-            None
-        } else {
-            self.connections.values().filter_map(|c| c.throttled_until).min()
-        };
+        let paused = self.paused.iter().filter_map(|id| self.connections.get(id));
+        let throttle = paused.filter_map(|connection| connection.throttled_until).min();
         let is_watched =
             !self.connections.is_empty() || self.peers.has_absent() || self.has_unreleased;
         let scan = is_watched.then_some(self.next_scan);
@@ -243,17 +240,25 @@ impl Gateway {
         }
     }
 
-    /// Connections that waited for room or for their rate are read on.
+    /// Connections that waited for room or for their rate are read on, beginning behind the one
+    /// that was read on last: what there is for one of them is not always the same one's.
     pub(crate) fn resume(&mut self, now: Instant) {
-        let mut next = self.paused.first().copied();
-        while let Some(id) = next {
-            if let Some(connection) = self.connections.get_mut(&id) {
-                connection.throttled_until = connection.throttled_until.filter(|at| *at > now);
+        let last = self.resumed_last;
+        let behind = (Bound::Excluded(last), Bound::Unbounded);
+        let before = (Bound::Unbounded, Bound::Included(last));
+        for (from, to) in [behind, before] {
+            let mut next = self.paused.range((from, to)).next().copied();
+            while let Some(id) = next {
+                if !self.must_wait(now, id) {
+                    self.resumed_last = id;
+                    self.read_on(now, id);
+                }
+                let rest = (Bound::Excluded(id), to);
+                // A range that ends where it begins is none.
+                next =
+                    if to == Bound::Included(id) { None } else { self.paused.range(rest).next() }
+                        .copied();
             }
-            if !self.must_wait(now, id) {
-                self.read_on(now, id);
-            }
-            next = self.paused.range((Bound::Excluded(id), Bound::Unbounded)).next().copied();
         }
     }
 

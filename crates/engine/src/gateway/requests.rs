@@ -15,7 +15,8 @@ use quorba_base::{Duration, Instant};
 use quorba_giop::{Body, ExceptionKind, Message, MinorCode, Request, context};
 use quorba_order::Ticket;
 use quorba_replica::{
-    Ack, Availability, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope, RequestNumber,
+    Ack, Availability, Behind, CODE_SETS_BYTES_MAX, FtRequest, GroupId, RequestEnvelope,
+    RequestNumber,
 };
 
 /// Requests that a group submits before it is the next group's turn.
@@ -36,6 +37,7 @@ impl Gateway {
         let request_id = request.request_id();
         let awaited = request.response_expected().then_some(request_id);
         if answers::is_heartbeat(request) {
+            self.charge_answer(id);
             if awaited.is_some() {
                 let bytes = answers::alive(message, request_id);
                 self.out.push_back(Output::ClientSend { connection: id, bytes });
@@ -194,12 +196,12 @@ impl Gateway {
 
     /// The next request that can be submitted, given what the groups can take now. Groups take
     /// turns: one with a long backlog does not keep the others waiting. In a group client addresses
-    /// do, and no more is submitted than its window has room for. `behind`: how many requests the
-    /// slowest of its members has in front of it.
+    /// do, and no more is submitted than its window has room for. `behind`: what the slowest of its
+    /// members has in front of it.
     pub(crate) fn next_submission(
         &mut self,
         available: impl Fn(GroupId) -> Availability,
-        behind: impl Fn(GroupId) -> u64,
+        behind: impl Fn(GroupId) -> Behind,
     ) -> Option<Submission> {
         if self.in_turn >= TURN_MAX {
             self.pass_turn();
@@ -225,9 +227,9 @@ impl Gateway {
     }
 
     /// Whether the group's window has room.
-    fn has_turn(&mut self, group: GroupId, behind: u64) -> bool {
+    fn has_turn(&mut self, group: GroupId, behind: Behind) -> bool {
         let has_room = self.groups[usize::from(group.0)].window.has_room(behind);
-        if !has_room && behind > 0 {
+        if !has_room && behind.all > 0 {
             // If the member that is behind does not go on, nobody says so.
             self.look_again = Some(self.now + LOOK_AGAIN);
         }

@@ -20,21 +20,21 @@ pub(super) const CALL_BYTES: usize = 512;
 impl Gateway {
     /// Whether the connection may not be read on now.
     pub(super) fn must_wait(&mut self, now: Instant, id: ConnectionId) -> bool {
-        let Some(connection) = self.connections.get(&id) else { return true };
+        let Some(connection) = self.connections.get_mut(&id) else { return true };
         if connection.caller.is_some() {
             // Clients may wait for what a server calls: its calls must not wait for theirs.
             return connection.pending.len() >= self.limits.pending_per_connection;
         }
-        if self.stopping || connection.throttled_until.is_some_and(|until| until > now) {
-            return true;
-        }
-        let is_crowded = connection.calls >= self.limits.pending_per_connection
-            || connection.unsent > self.limits.unsent_bytes;
         let (group, peer) = (connection.group, connection.peer.address);
-        if is_crowded || !(self.has_room(group) || self.peers.has_few(peer)) {
+        let throttled = connection.throttled_until.filter(|until| *until > now);
+        connection.throttled_until = throttled.or_else(|| self.peers.owes_until(now, peer));
+        let is_crowded = connection.throttled_until.is_some()
+            || connection.calls >= self.limits.pending_per_connection
+            || connection.unsent > self.limits.unsent_bytes;
+        let begun = connection.framer.waiting_since_partial();
+        if self.stopping || is_crowded || !(self.has_room(group) || self.peers.has_few(peer)) {
             return true;
         }
-        let begun = connection.framer.waiting_since_partial();
         let group_held = self.groups[usize::from(group.0)].held;
         self.peers.is_full(peer, group_held) && !(begun && self.peers.leads(peer, id))
     }

@@ -9,7 +9,7 @@ use quorba_base::NodeSet;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, ResponseFlags, Version};
 use quorba_replica::{
-    Ack, Availability, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReadRule,
+    Ack, Availability, Behind, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReadRule,
     ReplyPath, Style, TotalLoss,
 };
 
@@ -79,7 +79,9 @@ fn a_single_request_is_submitted_within_one_round_beside_a_full_backlog() {
     }
     send(&mut gateway, 20, 2, 1);
     let mut before = 0;
-    while let Some(submission) = gateway.next_submission(|_| Availability::Ready, |_| 0) {
+    while let Some(submission) =
+        gateway.next_submission(|_| Availability::Ready, |_| Behind::default())
+    {
         if submission.group == GroupId(2) {
             break;
         }
@@ -98,7 +100,9 @@ fn a_group_that_cannot_serve_holds_nobody_up() {
         GroupId(1) => Availability::Ready,
         _ => Availability::NoMember,
     };
-    let submitted = core::iter::from_fn(|| gateway.next_submission(only_the_second, |_| 0)).count();
+    let submitted =
+        core::iter::from_fn(|| gateway.next_submission(only_the_second, |_| Behind::default()))
+            .count();
     assert_eq!(submitted, 40);
 }
 
@@ -144,8 +148,9 @@ fn whose_calls_they_were_is_told_when_clients_go_that_were_not_answered() {
     let wait = gateway.longest_wait(NOW + SECOND, GroupId(0)).expect("three wait");
     assert_eq!(wait, (RequestNumber(1), SECOND, Ipv4Addr::LOCALHOST.into()));
     for ticket in 1..=2 {
-        let submission =
-            gateway.next_submission(|_| Availability::Ready, |_| 0).expect("three wait");
+        let submission = gateway
+            .next_submission(|_| Availability::Ready, |_| Behind::default())
+            .expect("three wait");
         gateway.submitted(&submission, Ticket(ticket));
     }
     let answer = build::system_exception(
@@ -201,13 +206,17 @@ fn how_a_call_has_ended_is_told_when_what_is_ordered_behind_it_is_safe() {
             }
         };
         send(&mut gateway, 0, 0, 1);
-        let submission = gateway.next_submission(|_| Availability::Ready, |_| 0).expect("it waits");
+        let submission = gateway
+            .next_submission(|_| Availability::Ready, |_| Behind::default())
+            .expect("it waits");
         gateway.submitted(&submission, Ticket(1));
         tell(&mut gateway);
-        assert!(gateway.next_submission(|_| Availability::Ready, |_| 0).is_none());
+        assert!(gateway.next_submission(|_| Availability::Ready, |_| Behind::default()).is_none());
         gateway.held(Ticket(1));
         assert_eq!(answers(&mut gateway), 0, "the request is safe, and not its end");
-        let again = gateway.next_submission(|_| Availability::NoMember, |_| 0).expect("once more");
+        let again = gateway
+            .next_submission(|_| Availability::NoMember, |_| Behind::default())
+            .expect("once more");
         gateway.submitted(&again, Ticket(2));
         tell(&mut gateway);
         gateway.dropped(NOW, group, number);
@@ -215,13 +224,16 @@ fn how_a_call_has_ended_is_told_when_what_is_ordered_behind_it_is_safe() {
         // The view is over: all begins anew.
         gateway.view_changed();
         gateway.resubmit(None);
-        let again =
-            gateway.next_submission(|_| Availability::NoMember, |_| 0).expect("and once more");
+        let again = gateway
+            .next_submission(|_| Availability::NoMember, |_| Behind::default())
+            .expect("and once more");
         gateway.submitted(&again, Ticket(3));
         gateway.held(Ticket(3));
         assert_eq!(answers(&mut gateway), 0, "it may end in another way");
         tell(&mut gateway);
-        let again = gateway.next_submission(|_| Availability::NoMember, |_| 0).expect("behind it");
+        let again = gateway
+            .next_submission(|_| Availability::NoMember, |_| Behind::default())
+            .expect("behind it");
         gateway.submitted(&again, Ticket(4));
         gateway.held(Ticket(4));
         assert_eq!((answers(&mut gateway), gateway.pending), (1, 0));
@@ -237,16 +249,51 @@ fn the_end_of_what_was_given_to_nobody_is_safe_when_it_is_ordered() {
     send(&mut gateway, 0, 0, 1);
     let me = (quorba_base::NodeId::new(0).expect("a node"), 0);
     gateway.ended(group, me, &key, quorba_replica::RequestEnd::EndsServers);
-    assert!(gateway.next_submission(|_| Availability::NoMember, |_| 0).is_none(), "another's name");
+    assert!(
+        gateway.next_submission(|_| Availability::NoMember, |_| Behind::default()).is_none(),
+        "another's name"
+    );
     let key = quorba_replica::RequestKey::Gateway(quorba_replica::GatewayKey {
         node: me.0,
         incarnation: me.1,
         number,
     });
     gateway.ended(group, me, &key, quorba_replica::RequestEnd::EndsServers);
-    let submission = gateway.next_submission(|_| Availability::NoMember, |_| 0).expect("at once");
+    let submission = gateway
+        .next_submission(|_| Availability::NoMember, |_| Behind::default())
+        .expect("at once");
     gateway.submitted(&submission, Ticket(1));
     assert_eq!(answers(&mut gateway), 0);
     gateway.held(Ticket(1));
     assert_eq!((answers(&mut gateway), gateway.pending), (1, 0));
+}
+
+/// Others wait for all that is dealt with at once.
+#[test]
+fn of_what_the_gateway_answers_itself_an_address_has_only_so_much_at_a_time() {
+    let mut gateway = gateway(1, GatewayLimits::default());
+    let here = ClientPeer::at(Ipv4Addr::LOCALHOST.into());
+    let locate = build::locate_request(Version::V1_2, Endian::Little, 7, b"echo");
+    let cancel = build::cancel_request(Version::V1_2, Endian::Little, 7);
+    for id in (0..100).map(ConnectionId) {
+        gateway.opened(NOW, id, GroupId(0), here.clone());
+        gateway.received(NOW, id, &locate.bytes().repeat(1000));
+    }
+    let answers = |gateway: &mut Gateway| {
+        let out = gateway.out.drain(..);
+        out.filter(|output| matches!(output, Output::ClientSend { .. })).count()
+    };
+    let at_once = answers(&mut gateway);
+    assert!((500..=600).contains(&at_once), "{at_once} answers at once");
+    let mut later = 0;
+    while let Some(at) = gateway.poll_timeout().filter(|at| *at < NOW + SECOND) {
+        gateway.handle_timeout(at, |_| Availability::Ready);
+        later += answers(&mut gateway);
+    }
+    assert!((15_000..=21_000).contains(&later), "{later} answers in a second");
+    gateway.opened(NOW, ConnectionId(100), GroupId(0), ClientPeer::at([10, 0, 0, 1].into()));
+    gateway.received(NOW, ConnectionId(100), locate.bytes());
+    assert_eq!(answers(&mut gateway), 1, "another address waits for nobody");
+    gateway.received(NOW, ConnectionId(100), &cancel.bytes().repeat(1000));
+    assert!(gateway.paused.contains(&ConnectionId(100)), "what is no question counts, too");
 }

@@ -63,6 +63,46 @@ fn a_fast_reader_does_not_keep_the_writer() {
     assert_eq!(reader.join().expect("no panic").expect("all of it"), LONG as u64);
 }
 
+/// One that leaves its replies would cost a system call for each further one.
+#[test]
+fn a_socket_that_is_full_is_written_to_when_the_poller_says_so_and_not_with_each_piece() {
+    let (here, mut there) = UnixStream::pair().expect("a pair");
+    let poller = Poller::new().expect("a poller");
+    let mut stream = Stream::local(here, 1, &poller).expect("a stream");
+    stream.gather(Bytes::from(vec![7; 2 * GATHERED_MAX]), &poller).expect("room");
+    stream.flush(&poller).expect("a reader");
+    let unsent = stream.unsent_bytes();
+    assert!(unsent > GATHERED_MAX, "the socket takes less: {unsent}");
+    there.set_nonblocking(true).expect("a socket");
+    while there.read(&mut [0; 4096]).is_ok() {}
+    let is_first = stream.gather(Bytes::from_static(b"piece"), &poller).expect("room");
+    assert_eq!((is_first, stream.unsent_bytes()), (false, unsent + 5), "nothing was tried");
+    stream.flush(&poller).expect("a reader");
+    assert!(stream.unsent_bytes() < unsent, "there is room");
+}
+
+#[test]
+fn small_pieces_for_a_slow_reader_take_little_more_than_their_octets_and_keep_their_order() {
+    let (here, mut there) = UnixStream::pair().expect("a pair");
+    let mut poller = Poller::new().expect("a poller");
+    let mut stream = Stream::local(here, 1, &poller).expect("a stream");
+    let mut wanted = vec![7; 2 * GATHERED_MAX];
+    stream.gather(Bytes::from(wanted.clone()), &poller).expect("room");
+    for number in 0..100_000_u32 {
+        let long = number % 1000 == 0;
+        let piece = number.to_le_bytes().repeat(if long { 1000 } else { 5 });
+        wanted.extend_from_slice(&piece);
+        stream.gather(Bytes::from(piece), &poller).expect("room");
+    }
+    assert!(stream.unsent.len() < 1000, "{} pieces", stream.unsent.len());
+    let reader = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        there.read_to_end(&mut bytes).map(|_| bytes)
+    });
+    send_all(stream, &mut poller);
+    assert!(reader.join().expect("no panic").expect("all of it") == wanted);
+}
+
 #[test]
 fn a_reader_that_is_too_slow_is_cut_off() {
     let (here, _there) = UnixStream::pair().expect("a pair");

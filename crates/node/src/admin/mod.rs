@@ -20,4 +20,4 @@ pub(crate) use backup::{BackupAsker, Refusal, RestoreAsker};
 pub use change::{Change, Wanted};
 pub use client::{AdminError, Client};
 pub use relay::{DomainStatus, NodeAnswer};
-pub(crate) use server::{AdminServer, CONNECTIONS_MAX, Peer, Question};
+pub(crate) use server::{AdminServer, Peer, Question};

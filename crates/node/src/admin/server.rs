@@ -42,8 +42,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// How long a change may take to get its place in the order; a view may be forming.
 const CHANGE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Connections that have not shown the token.
-pub(crate) const CONNECTIONS_MAX: usize = 32;
 /// How long they may take to show it.
 const TOKEN_WITHIN: Duration = Duration::from_secs(5);
 /// How long the head of a request may take, from when the one before is answered.
@@ -109,9 +107,11 @@ impl Shared {
 impl AdminServer {
     /// Serves on the node's admin address, and what comes from other nodes through `news`;
     /// questions go to `ask`. `peers`: all nodes of the domain file, in its order;
-    /// `file`: what must be equal in all nodes' files.
+    /// `file`: what must be equal in all nodes' files. `guests_max`: so many connections may be
+    /// here that have not shown the token.
     pub(crate) fn start(
         node: &Node,
+        guests_max: usize,
         (peers, file): (Vec<Peer>, String),
         news: NewsReceiver,
         ask: impl Fn(Question) -> bool + Send + Sync + 'static,
@@ -158,7 +158,7 @@ impl AdminServer {
                                 tokio::spawn(relay::fetch_file(Arc::clone(&shared), node));
                             }
                         }) => {}
-                        () = accept(listener, routes(Arc::clone(&shared))) => {}
+                        () = accept(listener, guests_max, routes(Arc::clone(&shared))) => {}
                         () = offer(&token_file, &shared.token, is_offered) => {}
                         _ = stopped => {}
                     }
@@ -171,7 +171,7 @@ impl AdminServer {
 
 /// Takes in connections for ever. Of those that have not shown the token only so many may wait: the
 /// oldest makes room, so that who wants nothing but to be there keeps nobody out.
-async fn accept(listener: TcpListener, routes: Router) {
+async fn accept(listener: TcpListener, guests_max: usize, routes: Router) {
     let mut shortage = Seldom::default();
     let mut waiting: VecDeque<Arc<Guest>> = VecDeque::new();
     loop {
@@ -186,7 +186,7 @@ async fn accept(listener: TcpListener, routes: Router) {
             }
         };
         waiting.retain(|guest| !guest.is_welcome() && Arc::strong_count(guest) > 1);
-        if waiting.len() >= CONNECTIONS_MAX
+        if waiting.len() >= guests_max
             && let Some(oldest) = waiting.pop_front()
         {
             oldest.must_go.notify_one();

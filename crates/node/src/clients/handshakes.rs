@@ -9,9 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant as Clock};
 
-/// Handshakes under way at once; beyond, the oldest is ended.
-const UNDER_WAY_MAX: usize = 256;
-/// Of these, from one address; further connections are closed at once.
+/// Handshakes under way at once from one address; further connections are closed at once.
 const OF_ADDRESS_MAX: usize = 32;
 
 struct Handshake {
@@ -33,15 +31,18 @@ pub(super) enum Begun {
 pub(super) struct Handshakes {
     /// By token, which count up, so that the oldest is first.
     under_way: BTreeMap<u64, Handshake>,
+    /// Of more than so many the oldest is ended.
+    most: usize,
     of_address: HashMap<IpAddr, usize>,
     time: Duration,
     failures: Seldom,
 }
 
 impl Handshakes {
-    pub(super) fn new(time: Duration) -> Self {
+    pub(super) fn new(time: Duration, most: usize) -> Self {
         Self {
             under_way: BTreeMap::new(),
+            most,
             of_address: HashMap::new(),
             time,
             failures: Seldom::default(),
@@ -55,7 +56,7 @@ impl Handshakes {
         }
         *count += 1;
         self.under_way.insert(token, Handshake { group, peer, until: now + self.time });
-        if self.under_way.len() <= UNDER_WAY_MAX {
+        if self.under_way.len() <= self.most {
             return Begun::Yes(None);
         }
         let oldest = self.under_way.first_key_value().map(|(token, _)| *token);
@@ -107,6 +108,7 @@ mod tests {
     use super::*;
 
     const GROUP: GroupId = GroupId(3);
+    const MOST: usize = 256;
 
     fn address(last: u8) -> IpAddr {
         IpAddr::from([10, 0, 0, last])
@@ -114,19 +116,19 @@ mod tests {
 
     #[test]
     fn one_address_has_few_and_many_addresses_end_the_oldest() {
-        let mut all = Handshakes::new(Duration::from_secs(5));
+        let mut all = Handshakes::new(Duration::from_secs(5), MOST);
         let now = Clock::now();
         let of_one = OF_ADDRESS_MAX as u64;
         for token in 0..of_one {
             assert_eq!(all.begin(now, token, GROUP, address(1)), Begun::Yes(None));
         }
         assert_eq!(all.begin(now, of_one, GROUP, address(1)), Begun::No);
-        for token in of_one..UNDER_WAY_MAX as u64 {
+        for token in of_one..MOST as u64 {
             let peer = address(2 + (token / of_one) as u8);
             assert_eq!(all.begin(now, token, GROUP, peer), Begun::Yes(None));
         }
         assert_eq!(all.begin(now, 1_000, GROUP, address(99)), Begun::Yes(Some(0)));
-        assert_eq!(all.under_way.len(), UNDER_WAY_MAX);
+        assert_eq!(all.under_way.len(), MOST);
         assert_eq!(all.end(1_000), Some((GROUP, address(99))));
         assert_eq!(all.begin(now, 1_001, GROUP, address(1)), Begun::Yes(None), "a place is free");
         for token in all.tokens() {
@@ -137,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_handshake_has_its_time() {
-        let mut all = Handshakes::new(Duration::from_secs(5));
+        let mut all = Handshakes::new(Duration::from_secs(5), MOST);
         let now = Clock::now();
         assert_eq!(all.begin(now, 7, GROUP, address(1)), Begun::Yes(None));
         assert_eq!(all.overdue(now), None);

@@ -5,7 +5,7 @@
 //! fault then. What the node needs itself comes before new clients.
 
 use super::DataPlane;
-use crate::descriptors::{self, Reserve};
+use crate::descriptors::{Passing, Reserve, Shares, share_out};
 use crate::filesystem::is_out_of_descriptors;
 use crate::process;
 use crate::seldom::Seldom;
@@ -23,6 +23,8 @@ pub(super) const AGAIN: Duration = Duration::from_millis(100);
 pub(super) struct Scarce {
     pub(super) connect_again: Option<Clock>,
     pub(super) reserve: Reserve,
+    /// How many connections of each kind may pass by.
+    pub(super) passing: Passing,
     shortage: Seldom,
     /// What the domain file wants and this process cannot have.
     pub(super) shortcoming: Option<String>,
@@ -32,13 +34,13 @@ impl Scarce {
     /// With the domain as far as this process has descriptors for it.
     pub(super) fn of(mut domain: Domain, me: NodeId) -> (Domain, Self) {
         let most = process::descriptors();
-        let (connections, shortcoming) = descriptors::for_clients(&domain, me, most);
+        let (Shares { clients, passing }, shortcoming) = share_out(&domain, me, most);
         if let Some(said) = &shortcoming {
             tracing::warn!("{said}");
         }
-        domain.limits.connections = connections;
+        domain.limits.connections = clients;
         let (reserve, shortage) = (Reserve::new(), Seldom::default());
-        (domain, Self { connect_again: None, reserve, shortage, shortcoming })
+        (domain, Self { connect_again: None, reserve, passing, shortage, shortcoming })
     }
 }
 

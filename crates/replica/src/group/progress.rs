@@ -10,13 +10,28 @@ use super::Group;
 use crate::output::{Outbox, Output};
 use crate::peer::PeerMessage;
 use crate::released::Released;
-use alloc::collections::BTreeMap;
-use quorba_base::{Duration, Instant, NodeId};
+use alloc::collections::{BTreeMap, VecDeque};
+use quorba_base::{Duration, Instant, NodeId, NodeSet};
 
 /// So many requests are executed between two words, and so many wait before the first.
 const STEP: u64 = 16;
 /// Who has not gone on for so long is stuck.
 const STUCK: Duration = Duration::from_millis(250);
+
+/// Requests that it is remembered of at whose gateways they came in: more than any member that is
+/// waited for has in front of it.
+const ORIGINS_MAX: usize = 1024;
+
+/// What the slowest member that is in and goes on has in front of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Behind {
+    /// Requests.
+    pub all: u64,
+    /// Of these, those that came in at this node's gateway.
+    pub own: u64,
+    /// Gateways at which they came in, and this one.
+    pub gateways: u64,
+}
 
 /// What was said and heard of it.
 #[derive(Default)]
@@ -27,6 +42,29 @@ pub(super) struct Progress {
     heard: BTreeMap<NodeId, (u64, Instant)>,
     /// The local one: how far it is, and since when.
     own: (u64, Instant),
+    /// At whose gateways the last requests came in, the newest last.
+    origins: VecDeque<NodeId>,
+}
+
+impl Progress {
+    /// A request that came in at the gateway of `origin` was delivered.
+    pub(super) fn note_origin(&mut self, origin: NodeId) {
+        if self.origins.len() >= ORIGINS_MAX {
+            self.origins.pop_front();
+        }
+        self.origins.push_back(origin);
+    }
+
+    /// Whose the last `all` requests are, as seen from `here`.
+    fn share_out(&self, all: u64, here: NodeId) -> Behind {
+        let last = self.origins.iter().rev().take(usize::try_from(all).unwrap_or(usize::MAX));
+        let (mut own, mut gateways) = (0, NodeSet::EMPTY.with(here));
+        for origin in last {
+            own += u64::from(*origin == here);
+            gateways.insert(*origin);
+        }
+        Behind { all, own, gateways: gateways.len() as u64 }
+    }
 }
 
 impl Group {
@@ -71,8 +109,8 @@ impl Group {
         }
     }
 
-    /// How many requests the slowest member that is in and goes on has in front of it.
-    pub(crate) fn behind(&self, now: Instant) -> u64 {
+    /// What the slowest member that is in and goes on has in front of it.
+    pub(crate) fn behind(&self, now: Instant) -> Behind {
         let delivered = self.table.history.count;
         let members = self.table.in_set();
         let goes_on = |since: Instant| now.since(since) < STUCK;
@@ -84,7 +122,8 @@ impl Group {
         let counts = members.contains(self.here) && self.progress.told.is_some();
         let own = Some(own).filter(|_| counts && goes_on(since));
         let slowest = slowest.into_iter().chain(own).min();
-        slowest.map_or(0, |up_to| delivered.saturating_sub(up_to))
+        let all = slowest.map_or(0, |up_to| delivered.saturating_sub(up_to));
+        self.progress.share_out(all, self.here)
     }
 
     /// The gateway at `node` will not ask again for these.
@@ -96,5 +135,26 @@ impl Group {
         if let Some(member) = self.member.as_mut().filter(|_| self.replay.is_none()) {
             member.release(node, incarnation, released);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_known_by_the_gateway_at_which_it_came_in() {
+        let node = |index| NodeId::new(index).expect("a node");
+        let mut progress = Progress::default();
+        for index in 0..2 * ORIGINS_MAX {
+            progress.note_origin(node(u8::from(index % 10 == 0)));
+        }
+        let seen = |all, here| progress.share_out(all, node(here));
+        let behind = |all, own, gateways| Behind { all, own, gateways };
+        assert_eq!(seen(20, 0), behind(20, 18, 2));
+        assert_eq!(seen(20, 1), behind(20, 2, 2));
+        assert_eq!(seen(5, 2), behind(5, 0, 2), "one, and this one");
+        assert_eq!(seen(0, 2), behind(0, 0, 1));
+        assert_eq!(progress.origins.len(), ORIGINS_MAX);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Replica;
 use crate::envelope::{Envelope, RequestEnvelope};
+use crate::group::Behind;
 use crate::ids::{GatewayKey, GroupId, RequestNumber};
 use crate::reads::Read;
 use bytes::Bytes;
@@ -40,11 +41,11 @@ impl Replica {
         is_active && group.is_some_and(|group| group.is_stateless() && group.takes_call(bytes))
     }
 
-    /// How many requests the slowest member of `group` that goes on has in front of it, as far as
-    /// it says so: few are not spoken of.
+    /// What the slowest member of `group` that goes on has in front of it, as far as it says so:
+    /// few requests are not spoken of.
     #[must_use]
-    pub fn behind(&self, now: Instant, group: GroupId) -> u64 {
-        self.groups.get(usize::from(group.0)).map_or(0, |group| group.behind(now))
+    pub fn behind(&self, now: Instant, group: GroupId) -> Behind {
+        self.groups.get(usize::from(group.0)).map_or_else(Behind::default, |g| g.behind(now))
     }
 
     /// A request, as it would be ordered, to a stateless group; [`crate::Output::Read`] says what
