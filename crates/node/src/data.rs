@@ -146,8 +146,7 @@ impl DataPlane {
         };
         let log = Log::open(&domain, me, boot.incarnation(), &node.state_dir, tell)?;
         let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
-        let guests_max = scarce.passing.admins;
-        let (admin, tunnels) = start_admin(&domain, me, (&node, guests_max), mailer.clone())?;
+        let (admin, tunnels) = start_admin(&domain, me, &scarce, mailer.clone())?;
         let abroad = Abroad::look_up(&domain)?;
         let times = start_times(&domain, me)?;
         let found_here = (&clients, &times[..], &scarce.reserve);
@@ -616,13 +615,14 @@ fn with_keys((me, boot, found, passing): Known<'_>, domain: &Domain) -> EngineNo
 fn start_admin(
     domain: &Domain,
     me: NodeId,
-    (node, guests_max): (&Node, usize),
+    scarce: &scarce::Scarce,
     mailer: Mailer<Letter>,
 ) -> Result<(AdminServer, tunnel::NewsSender), NodeError> {
     let (tunnels, news) = tunnel::news();
     let ask = move |question| mailer.send(Letter::Admin(question));
     let about = (peers(domain, me), domain.canonical());
-    Ok((AdminServer::start(node, guests_max, about, news, ask)?, tunnels))
+    let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
+    Ok((AdminServer::start(node, scarce.passing.admins, about, news, ask)?, tunnels))
 }
 
 /// The nodes of the domain file, for the admin API.

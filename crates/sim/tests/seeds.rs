@@ -11,8 +11,7 @@ fn seed_of(scope: Scope, seed: u64) -> Report {
 
 /// Known to break a promise, and not mended yet. They are run and named all the same; one that is
 /// good again must leave this list.
-const OPEN: [(Scope, u64); 3] =
-    [(Scope::Domain, 6_001_178), (Scope::Calls, 6_000_594), (Scope::Calls, 8_000_289)];
+const OPEN: [(Scope, u64); 2] = [(Scope::Styles, 6_000_371), (Scope::Calls, 134)];
 
 fn run_all(seeds: impl IntoIterator<Item = (Scope, u64)>) {
     let mut broken = String::new();

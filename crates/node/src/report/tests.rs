@@ -60,7 +60,7 @@ fn who_is_left_out_for_its_links_is_shown_with_the_reason_and_when_it_is_tried_a
     let nodes = reporter.nodes(&order, PrimaryStatus::Primary, &BTreeMap::new());
     assert_eq!(
         nodes[2].standing,
-        "for 0 s: much of what goes to it or comes from it is lost or late; its links are measured \
+        "much of what goes to it or comes from it is lost or late; its links are measured \
          again in 3 s, and it is taken in if good"
     );
     let told = Snapshot { told_out: true, ..order };
