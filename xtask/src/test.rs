@@ -70,13 +70,15 @@ const STAGES: &[Stage] = &[
             "warnings",
         ],
     ),
+    // Some tests need the examples of real ORBs.
+    Stage::Command("dependencies", &["xtask", "deps"]),
+    Stage::Command("examples", &["xtask", "examples"]),
     Stage::Command("tests", &["test", "--workspace", "--no-fail-fast"]),
     Stage::Command("canaries", CANARIES),
     Stage::Command("binary", &["build", "--release"]),
     Stage::Demo,
-    Stage::Command("dependencies", &["xtask", "deps"]),
-    Stage::Command("examples", &["xtask", "examples"]),
     Stage::Command("interop", &["xtask", "interop"]),
+    Stage::Command("hostile", &["xtask", "hostile", "--short"]),
     Stage::Command("order", &["xtask", "bench", "order", "--smoke"]),
 ];
 

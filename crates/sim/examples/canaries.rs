@@ -9,7 +9,7 @@ use std::panic;
 use std::process::ExitCode;
 
 /// The simulator must find each within so many seeds.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 2_500;
 
 fn main() -> ExitCode {
     let seeds = std::env::var("SEEDS").unwrap_or_default();
