@@ -224,8 +224,17 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
             tracing::warn!(caller, target, request = during, why, "no reply from outside");
         }
         ReplicaEvent::CallDiffers { caller, node, during } => {
-            let what = "called something else than another member in the same call";
-            log_difference((*caller, *during), Some(*node), what, reporter);
+            let Some(left_out) = reporter.saw_calls_differ(*caller) else { return };
+            let member = reporter.name_of(*node).to_string();
+            tracing::warn!(
+                group = reporter.group_name(*caller),
+                member,
+                request = during,
+                not_told = left_out,
+                "it asks for something else than another member in the same call, or its ORB \
+                 leaves padding as it was in memory (said once a minute; quorba status counts)"
+            );
+            reporter.member_changed(*caller, format!("{member} calls differently"));
         }
         ReplicaEvent::Disagreement { group, request } => {
             let what = "replied different things, and none has a majority";

@@ -289,7 +289,7 @@ pub struct GroupStatus {
 pub struct DifferStatus {
     /// Those that did something else than most; none if there is no majority.
     pub nodes: Vec<String>,
-    /// What, in words, such as `reply differently`.
+    /// What, in words, such as `replied differently`.
     pub what: String,
     /// The last request at which it was seen.
     pub request: u64,

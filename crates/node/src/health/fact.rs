@@ -38,7 +38,7 @@ pub enum Fact {
     LastMember { group: String, node: String },
     /// Members may differ behind a request that has no reply.
     MayDiffer { group: String, request: u64, since_ms: Option<u64> },
-    /// Members were seen to reply, or to call, differently.
+    /// Members were seen to reply differently.
     Differ {
         group: String,
         nodes: Vec<String>,

@@ -30,6 +30,7 @@ struct Difference {
 struct OfGroup {
     difference: Option<Difference>,
     told: Seldom,
+    told_calls: Seldom,
     inside: NodeSet,
     out_since: HashMap<NodeId, Instant>,
     ended_at: HashMap<u64, Instant>,
@@ -116,6 +117,13 @@ impl Reporter {
         request: u64,
     ) -> Option<u64> {
         self.differences.saw(group, nodes, what, request)
+    }
+
+    /// A member has asked for something else than another one in the same call. Octets that differ
+    /// may be padding, which some ORBs leave uncleared, so this is told and counted, and concludes
+    /// nothing.
+    pub(crate) fn saw_calls_differ(&mut self, group: GroupId) -> Option<u64> {
+        self.differences.of(group).told_calls.tells(Instant::now())
     }
 
     pub(crate) fn saw_command(&mut self, group: GroupId, command: Command) {

@@ -34,6 +34,14 @@ pub(super) fn of_group(answers: &[Answer], name: &str) -> String {
             let server = group.server.as_ref();
             text.push_str(&server.map_or_else(String::new, |it| put_up_with(&answer.node, it)));
             text.push_str(&names(&answer.node, &group.identities));
+            if group.calls.differing > 0 {
+                text.push_str(&format!(
+                    "calls of servers seen at {} that differ from another member's, or in padding \
+                     only: {}\n",
+                    answer.node,
+                    grouped(group.calls.differing)
+                ));
+            }
         }
     }
     text
