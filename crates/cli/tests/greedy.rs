@@ -87,7 +87,7 @@ fn serve(scripted: &Scripted, node: usize, over: &AtomicBool) -> Vec<Duration> {
     let mut took = Vec::new();
     while !over.load(Ordering::Relaxed) {
         let began = Instant::now();
-        let answer = client.call(KEY, "who", SOON, |_| {});
+        let answer = client.call(KEY, "log", SOON, |_| {});
         assert!(answer.text().is_ok(), "an honest client at n{}: {answer}", node + 1);
         took.push(began.elapsed());
         std::thread::sleep(Duration::from_millis(1));
@@ -217,7 +217,7 @@ fn a_connection_too_many_is_told_so_and_another_gateway_has_room() {
     let limits = "[limits]\nconnections_per_peer = 3\n";
     let scripted = Scripted::start("active", limits, &[]);
     let port = scripted.domain.first_port + 6;
-    let call = |wire: &mut Wire| wire.call(KEY, "who", SOON, |_| {});
+    let call = |wire: &mut Wire| wire.call(KEY, "log", SOON, |_| {});
     let mut kept: Vec<Wire> =
         (0..3).map(|_| Wire::connect_from(GREEDY, port).expect("a gateway")).collect();
     kept.iter_mut().for_each(|wire| assert!(call(wire).text().is_ok()));
@@ -287,12 +287,12 @@ fn a_request_that_is_too_large_is_refused_and_the_connection_goes_on() {
             wire.send(request.bytes()).expect("sent");
             let answer = wire.answer(id, SOON);
             assert_eq!(answer.ours(), Some(MinorCode::RequestTooLarge), "{version}: {answer}");
-            let answer = wire.call(KEY, "who", SOON, |_| {});
+            let answer = wire.call(KEY, "log", SOON, |_| {});
             assert!(answer.text().is_ok(), "{version}: {answer}");
         }
     }
     let mut wire = scripted.client(0).expect("a gateway");
-    let answer = wire.call(KEY, "who", SOON, |_| {});
+    let answer = wire.call(KEY, "log", SOON, |_| {});
     let Answer::Reply(reply) = answer else { panic!("{answer}") };
     let Ok(Body::Reply(reply)) = reply.parse() else { panic!("a reply") };
     assert_eq!(reply.status(), ReplyStatus::NoException);

@@ -22,10 +22,10 @@ fn slow_bank(style: &str) -> Domain {
 fn stuck(domain: &Domain) -> Option<(String, String)> {
     let output = domain.quorba(&["-o", "json", "status", "bank"]);
     let said: Value = serde_json::from_slice(&output.stdout).ok()?;
-    let reasons = said["reasons"].as_array()?.iter().filter_map(Value::as_str);
-    let reason = reasons.into_iter().find(|reason| reason.contains("group skip bank"))?;
-    let number = reason.split("group skip bank ").nth(1)?.split(' ').next()?;
-    Some((number.to_owned(), reason.to_owned()))
+    let finding = said["findings"].as_array()?.iter().find(|one| one["fact"] == "stuck")?;
+    let next = finding["next"].as_str()?;
+    let number = next.split("group skip bank ").nth(1)?.split(' ').next()?;
+    Some((number.to_owned(), finding["what"].as_str()?.to_owned()))
 }
 
 #[test]
