@@ -22,7 +22,7 @@ const BINDINGS: usize = 10;
 /// How long the others may take to see that one is gone.
 const GONE_TIME_MAX: Duration = Duration::from_secs(20);
 /// `omniNames` makes no folder for its data; a shell does, and is replaced by it. What it returns
-/// leads to its own node's gateway, because replicas are asked past the order here, too: an iterator
+/// leads to its own node's gateway: replicas are asked past the order here, too, and an iterator
 /// that one has made so is unknown to the others.
 const SERVER: &str = "mkdir -p {state_dir}/names && exec omniNames -always -start {port} \
     -datadir {state_dir}/names -ORBendPoint giop:tcp:127.0.0.1:{port} \
