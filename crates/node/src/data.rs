@@ -36,9 +36,9 @@ use crate::wake::{Mailbox, Mailer, mailbox};
 use crate::{NodeError, RunOptions, settings};
 use bytes::BytesMut;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Domain, Group, Node};
+use quorba_config::{Domain, Group};
 use quorba_engine::replica::{Command, GroupId};
-use quorba_engine::{ConnectionId, Node as EngineNode};
+use quorba_engine::{ConnectionId, Node};
 use quorba_net::{Interest, Poller, ReadOutcome, Ready};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
@@ -76,7 +76,7 @@ pub(crate) enum Letter {
 pub(crate) struct DataPlane {
     reporter: Reporter,
     boot: BootFile,
-    engine: EngineNode,
+    engine: Node,
     poller: Poller,
     transport: Transport,
     clients: Clients,
@@ -602,7 +602,7 @@ impl DataPlane {
 type Known<'a> = (NodeId, &'a BootFile, Option<crate::log::Boot>, Passing);
 
 /// The engine with all keys of its domain, of which it has the first.
-fn with_keys((me, boot, found, passing): Known<'_>, domain: &Domain) -> EngineNode {
+fn with_keys((me, boot, found, passing): Known<'_>, domain: &Domain) -> Node {
     let mut engine = settings::engine(domain, me, boot, found, passing, Instant::ZERO);
     let keys = settings::domain_keys(&domain.keys);
     if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
@@ -628,8 +628,11 @@ fn start_admin(
 /// The nodes of the domain file, for the admin API.
 fn peers(domain: &Domain, me: NodeId) -> Vec<admin::Peer> {
     let named = domain.node_set().iter().zip(&domain.nodes);
-    let peer =
-        |(id, node): (NodeId, &Node)| admin::Peer { name: node.name.clone(), id, is_me: id == me };
+    let peer = |(id, node): (NodeId, &quorba_config::Node)| admin::Peer {
+        name: node.name.clone(),
+        id,
+        is_me: id == me,
+    };
     named.map(peer).collect()
 }
 

@@ -9,7 +9,7 @@
 use crate::NodeError;
 use crate::filesystem::{self, is_shortage};
 use crate::priority::stand_back;
-use crate::status::LogStatus;
+use crate::status::{LogStatus, millis};
 use quorba_base::NodeId;
 use quorba_config::Domain;
 use quorba_engine::Output;
@@ -154,7 +154,7 @@ impl Log {
         LogStatus {
             path,
             waits: waits.map(|(said, _)| said.clone()),
-            waits_ms: waits.map(|(_, since)| since.elapsed().as_millis() as u64),
+            waits_ms: waits.map(|(_, since)| millis(since.elapsed())),
         }
     }
 

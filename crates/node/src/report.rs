@@ -14,7 +14,7 @@ use crate::admin::Change;
 use crate::recent::{self, Requests};
 use crate::status::{
     BroughtStatus, CallStatus, Caller, GroupStatus, IdentityStatus, MemberState as State,
-    MemberStatus, NodeStatus, RingStatus, ServerStatus, Status, TransferStatus,
+    MemberStatus, NodeStatus, RingStatus, ServerStatus, Status, TransferStatus, millis,
 };
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{Backend, Domain, Engine, Group, Node};
@@ -187,7 +187,7 @@ impl Reporter {
             domain: self.domain.id.clone(),
             node: self.node_name().into(),
             pid: std::process::id(),
-            uptime_ms: u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX),
+            uptime_ms: millis(uptime),
             ring: self.ring(&snapshot.order, fanout, snapshot.primary),
             nodes: self.nodes(&snapshot.order, snapshot.primary, links),
             groups,
@@ -427,7 +427,7 @@ impl Reporter {
                     host: node.host.to_string(),
                     in_view,
                     standing,
-                    since_ms: self.left.get(&id).map(|(since, _)| ms(since.elapsed())),
+                    since_ms: self.left.get(&id).map(|(since, _)| millis(since.elapsed())),
                     refused: self.node_refused(id),
                     linked: links.contains_key(&id),
                     link_queued_bytes: links.get(&id).map_or(0, |bytes| *bytes as u64),
@@ -552,7 +552,7 @@ impl Reporter {
             };
             let since_ms = match state {
                 State::In => None,
-                _ => self.differences.out_since(group, *node).map(|at| ms(at.elapsed())),
+                _ => self.differences.out_since(group, *node).map(|at| millis(at.elapsed())),
             };
             MemberStatus { node: self.name_of(*node).into(), state, reason, since_ms }
         };
@@ -599,10 +599,6 @@ impl Reporter {
         }
         warnings
     }
-}
-
-fn ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn is_somebody_in(replica: &GroupSnapshot) -> bool {

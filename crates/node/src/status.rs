@@ -11,6 +11,12 @@ mod unanswered;
 
 pub use self::unanswered::{EndedStatus, RequestStatus, StateRefusedStatus, StuckStatus};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A time in whole milliseconds.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// One node's view of its domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

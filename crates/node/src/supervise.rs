@@ -14,7 +14,7 @@ use crate::process::{CANNOT_START, KEEP, NOT_STARTED};
 use crate::ready::{self, Look};
 use crate::running::{NotStarted, Running};
 use crate::seldom::Seldom;
-use crate::status::ServerStatus;
+use crate::status::{ServerStatus, millis};
 use crate::times::Times;
 use crate::wake::{Mailbox, Mailer, mailbox};
 use quorba_base::NodeId;
@@ -217,7 +217,7 @@ impl Supervisor {
         let mut status = known.status.clone();
         let since = known.since.elapsed();
         drop(known);
-        status.since_ms = Some(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        status.since_ms = Some(millis(since));
         status.output_left_out_bytes = self.output.lost();
         if status.state != "running" && status.log.is_some() {
             status.last_output = self.output.last_lines();
@@ -293,8 +293,7 @@ enum Life {
 enum Woken {
     Order(Order),
     Exited,
-    /// What was found last, where it was waited for a server.
-    Timeout(Look),
+    Timeout,
 }
 
 impl Worker {
@@ -305,7 +304,7 @@ impl Worker {
                 match self.wait(None, Duration::MAX) {
                     Woken::Order(Order::Stop) => return,
                     Woken::Order(order) => self.heed(&order),
-                    Woken::Exited | Woken::Timeout(_) => {}
+                    Woken::Exited | Woken::Timeout => {}
                 }
                 continue;
             }
@@ -352,7 +351,7 @@ impl Worker {
         while self.wanted {
             match self.wait(None, until.saturating_duration_since(Instant::now())) {
                 Woken::Order(Order::Stop) => return Some(Order::Stop),
-                Woken::Timeout(_) => break,
+                Woken::Timeout => break,
                 Woken::Order(order @ Order::Release) => {
                     self.heed(&order);
                     break;
@@ -417,13 +416,13 @@ impl Worker {
             state.pid = server.pid();
             state.port = door.port();
         });
-        let woken = match self.wait_ready(server.pidfd(), &door) {
-            Some(woken) => woken,
-            None => {
+        let (woken, found) = match self.wait_ready(server.pidfd(), &door) {
+            Err(why) => why,
+            Ok(()) => {
                 self.runs(door.port());
                 self.pauses.server_is_up(Instant::now());
                 (self.tell)(self.id, self.stops, ServerNews::Up(door.clone()));
-                self.wait_for_end(server.pidfd(), &door)
+                (self.wait_for_end(server.pidfd(), &door), Look::Ready)
             }
         };
         // That a server has ended is noticed by its connection first.
@@ -434,7 +433,7 @@ impl Worker {
         let reason = match &woken {
             _ if ended_itself => self.why_ended(&ended),
             Woken::Exited => self.why_ended(&ended),
-            Woken::Timeout(found) => {
+            Woken::Timeout => {
                 let waited = self.group.start_timeout.as_millis();
                 let found = found.text(&door, wanted_key(&self.group));
                 format!("did not serve within {waited} ms: it {found}")
@@ -448,26 +447,27 @@ impl Worker {
         (self.tell)(self.id, self.stops, ServerNews::Down(DownReason::ServerExited));
         match woken {
             Woken::Order(order) => Life::Ordered(order),
-            Woken::Exited | Woken::Timeout(_) => Life::Ended,
+            Woken::Exited | Woken::Timeout => Life::Ended,
         }
     }
 
-    /// `None` when the server accepts connections, else why it does not. It has no less time while
-    /// the node cannot look.
-    fn wait_ready(&mut self, pidfd: &OwnedFd, door: &Door) -> Option<Woken> {
+    /// An error says what it was woken by before the server accepted connections, and what was
+    /// found last. It has no less time while the node cannot look.
+    fn wait_ready(&mut self, pidfd: &OwnedFd, door: &Door) -> Result<(), (Woken, Look)> {
         let mut until = Instant::now() + self.group.start_timeout;
+        let mut found = Look::Deaf;
         loop {
             let looked = Instant::now();
             match ready::look(door, self.wanted_key()) {
-                Ok(Look::Ready) => return None,
-                Ok(found) if Instant::now() >= until => return Some(Woken::Timeout(found)),
-                Ok(_) => {}
+                Ok(Look::Ready) => return Ok(()),
+                Ok(look) if Instant::now() >= until => return Err((Woken::Timeout, look)),
+                Ok(look) => found = look,
                 Err(_) => until += looked.elapsed() + PROBE,
             }
             match self.wait(Some(pidfd), PROBE) {
-                Woken::Timeout(_) | Woken::Order(Order::Restart | Order::Want) => {}
+                Woken::Timeout | Woken::Order(Order::Restart | Order::Want) => {}
                 Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
-                woken => return Some(woken),
+                woken => return Err((woken, found)),
             }
         }
     }
@@ -476,7 +476,7 @@ impl Worker {
     fn wait_for_end(&mut self, pidfd: &OwnedFd, door: &Door) -> Woken {
         loop {
             match self.wait(Some(pidfd), self.until_look()) {
-                Woken::Timeout(_) => self.look_for_object(door),
+                Woken::Timeout => self.look_for_object(door),
                 Woken::Order(Order::Want) => {}
                 Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
                 woken => return woken,
@@ -498,21 +498,24 @@ impl Worker {
     fn connect_once(&mut self, targets: &[(NodeId, Endpoint)]) -> Order {
         let mine = targets.iter().find(|(node, _)| *node == self.me);
         let Some((_, endpoint)) = mine else {
-            return self.wait_for_order(&Door::Address(SocketAddr::from(([0, 0, 0, 0], 0))));
+            return self.wait_for_order(None);
         };
         loop {
-            match resolve(endpoint).map(Door::Address) {
-                Ok(door) if self.is_ready(&door) => {
+            let looked = resolve(endpoint).and_then(|address| {
+                let door = Door::Address(address);
+                ready::look(&door, self.wanted_key()).map(|found| (door, found))
+            });
+            match looked {
+                Ok((door, Look::Ready)) => {
                     self.runs(door.port());
                     (self.tell)(self.id, self.stops, ServerNews::Up(door.clone()));
                     // What it stands for is somebody else's to decide: it is never in quarantine.
                     self.pauses.release();
-                    let order = self.wait_for_order(&door);
+                    let order = self.wait_for_order(Some(&door));
                     self.fail("the connection to it was lost".into());
                     return order;
                 }
-                Ok(door) => {
-                    let found = ready::look(&door, self.wanted_key()).unwrap_or(Look::Silent);
+                Ok((door, found)) => {
                     let found = found.text(&door, wanted_key(&self.group));
                     self.fail(format!("{endpoint} does not serve yet: it {found}"));
                 }
@@ -525,12 +528,16 @@ impl Worker {
     }
 
     /// For one that is about the server's life.
-    fn wait_for_order(&mut self, door: &Door) -> Order {
+    fn wait_for_order(&mut self, door: Option<&Door>) -> Order {
         loop {
             match self.wait(None, self.until_look()) {
                 Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
                 Woken::Order(order) => return order,
-                Woken::Timeout(_) => self.look_for_object(door),
+                Woken::Timeout => {
+                    if let Some(door) = door {
+                        self.look_for_object(door);
+                    }
+                }
                 Woken::Exited => {}
             }
         }
@@ -539,10 +546,6 @@ impl Worker {
     /// The object that must be there before the server counts as up.
     fn wanted_key(&self) -> Option<&[u8]> {
         wanted_key(&self.group).map(|(_, key)| key)
-    }
-
-    fn is_ready(&self, door: &Door) -> bool {
-        matches!(ready::look(door, self.wanted_key()), Ok(Look::Ready))
     }
 
     /// A server that could not be started has said why, in other words than its exit code.
@@ -637,7 +640,7 @@ impl Worker {
                 return Woken::Exited;
             }
             if matches!(ready, Ok(0)) {
-                return Woken::Timeout(Look::Silent);
+                return Woken::Timeout;
             }
         }
     }

@@ -282,12 +282,7 @@ fn when_all_processes_end_at_a_request_its_client_is_told_and_nobody_begins_it_a
 
 #[test]
 fn who_was_told_to_wait_with_a_request_and_ends_does_not_wait_for_ever() {
-    let mut c = Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) });
-    c.request(0, 1, "a");
-    c.settle();
-    (0..3).for_each(|index| c.server(index).held = true);
-    c.request(0, 2, "poison");
-    c.settle();
+    let mut c = Cluster::held_at_poison();
     c.crash_server(0);
     c.crash_server(1);
     c.settle();

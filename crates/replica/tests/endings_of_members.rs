@@ -13,12 +13,7 @@ const GONE: RequestEnd = RequestEnd::NoReply(NoReply::ConnectionEnded);
 // (seed 96 of the simulator's `styles`).
 #[test]
 fn what_a_server_was_not_given_yet_it_has_not_answered() {
-    let mut c = Cluster::whole_planned(Plan { durable: true, ..Plan::plain(true) });
-    c.request(0, 1, "a");
-    c.settle();
-    (0..3).for_each(|index| c.server(index).held = true);
-    c.request(0, 2, "poison");
-    c.settle();
+    let mut c = Cluster::held_at_poison();
     c.crash(1);
     c.install(&[0, 2]);
     c.settle();

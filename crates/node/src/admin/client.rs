@@ -4,6 +4,7 @@ use super::change::{Change, Wanted};
 use super::relay::DomainStatus;
 use crate::recent::Requests;
 use crate::status::Status;
+use serde::de::DeserializeOwned;
 use std::fs;
 use std::io::Read;
 use std::net::SocketAddr;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 /// The longest answer that is read, in octets: messages of several MB are in base64.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
+/// The longest status of one node.
+const STATUS_BYTES_MAX: u64 = 10 << 20;
 
 /// Asks one node.
 #[derive(Clone, Debug)]
@@ -109,17 +112,7 @@ impl Client {
     /// # Errors
     /// If the node does not answer, or not with that, within `timeout`.
     pub fn domain(&self, timeout: Duration) -> Result<DomainStatus, AdminError> {
-        let (agent, token) = self.agent(timeout)?;
-        let answer = agent
-            .get(self.url("domain"))
-            .header("Authorization", format!("Bearer {}", token.trim()))
-            .call();
-        let mut response = self.checked(answer, timeout)?;
-        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
-        body.map_err(|error| AdminError::Answer {
-            address: self.address,
-            detail: error.to_string(),
-        })
+        self.get("domain", ANSWER_BYTES_MAX, timeout)
     }
 
     /// The node's status.
@@ -127,16 +120,24 @@ impl Client {
     /// # Errors
     /// If the node does not answer, or not with a status, within `timeout`.
     pub fn status(&self, timeout: Duration) -> Result<Status, AdminError> {
+        self.get("status", STATUS_BYTES_MAX, timeout)
+    }
+
+    fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        bytes_max: u64,
+        timeout: Duration,
+    ) -> Result<T, AdminError> {
         let (agent, token) = self.agent(timeout)?;
         let address = self.address;
         let answer = agent
-            .get(self.url("status"))
+            .get(self.url(path))
             .header("Authorization", format!("Bearer {}", token.trim()))
             .call();
-        self.checked(answer, timeout)?
-            .body_mut()
-            .read_json()
-            .map_err(|error| AdminError::Answer { address, detail: error.to_string() })
+        let mut response = self.checked(answer, timeout)?;
+        let body = response.body_mut().with_config().limit(bytes_max).read_json();
+        body.map_err(|error| AdminError::Answer { address, detail: error.to_string() })
     }
 
     /// What a group was delivered lately.

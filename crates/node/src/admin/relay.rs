@@ -14,6 +14,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use hyper::client::conn::http1 as client;
 use hyper_util::rt::TokioIo;
 use quorba_base::NodeId;
@@ -93,19 +94,25 @@ async fn send(shared: &Shared, node: NodeId, request: Request) -> Result<Respons
     Ok(response.map(Body::new))
 }
 
-async fn status_of(shared: &Shared, node: NodeId) -> Result<Status, &'static str> {
-    let request = Request::builder().uri("/v1/status").header(header::HOST, "node");
+/// What a node answers to a question without a body.
+async fn get(
+    shared: &Shared,
+    node: NodeId,
+    path: &str,
+    most: usize,
+) -> Result<Bytes, &'static str> {
+    let request = Request::builder().uri(path).header(header::HOST, "node");
     let request = request.body(Body::empty()).expect("a right request");
     let asking = async {
         let response = send(shared, node, request).await.map_err(|_| "no link leads there")?;
-        let body = to_bytes(response.into_body(), STATUS_BYTES_MAX).await;
-        let body = body.map_err(|_| "its answer broke off")?;
-        serde_json::from_slice(&body).map_err(|_| "what it answers is no status of this version")
+        to_bytes(response.into_body(), most).await.map_err(|_| "its answer broke off")
     };
-    match tokio::time::timeout(STATUS_WITHIN, asking).await {
-        Ok(answer) => answer,
-        Err(_) => Err("it does not answer"),
-    }
+    tokio::time::timeout(STATUS_WITHIN, asking).await.unwrap_or(Err("it does not answer"))
+}
+
+async fn status_of(shared: &Shared, node: NodeId) -> Result<Status, &'static str> {
+    let body = get(shared, node, "/v1/status", STATUS_BYTES_MAX).await?;
+    serde_json::from_slice(&body).map_err(|_| "what it answers is no status of this version")
 }
 
 /// What must be equal in the domain files of all nodes.
@@ -115,14 +122,8 @@ pub(super) async fn file(State(shared): State<Arc<Shared>>) -> Response {
 
 /// Asks a node for that, and gives it to the data plane.
 pub(super) async fn fetch_file(shared: Arc<Shared>, node: NodeId) {
-    let request = Request::builder().uri("/v1/file").header(header::HOST, "node");
-    let request = request.body(Body::empty()).expect("a right request");
-    let asking = async {
-        let response = send(&shared, node, request).await.ok()?;
-        let body = to_bytes(response.into_body(), FILE_BYTES_MAX).await.ok()?;
-        String::from_utf8(body.into()).ok()
-    };
-    let text = tokio::time::timeout(STATUS_WITHIN, asking).await.ok().flatten();
+    let body = get(&shared, node, "/v1/file", FILE_BYTES_MAX).await.ok();
+    let text = body.and_then(|body| String::from_utf8(body.into()).ok());
     // If the data plane is gone, so is the node.
     let _ = (shared.ask)(Question::File(node, text));
 }

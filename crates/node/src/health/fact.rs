@@ -25,7 +25,7 @@ pub enum Fact {
     /// A group that is not durable waits for the memory of a node that is away.
     WaitsForMemory { group: String, nodes: Vec<String> },
     /// Nobody executes.
-    NobodyIn { group: String, last_durable: bool },
+    NobodyIn { group: String, is_durable: bool },
     /// A member does not execute.
     MemberOut {
         group: String,
@@ -280,7 +280,7 @@ impl Fact {
             Self::WaitsForMemory { .. } => {
                 "start what is down, with an empty disk if there is no other".into()
             }
-            Self::NobodyIn { last_durable: true, .. } => {
+            Self::NobodyIn { is_durable: true, .. } => {
                 format!("quorba status {group} says why; its disks bring it back")
             }
             Self::NobodyIn { .. } => format!(

@@ -111,7 +111,7 @@ fn members(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus, is_primary
     let mut inside = group.members.iter().filter(is(MemberState::In));
     let (first, count) = (inside.next(), 1 + inside.count());
     if first.is_none() && taking_part > 0 {
-        facts.push(Fact::NobodyIn { group: name(), last_durable: group.durable });
+        facts.push(Fact::NobodyIn { group: name(), is_durable: group.durable });
     }
     // Whom an operator took out is where it should be.
     let is_fine = |state| matches!(state, MemberState::In | MemberState::Removed);

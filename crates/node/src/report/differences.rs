@@ -4,9 +4,9 @@
 //! remembered until as many members as it takes were given the state of another one since, or the
 //! group was restored.
 
-use super::{Reporter, ms};
+use super::Reporter;
 use crate::seldom::Seldom;
-use crate::status::DifferStatus;
+use crate::status::{DifferStatus, millis};
 use quorba_base::{NodeId, NodeSet};
 use quorba_engine::replica::{Command, GroupId, MemberState};
 use std::collections::HashMap;
@@ -144,7 +144,7 @@ impl Reporter {
 
     pub(super) fn may_differ_ms(&self, group: GroupId, doubt: Option<u64>) -> Option<u64> {
         let at = self.differences.0.get(&group)?.ended_at.get(&doubt?)?;
-        Some(ms(at.elapsed()))
+        Some(millis(at.elapsed()))
     }
 
     pub(super) fn differ(&self, group: GroupId) -> Option<DifferStatus> {
@@ -154,7 +154,7 @@ impl Reporter {
             what: known.what.into(),
             request: known.request,
             times: known.times,
-            since_ms: ms(known.since.elapsed()),
+            since_ms: millis(known.since.elapsed()),
         })
     }
 }

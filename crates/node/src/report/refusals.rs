@@ -2,9 +2,9 @@
 //!
 //! Invariant: one that was not refused for [`FORGET_AFTER`] is refused no more.
 
-use super::{Reporter, ms};
+use super::Reporter;
 use crate::seldom::Seldom;
-use crate::status::RefusalStatus;
+use crate::status::{RefusalStatus, millis};
 use quorba_base::NodeId;
 use quorba_engine::order::RefusedReason;
 use std::collections::HashMap;
@@ -148,7 +148,7 @@ impl Reporter {
             [] => what.to_owned(),
             keys => format!("{what} (differs in: {})", keys.join(", ")),
         };
-        let since_ms = ms(refusal.since.elapsed());
+        let since_ms = millis(refusal.since.elapsed());
         let is_proven = !matches!(
             refusal.reason,
             RefusedReason::Seal | RefusedReason::Version | RefusedReason::UnknownNode

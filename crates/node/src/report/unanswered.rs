@@ -4,7 +4,9 @@
 
 use super::Reporter;
 use crate::recent::escaped;
-use crate::status::{EndedStatus, RequestStatus, ServerStatus, StateRefusedStatus, StuckStatus};
+use crate::status::{
+    EndedStatus, RequestStatus, ServerStatus, StateRefusedStatus, StuckStatus, millis,
+};
 use quorba_config::Group;
 use quorba_engine::replica::{
     EndingsSnapshot, GroupId, GroupSnapshot, NoReply, RecentOutcome, RecentRequest, RequestEnd,
@@ -135,7 +137,7 @@ impl Reporter {
             return Vec::new();
         }
         let request = self.request(group, *number, request.as_ref());
-        let since_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let since_ms = millis(since);
         vec![StuckStatus { request, since_ms }]
     }
 }

@@ -75,6 +75,17 @@ impl Cluster {
         Self::whole_planned(Plan::plain(state_object))
     }
 
+    /// A durable group that has executed "a", and whose servers are all held at "poison".
+    pub fn held_at_poison() -> Self {
+        let mut cluster = Self::whole_planned(Plan { durable: true, ..Plan::plain(true) });
+        cluster.request(0, 1, "a");
+        cluster.settle();
+        (0..3).for_each(|index| cluster.server(index).held = true);
+        cluster.request(0, 2, "poison");
+        cluster.settle();
+        cluster
+    }
+
     pub fn whole_planned(plan: Plan) -> Self {
         let mut cluster = Self::planned(3, plan);
         cluster.install(&[0, 1, 2]);
