@@ -206,6 +206,8 @@ pub(crate) struct Electorate<'a> {
     pub(crate) durable: bool,
     /// Where only one executes: all up to this one another one may have answered before.
     pub(crate) led_from: u64,
+    /// A server has one request at a time, so that it has replied to all before the one it is at.
+    pub(crate) in_sequence: bool,
 }
 
 impl Electorate<'_> {
@@ -259,7 +261,7 @@ pub(crate) struct Endings {
     /// Members whose servers have replied to a request that had ended without a reply; until the
     /// next conclusion, which follows at the same place.
     strangers: BTreeMap<NodeId, History>,
-    /// All requests up to this one were answered by a leader that is gone.
+    /// All requests up to this one were answered by a member that is gone.
     answered: u64,
     /// Whether the members' states are known to be equal behind a request that was not answered.
     pub(crate) states: States,
@@ -500,6 +502,15 @@ impl Endings {
         let keys: Vec<RequestKey> = self.open.keys().cloned().collect();
         for key in keys {
             self.conclude_one(&key, electorate, &mut found);
+        }
+        for conclusion in &found {
+            if let Conclusion::AtFault { node, at, .. } = conclusion
+                && electorate.in_sequence
+                && electorate.executing.contains(*node)
+            {
+                // Its server goes, and with it what it has replied.
+                self.answered = self.answered.max(at.count.saturating_sub(1));
+            }
         }
         found
     }

@@ -557,6 +557,9 @@ impl Executor {
         if self.schedule.oldest().is_none() {
             return Ok(None);
         }
+        if self.has_begun_poison() {
+            return Err(DownReason::MayDiffer);
+        }
         if let Some(outcome) = self.give_up_skipped(out) {
             return Ok(Some(outcome));
         }
@@ -630,6 +633,17 @@ impl Executor {
         end: RequestEnd,
     ) -> Outcome {
         Outcome::executed(call, if oneway { None } else { refusal::ended(giop, end) })
+    }
+
+    /// Whether the server is at a request that ends servers, and that nobody executes any more. So
+    /// a leader that was cut off in the middle of it has come back (seed 9100059 of the
+    /// simulator's `calls`).
+    fn has_begun_poison(&self) -> bool {
+        let ends = &self.ends;
+        self.schedule.outstanding().any(|call| match &call.job {
+            Job::Execute { call, .. } => ends.forbids(call) == Some(RequestEnd::EndsServers),
+            _ => false,
+        })
     }
 
     /// The server has a request that was given up: it may go on with it, but not for us.

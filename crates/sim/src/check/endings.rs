@@ -67,6 +67,8 @@ pub(crate) struct Endings {
     /// Groups that have given requests up, and calls that were answered while their members might
     /// differ because of that.
     skipped: BTreeSet<usize>,
+    /// By group: when a member was found to differ. Its replies may still be on their way.
+    differed_at: BTreeMap<usize, Instant>,
     pub(super) doubtful: BTreeSet<Reference>,
     /// Calls that had one, servers that died at one, and requests that nodes ended for.
     pub(crate) ended: u64,
@@ -134,6 +136,9 @@ impl World {
             }
             ReplicaEvent::Blocked { .. } => self.checks.endings.absent(node, now),
             ReplicaEvent::AtFault { .. } => self.checks.endings.faults += 1,
+            ReplicaEvent::Diverged { group, .. } => {
+                self.checks.endings.differed_at.insert(usize::from(group.0), now);
+            }
             ReplicaEvent::RequestEnded { group, end, .. } if *end != RequestEnd::EndsServers => {
                 if *end == RequestEnd::Skipped {
                     self.checks.endings.skipped.insert(usize::from(group.0));
@@ -276,6 +281,8 @@ impl World {
         }
         let snapshots = self.snapshots();
         let is_split = snapshots.iter().flatten().any(|node| self.is_split(node, group));
+        let differed_at = self.checks.endings.differed_at.get(&group);
+        let is_split = is_split || differed_at.is_some_and(|at| *at + ms(1_000) >= self.now);
         if is_split {
             self.checks.endings.doubtful.insert(reference);
         }
