@@ -26,14 +26,22 @@ pub(crate) struct States {
     doubt: Option<u64>,
     /// Some state could not be had, so that it may be known later.
     is_unknown: bool,
-    /// Members that left before their states were compared, and that may come back with them.
+    /// Members that were not asked for their states, or left before they could say, and that may
+    /// come back with them.
     uncompared: NodeSet,
 }
 
 impl States {
     /// These members have executed a request without a reply. `compare`: they can give a state.
-    /// Gives the number of the comparison, if there is one.
-    pub(crate) fn begin(&mut self, request: u64, members: NodeSet, compare: bool) -> Option<u64> {
+    /// `joining`: these execute it, and are not asked yet. Gives the number of the comparison, if
+    /// there is one.
+    pub(crate) fn begin(
+        &mut self,
+        request: u64,
+        (members, joining): (NodeSet, NodeSet),
+        compare: bool,
+    ) -> Option<u64> {
+        self.uncompared = self.uncompared.union(joining);
         if members.len() < 2 {
             return None;
         }
@@ -154,7 +162,7 @@ mod tests {
     #[test]
     fn who_differs_from_most_is_named_and_the_doubt_ends_when_it_is_gone() {
         let mut states = States::default();
-        let number = states.begin(7, NodeSet::first(3), true).expect("three can be compared");
+        let number = states.begin(7, (NodeSet::first(3), NodeSet::EMPTY), true).expect("three can be compared");
         states.hear(node(0), number, Some(1));
         states.hear(node(1), number, Some(2));
         assert_eq!(states.conclude(), vec![]);
@@ -163,7 +171,7 @@ mod tests {
         assert_eq!(states.conclude(), vec![], "once");
         assert_eq!(states.doubt(), None, "the others are equal");
         states.leave(node(1));
-        let number = states.begin(9, NodeSet::from_bits(0b101), true).expect("again");
+        let number = states.begin(9, (NodeSet::from_bits(0b101), NodeSet::EMPTY), true).expect("again");
         states.hear(node(0), number, Some(5));
         states.hear(node(2), number, Some(5));
         assert_eq!((states.conclude(), states.doubt()), (vec![], None));
@@ -173,7 +181,7 @@ mod tests {
     fn where_nobody_can_tell_the_doubt_stays_until_one_state_is_everybodys() {
         for words in [[Some(1), Some(2), Some(3)], [Some(1), None, Some(2)]] {
             let mut states = States::default();
-            let number = states.begin(7, NodeSet::first(3), true).expect("three");
+            let number = states.begin(7, (NodeSet::first(3), NodeSet::EMPTY), true).expect("three");
             for (index, digest) in words.into_iter().enumerate() {
                 states.hear(node(index as u8), number, digest);
             }
@@ -185,29 +193,32 @@ mod tests {
             states.conclude();
             assert_eq!(states.doubt(), None, "the others come back with the state of one");
         }
-        assert_eq!(States::default().begin(1, NodeSet::first(1), true), None, "one has no other");
+        assert_eq!(States::default().begin(1, (NodeSet::first(1), NodeSet::EMPTY), true), None, "one has no other");
     }
 
     // Seed 9100081 of the simulator's `domain`: it had executed what the others gave up.
     #[test]
     fn who_left_before_it_was_compared_is_compared_when_it_comes_back_with_its_state() {
         let mut states = States::default();
-        let number = states.begin(7, NodeSet::first(3), true).expect("three can be compared");
+        let number = states.begin(7, (NodeSet::first(3), NodeSet::EMPTY), true).expect("three can be compared");
         states.leave(node(0));
         states.hear(node(1), number, Some(1));
         states.hear(node(2), number, Some(1));
         assert_eq!((states.conclude(), states.doubt()), (vec![], None));
         assert_eq!([0, 1].map(|index| states.is_uncompared(node(index))), [true, false]);
-        let again = states.begin(7, NodeSet::first(3), true).expect("it is back");
+        let again = states.begin(7, (NodeSet::first(3), NodeSet::EMPTY), true).expect("it is back");
         for (index, digest) in [2, 1, 1].into_iter().enumerate() {
             states.hear(node(index as u8), again, Some(digest));
         }
         assert_eq!(states.conclude(), vec![node(0)]);
         states.leave(node(0));
         assert!(!states.is_uncompared(node(0)), "that is known");
-        let _ = states.begin(9, NodeSet::first(3), true);
+        let _ = states.begin(9, (NodeSet::first(3), NodeSet::EMPTY), true);
         states.leave(node(2));
         states.is_given_a_state(node(2));
         assert!(!states.is_uncompared(node(2)));
+        // Seed 9100178 of `styles`: it had executed it while it joined, and left.
+        let _ = states.begin(11, (NodeSet::first(2), NodeSet::EMPTY.with(node(2))), true);
+        assert!(states.is_uncompared(node(2)));
     }
 }

@@ -270,7 +270,8 @@ impl Group {
         let executing =
             self.table.with_electorate(&self.config, |_, electorate| electorate.executing);
         let can_give = self.config.state_object.is_some() && !self.table.style.is_passive();
-        let begin = self.table.endings.states.begin(request, executing, can_give);
+        let joining = self.table.joining();
+        let begin = self.table.endings.states.begin(request, (executing, joining), can_give);
         let is_in = matches!(self.table.state(self.here), Some(MemberState::In { .. }));
         if let (Some(number), Some(member)) = (begin, self.member.as_mut())
             && is_in
