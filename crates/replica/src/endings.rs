@@ -28,7 +28,7 @@ use quorba_base::{NodeId, NodeSet, canary};
 
 /// Requests that are inquired into at the same time, and ends that are remembered; the oldest go.
 const OPEN_MAX: usize = 256;
-const ENDED_MAX: usize = 1024;
+pub(crate) const ENDED_MAX: usize = 1024;
 /// So many processes may end at a request before no server executes it any more.
 const PROCESS_ENDS_MAX: u8 = 2;
 /// Not the number of a comparison: a server has been given a log with such requests in it, and may
@@ -46,6 +46,16 @@ pub enum NoReply {
     Rejected,
     /// It closed the connection in good order, each time the request was sent (GIOP §15.5.1.1).
     NeverTaken,
+}
+
+impl NoReply {
+    /// What is said of a member whose server did so alone.
+    pub(crate) fn fault(self) -> DownReason {
+        match self {
+            Self::ConnectionEnded | Self::NeverTaken => DownReason::ConnectionLost,
+            Self::NotAReply | Self::Rejected => DownReason::ServerProtocol,
+        }
+    }
 }
 
 /// How a request ended that has no reply of a server.
@@ -598,11 +608,7 @@ impl Inquiry {
         let at = self.at;
         let fault = |(node, report): (&NodeId, &Report)| match report {
             Report::NoReply(how) => {
-                let reason = match how {
-                    NoReply::ConnectionEnded | NoReply::NeverTaken => DownReason::ConnectionLost,
-                    NoReply::NotAReply | NoReply::Rejected => DownReason::ServerProtocol,
-                };
-                Some(Conclusion::AtFault { node: *node, reason, at })
+                Some(Conclusion::AtFault { node: *node, reason: how.fault(), at })
             }
             _ => None,
         };

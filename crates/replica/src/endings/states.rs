@@ -162,7 +162,9 @@ mod tests {
     #[test]
     fn who_differs_from_most_is_named_and_the_doubt_ends_when_it_is_gone() {
         let mut states = States::default();
-        let number = states.begin(7, (NodeSet::first(3), NodeSet::EMPTY), true).expect("three can be compared");
+        let number = states
+            .begin(7, (NodeSet::first(3), NodeSet::EMPTY), true)
+            .expect("three can be compared");
         states.hear(node(0), number, Some(1));
         states.hear(node(1), number, Some(2));
         assert_eq!(states.conclude(), vec![]);
@@ -171,7 +173,8 @@ mod tests {
         assert_eq!(states.conclude(), vec![], "once");
         assert_eq!(states.doubt(), None, "the others are equal");
         states.leave(node(1));
-        let number = states.begin(9, (NodeSet::from_bits(0b101), NodeSet::EMPTY), true).expect("again");
+        let number =
+            states.begin(9, (NodeSet::from_bits(0b101), NodeSet::EMPTY), true).expect("again");
         states.hear(node(0), number, Some(5));
         states.hear(node(2), number, Some(5));
         assert_eq!((states.conclude(), states.doubt()), (vec![], None));
@@ -193,14 +196,20 @@ mod tests {
             states.conclude();
             assert_eq!(states.doubt(), None, "the others come back with the state of one");
         }
-        assert_eq!(States::default().begin(1, (NodeSet::first(1), NodeSet::EMPTY), true), None, "one has no other");
+        assert_eq!(
+            States::default().begin(1, (NodeSet::first(1), NodeSet::EMPTY), true),
+            None,
+            "one has no other"
+        );
     }
 
     // Seed 9100081 of the simulator's `domain`: it had executed what the others gave up.
     #[test]
     fn who_left_before_it_was_compared_is_compared_when_it_comes_back_with_its_state() {
         let mut states = States::default();
-        let number = states.begin(7, (NodeSet::first(3), NodeSet::EMPTY), true).expect("three can be compared");
+        let number = states
+            .begin(7, (NodeSet::first(3), NodeSet::EMPTY), true)
+            .expect("three can be compared");
         states.leave(node(0));
         states.hear(node(1), number, Some(1));
         states.hear(node(2), number, Some(1));

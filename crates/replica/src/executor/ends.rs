@@ -200,6 +200,11 @@ impl Ends {
         }
     }
 
+    /// Whether a request has not ended without a reply, as all that have are known.
+    fn would_know_of(&self, key: &RequestKey) -> bool {
+        !self.by_name.contains_key(key) && self.by_name.len() < crate::endings::ENDED_MAX
+    }
+
     /// How a call has ended that no server may execute any more.
     pub(super) fn forbids(&self, call: &Call) -> Option<RequestEnd> {
         if self.by_name.is_empty() && self.skipped.is_empty() || canary!(ExecutesPoison) {
@@ -594,6 +599,13 @@ impl Executor {
             let (key, at, how) = (key.clone(), *history, odd.how);
             call.odd = Some(Odd { told: None, ..odd });
             return Ok(Some(Outcome::NoReply { key, at, how }));
+        }
+        if let Job::Execute { call: Call::Again(key), .. } = &call.job
+            && self.ends.would_know_of(key)
+        {
+            // Others have answered what it executes again (seed 9300434 of the simulator's
+            // `styles`).
+            return Err(odd.how.fault());
         }
         let request_id = call.request_id;
         let Some(call) = self.schedule.take_out(request_id) else { return Ok(None) };
