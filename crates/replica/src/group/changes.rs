@@ -115,7 +115,7 @@ impl Group {
                 Command::Skip(at) => {
                     self.table.endings.skip(at);
                     self.request_ended(at, RequestEnd::Skipped, out);
-                    self.joiners_may_lack(now, RequestEnd::Skipped, here, out);
+                    self.joiners_may_differ(now, (at, RequestEnd::Skipped), here, out);
                 }
                 // Its node says so when it asks.
                 Command::Adopt(_) => {}
