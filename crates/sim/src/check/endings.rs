@@ -53,7 +53,7 @@ pub(crate) struct Endings {
     /// that many calls.
     connects: BTreeMap<(usize, usize), (u64, VecDeque<Instant>)>,
     /// By group: whose server was ended, though nobody else was known to have its state, and when.
-    last_servers: BTreeMap<usize, (usize, Instant)>,
+    pub(super) last_servers: BTreeMap<usize, (usize, Instant)>,
     /// Nodes and groups: members that are to be given another one's state.
     given_up: BTreeSet<(usize, usize)>,
     /// Calls at which some server was.
