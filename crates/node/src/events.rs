@@ -118,6 +118,8 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
             }
         }
         ReplicaEvent::IdentityRefused { .. } => log_identity(event, reporter),
+        // The caller knows where servers listen.
+        ReplicaEvent::Returned { .. } => {}
         ReplicaEvent::Skipped { origin } => {
             let origin = reporter.name_of(*origin);
             tracing::error!(origin, "an ordered message of another version was skipped");

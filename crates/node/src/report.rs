@@ -3,6 +3,7 @@
 //! Invariant: names instead of numbers, taken from the domain file.
 
 mod differences;
+mod references;
 mod refusals;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ pub(crate) struct Reporter {
     me: NodeId,
     last_changes: HashMap<GroupId, String>,
     differences: differences::Differences,
+    references: references::References,
     refusals: refusals::Refusals,
     basis: Option<Basis>,
     /// The same for groups that are not durable, where that is another question.
@@ -93,6 +95,7 @@ impl Reporter {
             me,
             last_changes: HashMap::new(),
             differences: differences::Differences::default(),
+            references: references::References::default(),
             refusals: refusals::Refusals::default(),
             basis: None,
             memory_basis: None,
@@ -173,6 +176,7 @@ impl Reporter {
                 let endings = &replica.endings;
                 GroupStatus {
                     differ: self.differ(id),
+                    references: self.references.status(id),
                     may_differ_ms: self.may_differ_ms(id, endings.doubt),
                     members: self.members(id, replica),
                     waits_for,
@@ -472,6 +476,7 @@ impl Reporter {
             checkpoint_overdue: is_overdue(group, replica),
             late: self.names(replica.endings.late),
             state_refused: unanswered::state_refused(replica),
+            references: Vec::new(),
             waits_for_members: !replica.opened && is_somebody_in(replica),
             server,
             connections: gateway.connections as u64,

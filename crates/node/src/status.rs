@@ -288,6 +288,33 @@ pub struct GroupStatus {
     /// The server on this node does not give its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_refused: Option<StateRefusedStatus>,
+    /// References that the server on this node returns and that lead where they should not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<ReferenceStatus>,
+}
+
+/// References that a server returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReferenceStatus {
+    /// In replies to which operation.
+    pub operation: String,
+    /// What is wrong with them: `past-the-order`, they lead to a server and no gateway;
+    /// `one-gateway`, they lead to one gateway of several.
+    pub kind: String,
+    /// The address that was found last: `host:port`.
+    pub address: String,
+    /// How many were found.
+    pub times: u64,
+    /// Since one was found first, in milliseconds.
+    pub since_ms: u64,
+}
+
+impl ReferenceStatus {
+    /// Whether whoever uses it calls a server past the order.
+    #[must_use]
+    pub fn is_past_the_order(&self) -> bool {
+        self.kind == "past-the-order"
+    }
 }
 
 /// Members that were seen to do different things.

@@ -27,6 +27,11 @@ impl Gist {
         }
     }
 
+    /// Where the results begin in the reply that it is of.
+    pub(crate) const fn body_offset(self) -> usize {
+        self.body_offset
+    }
+
     /// The results in the reply that it is of.
     pub(crate) fn body(self, reply: &Bytes) -> &[u8] {
         reply.get(self.body_offset..).unwrap_or_default()

@@ -4,7 +4,7 @@
 //! wish.
 
 use super::{Finding, Health};
-use crate::status::{MemberState, RequestStatus};
+use crate::status::{MemberState, ReferenceStatus, RequestStatus};
 
 /// See the module's text. Names are those of nodes and groups; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,8 @@ pub enum Fact {
         since_ms: Option<u64>,
         can_rebuild: bool,
     },
+    /// Servers return references that lead to themselves.
+    PastTheOrder { group: String, nodes: Vec<String>, reference: ReferenceStatus },
     /// Servers are at a request for too long.
     Stuck { group: String, request: RequestStatus, nodes: Vec<String>, since_ms: u64 },
     /// A server is late with what others have answered.
@@ -88,6 +90,7 @@ impl Fact {
             Self::LastMember { .. } => "last-member",
             Self::MayDiffer { .. } => "may-differ",
             Self::Differ { .. } => "differ",
+            Self::PastTheOrder { .. } => "past-the-order",
             Self::Stuck { .. } => "stuck",
             Self::Late { .. } => "late",
             Self::StateRefused { .. } => "state-refused",
@@ -126,6 +129,7 @@ impl Fact {
             | Self::LastMember { group, .. }
             | Self::MayDiffer { group, .. }
             | Self::Differ { group, .. }
+            | Self::PastTheOrder { group, .. }
             | Self::Stuck { group, .. }
             | Self::Late { group, .. }
             | Self::StateRefused { group, .. }
@@ -159,6 +163,7 @@ impl Fact {
             | Self::NobodyIn { .. }
             | Self::MayDiffer { .. }
             | Self::Differ { .. }
+            | Self::PastTheOrder { .. }
             | Self::Stuck { .. } => None,
         }
     }
@@ -174,6 +179,7 @@ impl Fact {
             | Self::Quarantined { since_ms, .. }
             | Self::ObjectMissing { since_ms, .. }
             | Self::LogWaits { since_ms, .. } => *since_ms,
+            Self::PastTheOrder { reference, .. } => Some(reference.since_ms),
             Self::Stuck { since_ms, .. } | Self::Refused { since_ms, .. } => Some(*since_ms),
             _ => None,
         }
@@ -232,6 +238,14 @@ impl Fact {
                 };
                 let times = if *times > 1 { format!(", {times} times") } else { String::new() };
                 format!("{who} {what}, last at request {request}{times}: their states may differ")
+            }
+            Self::PastTheOrder { nodes, reference, .. } => {
+                let what = super::references::words(reference);
+                let times = match reference.times {
+                    1 => String::new(),
+                    times => format!(" ({times} times)"),
+                };
+                format!("{what}{times}; seen on {}", nodes.join(", "))
             }
             Self::Stuck { request, nodes, .. } => {
                 let (about, whose) =
@@ -321,6 +335,7 @@ impl Fact {
             Self::Differ { .. } => "quorba group doctor finds what differs; a state_object lets \
                                     members be rebuilt"
                 .into(),
+            Self::PastTheOrder { .. } => super::references::NEXT.into(),
             Self::Stuck { request, .. } => {
                 format!("quorba group skip {group} {} gives it up", request.number)
             }

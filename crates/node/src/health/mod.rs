@@ -8,6 +8,7 @@
 
 mod fact;
 mod judge;
+pub mod references;
 mod requests;
 #[cfg(test)]
 mod tests;

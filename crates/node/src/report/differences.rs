@@ -104,6 +104,10 @@ impl Difference {
 impl Reporter {
     pub(crate) fn member_is(&mut self, group: GroupId, node: NodeId, state: MemberState) {
         self.differences.member(group, node, state);
+        // Its server is gone, or will be given anew.
+        if node == self.me && matches!(state, MemberState::Down(_)) {
+            self.references.forget(group);
+        }
     }
 
     /// Members of a group were seen to do different things at a request: `nodes` did something
