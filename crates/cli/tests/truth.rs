@@ -73,6 +73,71 @@ fn replies_that_differ_are_found_until_all_members_have_the_state_of_one() {
     scripted.domain.wait_healthy();
 }
 
+/// Asks for a reference, at the gateway of n1.
+fn refer(scripted: &Scripted, port: u16, key: &str) {
+    let answer = scripted.client(0).expect("a gateway").call(KEY, "refer", SOON, |out| {
+        out.write_u32(port.into());
+        out.write_string(key.as_bytes());
+    });
+    assert!(answer.to_string().contains("reply"), "{answer}");
+}
+
+#[test]
+fn a_reference_that_leads_past_the_order_is_found_until_its_server_is_another_one() {
+    let scripted = Scripted::start("active", "", &[]);
+    for _ in 0..20 {
+        refer(&scripted, 0, "thing");
+    }
+    let finding = wait_for(&scripted.domain, "past-the-order");
+    let what = finding["what"].as_str().expect("text");
+    assert!(what.contains("`refer`") && what.contains("127.0.0.1:"), "{what}");
+    let ports = scripted.processes().expect("they run").into_iter().filter_map(|one| one.port);
+    assert!(ports.into_iter().any(|port| what.contains(&format!(":{port},"))), "{what}");
+    assert!(finding["since_ms"].is_u64() && finding["group"] == "g", "{finding}");
+    assert!(finding["next"].as_str().is_some_and(|it| it.contains("{gateways}")), "{finding}");
+    assert_eq!(found(&scripted.domain, &[]).1["health"], "degraded");
+    wait_until("each of them is counted", || {
+        let (_, said) = found(&scripted.domain, &[]);
+        let of = |node: usize| said["nodes"][node]["status"]["groups"][0]["references"][0].clone();
+        (0..3).all(|node| of(node)["times"].as_u64() == Some(20))
+    });
+    let told = scripted.domain.told();
+    assert_eq!(told.matches("past the order").count(), 3, "once at each node: {told}");
+    for node in ["n1", "n2", "n3"] {
+        for change in ["remove", "add"] {
+            let output = scripted.domain.quorba(&["group", change, "g", node]);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+        }
+        wait_until("it is in again", || {
+            found(&scripted.domain, &[]).0.iter().all(|fact| fact == "past-the-order")
+        });
+    }
+    scripted.domain.wait_healthy();
+}
+
+#[test]
+fn a_reference_to_one_gateway_is_noted_and_one_to_what_is_not_of_the_domain_is_not() {
+    let scripted = Scripted::start("active", "", &[]);
+    // Nobody's: as from a naming service that knows servers outside.
+    refer(&scripted, 1, "thing");
+    let status = text(&scripted.domain.quorba(&["status"]).stdout);
+    assert!(!status.contains("`refer`"), "{status}");
+    refer(&scripted, scripted.domain.first_port + 6, "thing");
+    wait_until("it is noted", || {
+        let status = text(&scripted.domain.quorba(&["status"]).stdout);
+        status.contains("replies to `refer` have a reference to one gateway only, 127.0.0.1:")
+    });
+    scripted.domain.wait_healthy();
+}
+
+#[test]
+fn a_reference_to_a_server_with_the_key_of_its_group_and_a_port_of_its_own_is_found() {
+    let scripted = Scripted::connect("active", "", &[]);
+    refer(&scripted, 1, "o");
+    let finding = wait_for(&scripted.domain, "past-the-order");
+    assert!(finding["what"].as_str().is_some_and(|it| it.contains("127.0.0.1:1,")), "{finding}");
+}
+
 #[test]
 fn an_object_key_that_no_server_has_is_found() {
     let lines = "state_object = \"bank\"\nobject_key = \"bnak\"\n";

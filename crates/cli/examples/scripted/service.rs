@@ -10,9 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use quorba_giop::cdr::{Reader, Writer};
+use quorba_giop::ior::IiopProfile;
 use quorba_giop::{
-    Body, Completion, ExceptionKind, Message, MessageError, ReplyStatus, Request, SystemException,
-    build,
+    Body, Completion, Endian, ExceptionKind, Ior, Message, MessageError, ReplyStatus, Request,
+    SystemException, Version, build,
 };
 
 use crate::Options;
@@ -39,6 +40,9 @@ pub(crate) enum Results {
     Number(usize),
     Text(String),
     Octets(Vec<u8>),
+    Reference(Ior),
+    /// A text and a number, with these octets between them as far as there is room.
+    Padded(String, u8),
 }
 
 impl Results {
@@ -49,6 +53,14 @@ impl Results {
             Self::Number(number) => out.write_count(*number),
             Self::Text(text) => out.write_string(text.as_bytes()),
             Self::Octets(octets) => out.write_octets(octets),
+            Self::Reference(reference) => reference.write(out),
+            Self::Padded(text, fill) => {
+                out.write_string(text.as_bytes());
+                while !out.position().is_multiple_of(4) {
+                    out.write_raw(&[*fill]);
+                }
+                out.write_u32(7);
+            }
         }
     }
 }
@@ -145,6 +157,11 @@ impl Service {
             b"log" => Results::Text(texts.join(",")),
             b"who" => Results::Text(self.options.node.clone()),
             b"big" => Results::Octets(vec![b'x'; reader.read_u32("octets")? as usize]),
+            b"refer" => self.refer(reader)?,
+            b"padded" => {
+                let (text, node) = (text(reader)?, text(reader)?);
+                Results::Padded(text, if node == self.options.node { 0xcd } else { 0 })
+            }
             b"get_state" if self.options.no_state => return Ok(None),
             b"get_state" => Results::Octets(texts.join("\n").into_bytes()),
             b"set_state" => {
@@ -158,6 +175,26 @@ impl Service {
             b"_non_existent" => Results::Truth(false),
             _ => return Ok(None),
         }))
+    }
+
+    fn refer(&self, reader: &mut Reader<'_>) -> Result<Results, MessageError> {
+        let port = match reader.read_u32("port")? {
+            0 => self.options.port,
+            port => u16::try_from(port).unwrap_or(u16::MAX),
+        };
+        let key = match text(reader)? {
+            key if key.is_empty() => format!("object {:08x}", process::id()),
+            key => key,
+        };
+        let profile = IiopProfile {
+            version: Version::V1_2,
+            host: "127.0.0.1".into(),
+            port,
+            object_key: key.into_bytes(),
+            components: Vec::new(),
+        };
+        let profiles = vec![profile.encode(Endian::Little)];
+        Ok(Results::Reference(Ior { type_id: b"IDL:Thing:1.0".to_vec(), profiles }))
     }
 
     fn add(&self, texts: &mut Vec<String>, text: String, time: Duration) -> Results {
