@@ -139,6 +139,71 @@ fn a_reference_to_a_server_with_the_key_of_its_group_and_a_port_of_its_own_is_fo
 }
 
 #[test]
+fn keys_of_references_that_differ_between_replicas_are_named() {
+    let scripted = Scripted::start("active", "", &[]);
+    refer(&scripted, 1, "the same");
+    assert_eq!(found(&scripted.domain, &[]).0, Vec::<String>::new());
+    // Each process has its own.
+    refer(&scripted, 1, "");
+    let finding = wait_for(&scripted.domain, "keys-differ");
+    let what = finding["what"].as_str().expect("text");
+    assert!(what.contains("`refer`") && what.contains("object keys"), "{what}");
+    assert!(what.contains("n1: object ") && what.contains("n2: object "), "{what}");
+}
+
+/// Asks for a text and a number; the server on `node` leaves what is between them as it was, that
+/// on `liar` has another number.
+fn padded(scripted: &Scripted, node: &str, liar: &str) {
+    let answer = scripted.client(0).expect("a gateway").call(KEY, "padded", SOON, |out| {
+        ["a", node, liar].iter().for_each(|text| out.write_string(text.as_bytes()));
+    });
+    assert!(answer.to_string().contains("reply"), "{answer}");
+}
+
+const IGNORE: &str = "compare_replies = \"ignore-padding\"\n";
+
+#[test]
+fn votes_count_padding_unless_they_are_told_not_to() {
+    let ignoring = Scripted::start("active-with-voting", IGNORE, &[]);
+    let before = ignoring.processes().expect("they run");
+    (0..30).for_each(|_| padded(&ignoring, "n3", ""));
+    (0..30).for_each(|_| padded(&ignoring, "*", ""));
+    // A number that differs is one all the same, and comes behind in the order.
+    padded(&ignoring, "*", "n2");
+    let told = ignoring.domain.told_once("the liar", |told| told.contains("it is expelled"));
+    let expelled: Vec<&str> = told.lines().filter(|it| it.contains("it is expelled")).collect();
+    assert!(expelled.iter().all(|line| line.contains("member=\"n2\"")), "{expelled:?}");
+    ignoring.domain.wait_healthy();
+    let now = ignoring.processes().expect("they run");
+    assert_eq!((now[0], now[2]), (before[0], before[2]), "none but the liar was started anew");
+
+    let counting = Scripted::start("active-with-voting", "", &[]);
+    padded(&counting, "n3", "");
+    let told = counting.domain.told_once("it", |told| told.contains("it is expelled"));
+    assert!(told.contains("member=\"n3\""), "{told}");
+}
+
+#[test]
+fn where_replies_differ_padding_is_named_with_the_key_that_ignores_it() {
+    let counting = Scripted::start("active", "compare_replies = 1\n", &[]);
+    wait_until("it is said", || {
+        padded(&counting, "*", "");
+        let (_, said) = found(&counting.domain, &[]);
+        let what = said["findings"][0]["what"].as_str().unwrap_or_default().to_owned();
+        what.contains("replied") && what.contains("`compare_replies = \"ignore-padding\"`")
+    });
+    assert!(counting.domain.told().contains("ignore-padding"));
+
+    let ignoring = Scripted::start("active", IGNORE, &[]);
+    // More than a window.
+    (0..130).for_each(|_| padded(&ignoring, "*", ""));
+    assert_eq!(found(&ignoring.domain, &[]).0, Vec::<String>::new());
+    (0..64).for_each(|_| padded(&ignoring, "*", "n2"));
+    let differ = wait_for(&ignoring.domain, "differ");
+    assert!(differ["what"].as_str().is_some_and(|it| it.contains("n2")), "{differ}");
+}
+
+#[test]
 fn an_object_key_that_no_server_has_is_found() {
     let lines = "state_object = \"bank\"\nobject_key = \"bnak\"\n";
     let domain = a_bank(&servant(), lines);

@@ -33,6 +33,7 @@ pub mod ior;
 pub mod limits;
 mod locate;
 mod message;
+pub mod padding;
 pub mod references;
 mod reply;
 mod request;

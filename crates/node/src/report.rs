@@ -177,6 +177,7 @@ impl Reporter {
                 GroupStatus {
                     differ: self.differ(id),
                     references: self.references.status(id),
+                    reference_keys: self.references.keys(id),
                     may_differ_ms: self.may_differ_ms(id, endings.doubt),
                     members: self.members(id, replica),
                     waits_for,
@@ -477,6 +478,7 @@ impl Reporter {
             late: self.names(replica.endings.late),
             state_refused: unanswered::state_refused(replica),
             references: Vec::new(),
+            reference_keys: Vec::new(),
             waits_for_members: !replica.opened && is_somebody_in(replica),
             server,
             connections: gateway.connections as u64,

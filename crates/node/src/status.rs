@@ -291,6 +291,24 @@ pub struct GroupStatus {
     /// References that the server on this node returns and that lead where they should not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<ReferenceStatus>,
+    /// The object keys in references that the server on this node returned last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_keys: Vec<ReferenceKeysStatus>,
+}
+
+/// The object keys of references in a reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReferenceKeysStatus {
+    /// To which operation.
+    pub operation: String,
+    /// To which request, counted from the group's first.
+    pub request: u64,
+    /// The first one, or its beginning; octets that are no characters are escaped.
+    pub key: String,
+    /// Of all of them: equal for equal ones.
+    pub digest: u64,
+    /// Since the reply came, in milliseconds.
+    pub since_ms: u64,
 }
 
 /// References that a server returns.
@@ -330,6 +348,9 @@ pub struct DifferStatus {
     pub times: u64,
     /// Since it was seen first, in milliseconds.
     pub since_ms: u64,
+    /// Replies of the server on this node have what looks like padding that is not cleared.
+    #[serde(default)]
+    pub may_be_padding: bool,
 }
 
 /// Calls of a group's servers to other groups, since this node started.

@@ -539,6 +539,16 @@ impl Executor {
         known.or(self.channels.iter_mut().find(|c| c.id == id))
     }
 
+    /// The next replies are looked at for padding that is not cleared.
+    pub(crate) fn look_for_padding(&mut self) {
+        self.returned.look_for_padding();
+    }
+
+    /// Whether such padding was seen since the last look.
+    pub(crate) fn was_uncleared(&mut self) -> bool {
+        self.returned.was_uncleared()
+    }
+
     /// Replies with references in them that came since the last look.
     pub(crate) fn returned(&mut self) -> Vec<Returned> {
         self.returned.take()
@@ -677,7 +687,7 @@ impl Executor {
             Job::Execute { call, .. } if oneway => Outcome::executed(call, None),
             Job::Execute { call, giop, .. } if bytes.len() <= self.reply_bytes_max => {
                 let gist = Gist::read(reply);
-                self.returned.look(&giop, (&bytes, gist), message.endian());
+                self.returned.look((&call, &giop), (&bytes, gist), message.endian());
                 Outcome::Executed { call, reply: Some(bytes), gist: Some(gist) }
             }
             Job::Execute { call, giop, .. } => {

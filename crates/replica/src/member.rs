@@ -605,6 +605,11 @@ impl Member {
         self.executor.received(came, channel, bytes);
     }
 
+    /// Whether a reply of the server was seen whose padding is not cleared, since the last look.
+    pub(crate) fn was_uncleared(&mut self) -> bool {
+        self.executor.was_uncleared()
+    }
+
     /// Replies of the server with references in them that came since the last look.
     pub(crate) fn returned(&mut self) -> Vec<Returned> {
         self.executor.returned()

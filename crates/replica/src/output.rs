@@ -415,6 +415,12 @@ pub enum Event {
         /// The reply.
         returned: Returned,
     },
+    /// Members were seen to reply differently, and replies of the local server have octets where
+    /// padding seems to be that are not zero.
+    Uncleared {
+        /// Of this group.
+        group: GroupId,
+    },
     /// A message of another version was skipped.
     Skipped {
         /// Who sent it.

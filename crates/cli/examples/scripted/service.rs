@@ -41,8 +41,8 @@ pub(crate) enum Results {
     Text(String),
     Octets(Vec<u8>),
     Reference(Ior),
-    /// A text and a number, with these octets between them as far as there is room.
-    Padded(String, u8),
+    /// A text and a number, with this octet between them as far as there is room.
+    Padded(String, u8, u32),
 }
 
 impl Results {
@@ -54,12 +54,12 @@ impl Results {
             Self::Text(text) => out.write_string(text.as_bytes()),
             Self::Octets(octets) => out.write_octets(octets),
             Self::Reference(reference) => reference.write(out),
-            Self::Padded(text, fill) => {
+            Self::Padded(text, fill, number) => {
                 out.write_string(text.as_bytes());
                 while !out.position().is_multiple_of(4) {
                     out.write_raw(&[*fill]);
                 }
-                out.write_u32(7);
+                out.write_u32(*number);
             }
         }
     }
@@ -159,8 +159,11 @@ impl Service {
             b"big" => Results::Octets(vec![b'x'; reader.read_u32("octets")? as usize]),
             b"refer" => self.refer(reader)?,
             b"padded" => {
-                let (text, node) = (text(reader)?, text(reader)?);
-                Results::Padded(text, if node == self.options.node { 0xcd } else { 0 })
+                let (said, node, liar) = (text(reader)?, text(reader)?, text(reader)?);
+                let own = &self.options.node;
+                let left = own.bytes().last().unwrap_or_default();
+                let fill = if node == *own || node == "*" { left } else { 0 };
+                Results::Padded(said, fill, if liar == *own { 8 } else { 7 })
             }
             b"get_state" if self.options.no_state => return Ok(None),
             b"get_state" => Results::Octets(texts.join("\n").into_bytes()),

@@ -3,6 +3,7 @@
 //! Invariant: [`Fact::next`] names a command, a key of the domain file or a thing to do, never a
 //! wish.
 
+use super::references::Keys;
 use super::{Finding, Health};
 use crate::status::{MemberState, ReferenceStatus, RequestStatus};
 
@@ -47,7 +48,10 @@ pub enum Fact {
         times: u64,
         since_ms: Option<u64>,
         can_rebuild: bool,
+        may_be_padding: bool,
     },
+    /// Members return references to the same object with different keys.
+    KeysDiffer { group: String, keys: Keys },
     /// Servers return references that lead to themselves.
     PastTheOrder { group: String, nodes: Vec<String>, reference: ReferenceStatus },
     /// Servers are at a request for too long.
@@ -90,6 +94,7 @@ impl Fact {
             Self::LastMember { .. } => "last-member",
             Self::MayDiffer { .. } => "may-differ",
             Self::Differ { .. } => "differ",
+            Self::KeysDiffer { .. } => "keys-differ",
             Self::PastTheOrder { .. } => "past-the-order",
             Self::Stuck { .. } => "stuck",
             Self::Late { .. } => "late",
@@ -129,6 +134,7 @@ impl Fact {
             | Self::LastMember { group, .. }
             | Self::MayDiffer { group, .. }
             | Self::Differ { group, .. }
+            | Self::KeysDiffer { group, .. }
             | Self::PastTheOrder { group, .. }
             | Self::Stuck { group, .. }
             | Self::Late { group, .. }
@@ -163,6 +169,7 @@ impl Fact {
             | Self::NobodyIn { .. }
             | Self::MayDiffer { .. }
             | Self::Differ { .. }
+            | Self::KeysDiffer { .. }
             | Self::PastTheOrder { .. }
             | Self::Stuck { .. } => None,
         }
@@ -179,6 +186,7 @@ impl Fact {
             | Self::Quarantined { since_ms, .. }
             | Self::ObjectMissing { since_ms, .. }
             | Self::LogWaits { since_ms, .. } => *since_ms,
+            Self::KeysDiffer { keys, .. } => Some(keys.since_ms),
             Self::PastTheOrder { reference, .. } => Some(reference.since_ms),
             Self::Stuck { since_ms, .. } | Self::Refused { since_ms, .. } => Some(*since_ms),
             _ => None,
@@ -231,14 +239,22 @@ impl Fact {
             Self::MayDiffer { request, .. } => {
                 format!("its members may differ since request {request}, which had no reply")
             }
-            Self::Differ { nodes, what, request, times, .. } => {
+            Self::Differ { nodes, what, request, times, may_be_padding, .. } => {
                 let who = match nodes.as_slice() {
                     [] => "its members".to_owned(),
                     nodes => format!("the members on {}", nodes.join(", ")),
                 };
                 let times = if *times > 1 { format!(", {times} times") } else { String::new() };
-                format!("{who} {what}, last at request {request}{times}: their states may differ")
+                let padding = match may_be_padding {
+                    true => format!(". Replies have {}", super::UNCLEARED),
+                    false => String::new(),
+                };
+                format!(
+                    "{who} {what}, last at request {request}{times}: their states may \
+                     differ{padding}"
+                )
             }
+            Self::KeysDiffer { keys, .. } => keys.words(),
             Self::PastTheOrder { nodes, reference, .. } => {
                 let what = super::references::words(reference);
                 let times = match reference.times {
@@ -335,7 +351,7 @@ impl Fact {
             Self::Differ { .. } => "quorba group doctor finds what differs; a state_object lets \
                                     members be rebuilt"
                 .into(),
-            Self::PastTheOrder { .. } => super::references::NEXT.into(),
+            Self::KeysDiffer { .. } | Self::PastTheOrder { .. } => super::references::NEXT.into(),
             Self::Stuck { request, .. } => {
                 format!("quorba group skip {group} {} gives it up", request.number)
             }

@@ -167,6 +167,7 @@ fn differences(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus) {
             times: differ.times,
             since_ms: Some(differ.since_ms),
             can_rebuild: group.has_state_object,
+            may_be_padding: differ.may_be_padding,
         });
     }
     for node in &group.late {

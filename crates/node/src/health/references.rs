@@ -5,12 +5,63 @@
 
 use super::requests::groups;
 use super::{Fact, Seen};
-use crate::status::{GroupStatus, ReferenceStatus};
+use crate::status::{GroupStatus, ReferenceKeysStatus, ReferenceStatus};
+use std::collections::BTreeMap;
 
 /// What helps.
 pub(crate) const NEXT: &str = "let servers publish {gateways} as their address, and give objects \
                                the same keys at all replicas: docs/determinism.md, \"References \
                                that servers return\"";
+
+/// Keys of references in the replies to one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Keys {
+    /// What was asked for.
+    pub operation: String,
+    /// Which request.
+    pub request: u64,
+    /// By node: the first key.
+    pub found: Vec<(String, String)>,
+    /// For how long, in milliseconds.
+    pub since_ms: u64,
+}
+
+impl Keys {
+    pub(super) fn words(&self) -> String {
+        let found: Vec<String> =
+            self.found.iter().map(|(node, key)| format!("{node}: {key}")).collect();
+        format!(
+            "references in replies to `{}` have other object keys at each replica ({}, request \
+             {}): they work at one of them only",
+            self.operation,
+            found.join("; "),
+            self.request
+        )
+    }
+}
+
+/// The last request of each operation in whose replies the keys differ.
+fn differing_keys(seen: &[Seen], group: &str) -> Vec<Keys> {
+    let mut by_request: BTreeMap<(&str, u64), Vec<(&str, &ReferenceKeysStatus)>> = BTreeMap::new();
+    for (status, here) in groups(seen, group) {
+        for one in &here.reference_keys {
+            let same = by_request.entry((&one.operation, one.request)).or_default();
+            same.push((&status.node, one));
+        }
+    }
+    let mut last: BTreeMap<&str, Keys> = BTreeMap::new();
+    for ((operation, request), found) in by_request {
+        let differ = found.iter().any(|(_, one)| one.digest != found[0].1.digest);
+        if differ {
+            let since_ms = found.iter().map(|(_, one)| one.since_ms).max().unwrap_or_default();
+            let keys = found.iter().map(|(node, one)| ((*node).to_owned(), one.key.clone()));
+            let found = keys.collect();
+            let keys = Keys { operation: operation.to_owned(), request, found, since_ms };
+            last.insert(operation, keys);
+        }
+    }
+    last.into_values().collect()
+}
 
 /// What is the case with a reference.
 pub(crate) fn words(one: &ReferenceStatus) -> String {
@@ -62,6 +113,8 @@ pub(super) fn facts(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus) {
     if !can_diverge(group) {
         return;
     }
+    let differing = differing_keys(seen, &group.name).into_iter();
+    facts.extend(differing.map(|keys| Fact::KeysDiffer { group: group.name.clone(), keys }));
     let found = merged(seen, &group.name, ReferenceStatus::is_past_the_order);
     facts.extend(found.into_iter().map(|(reference, nodes)| Fact::PastTheOrder {
         group: group.name.clone(),

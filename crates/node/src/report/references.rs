@@ -5,18 +5,22 @@
 //! operations are remembered, each once for each kind; what is remembered ends with the server.
 
 use super::Reporter;
+use crate::health::references::NEXT;
 use crate::recent::escaped;
-use crate::status::{ReferenceStatus, millis};
+use crate::status::{ReferenceKeysStatus, ReferenceStatus, millis};
 use quorba_base::NodeId;
 use quorba_config::{Backend, Domain, Group, Host};
-use quorba_engine::replica::{GroupId, Returned};
+use quorba_engine::replica::{GroupId, Returned, Short};
 use quorba_giop::references::{self, Found};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, UdpSocket};
 use std::time::Instant;
+use twox_hash::XxHash3_64;
 
 /// Operations that are remembered of each group.
 const OPERATIONS_MAX: usize = 16;
+/// Replies whose keys are remembered of each operation; members may be so far apart.
+const REPLIES_MAX: usize = 8;
 /// Hosts of which it is remembered whether they are this machine.
 const HOSTS_MAX: usize = 64;
 
@@ -46,10 +50,20 @@ struct Known {
     since: Instant,
 }
 
+/// The object keys of references in a reply.
+struct Keys {
+    operation: String,
+    request: u64,
+    key: String,
+    digest: u64,
+    since: Instant,
+}
+
 /// See the module's text.
 #[derive(Default)]
 pub(super) struct References {
     known: HashMap<GroupId, Vec<Known>>,
+    keys: HashMap<GroupId, VecDeque<Keys>>,
     hosts: HashMap<String, bool>,
 }
 
@@ -69,6 +83,7 @@ impl References {
     /// The server of the group is another one from here on.
     pub(super) fn forget(&mut self, group: GroupId) {
         self.known.remove(&group);
+        self.keys.remove(&group);
     }
 
     /// Remembers; true if it is new.
@@ -98,6 +113,43 @@ impl References {
             since_ms: millis(one.since.elapsed()),
         };
         known.iter().map(status).collect()
+    }
+
+    /// Remembers the keys of the last replies of each operation.
+    fn saw_keys(&mut self, group: GroupId, operation: &str, request: u64, found: &[Found]) {
+        let Some(first) = found.iter().find_map(|one| one.keys.first()) else { return };
+        let keys = self.keys.entry(group).or_default();
+        let is_it = |one: &&Keys| one.operation == operation;
+        let oldest = match keys.iter().filter(is_it).count() >= REPLIES_MAX {
+            true => keys.iter().position(|one| one.operation == operation),
+            false => (keys.len() >= OPERATIONS_MAX * REPLIES_MAX).then_some(0),
+        };
+        if let Some(oldest) = oldest {
+            keys.remove(oldest);
+        }
+        let mut all = Vec::new();
+        for key in found.iter().flat_map(|one| &one.keys) {
+            all.extend((key.len() as u64).to_le_bytes());
+            all.extend(key);
+        }
+        keys.push_back(Keys {
+            operation: operation.to_owned(),
+            request,
+            key: escaped(&Short::new(first)),
+            digest: XxHash3_64::oneshot(&all),
+            since: Instant::now(),
+        });
+    }
+
+    pub(super) fn keys(&self, group: GroupId) -> Vec<ReferenceKeysStatus> {
+        let status = |one: &Keys| ReferenceKeysStatus {
+            operation: one.operation.clone(),
+            request: one.request,
+            key: one.key.clone(),
+            digest: one.digest,
+            since_ms: millis(one.since.elapsed()),
+        };
+        self.keys.get(&group).into_iter().flatten().map(status).collect()
     }
 
     /// Whether a host, as it is written in a reference, is this machine.
@@ -234,7 +286,11 @@ impl Reporter {
         let Returned { reply, body_offset, endian, .. } = returned;
         let operation = escaped(&returned.operation);
         let mut news = Vec::new();
-        for found in references::find(reply, *body_offset, *endian) {
+        let all = references::find(reply, *body_offset, *endian);
+        if let Some(request) = returned.request {
+            references.saw_keys(group, &operation, request, &all);
+        }
+        for found in all {
             let judged = scene.judge(&found, &mut |host| references.is_here(host));
             let Some((kind, address)) = judged else { continue };
             if references.saw(group, &operation, kind, address) {
@@ -245,8 +301,6 @@ impl Reporter {
         news
     }
 }
-
-pub(crate) use crate::health::references::NEXT;
 
 #[cfg(test)]
 mod tests;

@@ -95,10 +95,13 @@ impl Group {
         while let Some(member) = &mut self.member {
             let mut commands: Vec<ServerCommand> = Vec::new();
             let consequence = member.next_consequence(channel, &mut commands, &mut self.recent);
-            let returned = member.returned();
+            let (returned, is_uncleared) = (member.returned(), member.was_uncleared());
             forward(self.id, commands, out);
             for returned in returned {
                 out.push_back(Output::Event(Event::Returned { group: self.id, returned }));
+            }
+            if is_uncleared {
+                out.push_back(Output::Event(Event::Uncleared { group: self.id }));
             }
             if consequence.is_none() {
                 return;
