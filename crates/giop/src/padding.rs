@@ -151,12 +151,10 @@ mod tests {
     #[test]
     fn what_stands_behind_texts_does_not_count() {
         assert!(is_alike(&[Text("a"), Long(7)], &[Text("a"), Long(7)]));
-        assert!(is_alike(&[Long(3), Text("sys/tg/1"), Text("b"), Long(0)], &[
-            Long(3),
-            Text("sys/tg/1"),
-            Text("b"),
-            Long(0)
-        ]));
+        assert!(is_alike(
+            &[Long(3), Text("sys/tg/1"), Text("b"), Long(0)],
+            &[Long(3), Text("sys/tg/1"), Text("b"), Long(0)]
+        ));
         let config = || [Text("unit"), Text(""), Text(""), Text("No unit"), Long(1)];
         assert!(is_alike(&config(), &config()));
         let read = body(&[Text("a"), Long(7)], 0xcd, Endian::Little);
@@ -188,9 +186,8 @@ mod tests {
     #[test]
     fn a_body_behind_a_header_is_aligned_from_the_start_of_the_message() {
         let endian = Endian::Little;
-        let message = |fill| {
-            [vec![b'x'; 20], body(&[Text("a"), Text("bc"), Long(1)], fill, endian)].concat()
-        };
+        let message =
+            |fill| [vec![b'x'; 20], body(&[Text("a"), Text("bc"), Long(1)], fill, endian)].concat();
         assert_eq!(cleared(&message(9), 20, endian), cleared(&message(0), 20, endian));
         assert_eq!(cleared(&message(9), 20, endian).len(), message(9).len() - 20);
         assert_eq!(cleared(&message(9), 999, endian), vec![0; 0]);

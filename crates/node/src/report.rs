@@ -464,11 +464,6 @@ impl Reporter {
                     requests: *requests,
                 })
                 .collect(),
-            members: Vec::new(),
-            waits_for: Vec::new(),
-            ended: Vec::new(),
-            stuck: Vec::new(),
-            waiting: Vec::new(),
             may_differ: replica.endings.doubt,
             may_differ_ms: None,
             differ: None,
@@ -477,8 +472,6 @@ impl Reporter {
             checkpoint_overdue: is_overdue(group, replica),
             late: self.names(replica.endings.late),
             state_refused: unanswered::state_refused(replica),
-            references: Vec::new(),
-            reference_keys: Vec::new(),
             waits_for_members: !replica.opened && is_somebody_in(replica),
             server,
             connections: gateway.connections as u64,
@@ -511,6 +504,7 @@ impl Reporter {
             brought: replica
                 .brought
                 .map(|(lacks, bytes)| BroughtStatus { what: lacks.text().into(), bytes }),
+            ..GroupStatus::default()
         }
     }
 

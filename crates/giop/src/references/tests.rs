@@ -163,10 +163,8 @@ impl Octets {
 
 #[test]
 fn no_octets_make_it_panic_and_what_it_finds_stands_there() {
-    let reference = ior(vec![
-        profile("h", 1, &[("i", 2)], Endian::Little),
-        profile("j", 3, &[], Endian::Big),
-    ]);
+    let reference =
+        ior(vec![profile("h", 1, &[("i", 2)], Endian::Little), profile("j", 3, &[], Endian::Big)]);
     let text = reference.to_string();
     let (message, body) = reply(Version::V1_2, Endian::Little, |out| {
         reference.write(out);

@@ -189,11 +189,15 @@ impl DataPlane {
                 let about = events::request_of(&event);
                 let about = about.and_then(|(group, number)| self.engine.request(group, number));
                 events::log(&event, about.as_ref(), &mut self.reporter);
-                self.heed_refusal(&event);
-                self.heed_returned(&event);
+                self.heed(&event);
             }
         }
         Ok(())
+    }
+
+    fn heed(&mut self, event: &Event) {
+        self.heed_refusal(event);
+        self.heed_returned(event);
     }
 
     /// One whose domain file differs is asked for it, to say in what.

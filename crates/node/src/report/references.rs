@@ -204,10 +204,12 @@ impl Scene<'_> {
         is_here: &mut impl FnMut(&str) -> bool,
     ) -> Place {
         let groups = || self.domain.groups.iter();
-        let at = |node| groups().any(|group| {
-            let tls = group.tls_port(node);
-            group.gateway(node).port == port || tls == Some(port)
-        });
+        let at = |node| {
+            groups().any(|group| {
+                let tls = group.tls_port(node);
+                group.gateway(node).port == port || tls == Some(port)
+            })
+        };
         let mut nodes = self.domain.nodes.iter().enumerate();
         if let Some((index, _)) = nodes.find(|(_, node)| is_same(&node.host, host) && at(node)) {
             return Place::Gateway(index);

@@ -63,7 +63,11 @@ impl Bench {
             style: crate::Style::Active,
             leader: None,
             checkpoint: CheckpointRule { requests: 100, after: WITHIN, updates: false },
-            comparison: crate::config::ComparisonRule { requests: 0, expel: false, ignore_padding: false },
+            comparison: crate::config::ComparisonRule {
+                requests: 0,
+                expel: false,
+                ignore_padding: false,
+            },
             transfer: crate::transfer::TransferRule::default(),
             reads: crate::reads::ReadRule::default(),
             concurrency,

@@ -203,7 +203,7 @@ impl Group {
         }
     }
 
-    /// Whether replies, and calls of servers, that differ only in what looks like padding are alike.
+    /// Whether replies, and calls, that differ only in what looks like padding are alike.
     pub(crate) const fn ignores_padding(&self) -> bool {
         self.config.comparison.ignore_padding
     }

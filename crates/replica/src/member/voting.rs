@@ -96,8 +96,7 @@ impl Voting {
     /// Everything that is known is void; what comes behind `index` is compared.
     pub(crate) fn begin_anew(&mut self, index: u64) {
         let Self { comparison, ignores_padding, .. } = *self;
-        *self =
-            Self { comparison, ignores_padding, from: index, late: index, ..Self::default() };
+        *self = Self { comparison, ignores_padding, from: index, late: index, ..Self::default() };
     }
 
     /// The member is given the requests behind `claim` that the group was delivered up to
@@ -297,11 +296,7 @@ impl Member {
 
 /// Of what a client gets to see: the status and the body. Contexts, and the request's id, are our
 /// own or the ORB's.
-fn digest_of(
-    index: u64,
-    reply: (Option<&Bytes>, Option<Gist>),
-    ignores_padding: bool,
-) -> u64 {
+fn digest_of(index: u64, reply: (Option<&Bytes>, Option<Gist>), ignores_padding: bool) -> u64 {
     let (Some(reply), Some(gist)) = reply else { return mix(index, 0, 0) };
     let status = match gist.status {
         ReplyStatus::NoException => 2,

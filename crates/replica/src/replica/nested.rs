@@ -195,3 +195,31 @@ fn digest_of(giop: &Bytes, ignores_padding: bool) -> u64 {
     }
     XxHash3_64::oneshot(&bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorba_giop::build::{self, RequestHead};
+    use quorba_giop::{Endian, ResponseFlags, Version};
+
+    #[test]
+    fn padding_behind_a_text_counts_unless_it_is_ignored() {
+        let digest = |fill: u8, number: u8, ignores_padding| {
+            let head = RequestHead {
+                version: Version::V1_2,
+                endian: Endian::Little,
+                request_id: 7,
+                response_flags: ResponseFlags::WithTarget,
+                object_key: b"o",
+                operation: b"do",
+                contexts: &[],
+            };
+            let body = [2, 0, 0, 0, b'a', 0, fill, fill, number, 0, 0, 0];
+            let request = build::request(&head, |out| out.write_raw(&body));
+            digest_of(request.bytes(), ignores_padding)
+        };
+        assert_ne!(digest(1, 5, false), digest(2, 5, false));
+        assert_eq!(digest(1, 5, true), digest(2, 5, true));
+        assert_ne!(digest(1, 5, true), digest(1, 6, true));
+    }
+}

@@ -5,8 +5,8 @@
 //!
 //! Invariant: there is always a cause, if only one that says that nothing is recognised.
 
-use quorba_giop::{Body, Endian, Message, references};
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
+use quorba_giop::{Body, Endian, Message, references};
 use serde::Serialize;
 
 /// A time within this of now, in seconds, is taken for one.
