@@ -26,6 +26,8 @@ pub const TRIES_MAX: usize = 256;
 const WORD_BYTES: usize = 4;
 /// The tag and the length in front of a profile.
 const BEFORE_PROFILE_BYTES: usize = 8;
+/// Words that are looked at together.
+const BLOCK_WORDS: usize = 16;
 /// Later minor versions than 1.2 begin alike.
 const MINOR_MAX: u8 = 4;
 
@@ -87,9 +89,15 @@ fn places(
     let first = from.checked_next_multiple_of(WORD_BYTES).unwrap_or(usize::MAX);
     let last = message.len().min(first.saturating_add(LOOKED_AT_BYTES_MAX));
     let (words, _) = message.get(first..last).unwrap_or_default().as_chunks::<WORD_BYTES>();
-    words.iter().enumerate().filter_map(move |(index, word)| {
+    // Most blocks have nothing in them, and are looked at without a branch.
+    let blocks = words.chunks(BLOCK_WORDS).enumerate();
+    let blocks = blocks.filter(|(_, block)| block.iter().fold(false, |any, it| any | may_be(*it)));
+    let words = blocks.flat_map(|(block, words)| {
+        words.iter().enumerate().map(move |(index, word)| (block * BLOCK_WORDS + index, *word))
+    });
+    words.filter_map(move |(index, word)| {
         let at = first + index * WORD_BYTES;
-        match *word {
+        match word {
             // The byte order of an encapsulation, and the version in it.
             [0 | 1, 1, 0..=MINOR_MAX, _] => {
                 let is_it = at >= first + BEFORE_PROFILE_BYTES && is_profile(message, at, endian);
@@ -102,6 +110,16 @@ fn places(
             _ => None,
         }
     })
+}
+
+/// Whether one of the patterns of [`places`] may stand there.
+#[inline]
+fn may_be(word: [u8; WORD_BYTES]) -> bool {
+    let word = u32::from_le_bytes(word);
+    let is_profile = word & u32::from_le_bytes([!1, !0, !7, 0]) == u32::from_le_bytes([0, 1, 0, 0]);
+    let is_ior = word == u32::from_le_bytes(*b"IOR:");
+    let is_corbaloc = word == u32::from_le_bytes(*b"corb");
+    is_profile | is_ior | is_corbaloc
 }
 
 /// Whether the tag and a length stand before these octets, and a host in them.
