@@ -3,6 +3,7 @@
 //! Invariant: names instead of numbers, taken from the domain file.
 
 mod differences;
+mod references;
 mod refusals;
 #[cfg(test)]
 mod tests;
@@ -45,6 +46,7 @@ pub(crate) struct Reporter {
     me: NodeId,
     last_changes: HashMap<GroupId, String>,
     differences: differences::Differences,
+    references: references::References,
     refusals: refusals::Refusals,
     basis: Option<Basis>,
     /// The same for groups that are not durable, where that is another question.
@@ -93,6 +95,7 @@ impl Reporter {
             me,
             last_changes: HashMap::new(),
             differences: differences::Differences::default(),
+            references: references::References::default(),
             refusals: refusals::Refusals::default(),
             basis: None,
             memory_basis: None,
@@ -173,6 +176,8 @@ impl Reporter {
                 let endings = &replica.endings;
                 GroupStatus {
                     differ: self.differ(id),
+                    references: self.references.status(id),
+                    reference_keys: self.references.keys(id),
                     may_differ_ms: self.may_differ_ms(id, endings.doubt),
                     members: self.members(id, replica),
                     waits_for,
@@ -459,11 +464,6 @@ impl Reporter {
                     requests: *requests,
                 })
                 .collect(),
-            members: Vec::new(),
-            waits_for: Vec::new(),
-            ended: Vec::new(),
-            stuck: Vec::new(),
-            waiting: Vec::new(),
             may_differ: replica.endings.doubt,
             may_differ_ms: None,
             differ: None,
@@ -504,6 +504,7 @@ impl Reporter {
             brought: replica
                 .brought
                 .map(|(lacks, bytes)| BroughtStatus { what: lacks.text().into(), bytes }),
+            ..GroupStatus::default()
         }
     }
 

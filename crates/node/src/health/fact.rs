@@ -3,8 +3,9 @@
 //! Invariant: [`Fact::next`] names a command, a key of the domain file or a thing to do, never a
 //! wish.
 
+use super::references::Keys;
 use super::{Finding, Health};
-use crate::status::{MemberState, RequestStatus};
+use crate::status::{MemberState, ReferenceStatus, RequestStatus};
 
 /// See the module's text. Names are those of nodes and groups; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +48,12 @@ pub enum Fact {
         times: u64,
         since_ms: Option<u64>,
         can_rebuild: bool,
+        may_be_padding: bool,
     },
+    /// Members return references to the same object with different keys.
+    KeysDiffer { group: String, keys: Keys },
+    /// Servers return references that lead to themselves.
+    PastTheOrder { group: String, nodes: Vec<String>, reference: ReferenceStatus },
     /// Servers are at a request for too long.
     Stuck { group: String, request: RequestStatus, nodes: Vec<String>, since_ms: u64 },
     /// A server is late with what others have answered.
@@ -88,6 +94,8 @@ impl Fact {
             Self::LastMember { .. } => "last-member",
             Self::MayDiffer { .. } => "may-differ",
             Self::Differ { .. } => "differ",
+            Self::KeysDiffer { .. } => "keys-differ",
+            Self::PastTheOrder { .. } => "past-the-order",
             Self::Stuck { .. } => "stuck",
             Self::Late { .. } => "late",
             Self::StateRefused { .. } => "state-refused",
@@ -126,6 +134,8 @@ impl Fact {
             | Self::LastMember { group, .. }
             | Self::MayDiffer { group, .. }
             | Self::Differ { group, .. }
+            | Self::KeysDiffer { group, .. }
+            | Self::PastTheOrder { group, .. }
             | Self::Stuck { group, .. }
             | Self::Late { group, .. }
             | Self::StateRefused { group, .. }
@@ -159,6 +169,8 @@ impl Fact {
             | Self::NobodyIn { .. }
             | Self::MayDiffer { .. }
             | Self::Differ { .. }
+            | Self::KeysDiffer { .. }
+            | Self::PastTheOrder { .. }
             | Self::Stuck { .. } => None,
         }
     }
@@ -174,6 +186,8 @@ impl Fact {
             | Self::Quarantined { since_ms, .. }
             | Self::ObjectMissing { since_ms, .. }
             | Self::LogWaits { since_ms, .. } => *since_ms,
+            Self::KeysDiffer { keys, .. } => Some(keys.since_ms),
+            Self::PastTheOrder { reference, .. } => Some(reference.since_ms),
             Self::Stuck { since_ms, .. } | Self::Refused { since_ms, .. } => Some(*since_ms),
             _ => None,
         }
@@ -225,13 +239,29 @@ impl Fact {
             Self::MayDiffer { request, .. } => {
                 format!("its members may differ since request {request}, which had no reply")
             }
-            Self::Differ { nodes, what, request, times, .. } => {
+            Self::Differ { nodes, what, request, times, may_be_padding, .. } => {
                 let who = match nodes.as_slice() {
                     [] => "its members".to_owned(),
                     nodes => format!("the members on {}", nodes.join(", ")),
                 };
                 let times = if *times > 1 { format!(", {times} times") } else { String::new() };
-                format!("{who} {what}, last at request {request}{times}: their states may differ")
+                let padding = match may_be_padding {
+                    true => format!(". Replies have {}", super::UNCLEARED),
+                    false => String::new(),
+                };
+                format!(
+                    "{who} {what}, last at request {request}{times}: their states may \
+                     differ{padding}"
+                )
+            }
+            Self::KeysDiffer { keys, .. } => keys.words(),
+            Self::PastTheOrder { nodes, reference, .. } => {
+                let what = super::references::words(reference);
+                let times = match reference.times {
+                    1 => String::new(),
+                    times => format!(" ({times} times)"),
+                };
+                format!("{what}{times}; seen on {}", nodes.join(", "))
             }
             Self::Stuck { request, nodes, .. } => {
                 let (about, whose) =
@@ -321,6 +351,7 @@ impl Fact {
             Self::Differ { .. } => "quorba group doctor finds what differs; a state_object lets \
                                     members be rebuilt"
                 .into(),
+            Self::KeysDiffer { .. } | Self::PastTheOrder { .. } => super::references::NEXT.into(),
             Self::Stuck { request, .. } => {
                 format!("quorba group skip {group} {} gives it up", request.number)
             }

@@ -1,7 +1,7 @@
 //! The one function from statuses to facts.
 
 use super::requests::{groups, stuck};
-use super::{Fact, Judgement, Seen};
+use super::{Fact, Judgement, Seen, references};
 use crate::status::{GroupStatus, MemberState, MemberStatus, NodeStatus, RefusalStatus, Status};
 
 /// A call that is answered by CloseConnection once or twice met a server that was tidying up.
@@ -40,6 +40,7 @@ fn facts(seen: &[Seen], only: Option<&str>) -> Vec<Fact> {
     for group in best.groups.iter().filter(is_meant) {
         members(&mut facts, seen, group, best.ring.primary);
         differences(&mut facts, seen, group);
+        references::facts(&mut facts, seen, group);
         for (one, nodes) in stuck(seen, &group.name) {
             let (group, request, since_ms) = (group.name.clone(), one.request, one.since_ms);
             facts.push(Fact::Stuck { group, request, nodes, since_ms });
@@ -166,6 +167,7 @@ fn differences(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus) {
             times: differ.times,
             since_ms: Some(differ.since_ms),
             can_rebuild: group.has_state_object,
+            may_be_padding: differ.may_be_padding,
         });
     }
     for node in &group.late {

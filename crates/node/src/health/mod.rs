@@ -8,6 +8,7 @@
 
 mod fact;
 mod judge;
+pub mod references;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,10 @@ pub use self::judge::{best, judge};
 pub use self::requests::{ended, ended_note};
 use crate::status::Status;
 use serde::{Deserialize, Serialize};
+
+/// What may be behind replies that differ, and what to do.
+pub(crate) const UNCLEARED: &str = "what looks like padding that the ORB leaves uncleared; \
+                                    `compare_replies = \"ignore-padding\"` ignores such";
 
 /// How the domain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

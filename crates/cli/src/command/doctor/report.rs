@@ -88,6 +88,7 @@ impl Differing {
             "offset": self.difference.offset,
             "octets": self.difference.octets,
             "kind": self.difference.kind,
+            "ignorable": self.difference.ignorable,
             "causes": self.difference.causes,
             "answers": answers,
         })
@@ -99,6 +100,9 @@ fn causes_text(difference: &Difference) -> String {
     for cause in &difference.causes {
         let line = wrapped(cause.text(), 98, "    ");
         let _ = writeln!(text, "  - {}", line.trim_start());
+    }
+    if difference.ignorable {
+        text += "`compare_replies = \"ignore-padding\"` takes both replies for the same.\n";
     }
     text
 }
