@@ -82,6 +82,10 @@ bugs! {
     FreezesLate,
     /// Requests expire by the clock of whatever gateway speaks.
     ExpiresByAnyClock,
+    /// No request with a name is ever forgotten.
+    ForgetsNothing,
+    /// Requests with a name are forgotten long before their time.
+    ForgetsEarly,
     /// A joiner leaves out the first request behind its state.
     ReplaysOffByOne,
     /// The state is taken before the requests that were delivered before.

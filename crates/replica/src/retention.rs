@@ -302,6 +302,9 @@ impl Retention {
 
     /// Forgets client requests whose time is over at `clock`.
     pub(crate) fn expire(&mut self, clock: u64) {
+        if canary!(ForgetsNothing) {
+            return;
+        }
         while let Some((expiry, key)) = self.expiries.first() {
             if *expiry >= clock {
                 return;

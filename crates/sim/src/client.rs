@@ -261,6 +261,9 @@ impl World {
     }
 
     fn send_task(&mut self, client: usize, stream: StreamId, mut task: Task) {
+        if self.is_too_late(client, &task) {
+            return self.ledger.close(task.reference, Outcome::Unknown);
+        }
         let target = &mut self.clients[client];
         target.next_request_id += 1;
         let request_id = target.next_request_id;
@@ -334,12 +337,21 @@ impl World {
         }
     }
 
+    /// A client repeats only as long as its request is surely remembered: what it sends last may
+    /// wait at a gateway, and in the order.
+    fn is_too_late(&self, client: usize, task: &Task) -> bool {
+        let call = &self.ledger.calls[&task.reference];
+        let group = &self.plan.groups[self.clients[client].plan.group];
+        call.named && call.sent > 0 && self.now > call.invoked + ms(group.retention_ms / 2)
+    }
+
     fn repeat(&mut self, client: usize, task: Task) {
         let now = self.now;
         let target = &mut self.clients[client];
         let wait = us(target.rng.between(1_000, 100_000));
         target.waiting.push_back((now + wait, task));
     }
+
     /// A client that names its requests does not wait for the answer: it closes the connection and
     /// repeats what is open at the next gateway, at once.
     pub(crate) fn hurry_client(&mut self, client: usize) {

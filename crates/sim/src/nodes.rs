@@ -437,7 +437,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             server_reply: ms(group.server_reply_ms),
             staggered: group.staggered,
             abandon: group.odd.as_ref().and_then(|odd| odd.abandon_ms).map(ms),
-            retention: Duration::from_secs(300),
+            retention: ms(group.retention_ms),
             retention_bytes_max: group.retention_bytes_max,
             replay_bytes_max: group.replay_bytes_max,
             reads: group.reads.map_or_else(ReadRule::default, |consistency| ReadRule {

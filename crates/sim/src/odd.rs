@@ -117,6 +117,9 @@ impl OddPlan {
     }
 }
 
+/// Of a thousand domains so many remember requests for a few seconds only.
+const EXPIRING: u64 = 150;
+
 impl Plan {
     /// In some domains one member of a group goes ahead of the others.
     pub(crate) fn staggered(mut self, seed: u64) -> Self {
@@ -124,6 +127,19 @@ impl Plan {
         if rng.per_mille(STAGGERED) {
             for group in &mut self.groups {
                 group.staggered = rng.per_mille(700) && group.concurrency != Concurrency::PerObject;
+            }
+        }
+        self
+    }
+
+    /// In some domains requests are forgotten while clients still call. No gateway keeps a request
+    /// for as long.
+    pub(crate) fn expiring(mut self, seed: u64) -> Self {
+        let mut rng = Rng::new(seed).fork(0xe8f1);
+        if rng.per_mille(EXPIRING) {
+            for group in &mut self.groups {
+                group.retention_ms = rng.pick(&[2_000, 2_000, 4_000, 10_000]);
+                self.request_ms = self.request_ms.min(group.retention_ms / 4);
             }
         }
         self

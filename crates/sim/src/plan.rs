@@ -119,6 +119,8 @@ pub(crate) struct GroupPlan {
     pub(crate) replay_bytes_max: Option<usize>,
     /// Bytes of replies after which members take no new named requests.
     pub(crate) retention_bytes_max: usize,
+    /// How long requests with a name are remembered.
+    pub(crate) retention_ms: u64,
     /// Groups that its servers call.
     pub(crate) calls: Vec<usize>,
     pub(crate) is_called: bool,
@@ -601,6 +603,7 @@ impl GroupPlan {
             concurrency: Concurrency::Sequential,
             durable: false,
             retention_bytes_max: 64 << 20,
+            retention_ms: 300_000,
             replay_bytes_max: None,
             calls: Vec::new(),
             is_called: false,

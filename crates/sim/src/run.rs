@@ -55,16 +55,24 @@ impl ServerBug {
 #[must_use]
 pub fn run(seed: u64, options: Options) -> Report {
     match options.scope {
-        Scope::Domain => run_plan(seed, Plan::draw(seed).with_odd(seed).staggered(seed), options),
-        Scope::Styles => {
-            run_plan(seed, Plan::draw_styles(seed).with_odd(seed).staggered(seed), options)
+        Scope::Domain => {
+            run_plan(seed, Plan::draw(seed).expiring(seed).with_odd(seed).staggered(seed), options)
         }
-        Scope::Calls => {
-            run_plan(seed, Plan::draw_calls(seed).with_odd(seed).staggered(seed), options)
-        }
-        Scope::Backups => {
-            run_plan(seed, Plan::draw_backups(seed).with_odd(seed).staggered(seed), options)
-        }
+        Scope::Styles => run_plan(
+            seed,
+            Plan::draw_styles(seed).expiring(seed).with_odd(seed).staggered(seed),
+            options,
+        ),
+        Scope::Calls => run_plan(
+            seed,
+            Plan::draw_calls(seed).expiring(seed).with_odd(seed).staggered(seed),
+            options,
+        ),
+        Scope::Backups => run_plan(
+            seed,
+            Plan::draw_backups(seed).expiring(seed).with_odd(seed).staggered(seed),
+            options,
+        ),
         Scope::Ring => ring::run(seed, options),
     }
 }

@@ -1,7 +1,8 @@
 //! Memory is bounded: what is kept follows what is open, not how long the node has run.
 
-use crate::ledger::Outcome;
+use crate::ledger::{Call, Outcome};
 use crate::world::World;
+use quorba_base::Duration;
 use quorba_engine::NodeSnapshot;
 use quorba_engine::order::{Snapshot, StateName, log_packets_max};
 
@@ -53,9 +54,21 @@ pub(super) fn check_quiet(
                 found.push(("memory", text));
             }
         }
+        let gateway = &snapshot.gateway;
+        let is_idle = gateway.groups.iter().all(|counters| counters.pending == 0);
+        if is_idle && (gateway.held_bytes, gateway.buffered_bytes) != (0, 0) {
+            let (held, buffered) = (gateway.held_bytes, gateway.buffered_bytes);
+            let text = format!("n{node} has no call, and holds {held} and {buffered} bytes");
+            found.push(("memory", text));
+        }
         for (group, table) in snapshot.groups.iter().enumerate() {
             let calls = || world.ledger.calls.values().filter(|call| call.group == group);
-            let named = calls().filter(|call| call.named).count();
+            let retention = Duration::from_millis(world.plan.groups[group].retention_ms);
+            // What is older was forgotten when the group was called last.
+            let last = calls().filter(|call| call.is_acknowledged()).map(|call| call.invoked).max();
+            let since =
+                |call: &Call| last.is_some_and(|last| last.since(call.invoked) > 2 * retention);
+            let named = calls().filter(|call| call.named && !since(call)).count();
             // A gateway tells what it has answered with its next request. Calls that their clients
             // have given up may all have waited in it when the last one came.
             let given_up = calls().filter(|call| !call.named && call.outcome == Outcome::Unknown);
