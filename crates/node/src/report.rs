@@ -2,6 +2,7 @@
 //!
 //! Invariant: names instead of numbers, taken from the domain file.
 
+mod clocks;
 mod differences;
 mod refusals;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub(crate) struct Reporter {
     last_changes: HashMap<GroupId, String>,
     differences: differences::Differences,
     refusals: refusals::Refusals,
+    clocks: clocks::Clocks,
     basis: Option<Basis>,
     /// The same for groups that are not durable, where that is another question.
     memory_basis: Option<Basis>,
@@ -94,6 +96,7 @@ impl Reporter {
             last_changes: HashMap::new(),
             differences: differences::Differences::default(),
             refusals: refusals::Refusals::default(),
+            clocks: clocks::Clocks::default(),
             basis: None,
             memory_basis: None,
             left: HashMap::new(),
@@ -429,6 +432,7 @@ impl Reporter {
                     standing,
                     since_ms: self.left.get(&id).map(|(since, _)| millis(since.elapsed())),
                     refused: self.node_refused(id),
+                    clock_ahead_ms: self.clocks.ahead_ms(id),
                     linked: links.contains_key(&id),
                     link_queued_bytes: links.get(&id).map_or(0, |bytes| *bytes as u64),
                 }
@@ -471,7 +475,8 @@ impl Reporter {
             has_state_object: group.state_object.is_some(),
             checkpoint_overdue: is_overdue(group, replica),
             late: self.names(replica.endings.late),
-            state_refused: unanswered::state_refused(replica),
+            state_refused: unanswered::refused(replica.endings.state_not_given.as_ref()),
+            state_not_taken: unanswered::refused(replica.endings.state_not_taken.as_ref()),
             waits_for_members: !replica.opened && is_somebody_in(replica),
             server,
             connections: gateway.connections as u64,

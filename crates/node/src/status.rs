@@ -142,6 +142,10 @@ pub struct NodeStatus {
     /// Its datagrams are refused now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusalStatus>,
+    /// By how many milliseconds its clock is surely ahead of that of the node that answers, or
+    /// behind it if negative; none for itself, and if it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_ms: Option<i64>,
     /// Whether messages pass directly between it and the node that answers; never for itself.
     #[serde(default)]
     pub linked: bool,
@@ -288,6 +292,9 @@ pub struct GroupStatus {
     /// The server on this node does not give its state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_refused: Option<StateRefusedStatus>,
+    /// The server on this node does not take the state of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_not_taken: Option<StateRefusedStatus>,
 }
 
 /// Members that were seen to do different things.

@@ -296,7 +296,12 @@ fn servers_that_hang_or_differ_are_told_with_what_helps() {
         }
         if node == "n1" {
             let reason = "IDL:omg.org/CORBA/NO_MEMORY:1.0".to_owned();
-            group.state_refused = Some(StateRefusedStatus { times: 3, reason });
+            group.state_refused = Some(StateRefusedStatus {
+                times: 3,
+                reason,
+                minor: Some(0x4154_0045),
+                bytes: Some(1_900_000),
+            });
         }
         if node == "n3" {
             group.server.as_mut().expect("it has one").closes = 5;

@@ -3,8 +3,10 @@
 //! Invariant: [`Fact::next`] names a command, a key of the domain file or a thing to do, never a
 //! wish.
 
+use super::orbs;
+use super::words::size;
 use super::{Finding, Health};
-use crate::status::{MemberState, RequestStatus};
+use crate::status::{MemberState, RequestStatus, StateRefusedStatus};
 
 /// See the module's text. Names are those of nodes and groups; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +55,9 @@ pub enum Fact {
     /// A server is late with what others have answered.
     Late { group: String, node: String },
     /// A server does not give its state.
-    StateRefused { group: String, node: String, times: u32, reason: String, log: Option<String> },
+    StateRefused { group: String, node: String, refused: StateRefusedStatus, log: Option<String> },
+    /// A server does not take the state of another one.
+    StateNotTaken { group: String, node: String, refused: StateRefusedStatus, log: Option<String> },
     /// A leader's state does not reach the members that stand by.
     CheckpointOverdue { group: String, node: String, requests: u64 },
     /// A server closes its connection at the same call again and again.
@@ -62,6 +66,8 @@ pub enum Fact {
     Quarantined { group: String, node: String, reason: Option<String>, since_ms: Option<u64> },
     /// A server does not have the object that clients are given references to.
     ObjectMissing { group: String, node: String, key: String, since_ms: Option<u64> },
+    /// A node's clock is far from the others'; nothing that is promised depends on it.
+    ClockApart { node: String, ahead_ms: i64, of: Option<String> },
     /// The durable log cannot be written.
     LogWaits { node: String, reason: String, since_ms: Option<u64> },
 }
@@ -69,6 +75,17 @@ pub enum Fact {
 /// How a server's log is pointed at.
 fn look(log: Option<&String>) -> String {
     log.map_or_else(|| "see what the server prints".into(), |log| format!("see {log}"))
+}
+
+/// How often a server refused, and in what words.
+fn said(refused: &StateRefusedStatus) -> String {
+    let StateRefusedStatus { times, reason, minor, .. } = refused;
+    let minor = minor.filter(|minor| *minor != 0).map(|minor| match orbs::vendor(minor) {
+        Some(vendor) => format!(" (minor {minor:#010x}, of {vendor})"),
+        None => format!(" (minor {minor:#010x})"),
+    });
+    let often = if *times == 1 { "once".into() } else { format!("{times} times in a row") };
+    format!("{often}: {reason}{}", minor.unwrap_or_default())
 }
 
 impl Fact {
@@ -91,11 +108,13 @@ impl Fact {
             Self::Stuck { .. } => "stuck",
             Self::Late { .. } => "late",
             Self::StateRefused { .. } => "state-refused",
+            Self::StateNotTaken { .. } => "state-not-taken",
             Self::CheckpointOverdue { .. } => "checkpoint-overdue",
             Self::Closes { .. } => "closes",
             Self::Quarantined { .. } => "quarantined",
             Self::ObjectMissing { .. } => "object-missing",
             Self::LogWaits { .. } => "log-waits",
+            Self::ClockApart { .. } => "clock-apart",
         }
     }
 
@@ -105,6 +124,7 @@ impl Fact {
         match self {
             Self::Silent { .. } => Health::Unknown,
             Self::NoPrimary { .. } => Health::NoQuorum,
+            Self::ClockApart { .. } => Health::Ok,
             _ => Health::Degraded,
         }
     }
@@ -119,6 +139,7 @@ impl Fact {
             | Self::NodeAway { .. }
             | Self::OtherView { .. }
             | Self::Refused { .. }
+            | Self::ClockApart { .. }
             | Self::LogWaits { .. } => None,
             Self::WaitsForMemory { group, .. }
             | Self::NobodyIn { group, .. }
@@ -129,6 +150,7 @@ impl Fact {
             | Self::Stuck { group, .. }
             | Self::Late { group, .. }
             | Self::StateRefused { group, .. }
+            | Self::StateNotTaken { group, .. }
             | Self::CheckpointOverdue { group, .. }
             | Self::Closes { group, .. }
             | Self::Quarantined { group, .. }
@@ -149,10 +171,12 @@ impl Fact {
             | Self::LastMember { node, .. }
             | Self::Late { node, .. }
             | Self::StateRefused { node, .. }
+            | Self::StateNotTaken { node, .. }
             | Self::CheckpointOverdue { node, .. }
             | Self::Closes { node, .. }
             | Self::Quarantined { node, .. }
             | Self::ObjectMissing { node, .. }
+            | Self::ClockApart { node, .. }
             | Self::LogWaits { node, .. } => Some(node),
             Self::NoPrimary { .. }
             | Self::WaitsForMemory { .. }
@@ -215,6 +239,11 @@ impl Fact {
                 "only the member on {node} has the state, in memory: if its server ends now, the \
                  state is lost"
             ),
+            Self::ClockApart { node, ahead_ms, of } => format!(
+                "the clock of {node} is {}: calls do not need it, but times in logs and ordered \
+                 time are wrong",
+                super::clocks::apart(*ahead_ms, of.as_deref())
+            ),
             _ => self.words_of_servers(),
         }
     }
@@ -241,8 +270,20 @@ impl Fact {
             Self::Late { node, .. } => format!(
                 "the server on {node} is late with what others have answered; they answer for it"
             ),
-            Self::StateRefused { node, times, reason, .. } => format!(
-                "the server on {node} has not given its state, {times} times in a row: {reason}"
+            Self::StateRefused { node, refused, .. } => {
+                let last = refused
+                    .bytes
+                    .map(|bytes| format!("; the last state that it gave has {}", size(bytes)));
+                format!(
+                    "the server on {node} has not given its state, {}{}",
+                    said(refused),
+                    last.unwrap_or_default()
+                )
+            }
+            Self::StateNotTaken { node, refused, .. } => format!(
+                "the server on {node} has not taken the state of another one ({}), {}",
+                size(refused.bytes.unwrap_or(0)),
+                said(refused)
             ),
             Self::CheckpointOverdue { node, requests, .. } => format!(
                 "{requests} requests have come since the last checkpoint that {node} has: if the \
@@ -296,6 +337,9 @@ impl Fact {
                 )
             }
             Self::MemberOut { .. } => format!("quorba status {group} shows its server and its log"),
+            Self::ClockApart { node, .. } => {
+                format!("set the clock of {node} by NTP (chronyc tracking, timedatectl)")
+            }
             Self::LastMember { .. } => format!("quorba status {group} says why the others are out"),
             _ => return self.next_of_servers(group),
         })
@@ -325,8 +369,10 @@ impl Fact {
                 format!("quorba group skip {group} {} gives it up", request.number)
             }
             Self::Late { .. } => "it is started anew after server_reply_ms".into(),
-            Self::StateRefused { log, .. } => {
-                format!("{}; docs/recovery.md has the options of ORBs", look(log.as_ref()))
+            Self::StateRefused { refused, log, .. } | Self::StateNotTaken { refused, log, .. } => {
+                let is_to_take = matches!(self, Self::StateNotTaken { .. });
+                let first = orbs::option(refused, is_to_take).unwrap_or_else(|| look(log.as_ref()));
+                format!("{first}; docs/recovery.md has the options of ORBs")
             }
             Self::CheckpointOverdue { .. } => {
                 format!("quorba status {group} shows whether the leader gives its state")

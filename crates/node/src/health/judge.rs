@@ -1,5 +1,6 @@
 //! The one function from statuses to facts.
 
+use super::clocks::clocks;
 use super::requests::{groups, stuck};
 use super::{Fact, Judgement, Seen};
 use crate::status::{GroupStatus, MemberState, MemberStatus, NodeStatus, RefusalStatus, Status};
@@ -35,6 +36,7 @@ fn facts(seen: &[Seen], only: Option<&str>) -> Vec<Fact> {
     }
     if only.is_none() {
         nodes(&mut facts, seen, best);
+        facts.extend(clocks(best));
     }
     let is_meant = |group: &&GroupStatus| only.is_none_or(|name| group.name == name);
     for group in best.groups.iter().filter(is_meant) {
@@ -179,9 +181,12 @@ fn server(facts: &mut Vec<Fact>, node: &str, here: &GroupStatus) {
     let server = here.server.as_ref();
     let log = server.and_then(|server| server.log.clone());
     if let Some(refused) = here.state_refused.as_ref().filter(|it| it.times > REFUSALS_USUAL) {
-        let ((group, node), times) = (names(), refused.times);
-        let reason = refused.reason.clone();
-        facts.push(Fact::StateRefused { group, node, times, reason, log: log.clone() });
+        let ((group, node), refused) = (names(), refused.clone());
+        facts.push(Fact::StateRefused { group, node, refused, log: log.clone() });
+    }
+    if let Some(refused) = &here.state_not_taken {
+        let ((group, node), refused) = (names(), refused.clone());
+        facts.push(Fact::StateNotTaken { group, node, refused, log: log.clone() });
     }
     if here.checkpoint_overdue {
         let ((group, node), requests) = (names(), here.logged);
