@@ -139,6 +139,24 @@ fn a_state_that_a_server_does_not_take_is_told_and_tried_more_and_more_seldom() 
 }
 
 #[test]
+fn a_read_that_no_server_answers_is_found() {
+    use rustix::process::{Signal, kill_process};
+    let scripted = Scripted::start("active", "readonly = [\"log\"]\nstuck_ms = 300\n", &[]);
+    let pids: Vec<_> = scripted.processes().expect("they run").iter().map(|it| it.pid).collect();
+    let all = |signal| pids.iter().flatten().for_each(|pid| drop(kill_process(*pid, signal)));
+    all(Signal::STOP);
+    std::thread::scope(|scope| {
+        let read = scope.spawn(|| scripted.log(0, SOON * 4));
+        let unanswered = wait_for(&scripted.domain, "unanswered");
+        assert_eq!((&unanswered["group"], &unanswered["node"]), (&"g".into(), &"n1".into()));
+        assert!(unanswered["since_ms"].as_u64() >= Some(300), "{unanswered}");
+        all(Signal::CONT);
+        read.join().expect("no panic").expect("it is answered");
+    });
+    scripted.domain.wait_healthy();
+}
+
+#[test]
 fn a_state_object_that_no_server_has_is_told_with_what_it_answered() {
     let lines = "state_object = \"bnak\"\nstart_timeout_ms = 500\n";
     let domain = a_bank(&servant(), lines);

@@ -51,6 +51,8 @@ pub(crate) struct Reporter {
     basis: Option<Basis>,
     /// The same for groups that are not durable, where that is another question.
     memory_basis: Option<Basis>,
+    /// When the domain began anew, because too many nodes had ended at the same time.
+    memory_lost: Option<Instant>,
     /// Who is not in the view, since when and why.
     left: HashMap<NodeId, (Instant, LeaveReason)>,
     /// This boot, as requests name it.
@@ -99,6 +101,7 @@ impl Reporter {
             clocks: clocks::Clocks::default(),
             basis: None,
             memory_basis: None,
+            memory_lost: None,
             left: HashMap::new(),
             incarnation,
             clients: unanswered::Clients::default(),
@@ -138,11 +141,23 @@ impl Reporter {
 
     pub(crate) fn is_primary(&mut self, basis: Basis) {
         self.basis = Some(basis);
+        self.heed_loss(basis);
+    }
+
+    fn heed_loss(&mut self, basis: Basis) {
+        if matches!(basis, Basis::ColdStart | Basis::MemoryLost) {
+            self.memory_lost = Some(Instant::now());
+            tracing::warn!(
+                "most nodes had ended at the same time: what groups that are not durable had only \
+                 in memory is lost; quorba restore brings back a backup"
+            );
+        }
     }
 
     /// Groups that are not durable go on from other nodes than the domain.
     pub(crate) fn memory_is_from(&mut self, basis: Basis) {
         self.memory_basis = Some(basis);
+        self.heed_loss(basis);
     }
 
     pub(crate) fn member_changed(&mut self, group: GroupId, text: String) {
@@ -228,6 +243,7 @@ impl Reporter {
             members: self.names(order.members),
             primary: primary == PrimaryStatus::Primary,
             primary_reason: self.primary_reason(primary),
+            memory_lost_ms: self.memory_lost.map(|at| millis(at.elapsed())),
             rotation_us: us(order.rotation),
             exchange_us: us(order.exchange),
             token_visits: order.counters.token_visits,
@@ -468,6 +484,7 @@ impl Reporter {
             ended: Vec::new(),
             stuck: Vec::new(),
             waiting: Vec::new(),
+            longest_wait: None,
             may_differ: replica.endings.doubt,
             may_differ_ms: None,
             differ: None,

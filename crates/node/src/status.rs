@@ -9,7 +9,9 @@
 
 mod unanswered;
 
-pub use self::unanswered::{EndedStatus, RequestStatus, StateRefusedStatus, StuckStatus};
+pub use self::unanswered::{
+    EndedStatus, RequestStatus, StateRefusedStatus, StuckStatus, WaitStatus,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -98,6 +100,10 @@ pub struct RingStatus {
     pub primary: bool,
     /// Why it is, or is not.
     pub primary_reason: String,
+    /// Since the domain began anew because most nodes had ended at the same time, in milliseconds;
+    /// none if this node has not seen it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_lost_ms: Option<u64>,
     /// Median time of a token's round, in microseconds; none before the first round.
     pub rotation_us: Option<f64>,
     /// Usual time from a message to another node until that node has acknowledged it, in
@@ -268,6 +274,10 @@ pub struct GroupStatus {
     /// `stuck_ms`; another node's server may be at them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<RequestStatus>,
+    /// The call of this node's clients, ordered or not, that has waited the longest, if that is
+    /// longer than `stuck_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_wait: Option<WaitStatus>,
     /// The members' states may differ behind the request of this number, which has no reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_differ: Option<u64>,

@@ -736,7 +736,7 @@ impl Executor {
 }
 
 /// What a server said that answered so, in words.
-const NOT_READ: &str = "MessageError, or more than is read";
+const NOT_READ: &str = "it sent more than is read";
 
 /// What a reply of the server ends.
 enum Finished {

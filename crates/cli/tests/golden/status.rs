@@ -28,6 +28,7 @@ fn status(node: &str, up: &[&str]) -> Status {
             representative: up[0].to_owned(),
             members: up.iter().map(ToString::to_string).collect(),
             primary,
+            memory_lost_ms: None,
             primary_reason: format!("{} of 3 nodes", up.len()),
             rotation_us: Some(412.4),
             exchange_us: Some(118.2),

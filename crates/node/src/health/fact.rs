@@ -27,7 +27,7 @@ pub enum Fact {
     /// A group that is not durable waits for the memory of a node that is away.
     WaitsForMemory { group: String, nodes: Vec<String> },
     /// Nobody executes.
-    NobodyIn { group: String, is_durable: bool },
+    NobodyIn { group: String, is_durable: bool, has_state: bool },
     /// A member does not execute.
     MemberOut {
         group: String,
@@ -52,6 +52,8 @@ pub enum Fact {
     },
     /// Servers are at a request for too long.
     Stuck { group: String, request: RequestStatus, nodes: Vec<String>, since_ms: u64 },
+    /// A client waits for too long, and nothing else says why.
+    Unanswered { group: String, node: String, client: String, since_ms: u64 },
     /// A server is late with what others have answered.
     Late { group: String, node: String },
     /// A server does not give its state.
@@ -63,11 +65,19 @@ pub enum Fact {
     /// A server closes its connection at the same call again and again.
     Closes { group: String, node: String, times: u64, log: Option<String> },
     /// A server failed too often.
-    Quarantined { group: String, node: String, reason: Option<String>, since_ms: Option<u64> },
+    Quarantined {
+        group: String,
+        node: String,
+        reason: Option<String>,
+        since_ms: Option<u64>,
+        log: Option<String>,
+    },
     /// A server does not have the object that clients are given references to.
     ObjectMissing { group: String, node: String, key: String, since_ms: Option<u64> },
     /// A node's clock is far from the others'; nothing that is promised depends on it.
     ClockApart { node: String, ahead_ms: i64, of: Option<String> },
+    /// Most nodes had ended at the same time; nothing can be done but to bring back a backup.
+    MemoryLost { groups: Vec<String>, since_ms: u64 },
     /// The durable log cannot be written.
     LogWaits { node: String, reason: String, since_ms: Option<u64> },
 }
@@ -106,6 +116,7 @@ impl Fact {
             Self::MayDiffer { .. } => "may-differ",
             Self::Differ { .. } => "differ",
             Self::Stuck { .. } => "stuck",
+            Self::Unanswered { .. } => "unanswered",
             Self::Late { .. } => "late",
             Self::StateRefused { .. } => "state-refused",
             Self::StateNotTaken { .. } => "state-not-taken",
@@ -115,6 +126,7 @@ impl Fact {
             Self::ObjectMissing { .. } => "object-missing",
             Self::LogWaits { .. } => "log-waits",
             Self::ClockApart { .. } => "clock-apart",
+            Self::MemoryLost { .. } => "memory-lost",
         }
     }
 
@@ -124,7 +136,7 @@ impl Fact {
         match self {
             Self::Silent { .. } => Health::Unknown,
             Self::NoPrimary { .. } => Health::NoQuorum,
-            Self::ClockApart { .. } => Health::Ok,
+            Self::ClockApart { .. } | Self::MemoryLost { .. } => Health::Ok,
             _ => Health::Degraded,
         }
     }
@@ -140,6 +152,7 @@ impl Fact {
             | Self::OtherView { .. }
             | Self::Refused { .. }
             | Self::ClockApart { .. }
+            | Self::MemoryLost { .. }
             | Self::LogWaits { .. } => None,
             Self::WaitsForMemory { group, .. }
             | Self::NobodyIn { group, .. }
@@ -148,6 +161,7 @@ impl Fact {
             | Self::MayDiffer { group, .. }
             | Self::Differ { group, .. }
             | Self::Stuck { group, .. }
+            | Self::Unanswered { group, .. }
             | Self::Late { group, .. }
             | Self::StateRefused { group, .. }
             | Self::StateNotTaken { group, .. }
@@ -169,6 +183,7 @@ impl Fact {
             | Self::Refused { node, .. }
             | Self::MemberOut { node, .. }
             | Self::LastMember { node, .. }
+            | Self::Unanswered { node, .. }
             | Self::Late { node, .. }
             | Self::StateRefused { node, .. }
             | Self::StateNotTaken { node, .. }
@@ -179,6 +194,7 @@ impl Fact {
             | Self::ClockApart { node, .. }
             | Self::LogWaits { node, .. } => Some(node),
             Self::NoPrimary { .. }
+            | Self::MemoryLost { .. }
             | Self::WaitsForMemory { .. }
             | Self::NobodyIn { .. }
             | Self::MayDiffer { .. }
@@ -198,7 +214,10 @@ impl Fact {
             | Self::Quarantined { since_ms, .. }
             | Self::ObjectMissing { since_ms, .. }
             | Self::LogWaits { since_ms, .. } => *since_ms,
-            Self::Stuck { since_ms, .. } | Self::Refused { since_ms, .. } => Some(*since_ms),
+            Self::Stuck { since_ms, .. }
+            | Self::Unanswered { since_ms, .. }
+            | Self::MemoryLost { since_ms, .. }
+            | Self::Refused { since_ms, .. } => Some(*since_ms),
             _ => None,
         }
     }
@@ -244,6 +263,11 @@ impl Fact {
                  time are wrong",
                 super::clocks::apart(*ahead_ms, of.as_deref())
             ),
+            Self::MemoryLost { groups, .. } => format!(
+                "most nodes had ended at the same time: what {} had in memory only was lost, also \
+                 what was acknowledged",
+                groups.join(", ")
+            ),
             _ => self.words_of_servers(),
         }
     }
@@ -266,6 +290,9 @@ impl Fact {
                 let (about, whose) =
                     (super::requests::about(request), super::requests::whose(request));
                 format!("{about}{whose} is with the server on {}", nodes.join(", "))
+            }
+            Self::Unanswered { node, client, .. } => {
+                format!("a call of {client} at the gateway of {node} has no answer")
             }
             Self::Late { node, .. } => format!(
                 "the server on {node} is late with what others have answered; they answer for it"
@@ -324,6 +351,7 @@ impl Fact {
             Self::NobodyIn { is_durable: true, .. } => {
                 format!("quorba status {group} says why; its disks bring it back")
             }
+            Self::NobodyIn { has_state: false, .. } => format!("quorba status {group} says why"),
             Self::NobodyIn { .. } => format!(
                 "quorba status {group} says why; quorba restore {group} brings back a backup, \
                  quorba group adopt {group} NODE says whose server has the state"
@@ -337,6 +365,11 @@ impl Fact {
                 )
             }
             Self::MemberOut { .. } => format!("quorba status {group} shows its server and its log"),
+            Self::MemoryLost { .. } => {
+                "quorba restore brings back a backup; durable = true keeps it \
+                                        the next time: docs/durable.md"
+                    .into()
+            }
             Self::ClockApart { node, .. } => {
                 format!("set the clock of {node} by NTP (chronyc tracking, timedatectl)")
             }
@@ -368,19 +401,26 @@ impl Fact {
             Self::Stuck { request, .. } => {
                 format!("quorba group skip {group} {} gives it up", request.number)
             }
+            Self::Unanswered { .. } => format!(
+                "quorba status {group} shows the servers and their logs; end one that hangs, and \
+                 its node starts it anew"
+            ),
             Self::Late { .. } => "it is started anew after server_reply_ms".into(),
             Self::StateRefused { refused, log, .. } | Self::StateNotTaken { refused, log, .. } => {
                 let is_to_take = matches!(self, Self::StateNotTaken { .. });
-                let first = orbs::option(refused, is_to_take).unwrap_or_else(|| look(log.as_ref()));
-                format!("{first}; docs/recovery.md has the options of ORBs")
+                let option = orbs::option(refused, is_to_take);
+                let option = option.map_or_else(String::new, |option| format!("{option}; "));
+                let log = look(log.as_ref());
+                format!("{option}{log}; docs/recovery.md has the options of ORBs")
             }
             Self::CheckpointOverdue { .. } => {
                 format!("quorba status {group} shows whether the leader gives its state")
             }
             Self::Closes { log, .. } => look(log.as_ref()),
-            Self::Quarantined { node, .. } => {
-                format!("quorba group release {group} {node} starts it at once")
-            }
+            Self::Quarantined { node, log, .. } => format!(
+                "{}; quorba group release {group} {node} starts it at once",
+                look(log.as_ref())
+            ),
             Self::ObjectMissing { .. } => {
                 "correct object_key in the domain file, or let the server create the object".into()
             }

@@ -36,6 +36,11 @@ fn room(bytes: Option<u64>) -> u64 {
     bytes.unwrap_or(0).saturating_mul(2).next_power_of_two().max(ROOM_BYTES)
 }
 
+/// The last state that was given was shorter than the one that was not.
+const fn near(most: u64, is_to_take: bool) -> u64 {
+    if is_to_take { most } else { most / 2 }
+}
+
 fn omniorb(bytes: Option<u64>) -> String {
     format!(
         "give the servers of all members -ORBgiopMaxMsgSize {}, as omniORB takes 2 MiB by default",
@@ -52,18 +57,28 @@ pub(super) fn option(refused: &StateRefusedStatus, is_to_take: bool) -> Option<S
     let is_marshal = refused.reason.contains("/MARSHAL:");
     let is_of_another = refused.minor.and_then(vendor).is_some_and(|vendor| vendor != "omniORB");
     // An ORB that is sent too much ends the connection, mostly, and says nothing.
-    let is_about_size = is_marshal || is_to_take && refused.minor.is_none();
+    let is_mute = refused.minor.is_none()
+        && ["connection", "MessageError"].iter().any(|word| refused.reason.contains(word));
+    let is_about_size = is_marshal || is_mute;
     match bytes {
-        Some(bytes) if is_about_size && bytes > OMNIORB_BYTES_MAX && !is_of_another => Some(
-            omniorb(Some(bytes))
-                + "; for the Eclipse ORB set \
+        Some(bytes)
+            if is_about_size && bytes > near(OMNIORB_BYTES_MAX, is_to_take) && !is_of_another =>
+        {
+            Some(
+                omniorb(Some(bytes))
+                    + "; for the Eclipse ORB set \
                    com.sun.corba.ee.transport.ORBMaximumReadByteBufferSize to as much",
-        ),
+            )
+        }
         Some(bytes) if is_about_size && is_to_take && bytes > ECLIPSE_BYTES_MAX => Some(format!(
             "if it is the Eclipse ORB, set \
              com.sun.corba.ee.transport.ORBMaximumReadByteBufferSize to {} (256,000 by default)",
             room(Some(bytes))
         )),
+        // omniORB does so with a reply above its limit, and nobody has seen how long that is.
+        None if is_mute => {
+            Some(format!("if it is omniORB and its state may be that long, {}", omniorb(None)))
+        }
         _ if refused.reason.contains("/NO_MEMORY:") || refused.reason.contains("/IMP_LIMIT:") => {
             Some("raise the limit of the language's runtime (Java: -Xmx)".into())
         }
@@ -92,6 +107,9 @@ mod tests {
         let eclipse = named(ended(300_000), true);
         assert!(eclipse.contains("ORBMaximumReadByteBufferSize"), "{eclipse}");
         assert_eq!(named(ended(1_000), true), "");
+        assert!(named(ended(1_900_000), false).contains("-ORBgiopMaxMsgSize"));
+        let unknown = refused("it sent MessageError", None, None);
+        assert!(named(unknown, false).contains("if it is omniORB"));
         // The end of a message that came too soon is no matter of its size.
         assert_eq!(named(refused(marshal, Some(0x4154_000A), Some(1_000)), false), "");
         let memory = refused("IDL:omg.org/CORBA/NO_MEMORY:1.0", Some(0), None);

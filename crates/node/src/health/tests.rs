@@ -3,7 +3,7 @@
 use super::*;
 use crate::status::{
     DifferStatus, EndedStatus, GroupStatus, LogStatus, MemberState, MemberStatus, NodeStatus,
-    RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, StuckStatus,
+    RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, StuckStatus, WaitStatus,
 };
 
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
@@ -84,7 +84,27 @@ fn what_takes_calls_their_answers_is_found() {
     };
     assert_eq!(found(nobody), ["nobody-in", "member-out", "member-out", "member-out"]);
     let stuck = StuckStatus { since_ms: 45_000, ..StuckStatus::default() };
-    assert_eq!(found_at("n2", |it| it.groups[0].stuck = vec![stuck.clone()]), ["stuck"]);
+    assert_eq!(found(|it| it.groups[0].stuck = vec![stuck.clone()]), ["stuck"]);
+    // The others have gone on, so it is the server.
+    assert_eq!(found_at("n2", |it| it.groups[0].stuck = vec![stuck.clone()]), ["late"]);
+    let leads = |it: &mut Status| {
+        it.groups[0].style = "warm-passive".into();
+        if it.node == "n2" {
+            it.groups[0].stuck = vec![stuck.clone()];
+        }
+    };
+    // The others do not execute.
+    assert_eq!(found(leads), ["stuck"]);
+    let waits = WaitStatus { client: "10.0.0.3".into(), since_ms: 45_000 };
+    assert_eq!(
+        found_at("n3", |it| it.groups[0].longest_wait = Some(waits.clone())),
+        ["unanswered"]
+    );
+    let known = |it: &mut Status| {
+        it.groups[0].longest_wait = Some(waits.clone());
+        it.groups[0].stuck = vec![stuck.clone()];
+    };
+    assert_eq!(found(known), ["stuck"], "that is why");
     assert_eq!(found(|it| it.groups[0].late = vec!["n3".into()]), ["late"]);
     assert_eq!(found_at("n3", |it| server(it).closes = 3), ["closes"]);
     let no_object = |it: &mut Status| server(it).missing_object = Some("bnak".into());
@@ -156,6 +176,23 @@ fn a_request_without_a_reply_is_told_and_makes_nobody_ill() {
     let note = ended_note(&seen, "bank").expect("there is one");
     assert!(note.contains("10.0.0.3 at n2"), "{note}");
     assert_eq!(ended_note(&seen, "shop"), None);
+}
+
+#[test]
+fn what_the_end_of_all_nodes_lost_is_noted_for_a_day() {
+    let lost = |ms, durable| {
+        let judgement = judged(|status| {
+            status.ring.memory_lost_ms = (status.node == "n2").then_some(ms);
+            status.groups[0].durable = durable;
+        });
+        assert_eq!((judgement.health, judgement.findings), (Health::Ok, Vec::new()));
+        judgement.notes
+    };
+    let notes = lost(5_000, false);
+    assert_eq!((notes.len(), notes[0].fact.as_str()), (1, "memory-lost"));
+    assert!(notes[0].what.contains("what bank had in memory only was lost"), "{notes:?}");
+    assert!(notes[0].next.as_ref().is_some_and(|it| it.contains("quorba restore")), "{notes:?}");
+    assert_eq!((lost(5_000, true), lost(86_400_000, false)), (Vec::new(), Vec::new()));
 }
 
 #[test]

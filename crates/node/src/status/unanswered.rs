@@ -49,6 +49,15 @@ pub struct StuckStatus {
     pub since_ms: u64,
 }
 
+/// A call of one of this node's clients that has waited for longer than `stuck_ms`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitStatus {
+    /// The address of its client.
+    pub client: String,
+    /// Since the gateway took it in, in milliseconds.
+    pub since_ms: u64,
+}
+
 /// The server on this node does not give its state, or does not take another one's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateRefusedStatus {

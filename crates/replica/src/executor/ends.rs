@@ -207,6 +207,16 @@ impl Ends {
     }
 }
 
+/// What a server did instead of giving or taking a state, in words.
+const fn instead(how: NoReply) -> &'static str {
+    match how {
+        NoReply::ConnectionEnded => "it ended the connection",
+        NoReply::NotAReply => "it sent something that is no reply, or more than is read",
+        NoReply::Rejected => "it sent MessageError",
+        NoReply::NeverTaken => "it closed the connection in good order",
+    }
+}
+
 impl Outstanding {
     /// Whether it has ended without a reply.
     pub(super) fn is_odd(&self) -> bool {
@@ -604,12 +614,11 @@ impl Executor {
                 self.not_executed(call, &giop, oneway, end)
             }
             Job::Capture(purpose) => {
-                self.ends.states.did_not_give(Refusal::of("it ended the connection"));
+                self.ends.states.did_not_give(Refusal::of(instead(how)));
                 Outcome::Captured { purpose, state: None }
             }
             Job::Restore { state, purpose } => {
-                let refusal = Refusal::of("it ended the connection");
-                self.ends.states.did_not_take(state.len(), refusal);
+                self.ends.states.did_not_take(state.len(), Refusal::of(instead(how)));
                 Outcome::Restored { purpose, accepted: false }
             }
         }
