@@ -296,7 +296,7 @@ fn servers_that_hang_or_differ_are_told_with_what_helps() {
             }
         }
         if node == "n1" {
-            let reason = "IDL:omg.org/CORBA/NO_MEMORY:1.0".to_owned();
+            let reason = "IDL:omg.org/CORBA/MARSHAL:1.0".to_owned();
             group.state_refused = Some(StateRefusedStatus {
                 times: 3,
                 reason,

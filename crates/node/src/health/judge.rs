@@ -146,7 +146,10 @@ fn hanging(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus) {
     let goes_on = groups(seen, &group.name)
         .any(|(status, here)| here.stuck.is_empty() && is_in(&status.node));
     for (one, nodes) in stuck(seen, &group.name) {
-        if all_execute && goes_on {
+        // While its gateway waits for it nobody has answered.
+        let is_open = groups(seen, &group.name)
+            .any(|(_, here)| here.waiting.iter().any(|it| it.number == one.request.number));
+        if all_execute && goes_on && !is_open {
             let late = nodes.into_iter().filter(|node| !group.late.contains(node));
             facts.extend(late.map(|node| Fact::Late { group: group.name.clone(), node }));
         } else {

@@ -87,6 +87,12 @@ fn what_takes_calls_their_answers_is_found() {
     assert_eq!(found(|it| it.groups[0].stuck = vec![stuck.clone()]), ["stuck"]);
     // The others have gone on, so it is the server.
     assert_eq!(found_at("n2", |it| it.groups[0].stuck = vec![stuck.clone()]), ["late"]);
+    let open = |it: &mut Status| match it.node.as_str() {
+        "n1" => it.groups[0].waiting = vec![stuck.request.clone()],
+        "n2" => it.groups[0].stuck = vec![stuck.clone()],
+        _ => {}
+    };
+    assert_eq!(found(open), ["stuck"], "nobody has answered it");
     let leads = |it: &mut Status| {
         it.groups[0].style = "warm-passive".into();
         if it.node == "n2" {
