@@ -77,6 +77,9 @@ fn replies_that_differ_are_found_until_all_members_have_the_state_of_one() {
 fn an_object_key_that_no_server_has_is_found() {
     let lines = "state_object = \"bank\"\nobject_key = \"bnak\"\n";
     let domain = a_bank(&servant(), lines);
+    // Nobody is told before that all is well.
+    let output = domain.quorba(&["status", "--wait-healthy", "3s"]);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stdout));
     let missing = wait_for(&domain, "object-missing");
     let what = missing["what"].as_str().expect("text");
     assert!(what.contains("`bnak`") && what.contains("object_key"), "{what}");

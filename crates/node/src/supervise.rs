@@ -270,7 +270,8 @@ struct ObjectLook {
 
 impl ObjectLook {
     fn begin(now: Instant) -> Self {
-        Self { next: Some(now + OBJECT_FIRST), pause: OBJECT_FIRST }
+        // At once: who waits for a healthy domain must not be told so before.
+        Self { next: Some(now), pause: OBJECT_FIRST / 2 }
     }
 
     fn again(&mut self, now: Instant) {
