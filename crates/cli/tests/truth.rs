@@ -146,7 +146,11 @@ fn a_read_that_no_server_answers_is_found() {
     use rustix::process::{Signal, kill_process};
     let scripted = Scripted::start("active", "readonly = [\"log\"]\nstuck_ms = 300\n", &[]);
     let pids: Vec<_> = scripted.processes().expect("they run").iter().map(|it| it.pid).collect();
-    let all = |signal| pids.iter().flatten().for_each(|pid| drop(kill_process(*pid, signal)));
+    let all = |signal| {
+        for pid in pids.iter().flatten() {
+            kill_process(*pid, signal).expect("it runs");
+        }
+    };
     all(Signal::STOP);
     std::thread::scope(|scope| {
         let read = scope.spawn(|| scripted.log(0, SOON * 4));

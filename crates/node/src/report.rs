@@ -479,15 +479,7 @@ impl Reporter {
                     requests: *requests,
                 })
                 .collect(),
-            members: Vec::new(),
-            waits_for: Vec::new(),
-            ended: Vec::new(),
-            stuck: Vec::new(),
-            waiting: Vec::new(),
-            longest_wait: None,
             may_differ: replica.endings.doubt,
-            may_differ_ms: None,
-            differ: None,
             durable: group.durable,
             has_state_object: group.state_object.is_some(),
             checkpoint_overdue: is_overdue(group, replica),
@@ -526,6 +518,7 @@ impl Reporter {
             brought: replica
                 .brought
                 .map(|(lacks, bytes)| BroughtStatus { what: lacks.text().into(), bytes }),
+            ..GroupStatus::default()
         }
     }
 
