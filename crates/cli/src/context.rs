@@ -101,7 +101,12 @@ impl Context {
                 1 => format!("{} has an error", path.display()),
                 _ => format!("{} has {errors} errors", path.display()),
             };
-            let next = format!("quorba config check {}", path.display());
+            let next = match path.exists() {
+                true => format!("quorba config check {}", path.display()),
+                false => "run this in the folder of the domain file, or name the file with \
+                          --config FILE"
+                    .to_owned(),
+            };
             let colour = self.colours_stderr();
             Failure::new(codes::DOMAIN_FILE, Exit::Failed, what, next)
                 .detail(report.render(colour))

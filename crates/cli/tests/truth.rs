@@ -207,6 +207,9 @@ fn where_replies_differ_padding_is_named_with_the_key_that_ignores_it() {
 fn an_object_key_that_no_server_has_is_found() {
     let lines = "state_object = \"bank\"\nobject_key = \"bnak\"\n";
     let domain = a_bank(&servant(), lines);
+    // Nobody is told before that all is well.
+    let output = domain.quorba(&["status", "--wait-healthy", "3s"]);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stdout));
     let missing = wait_for(&domain, "object-missing");
     let what = missing["what"].as_str().expect("text");
     assert!(what.contains("`bnak`") && what.contains("object_key"), "{what}");
@@ -222,6 +225,72 @@ fn a_passive_group_whose_leader_gives_no_state_is_found() {
     let refused = wait_for(&scripted.domain, "state-refused");
     let what = refused["what"].as_str().expect("text");
     assert!(what.contains("NO_RESOURCES"), "{what}");
+}
+
+#[test]
+fn a_state_that_is_too_long_is_told_with_its_size_and_the_option_of_the_orb() {
+    let lines = "checkpoint_requests = 5\ncheckpoint_ms = 100\n";
+    let scripted = Scripted::start("warm-passive", lines, &["--state-max", "400"]);
+    let add = |number: u32| {
+        scripted.add(0, &format!("{number:040}"), SOON).expect("it is executed all the same");
+    };
+    (0..5).for_each(add);
+    wait_until("a state is had", || {
+        let (_, said) = found(&scripted.domain, &[]);
+        said["nodes"][1]["status"]["groups"][0]["logged"] == 0
+    });
+    (5..20).for_each(add);
+    let refused = wait_for(&scripted.domain, "state-refused");
+    let what = refused["what"].as_str().expect("text");
+    let told = "MARSHAL:1.0 (minor 0x41540045, of omniORB); the last state that it gave has ";
+    assert!(what.contains(told) && what.contains("times in a row"), "{what}");
+    let next = refused["next"].as_str().expect("text");
+    assert!(next.contains("-ORBgiopMaxMsgSize 268435456"), "{next}");
+}
+
+#[test]
+fn a_state_that_a_server_does_not_take_is_told_and_tried_more_and_more_seldom() {
+    let arguments = ["--state-max", "900", "--state-max-on", "n2"];
+    let scripted = Scripted::start("active", "quarantine_after = 3\n", &arguments);
+    let domain = &scripted.domain;
+    for number in 0..50 {
+        scripted.add(0, &format!("{number:040}"), SOON).expect("it is executed");
+    }
+    let pid = scripted.processes().expect("they run")[1].pid.expect("it runs");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it runs");
+    let refused = wait_for(domain, "state-not-taken");
+    assert_eq!(refused["node"], "n2");
+    let what = refused["what"].as_str().expect("text");
+    assert!(what.contains("has not taken the state of another one (2 kB)"), "{what}");
+    // It is not started for ever: its end was the first failure of three.
+    wait_for(domain, "quarantined");
+    let refused = wait_for(domain, "state-not-taken");
+    assert!(
+        refused["what"].as_str().is_some_and(|it| it.contains("2 times in a row")),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_read_that_no_server_answers_is_found() {
+    use rustix::process::{Signal, kill_process};
+    let scripted = Scripted::start("active", "readonly = [\"log\"]\nstuck_ms = 300\n", &[]);
+    let pids: Vec<_> = scripted.processes().expect("they run").iter().map(|it| it.pid).collect();
+    let all = |signal| {
+        for pid in pids.iter().flatten() {
+            kill_process(*pid, signal).expect("it runs");
+        }
+    };
+    all(Signal::STOP);
+    std::thread::scope(|scope| {
+        let read = scope.spawn(|| scripted.log(0, SOON * 4));
+        let unanswered = wait_for(&scripted.domain, "unanswered");
+        assert_eq!((&unanswered["group"], &unanswered["node"]), (&"g".into(), &"n1".into()));
+        assert!(unanswered["since_ms"].as_u64() >= Some(300), "{unanswered}");
+        all(Signal::CONT);
+        read.join().expect("no panic").expect("it is answered");
+    });
+    scripted.domain.wait_healthy();
 }
 
 #[test]

@@ -41,6 +41,12 @@ pub struct Checked {
     pub report: Report,
 }
 
+/// Whether the name that begins there is that of a table.
+fn is_header(text: &str, start: usize) -> bool {
+    let before = text.get(..start).unwrap_or_default();
+    before.rsplit('\n').next().is_some_and(|line| line.trim_start().starts_with('['))
+}
+
 /// Reads `text`, the content of the domain file at `path`. Paths in it are relative to the
 /// file's directory. `read_key` is asked for the keys in the file that it names.
 pub fn check_text(
@@ -50,16 +56,25 @@ pub fn check_text(
 ) -> Checked {
     let problems = Problems::default();
     let (table, syntax) = DeTable::parse_recoverable(text);
+    // Where a table ends that stands twice: its keys need not be told of as well.
+    let mut told_until = 0;
     for error in syntax {
         let span = error.span().unwrap_or(0..0);
         let said = error.message();
         let again = text.get(span.clone()).filter(|_| said == "duplicate key");
-        let problem = match again {
+        problems.add(match again {
+            Some(_) if span.start < told_until => continue,
+            Some(name) if is_header(text, span.start) => {
+                let rest = text.get(span.end..).unwrap_or_default();
+                told_until = rest.find("\n[").map_or(text.len(), |at| span.end + at);
+                let message = format!("the table of `{name}` stands here twice");
+                Problem::at(Code::Syntax, span, message)
+                    .help("leave one out, or give this one another name")
+            }
             Some(name) => Problem::at(Code::Syntax, span, format!("`{name}` stands here twice"))
-                .help("leave one out; two nodes or groups have two names"),
+                .help("leave one out"),
             None => Problem::at(Code::Syntax, span, said),
-        };
-        problems.add(problem);
+        });
     }
     // Keys that stand in a broken line are missing afterwards; do not report that as well.
     let broken = problems.into_inner();

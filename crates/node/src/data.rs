@@ -534,6 +534,7 @@ impl DataPlane {
             }
             admin::Question::Tunnel(node, message) => self.send_tunnel(node, message),
             admin::Question::File(node, text) => self.reporter.heard_file(node, text.as_deref()),
+            admin::Question::Clock(node, ahead_ms) => self.reporter.heard_clock(node, ahead_ms),
             admin::Question::Backup(name, asker) => self.back_up(&name, asker),
             admin::Question::Restore(name, given, asker) => self.restore(&name, *given, asker),
             admin::Question::Requests(name, wanted, asker) => {

@@ -6,6 +6,7 @@
 
 use crate::door::Door;
 use crate::filesystem::is_out_of_descriptors;
+use quorba_giop::corbaloc::EscapedKey;
 use quorba_giop::{Body, Endian, Framer, FramerLimits, LocateStatus, Version, build};
 use socket2::Socket;
 use std::io::{self, Read, Write};
@@ -34,7 +35,7 @@ impl Look {
     /// In words: the server does what. `key` as it stands in the domain file, and there as what.
     pub(crate) fn text(self, door: &Door, key: Option<(&str, &[u8])>) -> String {
         let (what, key) = key.unwrap_or_default();
-        let key = key.escape_ascii();
+        let key = EscapedKey(key);
         match self {
             Self::Ready => format!("serves on {door}"),
             Self::Deaf => format!("nothing accepts connections on {door}"),

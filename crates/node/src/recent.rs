@@ -14,6 +14,7 @@ use quorba_engine::replica::{
 };
 use quorba_giop::ReplyStatus;
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
+use quorba_giop::corbaloc::EscapedKey;
 use serde::{Deserialize, Serialize};
 
 /// Octets of whole messages that one answer has, save for a larger one.
@@ -49,7 +50,7 @@ pub struct OrderedRequest {
     pub client: Option<String>,
     /// The operation.
     pub operation: String,
-    /// The object's key.
+    /// The object's key, as the domain file and a corbaloc write it (`%AF`).
     pub key: String,
     /// The whole request.
     pub request_bytes: u64,
@@ -141,7 +142,7 @@ fn ordered(one: &RecentRequest, now: Instant, name: impl Fn(NodeId) -> String) -
         gateway: name(one.gateway.0),
         client: one.client.map(|(id, retention)| format!("{} {retention}", escaped(&id))),
         operation: escaped(&one.operation),
-        key: escaped(&one.object_key),
+        key: escaped_key(&one.object_key),
         request_bytes: one.request_bytes.into(),
         outcome,
         age_ms: us(now.since(one.at)) / 1_000,
@@ -159,7 +160,7 @@ pub(crate) fn described(one: &RequestEnvelope, moment: Moment, gateway: &str) ->
         client: client
             .map(|ft| format!("{} {}", escaped(&Short::new(&ft.client_id)), ft.retention_id)),
         operation: escaped(&operation),
-        key: escaped(&object_key),
+        key: escaped_key(&object_key),
         request_bytes: one.giop.len() as u64,
         ..OrderedRequest::default()
     }
@@ -170,10 +171,18 @@ fn unix_us(time: u64) -> u64 {
     time.saturating_sub(TIME_T_OF_UNIX_EPOCH) / 10
 }
 
+/// What stands for the octets that were left out.
+fn more(short: &Short) -> &'static str {
+    if short.total as usize > short.octets().len() { "..." } else { "" }
+}
+
 pub(crate) fn escaped(short: &Short) -> String {
-    let octets = short.octets();
-    let more = if short.total as usize > octets.len() { "..." } else { "" };
-    format!("{}{more}", octets.escape_ascii())
+    format!("{}{}", short.octets().escape_ascii(), more(short))
+}
+
+/// As the domain file and a corbaloc write it.
+pub(crate) fn escaped_key(short: &Short) -> String {
+    format!("{}{}", EscapedKey(short.octets()), more(short))
 }
 
 /// A reply's status as `GIOP` calls it.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: names instead of numbers, taken from the domain file.
 
+mod clocks;
 mod differences;
 mod references;
 mod refusals;
@@ -48,9 +49,12 @@ pub(crate) struct Reporter {
     differences: differences::Differences,
     references: references::References,
     refusals: refusals::Refusals,
+    clocks: clocks::Clocks,
     basis: Option<Basis>,
     /// The same for groups that are not durable, where that is another question.
     memory_basis: Option<Basis>,
+    /// When the domain began anew, because too many nodes had ended at the same time.
+    memory_lost: Option<Instant>,
     /// Who is not in the view, since when and why.
     left: HashMap<NodeId, (Instant, LeaveReason)>,
     /// This boot, as requests name it.
@@ -97,8 +101,10 @@ impl Reporter {
             differences: differences::Differences::default(),
             references: references::References::default(),
             refusals: refusals::Refusals::default(),
+            clocks: clocks::Clocks::default(),
             basis: None,
             memory_basis: None,
+            memory_lost: None,
             left: HashMap::new(),
             incarnation,
             clients: unanswered::Clients::default(),
@@ -138,11 +144,23 @@ impl Reporter {
 
     pub(crate) fn is_primary(&mut self, basis: Basis) {
         self.basis = Some(basis);
+        self.heed_loss(basis);
+    }
+
+    fn heed_loss(&mut self, basis: Basis) {
+        if matches!(basis, Basis::ColdStart | Basis::MemoryLost) {
+            self.memory_lost = Some(Instant::now());
+            tracing::warn!(
+                "most nodes had ended at the same time: what groups that are not durable had only \
+                 in memory is lost; quorba restore brings back a backup"
+            );
+        }
     }
 
     /// Groups that are not durable go on from other nodes than the domain.
     pub(crate) fn memory_is_from(&mut self, basis: Basis) {
         self.memory_basis = Some(basis);
+        self.heed_loss(basis);
     }
 
     pub(crate) fn member_changed(&mut self, group: GroupId, text: String) {
@@ -230,6 +248,7 @@ impl Reporter {
             members: self.names(order.members),
             primary: primary == PrimaryStatus::Primary,
             primary_reason: self.primary_reason(primary),
+            memory_lost_ms: self.memory_lost.map(|at| millis(at.elapsed())),
             rotation_us: us(order.rotation),
             exchange_us: us(order.exchange),
             token_visits: order.counters.token_visits,
@@ -434,6 +453,7 @@ impl Reporter {
                     standing,
                     since_ms: self.left.get(&id).map(|(since, _)| millis(since.elapsed())),
                     refused: self.node_refused(id),
+                    clock_ahead_ms: self.clocks.ahead_ms(id),
                     linked: links.contains_key(&id),
                     link_queued_bytes: links.get(&id).map_or(0, |bytes| *bytes as u64),
                 }
@@ -465,13 +485,12 @@ impl Reporter {
                 })
                 .collect(),
             may_differ: replica.endings.doubt,
-            may_differ_ms: None,
-            differ: None,
             durable: group.durable,
             has_state_object: group.state_object.is_some(),
             checkpoint_overdue: is_overdue(group, replica),
             late: self.names(replica.endings.late),
-            state_refused: unanswered::state_refused(replica),
+            state_refused: unanswered::refused(replica.endings.state_not_given.as_ref()),
+            state_not_taken: unanswered::refused(replica.endings.state_not_taken.as_ref()),
             waits_for_members: !replica.opened && is_somebody_in(replica),
             server,
             connections: gateway.connections as u64,

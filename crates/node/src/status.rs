@@ -9,7 +9,9 @@
 
 mod unanswered;
 
-pub use self::unanswered::{EndedStatus, RequestStatus, StateRefusedStatus, StuckStatus};
+pub use self::unanswered::{
+    EndedStatus, RequestStatus, StateRefusedStatus, StuckStatus, WaitStatus,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -98,6 +100,10 @@ pub struct RingStatus {
     pub primary: bool,
     /// Why it is, or is not.
     pub primary_reason: String,
+    /// Since the domain began anew because most nodes had ended at the same time, in milliseconds;
+    /// none if this node has not seen it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_lost_ms: Option<u64>,
     /// Median time of a token's round, in microseconds; none before the first round.
     pub rotation_us: Option<f64>,
     /// Usual time from a message to another node until that node has acknowledged it, in
@@ -142,6 +148,10 @@ pub struct NodeStatus {
     /// Its datagrams are refused now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusalStatus>,
+    /// By how many milliseconds its clock is surely ahead of that of the node that answers, or
+    /// behind it if negative; none for itself, and if it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_ms: Option<i64>,
     /// Whether messages pass directly between it and the node that answers; never for itself.
     #[serde(default)]
     pub linked: bool,
@@ -264,6 +274,10 @@ pub struct GroupStatus {
     /// `stuck_ms`; another node's server may be at them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<RequestStatus>,
+    /// The call of this node's clients, ordered or not, that has waited the longest, if that is
+    /// longer than `stuck_ms`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_wait: Option<WaitStatus>,
     /// The members' states may differ behind the request of this number, which has no reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_differ: Option<u64>,
@@ -294,6 +308,9 @@ pub struct GroupStatus {
     /// The object keys in references that the server on this node returned last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reference_keys: Vec<ReferenceKeysStatus>,
+    /// The server on this node does not take the state of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_not_taken: Option<StateRefusedStatus>,
 }
 
 /// The object keys of references in a reply.

@@ -23,7 +23,7 @@ use quorba_config::{
     Style, Values,
 };
 use quorba_engine::replica::{DownReason, GroupId};
-use quorba_giop::corbaloc::{self, Corbaloc};
+use quorba_giop::corbaloc::{self, Corbaloc, EscapedKey};
 use quorba_net::timespec;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
@@ -270,7 +270,8 @@ struct ObjectLook {
 
 impl ObjectLook {
     fn begin(now: Instant) -> Self {
-        Self { next: Some(now + OBJECT_FIRST), pause: OBJECT_FIRST }
+        // At once: who waits for a healthy domain must not be told so before.
+        Self { next: Some(now), pause: OBJECT_FIRST / 2 }
     }
 
     fn again(&mut self, now: Instant) {
@@ -596,7 +597,7 @@ impl Worker {
             }
             found => {
                 if matches!(found, Ok(Look::NoObject)) {
-                    let key = key.escape_ascii().to_string();
+                    let key = EscapedKey(&key).to_string();
                     self.update(|state| state.missing_object = Some(key));
                 }
                 self.object.again(Instant::now());

@@ -1,6 +1,5 @@
 //! Calls to a server's FT::Checkpointable or FT::Updateable (FT-CORBA §23.5).
 
-use alloc::string::String;
 use bytes::Bytes;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::limits::HEADER_BYTES;
@@ -8,8 +7,6 @@ use quorba_giop::{Body, Endian, Message, ReplyStatus, ResponseFlags, Version};
 
 /// Where a message says how long it is (GIOP §15.4.1): the last field of its header.
 const SIZE_AT: usize = HEADER_BYTES - 4;
-/// So much of an exception's id is told.
-const REFUSAL_CHARS_MAX: usize = 120;
 /// A state that is longer is not copied into its message.
 const COPIED_BYTES_MAX: usize = 1 << 20;
 
@@ -65,17 +62,6 @@ pub(crate) fn state_of(reply: &Message) -> Option<Bytes> {
     let state = view.reader().read_octets(usize::MAX, "state").ok()?;
     // A state may be large: it is shared with the message that it came in.
     Some(reply.bytes().slice_ref(state))
-}
-
-/// What the server said instead of giving its state: the exception's id, cut to a length.
-pub(crate) fn refusal_of(reply: &Message) -> Option<String> {
-    let Ok(Body::Reply(view)) = reply.parse() else { return None };
-    if view.status() == ReplyStatus::NoException {
-        return Some("a reply that holds no sequence of octets".into());
-    }
-    let id = view.reader().read_string(1 << 10, "exception id").ok()?;
-    let id = String::from_utf8_lossy(id);
-    Some(id.chars().filter(|c| !c.is_control()).take(REFUSAL_CHARS_MAX).collect())
 }
 
 /// Whether the server took the state.

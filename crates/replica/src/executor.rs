@@ -16,6 +16,7 @@ mod pieces;
 mod probe;
 mod returned;
 mod schedule;
+mod states;
 mod witness;
 
 pub(crate) use self::beside::Position;
@@ -27,6 +28,7 @@ use self::pieces::Pieces;
 pub use self::returned::Returned;
 pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
+pub use self::states::{Refusal, StateRefused};
 use crate::checkpoint;
 use crate::config::GroupConfig;
 use crate::endings::{NoReply, Report};
@@ -695,11 +697,19 @@ impl Executor {
             }
             Job::Capture(purpose) => {
                 let state = checkpoint::state_of(message);
-                self.ends.captured(state.is_some(), || checkpoint::refusal_of(message));
+                match &state {
+                    Some(state) => self.ends.states.gave(state.len()),
+                    None => self.ends.states.did_not_give(Refusal::read(message)),
+                }
                 Outcome::Captured { purpose, state }
             }
-            Job::Restore { purpose, .. } => {
-                Outcome::Restored { purpose, accepted: checkpoint::accepted(message) }
+            Job::Restore { state, purpose } => {
+                let accepted = checkpoint::accepted(message);
+                match accepted {
+                    true => self.ends.states.took(),
+                    false => self.ends.states.did_not_take(state.len(), Refusal::read(message)),
+                }
+                Outcome::Restored { purpose, accepted }
             }
         }))
     }
@@ -734,11 +744,20 @@ impl Executor {
             Job::Execute { call, giop, .. } => {
                 Outcome::executed(call, if ended.oneway { None } else { refusal(&giop) })
             }
-            Job::Capture(purpose) => Outcome::Captured { purpose, state: None },
-            Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },
+            Job::Capture(purpose) => {
+                self.ends.states.did_not_give(Refusal::of(NOT_READ));
+                Outcome::Captured { purpose, state: None }
+            }
+            Job::Restore { state, purpose } => {
+                self.ends.states.did_not_take(state.len(), Refusal::of(NOT_READ));
+                Outcome::Restored { purpose, accepted: false }
+            }
         });
     }
 }
+
+/// What a server said that answered so, in words.
+const NOT_READ: &str = "it sent more than is read";
 
 /// What a reply of the server ends.
 enum Finished {

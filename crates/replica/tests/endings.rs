@@ -485,8 +485,9 @@ fn where_no_state_can_be_had_it_is_told_that_members_may_differ() {
     c.request(0, 1, "b");
     pass(&mut c, seconds(1));
     assert_eq!(c.snapshot(0).endings.doubt, Some(1));
-    let (times, said) = c.snapshot(0).endings.state_refused.expect("it was asked");
-    assert_eq!((times, said.as_str()), (1, "IDL:omg.org/CORBA/NoStateAvailable:1.0"));
+    let refused = c.snapshot(0).endings.state_not_given.expect("it was asked");
+    let said = refused.refusal.said.as_str();
+    assert_eq!((refused.times, said), (1, "IDL:omg.org/CORBA/NoStateAvailable:1.0"));
     are_well(&c, &[]);
     for index in [1, 2] {
         let node = quorba_base::NodeId::new(index).expect("a node");

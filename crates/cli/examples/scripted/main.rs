@@ -78,6 +78,14 @@ struct Options {
     #[arg(long)]
     no_state: bool,
 
+    /// It gives no longer state, and takes none, as an omniORB server does: MARSHAL, MessageError.
+    #[arg(long, value_name = "BYTES")]
+    state_max: Option<usize>,
+
+    /// Only where its node has this name.
+    #[arg(long, value_name = "NODE")]
+    state_max_on: Option<String>,
+
     /// One thread for everything: while a call runs nothing else is answered.
     #[arg(long)]
     single_threaded: bool,

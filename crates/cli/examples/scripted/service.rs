@@ -16,9 +16,9 @@ use quorba_giop::{
     SystemException, Version, build,
 };
 
-use crate::Options;
 use crate::connection::Connection;
 use crate::odd::{self, Told};
+use crate::{Ending, Options};
 
 /// The longest text that is taken, in octets.
 const TEXT_BYTES_MAX: usize = 64 << 20;
@@ -123,12 +123,24 @@ impl Service {
         } else {
             self.perform(&mut turn, &request, message)
         };
+        if request.operation() == b"set_state" && self.is_too_long(message.bytes().len()) {
+            connection.send(build::message_error(message.version()).bytes());
+            return connection.end(Ending::Fin, message.version());
+        }
         let results = results.map_err(|_| marshal()).and_then(|results| {
             let kind = match request.operation() {
                 b"get_state" => ExceptionKind::NoResources,
                 _ => ExceptionKind::BadOperation,
             };
-            results.ok_or(SystemException { kind, minor: 0, completed: Completion::No })
+            match results {
+                // What omniORB says: MARSHAL_MessageSizeExceedLimit.
+                Some(Results::Octets(state)) if self.is_too_long(state.len()) => {
+                    Err(SystemException { minor: 0x4154_0045, ..marshal() })
+                }
+                results => {
+                    results.ok_or(SystemException { kind, minor: 0, completed: Completion::No })
+                }
+            }
         });
         if request.response_expected() {
             let results = results.as_ref().map_err(|exception| *exception);
@@ -198,6 +210,11 @@ impl Service {
         };
         let profiles = vec![profile.encode(Endian::Little)];
         Ok(Results::Reference(Ior { type_id: b"IDL:Thing:1.0".to_vec(), profiles }))
+    }
+
+    fn is_too_long(&self, bytes: usize) -> bool {
+        let is_here = self.options.state_max_on.as_ref().is_none_or(|on| *on == self.options.node);
+        is_here && self.options.state_max.is_some_and(|most| bytes > most)
     }
 
     fn add(&self, texts: &mut Vec<String>, text: String, time: Duration) -> Results {

@@ -59,13 +59,14 @@ impl Config {
             return Err(Failure::new(codes::DOMAIN_FILE, Exit::Failed, what, next));
         };
         if !context.is_json() {
-            context.print(&summary(&file.display().to_string(), &domain))?;
+            let warnings = domain.warnings.len() + machine.len();
+            context.print(&summary(&file.display().to_string(), &domain, warnings))?;
         }
         Ok(Exit::Ok)
     }
 }
 
-fn summary(file: &str, domain: &Domain) -> String {
+fn summary(file: &str, domain: &Domain, warnings: usize) -> String {
     let count = |number: usize, word: &str| match number {
         1 => format!("1 {word}"),
         _ => format!("{number} {word}s"),
@@ -76,7 +77,7 @@ fn summary(file: &str, domain: &Domain) -> String {
         domain.id,
         count(domain.nodes.len(), "node"),
         count(domain.groups.len(), "group"),
-        count(domain.warnings.len(), "warning"),
+        count(warnings, "warning"),
         match survives {
             0 => "no crash".to_owned(),
             _ => count(survives, "crash").replace("crashs", "crashes"),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use quorba_config::Domain;
 use quorba_demo::STYLES;
+use quorba_giop::corbaloc::EscapedKey;
 use quorba_node::admin::{AdminError, Change};
 use quorba_node::status::{GroupStatus, MemberState, Status};
 use serde_json::{Value, json};
@@ -285,7 +286,7 @@ const STATELESS: &str = "stateless";
 fn state_would_be_lost(domain: &Domain, group: &str) -> Failure {
     let state = domain.group(group).and_then(|group| group.state_object.as_deref());
     let has = state.map_or_else(String::new, |key| {
-        format!(" It names a state_object, `{}`, so its servers have a state.", key.escape_ascii())
+        format!(" It names a state_object, `{}`, so its servers have a state.", EscapedKey(key))
     });
     let what = format!(
         "each request of a stateless group is executed by one member only: what group {group} has \

@@ -213,7 +213,7 @@ fn domain_text(answers: &[Answer], best: &NodeSaid, judgement: &Judgement) -> St
 
 fn reasons_text(text: &mut String, judgement: &Judgement) {
     let mut told = BTreeSet::new();
-    for finding in &judgement.findings {
+    for finding in judgement.findings.iter().chain(&judgement.notes) {
         let since = finding.since_ms.map(|ms| format!(" (for {})", age(Duration::from_millis(ms))));
         text.push_str(&format!("! {}{}\n", finding.what, since.unwrap_or_default()));
         // Once, if it is the same for several.
@@ -485,6 +485,7 @@ fn survey_json(
         "health": judgement.health.as_str(),
         "reasons": judgement.reasons(),
         "findings": judgement.findings,
+        "notes": judgement.notes,
         "nodes": answers.iter().map(node).collect::<Vec<_>>(),
     })
 }

@@ -28,6 +28,7 @@ fn status(node: &str, up: &[&str]) -> Status {
             representative: up[0].to_owned(),
             members: up.iter().map(ToString::to_string).collect(),
             primary,
+            memory_lost_ms: None,
             primary_reason: format!("{} of 3 nodes", up.len()),
             rotation_us: Some(412.4),
             exchange_us: Some(118.2),
@@ -295,8 +296,13 @@ fn servers_that_hang_or_differ_are_told_with_what_helps() {
             }
         }
         if node == "n1" {
-            let reason = "IDL:omg.org/CORBA/NO_MEMORY:1.0".to_owned();
-            group.state_refused = Some(StateRefusedStatus { times: 3, reason });
+            let reason = "IDL:omg.org/CORBA/MARSHAL:1.0".to_owned();
+            group.state_refused = Some(StateRefusedStatus {
+                times: 3,
+                reason,
+                minor: Some(0x4154_0045),
+                bytes: Some(1_900_000),
+            });
         }
         if node == "n3" {
             group.server.as_mut().expect("it has one").closes = 5;

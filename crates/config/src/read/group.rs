@@ -201,7 +201,8 @@ fn read_members(section: &Section<'_>, nodes: &[NodeDraft]) -> NodeSet {
         let Some(node) = find_node(section, nodes, "members", name) else { continue };
         if members.contains(node) {
             let message = format!("member {:?} stands twice", name.value);
-            section.problems.add(Problem::at(Code::Conflict, name.span.clone(), message));
+            let problem = Problem::at(Code::Conflict, name.span.clone(), message);
+            section.problems.add(problem.help("name each node once"));
         }
         members.insert(node);
     }
@@ -497,7 +498,11 @@ fn object_key(section: &Section<'_>, key: &'static str) -> Option<Vec<u8>> {
         None => Some(octets),
         Some(why) => {
             let message = format!("`{key}` is no object key: {why}");
-            section.problems.add(Problem::at(Code::OutOfRange, at.span, message));
+            let problem = Problem::at(Code::OutOfRange, at.span, message);
+            section.problems.add(problem.help(
+                "octets that are no letters or digits are written as %XX, such as %AF; a percent \
+                 sign is %25",
+            ));
             None
         }
     }

@@ -268,8 +268,13 @@ fn unescape(text: &str, offset: usize) -> Result<Vec<u8>, CorbalocError> {
     Ok(key)
 }
 
-/// Prints an object key as a corbaloc has it.
-pub(crate) struct EscapedKey<'a>(pub(crate) &'a [u8]);
+/// Prints an object key as a corbaloc and the domain file have it: what is no character of a URL as
+/// `%` and two digits (CORBA §13.6.10.5).
+#[derive(Clone, Copy, Debug)]
+pub struct EscapedKey<'a>(
+    /// Its octets.
+    pub &'a [u8],
+);
 
 impl fmt::Display for EscapedKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,6 +13,7 @@
 mod backup;
 mod change;
 mod client;
+mod clock;
 mod relay;
 mod server;
 

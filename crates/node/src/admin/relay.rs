@@ -95,7 +95,7 @@ async fn send(shared: &Shared, node: NodeId, request: Request) -> Result<Respons
 }
 
 /// What a node answers to a question without a body.
-async fn get(
+pub(super) async fn get(
     shared: &Shared,
     node: NodeId,
     path: &str,

@@ -2,6 +2,7 @@
 
 use super::backup::{self, BackupAsker, RestoreAsker};
 use super::change::{Change, Wanted};
+use super::clock;
 use super::relay;
 use crate::NodeError;
 use crate::backup::Description;
@@ -67,6 +68,8 @@ pub(crate) enum Question {
     Tunnel(NodeId, Bytes),
     /// The canonical text of a node's domain file, if it gives it; nobody answers.
     File(NodeId, Option<String>),
+    /// By how much a node's clock is ahead of this one's, if it says; nobody answers.
+    Clock(NodeId, Option<i64>),
 }
 
 /// A node of the domain file.
@@ -82,7 +85,7 @@ pub(crate) struct AdminServer {
     _stop: oneshot::Sender<()>,
 }
 
-type Ask = Arc<dyn Fn(Question) -> bool + Send + Sync>;
+pub(super) type Ask = Arc<dyn Fn(Question) -> bool + Send + Sync>;
 
 pub(super) struct Shared {
     token: String,
@@ -94,6 +97,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    pub(super) fn new(peers: Vec<Peer>, file: String, tunnels: Arc<Tunnels>, ask: Ask) -> Self {
+        Self { token: new_token(), ask, peers, file, tunnels }
+    }
+
     /// The node's status; none if its data plane does not answer in time.
     pub(super) async fn own_status(&self) -> Option<Status> {
         let (sender, answer) = oneshot::channel();
@@ -120,9 +127,12 @@ impl AdminServer {
         let listen = |source| NodeError::Listen { what: "the admin API".into(), address, source };
         let listener = std::net::TcpListener::bind(address).map_err(listen)?;
         listener.set_nonblocking(true).map_err(listen)?;
-        let token = new_token();
+        let ask: Ask = Arc::new(ask);
+        let post = Arc::clone(&ask);
+        let tunnels = Tunnels::new(move |node, bytes| post(Question::Tunnel(node, bytes)));
+        let shared = Arc::new(Shared::new(peers, file, tunnels, ask));
         let token_file = node.admin_token_file();
-        let is_offered = match write_token(&token_file, &token) {
+        let is_offered = match write_token(&token_file, &shared.token) {
             Ok(()) => true,
             // Calls do not need it, and it is tried again.
             Err(error) if is_shortage(&error) => {
@@ -133,10 +143,6 @@ impl AdminServer {
             }
             Err(source) => return Err(NodeError::StateDir { path: token_file, source }),
         };
-        let ask: Ask = Arc::new(ask);
-        let post = Arc::clone(&ask);
-        let tunnels = Tunnels::new(move |node, bytes| post(Question::Tunnel(node, bytes)));
-        let shared = Arc::new(Shared { token, ask, peers, file, tunnels });
         let (stop, stopped) = oneshot::channel::<()>();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -149,6 +155,7 @@ impl AdminServer {
                 runtime.block_on(async move {
                     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                     let inner = inner_routes(Arc::clone(&shared));
+                    clock::watch(&shared);
                     tokio::select! {
                         () = Arc::clone(&shared.tunnels).run(news, |begun| match begun {
                             Begun::Stream(stream) => {
@@ -258,6 +265,7 @@ fn own_routes() -> Router<Arc<Shared>> {
     Router::new()
         .route("/v1/status", get(status))
         .route("/v1/file", get(relay::file))
+        .route("/v1/clock", get(clock::now))
         .route("/v1/groups/{name}", post(change))
         .route("/v1/groups/{name}/requests", get(requests))
         .route("/v1/groups/{name}/backup", post(backup::back_up))

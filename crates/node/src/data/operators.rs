@@ -4,7 +4,7 @@ use super::DataPlane;
 use crate::admin::Wanted;
 use crate::commands::Asker;
 use crate::recent::{self, Requests};
-use crate::status::Status;
+use crate::status::{Status, WaitStatus, millis};
 use crate::tunnel;
 use bytes::Bytes;
 use quorba_base::NodeId;
@@ -74,13 +74,20 @@ impl DataPlane {
         }
     }
 
-    /// Requests of this node's clients that another node's server may be at.
+    /// Calls of this node's clients that nobody answers, also those that another node's server may
+    /// be at.
     pub(super) fn tell_who_waits(&self, status: &mut Status) {
         for (index, group) in status.groups.iter_mut().enumerate() {
             let id = GroupId(index as u16);
             let numbers = self.reporter.unanswered(id).into_iter();
             let requests = numbers.filter_map(|number| self.engine.own_request(id, number));
             group.waiting = self.reporter.waiting(self.now(), id, requests.collect());
+            let longest = self.engine.longest_wait(self.now(), id);
+            let longest = longest.filter(|it| it.1 >= self.reporter.group_config(id).stuck);
+            group.longest_wait = longest.map(|(_, time, client)| WaitStatus {
+                client: client.to_string(),
+                since_ms: millis(time),
+            });
         }
     }
 }

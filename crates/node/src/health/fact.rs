@@ -3,9 +3,11 @@
 //! Invariant: [`Fact::next`] names a command, a key of the domain file or a thing to do, never a
 //! wish.
 
+use super::orbs;
 use super::references::Keys;
+use super::words::size;
 use super::{Finding, Health};
-use crate::status::{MemberState, ReferenceStatus, RequestStatus};
+use crate::status::{MemberState, ReferenceStatus, RequestStatus, StateRefusedStatus};
 
 /// See the module's text. Names are those of nodes and groups; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub enum Fact {
     /// A group that is not durable waits for the memory of a node that is away.
     WaitsForMemory { group: String, nodes: Vec<String> },
     /// Nobody executes.
-    NobodyIn { group: String, is_durable: bool },
+    NobodyIn { group: String, is_durable: bool, has_state: bool },
     /// A member does not execute.
     MemberOut {
         group: String,
@@ -56,18 +58,32 @@ pub enum Fact {
     PastTheOrder { group: String, nodes: Vec<String>, reference: ReferenceStatus },
     /// Servers are at a request for too long.
     Stuck { group: String, request: RequestStatus, nodes: Vec<String>, since_ms: u64 },
+    /// A client waits for too long, and nothing else says why.
+    Unanswered { group: String, node: String, client: String, since_ms: u64 },
     /// A server is late with what others have answered.
     Late { group: String, node: String },
     /// A server does not give its state.
-    StateRefused { group: String, node: String, times: u32, reason: String, log: Option<String> },
+    StateRefused { group: String, node: String, refused: StateRefusedStatus, log: Option<String> },
+    /// A server does not take the state of another one.
+    StateNotTaken { group: String, node: String, refused: StateRefusedStatus, log: Option<String> },
     /// A leader's state does not reach the members that stand by.
     CheckpointOverdue { group: String, node: String, requests: u64 },
     /// A server closes its connection at the same call again and again.
     Closes { group: String, node: String, times: u64, log: Option<String> },
     /// A server failed too often.
-    Quarantined { group: String, node: String, reason: Option<String>, since_ms: Option<u64> },
+    Quarantined {
+        group: String,
+        node: String,
+        reason: Option<String>,
+        since_ms: Option<u64>,
+        log: Option<String>,
+    },
     /// A server does not have the object that clients are given references to.
     ObjectMissing { group: String, node: String, key: String, since_ms: Option<u64> },
+    /// A node's clock is far from the others'; nothing that is promised depends on it.
+    ClockApart { node: String, ahead_ms: i64, of: Option<String> },
+    /// Most nodes had ended at the same time; nothing can be done but to bring back a backup.
+    MemoryLost { groups: Vec<String>, since_ms: u64 },
     /// The durable log cannot be written.
     LogWaits { node: String, reason: String, since_ms: Option<u64> },
 }
@@ -75,6 +91,17 @@ pub enum Fact {
 /// How a server's log is pointed at.
 fn look(log: Option<&String>) -> String {
     log.map_or_else(|| "see what the server prints".into(), |log| format!("see {log}"))
+}
+
+/// How often a server refused, and in what words.
+fn said(refused: &StateRefusedStatus) -> String {
+    let StateRefusedStatus { times, reason, minor, .. } = refused;
+    let minor = minor.filter(|minor| *minor != 0).map(|minor| match orbs::vendor(minor) {
+        Some(vendor) => format!(" (minor {minor:#010x}, of {vendor})"),
+        None => format!(" (minor {minor:#010x})"),
+    });
+    let often = if *times == 1 { "once".into() } else { format!("{times} times in a row") };
+    format!("{often}: {reason}{}", minor.unwrap_or_default())
 }
 
 impl Fact {
@@ -97,13 +124,17 @@ impl Fact {
             Self::KeysDiffer { .. } => "keys-differ",
             Self::PastTheOrder { .. } => "past-the-order",
             Self::Stuck { .. } => "stuck",
+            Self::Unanswered { .. } => "unanswered",
             Self::Late { .. } => "late",
             Self::StateRefused { .. } => "state-refused",
+            Self::StateNotTaken { .. } => "state-not-taken",
             Self::CheckpointOverdue { .. } => "checkpoint-overdue",
             Self::Closes { .. } => "closes",
             Self::Quarantined { .. } => "quarantined",
             Self::ObjectMissing { .. } => "object-missing",
             Self::LogWaits { .. } => "log-waits",
+            Self::ClockApart { .. } => "clock-apart",
+            Self::MemoryLost { .. } => "memory-lost",
         }
     }
 
@@ -113,6 +144,7 @@ impl Fact {
         match self {
             Self::Silent { .. } => Health::Unknown,
             Self::NoPrimary { .. } => Health::NoQuorum,
+            Self::ClockApart { .. } | Self::MemoryLost { .. } => Health::Ok,
             _ => Health::Degraded,
         }
     }
@@ -127,6 +159,8 @@ impl Fact {
             | Self::NodeAway { .. }
             | Self::OtherView { .. }
             | Self::Refused { .. }
+            | Self::ClockApart { .. }
+            | Self::MemoryLost { .. }
             | Self::LogWaits { .. } => None,
             Self::WaitsForMemory { group, .. }
             | Self::NobodyIn { group, .. }
@@ -137,8 +171,10 @@ impl Fact {
             | Self::KeysDiffer { group, .. }
             | Self::PastTheOrder { group, .. }
             | Self::Stuck { group, .. }
+            | Self::Unanswered { group, .. }
             | Self::Late { group, .. }
             | Self::StateRefused { group, .. }
+            | Self::StateNotTaken { group, .. }
             | Self::CheckpointOverdue { group, .. }
             | Self::Closes { group, .. }
             | Self::Quarantined { group, .. }
@@ -157,14 +193,18 @@ impl Fact {
             | Self::Refused { node, .. }
             | Self::MemberOut { node, .. }
             | Self::LastMember { node, .. }
+            | Self::Unanswered { node, .. }
             | Self::Late { node, .. }
             | Self::StateRefused { node, .. }
+            | Self::StateNotTaken { node, .. }
             | Self::CheckpointOverdue { node, .. }
             | Self::Closes { node, .. }
             | Self::Quarantined { node, .. }
             | Self::ObjectMissing { node, .. }
+            | Self::ClockApart { node, .. }
             | Self::LogWaits { node, .. } => Some(node),
             Self::NoPrimary { .. }
+            | Self::MemoryLost { .. }
             | Self::WaitsForMemory { .. }
             | Self::NobodyIn { .. }
             | Self::MayDiffer { .. }
@@ -188,7 +228,10 @@ impl Fact {
             | Self::LogWaits { since_ms, .. } => *since_ms,
             Self::KeysDiffer { keys, .. } => Some(keys.since_ms),
             Self::PastTheOrder { reference, .. } => Some(reference.since_ms),
-            Self::Stuck { since_ms, .. } | Self::Refused { since_ms, .. } => Some(*since_ms),
+            Self::Stuck { since_ms, .. }
+            | Self::Unanswered { since_ms, .. }
+            | Self::MemoryLost { since_ms, .. }
+            | Self::Refused { since_ms, .. } => Some(*since_ms),
             _ => None,
         }
     }
@@ -229,6 +272,16 @@ impl Fact {
                 "only the member on {node} has the state, in memory: if its server ends now, the \
                  state is lost"
             ),
+            Self::ClockApart { node, ahead_ms, of } => format!(
+                "the clock of {node} is {}: calls do not need it, but times in logs and ordered \
+                 time are wrong",
+                super::clocks::apart(*ahead_ms, of.as_deref())
+            ),
+            Self::MemoryLost { groups, .. } => format!(
+                "most nodes had ended at the same time: what {} had in memory only was lost, also \
+                 what was acknowledged",
+                groups.join(", ")
+            ),
             _ => self.words_of_servers(),
         }
     }
@@ -268,11 +321,26 @@ impl Fact {
                     (super::requests::about(request), super::requests::whose(request));
                 format!("{about}{whose} is with the server on {}", nodes.join(", "))
             }
+            Self::Unanswered { node, client, .. } => {
+                format!("a call of {client} at the gateway of {node} has no answer")
+            }
             Self::Late { node, .. } => format!(
                 "the server on {node} is late with what others have answered; they answer for it"
             ),
-            Self::StateRefused { node, times, reason, .. } => format!(
-                "the server on {node} has not given its state, {times} times in a row: {reason}"
+            Self::StateRefused { node, refused, .. } => {
+                let last = refused
+                    .bytes
+                    .map(|bytes| format!("; the last state that it gave has {}", size(bytes)));
+                format!(
+                    "the server on {node} has not given its state, {}{}",
+                    said(refused),
+                    last.unwrap_or_default()
+                )
+            }
+            Self::StateNotTaken { node, refused, .. } => format!(
+                "the server on {node} has not taken the state of another one ({}), {}",
+                size(refused.bytes.unwrap_or(0)),
+                said(refused)
             ),
             Self::CheckpointOverdue { node, requests, .. } => format!(
                 "{requests} requests have come since the last checkpoint that {node} has: if the \
@@ -313,6 +381,7 @@ impl Fact {
             Self::NobodyIn { is_durable: true, .. } => {
                 format!("quorba status {group} says why; its disks bring it back")
             }
+            Self::NobodyIn { has_state: false, .. } => format!("quorba status {group} says why"),
             Self::NobodyIn { .. } => format!(
                 "quorba status {group} says why; quorba restore {group} brings back a backup, \
                  quorba group adopt {group} NODE says whose server has the state"
@@ -326,6 +395,14 @@ impl Fact {
                 )
             }
             Self::MemberOut { .. } => format!("quorba status {group} shows its server and its log"),
+            Self::MemoryLost { .. } => {
+                "quorba restore brings back a backup; durable = true keeps it \
+                                        the next time: docs/durable.md"
+                    .into()
+            }
+            Self::ClockApart { node, .. } => {
+                format!("set the clock of {node} by NTP (chronyc tracking, timedatectl)")
+            }
             Self::LastMember { .. } => format!("quorba status {group} says why the others are out"),
             _ => return self.next_of_servers(group),
         })
@@ -355,17 +432,26 @@ impl Fact {
             Self::Stuck { request, .. } => {
                 format!("quorba group skip {group} {} gives it up", request.number)
             }
+            Self::Unanswered { .. } => format!(
+                "quorba status {group} shows the servers and their logs; end one that hangs, and \
+                 its node starts it anew"
+            ),
             Self::Late { .. } => "it is started anew after server_reply_ms".into(),
-            Self::StateRefused { log, .. } => {
-                format!("{}; docs/recovery.md has the options of ORBs", look(log.as_ref()))
+            Self::StateRefused { refused, log, .. } | Self::StateNotTaken { refused, log, .. } => {
+                let is_to_take = matches!(self, Self::StateNotTaken { .. });
+                let option = orbs::option(refused, is_to_take);
+                let option = option.map_or_else(String::new, |option| format!("{option}; "));
+                let log = look(log.as_ref());
+                format!("{option}{log}; docs/recovery.md has the options of ORBs")
             }
             Self::CheckpointOverdue { .. } => {
                 format!("quorba status {group} shows whether the leader gives its state")
             }
             Self::Closes { log, .. } => look(log.as_ref()),
-            Self::Quarantined { node, .. } => {
-                format!("quorba group release {group} {node} starts it at once")
-            }
+            Self::Quarantined { node, log, .. } => format!(
+                "{}; quorba group release {group} {node} starts it at once",
+                look(log.as_ref())
+            ),
             Self::ObjectMissing { .. } => {
                 "correct object_key in the domain file, or let the server create the object".into()
             }

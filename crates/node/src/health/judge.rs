@@ -1,11 +1,16 @@
 //! The one function from statuses to facts.
 
+use super::clocks::clocks;
 use super::requests::{groups, stuck};
 use super::{Fact, Judgement, Seen, references};
-use crate::status::{GroupStatus, MemberState, MemberStatus, NodeStatus, RefusalStatus, Status};
+use crate::status::{
+    GroupStatus, MemberState, MemberStatus, NodeStatus, RefusalStatus, Status, WaitStatus,
+};
 
 /// A call that is answered by CloseConnection once or twice met a server that was tidying up.
 const CLOSES_USUAL: u64 = 2;
+/// The style in which nothing that one member has becomes the others'.
+const STATELESS: &str = "stateless";
 /// A state that was not had once may be had the next time; if it is not asked for again, what it
 /// was asked for is told.
 const REFUSALS_USUAL: u32 = 1;
@@ -35,19 +40,19 @@ fn facts(seen: &[Seen], only: Option<&str>) -> Vec<Fact> {
     }
     if only.is_none() {
         nodes(&mut facts, seen, best);
+        facts.extend(clocks(best));
+        facts.extend(memory_lost(seen, best));
     }
     let is_meant = |group: &&GroupStatus| only.is_none_or(|name| group.name == name);
     for group in best.groups.iter().filter(is_meant) {
         members(&mut facts, seen, group, best.ring.primary);
         differences(&mut facts, seen, group);
         references::facts(&mut facts, seen, group);
-        for (one, nodes) in stuck(seen, &group.name) {
-            let (group, request, since_ms) = (group.name.clone(), one.request, one.since_ms);
-            facts.push(Fact::Stuck { group, request, nodes, since_ms });
-        }
+        hanging(&mut facts, seen, group);
         for (status, here) in groups(seen, &group.name) {
             server(&mut facts, &status.node, here);
         }
+        unanswered(&mut facts, seen, group);
     }
     let is_durable = best.groups.iter().filter(is_meant).any(|group| group.durable);
     if only.is_none() || is_durable {
@@ -112,7 +117,8 @@ fn members(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus, is_primary
     let mut inside = group.members.iter().filter(is(MemberState::In));
     let (first, count) = (inside.next(), 1 + inside.count());
     if first.is_none() && taking_part > 0 {
-        facts.push(Fact::NobodyIn { group: name(), is_durable: group.durable });
+        let has_state = group.style != STATELESS;
+        facts.push(Fact::NobodyIn { group: name(), is_durable: group.durable, has_state });
     }
     // Whom an operator took out is where it should be.
     let is_fine = |state| matches!(state, MemberState::In | MemberState::Removed);
@@ -132,9 +138,62 @@ fn members(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus, is_primary
     }
 }
 
+/// Requests that servers are at for too long. If another one has gone on, these servers are late;
+/// else it is the request.
+fn hanging(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus) {
+    let all_execute = ["active", "active-with-voting", "semi-active"].contains(&&group.style[..]);
+    let is_in =
+        |node: &str| group.members.iter().any(|it| it.node == node && it.state == MemberState::In);
+    let goes_on = groups(seen, &group.name)
+        .any(|(status, here)| here.stuck.is_empty() && is_in(&status.node));
+    for (one, nodes) in stuck(seen, &group.name) {
+        // While its gateway waits for it nobody has answered.
+        let is_open = groups(seen, &group.name)
+            .any(|(_, here)| here.waiting.iter().any(|it| it.number == one.request.number));
+        if all_execute && goes_on && !is_open {
+            let late = nodes.into_iter().filter(|node| !group.late.contains(node));
+            facts.extend(late.map(|node| Fact::Late { group: group.name.clone(), node }));
+        } else {
+            let (group, request, since_ms) = (group.name.clone(), one.request, one.since_ms);
+            facts.push(Fact::Stuck { group, request, nodes, since_ms });
+        }
+    }
+}
+
+/// Clients that wait for what is no request that a server is known to be at, such as a read.
+fn unanswered(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus) {
+    let says_why = |fact: &Fact| match fact {
+        Fact::NoPrimary { .. } => true,
+        Fact::NobodyIn { .. } | Fact::WaitsForMemory { .. } | Fact::Stuck { .. } => {
+            fact.group() == Some(&group.name)
+        }
+        _ => false,
+    };
+    if facts.iter().any(says_why) {
+        return;
+    }
+    for (status, here) in groups(seen, &group.name) {
+        if let Some(WaitStatus { client, since_ms }) = here.longest_wait.clone() {
+            let (group, node) = (group.name.clone(), status.node.clone());
+            facts.push(Fact::Unanswered { group, node, client, since_ms });
+        }
+    }
+}
+
+/// For a day: whom it concerns has heard of it then.
+const MEMORY_LOST_TOLD_MS: u64 = 86_400_000;
+
+fn memory_lost(seen: &[Seen], best: &Status) -> Option<Fact> {
+    let saw = seen.iter().filter_map(Seen::status).filter_map(|status| status.ring.memory_lost_ms);
+    let since_ms = saw.max().filter(|ms| *ms < MEMORY_LOST_TOLD_MS)?;
+    let lost = best.groups.iter().filter(|group| !is_kept(group));
+    let groups: Vec<String> = lost.map(|group| group.name.clone()).collect();
+    (!groups.is_empty()).then_some(Fact::MemoryLost { groups, since_ms })
+}
+
 /// Whether the end of all servers loses nothing.
 fn is_kept(group: &GroupStatus) -> bool {
-    group.durable || group.style == "stateless"
+    group.durable || group.style == STATELESS
 }
 
 /// The server's own node may know more than the domain does.
@@ -142,8 +201,14 @@ fn why_out(seen: &[Seen], group: &GroupStatus, member: &MemberStatus) -> Option<
     let here = groups(seen, &group.name).find(|(status, _)| status.node == member.node);
     let server = here.and_then(|(_, here)| here.server.as_ref());
     let server = server.filter(|server| server.state == "down");
-    let known = [member.reason.clone(), server.and_then(|server| server.reason.clone())];
-    let known: Vec<String> = known.into_iter().flatten().collect();
+    let server = server.and_then(|server| server.reason.as_deref());
+    let known = match (member.reason.as_deref(), server) {
+        // It need not be said twice that it ended.
+        (Some(reason), Some(server)) if reason.ends_with("ended") => {
+            vec![reason, server.strip_prefix("ended: ").unwrap_or(server)]
+        }
+        known => [known.0, known.1].into_iter().flatten().collect(),
+    };
     (!known.is_empty()).then(|| known.join(": "))
 }
 
@@ -181,9 +246,12 @@ fn server(facts: &mut Vec<Fact>, node: &str, here: &GroupStatus) {
     let server = here.server.as_ref();
     let log = server.and_then(|server| server.log.clone());
     if let Some(refused) = here.state_refused.as_ref().filter(|it| it.times > REFUSALS_USUAL) {
-        let ((group, node), times) = (names(), refused.times);
-        let reason = refused.reason.clone();
-        facts.push(Fact::StateRefused { group, node, times, reason, log: log.clone() });
+        let ((group, node), refused) = (names(), refused.clone());
+        facts.push(Fact::StateRefused { group, node, refused, log: log.clone() });
+    }
+    if let Some(refused) = &here.state_not_taken {
+        let ((group, node), refused) = (names(), refused.clone());
+        facts.push(Fact::StateNotTaken { group, node, refused, log: log.clone() });
     }
     if here.checkpoint_overdue {
         let ((group, node), requests) = (names(), here.logged);
@@ -192,7 +260,7 @@ fn server(facts: &mut Vec<Fact>, node: &str, here: &GroupStatus) {
     let Some(server) = server else { return };
     if server.closes > CLOSES_USUAL {
         let ((group, node), times) = (names(), server.closes);
-        facts.push(Fact::Closes { group, node, times, log });
+        facts.push(Fact::Closes { group, node, times, log: log.clone() });
     }
     if let Some(key) = &server.missing_object {
         let ((group, node), since_ms) = (names(), server.since_ms);
@@ -200,7 +268,7 @@ fn server(facts: &mut Vec<Fact>, node: &str, here: &GroupStatus) {
     }
     if server.state == "quarantined" {
         let ((group, node), reason, since_ms) = (names(), server.reason.clone(), server.since_ms);
-        facts.push(Fact::Quarantined { group, node, reason, since_ms });
+        facts.push(Fact::Quarantined { group, node, reason, since_ms, log });
     }
 }
 

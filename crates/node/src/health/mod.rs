@@ -4,16 +4,20 @@
 //! What it is not: measured here; it is a pure function of statuses, so that the admin API, the
 //! command line and whatever else shows it conclude the same. Invariants: the domain is not
 //! healthy if a call cannot be answered, if replicas may differ, or if the next fault can lose
-//! state; every fact says what is the case and what helps, and since when, if that is known.
+//! state; every fact says what is the case and what helps, and since when, if that is known. What
+//! an operator should know and no promise depends on is a note, and makes nothing unhealthy.
 
+mod clocks;
 mod fact;
 mod judge;
+mod orbs;
 pub mod references;
 mod requests;
 #[cfg(test)]
 mod tests;
 pub mod words;
 
+pub use self::clocks::CLOCK_APART_MS;
 pub use self::fact::Fact;
 pub use self::judge::{best, judge};
 pub use self::requests::{ended, ended_note};
@@ -109,15 +113,19 @@ pub struct Judgement {
     pub health: Health,
     /// What is not as it should be, the most important first.
     pub findings: Vec<Finding>,
+    /// What an operator should know, although no promise depends on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Finding>,
 }
 
 impl Judgement {
     fn of(facts: Vec<Fact>) -> Self {
-        let mut findings: Vec<Finding> = facts.iter().map(Fact::finding).collect();
+        let all = facts.iter().map(Fact::finding);
+        let (notes, mut findings): (Vec<_>, Vec<_>) = all.partition(|it| it.health == Health::Ok);
         // Of equals the order in which they were found.
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.health));
         let health = findings.iter().map(|finding| finding.health).max();
-        Self { health: health.unwrap_or(Health::Ok), findings }
+        Self { health: health.unwrap_or(Health::Ok), findings, notes }
     }
 
     /// What is the case, without what helps.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::status::{
     DifferStatus, EndedStatus, GroupStatus, LogStatus, MemberState, MemberStatus, NodeStatus,
-    RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, StuckStatus,
+    RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, StuckStatus, WaitStatus,
 };
 
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
@@ -71,7 +71,7 @@ fn found(change: impl Fn(&mut Status)) -> Vec<String> {
 
 #[test]
 fn a_domain_of_which_all_is_well_is_healthy() {
-    assert_eq!(judged(|_| {}), Judgement { health: Health::Ok, findings: Vec::new() });
+    assert_eq!(judged(|_| {}), Judgement { health: Health::Ok, findings: vec![], notes: vec![] });
 }
 
 #[test]
@@ -84,7 +84,33 @@ fn what_takes_calls_their_answers_is_found() {
     };
     assert_eq!(found(nobody), ["nobody-in", "member-out", "member-out", "member-out"]);
     let stuck = StuckStatus { since_ms: 45_000, ..StuckStatus::default() };
-    assert_eq!(found_at("n2", |it| it.groups[0].stuck = vec![stuck.clone()]), ["stuck"]);
+    assert_eq!(found(|it| it.groups[0].stuck = vec![stuck.clone()]), ["stuck"]);
+    // The others have gone on, so it is the server.
+    assert_eq!(found_at("n2", |it| it.groups[0].stuck = vec![stuck.clone()]), ["late"]);
+    let open = |it: &mut Status| match it.node.as_str() {
+        "n1" => it.groups[0].waiting = vec![stuck.request.clone()],
+        "n2" => it.groups[0].stuck = vec![stuck.clone()],
+        _ => {}
+    };
+    assert_eq!(found(open), ["stuck"], "nobody has answered it");
+    let leads = |it: &mut Status| {
+        it.groups[0].style = "warm-passive".into();
+        if it.node == "n2" {
+            it.groups[0].stuck = vec![stuck.clone()];
+        }
+    };
+    // The others do not execute.
+    assert_eq!(found(leads), ["stuck"]);
+    let waits = WaitStatus { client: "10.0.0.3".into(), since_ms: 45_000 };
+    assert_eq!(
+        found_at("n3", |it| it.groups[0].longest_wait = Some(waits.clone())),
+        ["unanswered"]
+    );
+    let known = |it: &mut Status| {
+        it.groups[0].longest_wait = Some(waits.clone());
+        it.groups[0].stuck = vec![stuck.clone()];
+    };
+    assert_eq!(found(known), ["stuck"], "that is why");
     assert_eq!(found(|it| it.groups[0].late = vec!["n3".into()]), ["late"]);
     assert_eq!(found_at("n3", |it| server(it).closes = 3), ["closes"]);
     let no_object = |it: &mut Status| server(it).missing_object = Some("bnak".into());
@@ -119,10 +145,17 @@ fn what_the_next_fault_would_lose_is_found() {
     };
     assert_eq!(found(removed), Vec::<String>::new());
     assert_eq!(found(|it| it.nodes[2].in_view = false), ["node-away"]);
-    let refused = |times| StateRefusedStatus { times, reason: "MARSHAL".into() };
+    let refused = |times| StateRefusedStatus {
+        times,
+        reason: "IDL:omg.org/CORBA/MARSHAL:1.0".into(),
+        minor: Some(0x4154_0045),
+        bytes: Some(1_900_000),
+    };
     let refuses = |it: &mut Status, times| it.groups[0].state_refused = Some(refused(times));
     assert_eq!(found_at("n1", |it| refuses(it, 1)), Vec::<String>::new());
     assert_eq!(found_at("n1", |it| refuses(it, 2)), ["state-refused"]);
+    let not_taken = |it: &mut Status| it.groups[0].state_not_taken = Some(refused(1));
+    assert_eq!(found_at("n3", not_taken), ["state-not-taken"]);
     assert_eq!(found_at("n2", |it| it.groups[0].checkpoint_overdue = true), ["checkpoint-overdue"]);
     assert_eq!(found_at("n2", |it| server(it).state = "quarantined".into()), ["quarantined"]);
     assert_eq!(found_at("n2", |it| it.ring.view_seq = 7), ["other-view"]);
@@ -149,6 +182,53 @@ fn a_request_without_a_reply_is_told_and_makes_nobody_ill() {
     let note = ended_note(&seen, "bank").expect("there is one");
     assert!(note.contains("10.0.0.3 at n2"), "{note}");
     assert_eq!(ended_note(&seen, "shop"), None);
+}
+
+#[test]
+fn what_the_end_of_all_nodes_lost_is_noted_for_a_day() {
+    let lost = |ms, durable| {
+        let judgement = judged(|status| {
+            status.ring.memory_lost_ms = (status.node == "n2").then_some(ms);
+            status.groups[0].durable = durable;
+        });
+        assert_eq!((judgement.health, judgement.findings), (Health::Ok, Vec::new()));
+        judgement.notes
+    };
+    let notes = lost(5_000, false);
+    assert_eq!((notes.len(), notes[0].fact.as_str()), (1, "memory-lost"));
+    assert!(notes[0].what.contains("what bank had in memory only was lost"), "{notes:?}");
+    assert!(notes[0].next.as_ref().is_some_and(|it| it.contains("quorba restore")), "{notes:?}");
+    assert_eq!((lost(5_000, true), lost(86_400_000, false)), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_clock_that_is_far_off_is_noted_and_makes_nobody_ill() {
+    let says = |ahead_ms: [Option<i64>; 3]| {
+        let judgement = judged(|status| {
+            for (node, ahead_ms) in status.nodes.iter_mut().zip(ahead_ms) {
+                node.clock_ahead_ms = ahead_ms;
+            }
+        });
+        assert_eq!((judgement.health, judgement.findings), (Health::Ok, Vec::new()));
+        judgement.notes
+    };
+    let hours = 2 * 3_600_000;
+    // A few seconds are usual.
+    assert_eq!(says([None, Some(-4_000), Some(4_000)]), Vec::new());
+    let notes = says([None, Some(100), Some(hours + 100)]);
+    assert_eq!((notes.len(), notes[0].fact.as_str()), (1, "clock-apart"));
+    assert_eq!(notes[0].node.as_deref(), Some("n3"));
+    assert!(notes[0].what.contains("n3 is 2h 00m ahead of the others'"), "{notes:?}");
+    assert!(notes[0].next.as_ref().is_some_and(|next| next.contains("NTP")), "{notes:?}");
+    // The others agree, so it is the clock of the node that tells.
+    let notes = says([None, Some(hours), Some(hours + 50)]);
+    assert_eq!((notes.len(), notes[0].node.as_deref()), (1, Some("n1")));
+    assert!(notes[0].what.contains("n1 is 2h 00m behind the others'"), "{notes:?}");
+    // Of two nobody knows who is right.
+    let notes = says([None, Some(-hours), None]);
+    assert!(notes[0].what.contains("n2 is 2h 00m behind that of n1"), "{notes:?}");
+    let notes = says([None, Some(i64::MIN), Some(i64::MAX)]);
+    assert_eq!(notes.len(), 2);
 }
 
 #[test]

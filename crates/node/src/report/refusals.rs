@@ -135,7 +135,7 @@ impl Reporter {
         );
     }
 
-    fn ring_address(&self, node: NodeId) -> String {
+    pub(super) fn ring_address(&self, node: NodeId) -> String {
         let node = self.domain.node(node);
         node.map_or_else(|| "-".into(), |node| format!("{}:{}", node.host, node.ring_port))
     }

@@ -3,13 +3,14 @@
 //! Invariant: of addresses the last few are remembered, and each once.
 
 use super::Reporter;
-use crate::recent::escaped;
+use crate::recent::{escaped, escaped_key};
 use crate::status::{
     EndedStatus, RequestStatus, ServerStatus, StateRefusedStatus, StuckStatus, millis,
 };
 use quorba_config::Group;
 use quorba_engine::replica::{
     EndingsSnapshot, GroupId, GroupSnapshot, NoReply, RecentOutcome, RecentRequest, RequestEnd,
+    StateRefused,
 };
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -108,7 +109,7 @@ impl Reporter {
         RequestStatus {
             number,
             operation: escaped(&request.operation),
-            key: escaped(&request.object_key),
+            key: escaped_key(&request.object_key),
             bytes: request.request_bytes.into(),
             gateway: self.name_of(request.gateway.0).into(),
             client: self.client(group, request).map(|client| client.to_string()),
@@ -142,9 +143,9 @@ impl Reporter {
     }
 }
 
-pub(super) fn state_refused(replica: &GroupSnapshot) -> Option<StateRefusedStatus> {
-    let (times, reason) = replica.endings.state_refused.clone()?;
-    Some(StateRefusedStatus { times, reason })
+pub(super) fn refused(state: Option<&StateRefused>) -> Option<StateRefusedStatus> {
+    let StateRefused { times, refusal, bytes } = state?.clone();
+    Some(StateRefusedStatus { times, reason: refusal.said, minor: refusal.minor, bytes })
 }
 
 /// What the supervisor says of a server, and what the engine has seen of it.

@@ -13,7 +13,7 @@ pub struct RequestStatus {
     /// The operation; octets that are no text are escaped as in a Rust string.
     #[serde(default)]
     pub operation: String,
-    /// The object's key, likewise.
+    /// The object's key, as the domain file and a corbaloc write it (`%AF`).
     #[serde(default)]
     pub key: String,
     /// The whole request.
@@ -49,11 +49,27 @@ pub struct StuckStatus {
     pub since_ms: u64,
 }
 
-/// The server on this node does not give its state.
+/// A call of one of this node's clients that has waited for longer than `stuck_ms`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitStatus {
+    /// The address of its client.
+    pub client: String,
+    /// Since the gateway took it in, in milliseconds.
+    pub since_ms: u64,
+}
+
+/// The server on this node does not give its state, or does not take another one's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateRefusedStatus {
     /// How often in a row.
     pub times: u32,
     /// What it said the last time, such as the id of its exception.
     pub reason: String,
+    /// The minor code of that exception, if it is a system exception.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minor: Option<u32>,
+    /// Bytes of the state that it was to take; of one that it did not give, those of the last that
+    /// it gave, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
 }

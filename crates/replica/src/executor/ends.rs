@@ -7,6 +7,7 @@
 //! connection at a call before it.
 
 use super::channel::Channel;
+use super::states::{Refusal, StateRefused, States};
 use super::{Call, Executor, Job, Outcome, Outstanding, Waiting};
 use crate::endings::{NoReply, RequestEnd};
 use crate::envelope::ProcessEnd;
@@ -17,7 +18,6 @@ use crate::reads::ReadId;
 use crate::refusal;
 use crate::table::DownReason;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, canary};
@@ -123,8 +123,7 @@ pub(super) struct Ends {
     /// Channels that are to be opened.
     later: Vec<(When, ChannelId)>,
     figures: ServerFigures,
-    /// States that the server has not given, in a row, and what it said the last time.
-    refused: Option<(u32, String)>,
+    pub(super) states: States,
 }
 
 impl Ends {
@@ -159,15 +158,6 @@ impl Ends {
     pub(super) fn replied(&mut self) {
         (self.breaks, self.figures.closes) = (0, 0);
         self.is_out_of_order = false;
-    }
-
-    /// The server was asked for its state.
-    pub(super) fn captured(&mut self, given: bool, said: impl FnOnce() -> Option<String>) {
-        let before = self.refused.take().map_or(0, |(times, _)| times);
-        if !given {
-            let said = said().unwrap_or_else(|| "no reply".into());
-            self.refused = Some((before.saturating_add(1), said));
-        }
     }
 
     pub(super) fn drop_message(&mut self) {
@@ -222,6 +212,16 @@ impl Ends {
     }
 }
 
+/// What a server did instead of giving or taking a state, in words.
+const fn instead(how: NoReply) -> &'static str {
+    match how {
+        NoReply::ConnectionEnded => "it ended the connection",
+        NoReply::NotAReply => "it sent something that is no reply, or more than is read",
+        NoReply::Rejected => "it sent MessageError",
+        NoReply::NeverTaken => "it closed the connection in good order",
+    }
+}
+
 impl Outstanding {
     /// Whether it has ended without a reply.
     pub(super) fn is_odd(&self) -> bool {
@@ -234,9 +234,9 @@ impl Outstanding {
 }
 
 impl Executor {
-    /// Why the server has not given its state, and how often in a row.
-    pub(crate) fn capture_refused(&self) -> Option<(u32, &str)> {
-        self.ends.refused.as_ref().map(|(times, said)| (*times, said.as_str()))
+    /// Why the server has not given its state, and why it has not taken one.
+    pub(crate) fn states_refused(&self) -> [Option<&StateRefused>; 2] {
+        [self.ends.states.not_given(), self.ends.states.not_taken()]
     }
 
     pub(crate) fn figures(&self) -> ServerFigures {
@@ -629,10 +629,13 @@ impl Executor {
                 self.not_executed(call, &giop, oneway, end)
             }
             Job::Capture(purpose) => {
-                self.ends.captured(false, || Some("it ended the connection".into()));
+                self.ends.states.did_not_give(Refusal::of(instead(how)));
                 Outcome::Captured { purpose, state: None }
             }
-            Job::Restore { purpose, .. } => Outcome::Restored { purpose, accepted: false },
+            Job::Restore { state, purpose } => {
+                self.ends.states.did_not_take(state.len(), Refusal::of(instead(how)));
+                Outcome::Restored { purpose, accepted: false }
+            }
         }
     }
 

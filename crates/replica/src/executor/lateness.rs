@@ -7,6 +7,7 @@
 //! What it is not: a judgement about a request. Invariant: the server of a member that is in is
 //! never given up because of a call that nobody has answered.
 
+use super::states::Refusal;
 use super::{Call, Executor, Job, Outcome, Outstanding};
 use crate::endings::{Report, RequestEnd};
 use crate::history::History;
@@ -289,7 +290,7 @@ impl Executor {
     fn give_up_capture(&mut self, out: &mut Vec<ServerCommand>) -> Option<Outcome> {
         let call = self.give_up_oldest(out)?;
         let Job::Capture(purpose) = call.job else { return None };
-        self.ends.captured(false, || Some("no reply in server_reply_ms".into()));
+        self.ends.states.did_not_give(Refusal::of("no reply in server_reply_ms"));
         Some(Outcome::Captured { purpose, state: None })
     }
 

@@ -6,7 +6,7 @@ use super::{Group, IdentityFigures, LogHold};
 use crate::Served;
 use crate::duplicates::OrderedReplies;
 use crate::endings::RequestEnd;
-use crate::executor::{ServerFigures, Waiting};
+use crate::executor::{ServerFigures, StateRefused, Waiting};
 use crate::history::History;
 use crate::member::Member;
 use crate::nested::CallFigures;
@@ -14,7 +14,6 @@ use crate::recent::RecentRequest;
 use crate::style::Style;
 use crate::table::{Lacks, MemberState};
 use crate::transfer::TransferProgress;
-use alloc::string::String;
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId, NodeSet};
 
@@ -91,8 +90,10 @@ pub struct EndingsSnapshot {
     pub waiting: Option<(u64, Instant, Option<RecentRequest>)>,
     /// What the local server did that cost nothing.
     pub server: ServerFigures,
-    /// How often in a row it has not given its state, and what it said the last time.
-    pub state_refused: Option<(u32, String)>,
+    /// It has not given its state.
+    pub state_not_given: Option<StateRefused>,
+    /// It has not taken the state of another one.
+    pub state_not_taken: Option<StateRefused>,
 }
 
 /// So many ended requests are shown.
@@ -143,14 +144,16 @@ impl Group {
         ended.sort_by_key(|(count, _, _)| *count);
         let shown = ended.split_off(ended.len().saturating_sub(ENDED_SHOWN));
         let waiting = member.and_then(Member::waiting);
-        let refused = member.and_then(Member::capture_refused);
+        let refused = member.map_or([None; 2], Member::states_refused);
+        let [state_not_given, state_not_taken] = refused.map(|it| it.cloned());
         EndingsSnapshot {
             ended: shown,
             doubt: endings.states.doubt(),
             late: endings.late(),
             waiting: waiting.map(|Waiting { at, since }| (at.count, since, of(at.count))),
             server: member.map_or_else(ServerFigures::default, Member::server_figures),
-            state_refused: refused.map(|(times, said)| (times, said.into())),
+            state_not_given,
+            state_not_taken,
         }
     }
 

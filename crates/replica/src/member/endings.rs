@@ -6,7 +6,7 @@
 use super::{Consequence, Member, Stage};
 use crate::endings::{Endings, NoReply, REPLAYED, Report};
 use crate::envelope::ProcessEnd;
-use crate::executor::{Capture, Job, ServerFigures, Waiting};
+use crate::executor::{Capture, Job, ServerFigures, StateRefused, Waiting};
 use crate::history::History;
 use crate::ids::{Attempt, GatewayKey, RequestKey};
 use crate::reads::ReadId;
@@ -209,9 +209,9 @@ impl Member {
         matches!(self.stage, Stage::Serving { .. }).then(|| self.executor.find(number))?
     }
 
-    /// Why the server has not given its state, if it was asked last, and how often in a row.
-    pub(crate) fn capture_refused(&self) -> Option<(u32, &str)> {
-        self.executor.capture_refused()
+    /// The state that the server has not given, if it was asked last, and that it has not taken.
+    pub(crate) fn states_refused(&self) -> [Option<&StateRefused>; 2] {
+        self.executor.states_refused()
     }
 
     /// Whether calls that need not be executed here are better executed elsewhere.

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use quorba_giop::corbaloc::EscapedKey;
 use quorba_giop::{Body, Message, describe};
 use quorba_node::recent::Messages;
 use serde_json::{Value, json};
@@ -47,7 +48,7 @@ impl Differing {
         let (operation, key) = match message.as_ref().map(Message::parse) {
             Ok(Ok(Body::Request(request))) => {
                 let key = request.object_key().unwrap_or_default();
-                (request.operation().escape_ascii().to_string(), key.escape_ascii().to_string())
+                (request.operation().escape_ascii().to_string(), EscapedKey(key).to_string())
             }
             _ => (String::new(), String::new()),
         };
