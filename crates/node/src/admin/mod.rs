@@ -15,6 +15,8 @@ mod change;
 mod client;
 mod relay;
 mod server;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use backup::{BackupAsker, Refusal, RestoreAsker};
 pub use change::{Change, Wanted};
