@@ -152,9 +152,13 @@ impl Reserve {
     }
 
     fn fill(&self) {
+        self.fill_by(|| eventfd(0, EventfdFlags::CLOEXEC));
+    }
+
+    fn fill_by<E>(&self, mut open: impl FnMut() -> Result<OwnedFd, E>) {
         let mut kept = self.kept.lock().expect("no holder panics");
         while kept.spare.len() < RESERVE {
-            let Ok(spare) = eventfd(0, EventfdFlags::CLOEXEC) else { break };
+            let Ok(spare) = open() else { break };
             kept.spare.push(spare);
         }
         kept.lent = (kept.spare.len() < RESERVE).then(Instant::now);
@@ -223,6 +227,23 @@ mod tests {
         assert_eq!(needs(3, 1, "") - plain, 2 * PER_NODE);
         assert_eq!(needs(1, 2, "") - plain, PER_MEMBER + 1, "and its listener");
         assert_eq!(needs(1, 1, "durable = true\nstate_object = \"s\"\n") - plain, LOG);
+    }
+
+    /// It is tried again, and clients wait meanwhile.
+    #[test]
+    fn descriptors_are_scarce_while_not_all_can_be_kept() {
+        let reserve = Reserve::default();
+        let mut left = RESERVE - 1;
+        reserve.fill_by(|| match left {
+            0 => Err(()),
+            _ => {
+                left -= 1;
+                eventfd(0, EventfdFlags::CLOEXEC).map_err(|_| ())
+            }
+        });
+        assert!(reserve.is_lent());
+        reserve.refill(Instant::now() + LENT_FOR);
+        assert!(!reserve.is_lent());
     }
 
     /// Whoever asks next could else have none.

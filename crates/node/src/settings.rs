@@ -313,6 +313,29 @@ mod tests {
     }
 
     #[test]
+    fn each_time_and_size_of_a_group_is_that_one_of_the_engine() {
+        let domain = domain(
+            "",
+            "reply_retention_ms = 71001\nreply_retention_bytes = 7000001\nserver_reply_ms = 9002\n\
+             start_timeout_ms = 11003\nunavailable_wait_ms = 1304",
+        );
+        let found = group_settings(&domain, &domain.groups[0]);
+        let ms = Duration::from_millis;
+        let replica = &found.replica;
+        assert_eq!(replica.retention, ms(71_001));
+        assert_eq!(replica.retention_bytes_max, domain.groups[0].reply_retention_bytes);
+        assert_eq!(
+            format!("{:?}", replica.server_reply),
+            format!("{:?}", domain.groups[0].server_reply)
+        );
+        assert_eq!(replica.open_after, ms(11_003));
+        assert_eq!(found.unavailable_wait, ms(1_304));
+        assert_eq!(replica.members, domain.groups[0].members);
+        assert_eq!(replica.state_object.as_deref(), Some(&b"s"[..]));
+        assert!(!replica.durable && !replica.foreign && !replica.is_called);
+    }
+
+    #[test]
     fn a_state_moves_for_nobody_and_lists_of_clients_count_only_if_the_file_says_so() {
         let closed = access(&domain("", "").groups[0]);
         assert_eq!(closed, Access::default());

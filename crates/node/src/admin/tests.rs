@@ -11,8 +11,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::{fs, io};
 
 /// Everything that can be asked. `router_has_no_other_routes` says so if it is not.
@@ -237,4 +237,108 @@ fn nobody_but_its_owner_can_read_the_token() {
 fn plant(path: &Path, text: &str, mode: u32) {
     fs::write(path, text).expect("written");
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("allowed");
+}
+
+/// Two APIs whose nodes are joined by a link, and all that went over it to the second.
+fn joined() -> ([Api; 2], Arc<Mutex<Vec<u8>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let id = |index| NodeId::new(index).expect("a node");
+    let ways = [tunnel::news(), tunnel::news()];
+    let senders = [ways[0].0.clone(), ways[1].0.clone()];
+    let mut index = 0;
+    let apis = ways.map(|(news, heard)| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let node = node(folder.path());
+        fs::create_dir_all(&node.state_dir).expect("a folder");
+        let me = index;
+        index += 1;
+        let peers = [0, 1].map(|peer| Peer {
+            name: format!("n{}", peer + 1),
+            id: id(peer),
+            is_me: peer == me,
+        });
+        let other = senders[usize::from(1 - me)].clone();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let (count, over) = (Arc::clone(&asked), Arc::clone(&seen));
+        let file = format!("the file of n{}", me + 1);
+        let ask = move |one| match one {
+            Question::Tunnel(_, bytes) => {
+                if me == 0 {
+                    over.lock().expect("nobody panics").extend_from_slice(&bytes);
+                }
+                other.send(tunnel::News::Message(id(me), bytes)).is_ok()
+            }
+            Question::Requests(group, wanted, answer) => {
+                count.fetch_add(1, Ordering::SeqCst);
+                let said =
+                    format!("{group} after {} with messages: {}", wanted.after, wanted.messages);
+                answer.send(Err(said)).is_ok()
+            }
+            _ => false,
+        };
+        let server = AdminServer::start(&node, 64, (peers.into(), file), heard, ask);
+        Api { _folder: folder, node, asked, _news: news, _server: server.expect("it starts") }
+    });
+    (apis, seen)
+}
+
+/// The token of one node is no business of another.
+#[test]
+fn what_is_asked_of_another_node_gets_there_whole_but_for_the_token() {
+    let ([one, other], seen) = joined();
+    let token = bearer(&one.token());
+    let at = one.node.admin;
+    let file = answer(at, "GET", "/v1/at/n2/file", &token).expect("it answers");
+    assert!(file.ends_with("the file of n2"), "{file}");
+    let path = "/v1/at/n2/groups/bank/requests?after=7&messages=true";
+    let said = answer(at, "GET", path, &token).expect("it answers");
+    assert!(said.ends_with("bank after 7 with messages: true"), "{said}");
+    assert_eq!((one.asked.load(Ordering::SeqCst), other.asked.load(Ordering::SeqCst)), (0, 1));
+    let seen = String::from_utf8_lossy(&seen.lock().expect("nobody panics")).into_owned();
+    assert!(seen.contains("/v1/groups/bank/requests") && !seen.contains(&one.token()), "{seen}");
+    let unknown = one.ask(("GET", "/v1/at/n3/file"), &token);
+    assert_eq!(unknown, 409);
+    let third = one.ask(("GET", "/v1/at/n2/at/n1/file"), &token);
+    assert_eq!(third, 404, "not on to a third node");
+    let guessed = other.ask(("GET", "/v1/at/n1/file"), &token);
+    assert_eq!(guessed, 401, "each node has a token of its own");
+}
+
+/// Whoever only connects keeps nobody out, and is not kept.
+#[test]
+fn who_does_not_show_the_token_makes_room_and_goes_after_a_while_and_who_has_shown_it_stays() {
+    let mut api = Api::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let node = node(folder.path());
+    fs::create_dir_all(&node.state_dir).expect("a folder");
+    let (news, heard) = tunnel::news();
+    let peers = vec![Peer { name: "n1".into(), id: NodeId::new(0).expect("a node"), is_me: true }];
+    api._server = AdminServer::start(&node, 2, (peers, "the file".into()), heard, |_| false)
+        .expect("it starts");
+    (api.node, api._news) = (node, news);
+    let connect = || TcpStream::connect(api.node.admin).expect("it listens");
+    // Over a connection that stays: until the whole answer is there.
+    let asks = |stream: &mut TcpStream, token: &str| {
+        let head =
+            format!("GET /v1/file HTTP/1.1\r\nHost: n\r\nAuthorization: Bearer {token}\r\n\r\n");
+        stream.write_all(head.as_bytes()).expect("it listens");
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"the file") {
+            let mut some = [0; 1024];
+            let count = stream.read(&mut some).expect("it answers");
+            assert!(count > 0, "it ended behind {answer:?}");
+            answer.extend_from_slice(&some[..count]);
+        }
+    };
+    let has_ended =
+        |stream: &mut TcpStream| stream.read(&mut [0; 1]).map_or(true, |count| count == 0);
+    let token = api.token();
+    let mut welcome = connect();
+    asks(&mut welcome, &token);
+    let [mut first, mut second, mut third] = [connect(), connect(), connect()];
+    assert!(has_ended(&mut first), "two may wait");
+    asks(&mut welcome, &token);
+    assert!(has_ended(&mut second) && has_ended(&mut third), "for so long");
+    asks(&mut welcome, &token);
+    drop(folder);
 }

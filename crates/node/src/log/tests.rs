@@ -45,6 +45,11 @@ fn record(prefix: u64) -> LogRecord {
     LogRecord::Message { view, prefix, origin, incarnation: 1, ticket: prefix, payload }
 }
 
+/// Generous: what is waited for takes milliseconds, and the machine may be busy.
+fn heard(news: &Receiver<LogNews>) -> LogNews {
+    news.recv_timeout(Duration::from_secs(60)).expect("more is to come")
+}
+
 /// A state can be written while the records that it stands behind still wait here.
 #[test]
 fn a_state_is_taken_in_behind_the_records_that_wait_for_a_full_disk() {
@@ -67,7 +72,7 @@ fn a_state_is_taken_in_behind_the_records_that_wait_for_a_full_disk() {
     log.flush();
     let mut saved = false;
     while !saved {
-        let progress = log.hear(news.recv().expect("more is to come")).expect("nothing is wrong");
+        let progress = log.hear(heard(&news)).expect("nothing is wrong");
         saved = matches!(progress, Some(Progress::Saved(GroupId(0), 1)));
     }
     log.stop();
@@ -122,7 +127,7 @@ fn what_waits_is_written_when_the_disk_takes_more_and_nothing_is_forgotten() {
     assert!(log.has_room_again() && log.backlog_bytes == 0 && !log.is_full);
     let mut durable = 0;
     while durable < 9 {
-        let progress = log.hear(news.recv().expect("more is to come")).expect("no failure");
+        let progress = log.hear(heard(&news)).expect("no failure");
         if let Some(Progress::Logged(record)) = progress {
             assert!(record > durable && record <= 9, "{record} after {durable}");
             durable = record;
@@ -186,7 +191,7 @@ fn a_log_that_is_read_is_not_shortened() {
     assert_eq!(log.backlog.len(), 1, "to shorten is to flush first");
     log.flush();
     loop {
-        match news.recv().expect("more is to come") {
+        match heard(&news) {
             LogNews::Notice(Notice::Truncated(_)) => panic!("it is being read"),
             looked @ LogNews::LookedUp(..) => {
                 let progress = log.hear(looked).expect("no failure");
@@ -198,5 +203,37 @@ fn a_log_that_is_read_is_not_shortened() {
     }
     log.shorten(1);
     while !matches!(news.recv(), Ok(LogNews::Notice(Notice::Truncated(_)))) {}
+    log.stop();
+}
+
+/// More than may be on its way to the disk: what is refused comes later, and once.
+#[test]
+fn what_the_thread_does_not_take_is_offered_again() {
+    const PAYLOAD_BYTES: usize = 1 << 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut log, news) = open(folder.path());
+    let large = |number| match record(number) {
+        LogRecord::Message { view, prefix, origin, incarnation, ticket, .. } => {
+            let payload = Bytes::from(vec![7; PAYLOAD_BYTES]);
+            LogRecord::Message { view, prefix, origin, incarnation, ticket, payload }
+        }
+        other => other,
+    };
+    let most = (WAITING_BYTES_MAX / PAYLOAD_BYTES) as u64;
+    (1..=most).for_each(|number| log.append(large(number)));
+    log.flush();
+    assert!(log.has_room_again(), "the first is taken, whatever its length");
+    for number in most + 1..=most + 3 {
+        log.append(large(number));
+        log.flush();
+    }
+    let mut durable = 0;
+    while durable < most + 3 {
+        let progress = log.hear(heard(&news)).expect("no failure");
+        if let Some(Progress::Logged(record)) = progress {
+            durable = record;
+        }
+    }
+    assert!(log.has_room_again() && log.backlog_bytes == 0);
     log.stop();
 }
