@@ -1,8 +1,8 @@
 //! A test that cannot run on this machine says so, by its name and with the reason.
 //!
 //! libtest knows no test that skips itself: what returns early has passed. So it is told on the
-//! side: a line goes to standard error, and, where `QUORBA_SKIPS` names a file, appended to that, from which
-//! `cargo xtask test` takes the count.
+//! side: a line goes to standard error, and, where `QUORBA_SKIPS` names a file, to its end, from
+//! where `cargo xtask test` takes the count.
 //!
 //! What it is not: a way to leave out what is slow or does not work. Invariant: a line is one
 //! write, so that those of several processes do not run into each other.

@@ -3,8 +3,9 @@
 //!
 //! What it is not: a second way to run tests. Each stage is a command that a person can run, and
 //! its line says which. Invariants: what cannot run on this machine, a stage or a test in it, is
-//! skipped by name, and neither passed nor silent; the commands that the README shows are among the stages, word for word; what is begun ahead of
-//! its stage changes how long the stage takes, and nothing else.
+//! skipped by name, and neither passed nor silent; the commands that the README shows are among the
+//! stages, word for word; what is begun ahead of its stage changes how long the stage takes, and
+//! nothing else.
 
 mod tally;
 mod watched;

@@ -22,4 +22,4 @@ pub(crate) use backup::{BackupAsker, Refusal, RestoreAsker};
 pub use change::{Change, Wanted};
 pub use client::{AdminError, Client};
 pub use relay::{DomainStatus, NodeAnswer};
-pub(crate) use server::{AdminServer, Peer, Question};
+pub(crate) use server::{AdminServer, Guests, Peer, Question};

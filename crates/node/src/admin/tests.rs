@@ -3,7 +3,7 @@
 //! What it is not: a test of the answers. What is asked goes to a data plane that counts and
 //! refuses, so that an answer says no more than whether somebody came past the door.
 
-use super::server::{AdminServer, Peer, Question};
+use super::server::{AdminServer, Guests, Peer, Question};
 use crate::tunnel;
 use quorba_base::NodeId;
 use quorba_config::{Domain, DomainKey, Node, check_text};
@@ -13,6 +13,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use std::{fs, io};
 
 /// Everything that can be asked. `router_has_no_other_routes` says so if it is not.
@@ -63,11 +64,11 @@ impl Api {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let node = node(folder.path());
-        fs::create_dir_all(&node.state_dir).expect("a folder");
-        Self::start_in(folder, node)
+        Self::start_with(folder, node, Guests::new(64))
     }
 
-    fn start_in(folder: tempfile::TempDir, node: Node) -> Self {
+    fn start_with(folder: tempfile::TempDir, node: Node, guests: Guests) -> Self {
+        fs::create_dir_all(&node.state_dir).expect("a folder");
         let id = |index| NodeId::new(index).expect("a node");
         let peers = vec![
             Peer { name: "n1".into(), id: id(0), is_me: true },
@@ -77,14 +78,15 @@ impl Api {
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
         let links = news.clone();
-        let server = AdminServer::start(&node, 64, (peers, "the file".into()), heard, move |one| {
-            count.fetch_add(1, Ordering::SeqCst);
-            if let Question::Tunnel(to, _) = one {
-                // No link leads there.
-                let _ = links.send(tunnel::News::Down(to));
-            }
-            false
-        });
+        let server =
+            AdminServer::start(&node, guests, (peers, "the file".into()), heard, move |one| {
+                count.fetch_add(1, Ordering::SeqCst);
+                if let Question::Tunnel(to, _) = one {
+                    // No link leads there.
+                    let _ = links.send(tunnel::News::Down(to));
+                }
+                false
+            });
         Self { _folder: folder, node, asked, _news: news, _server: server.expect("it starts") }
     }
 
@@ -220,7 +222,7 @@ fn nobody_but_its_owner_can_read_the_token() {
         before(&path);
         // Somebody may have it open, and would read what is written into it.
         let open = fs::File::open(&path).ok().filter(|_| !what.contains("owner"));
-        let api = Api::start_in(folder, node);
+        let api = Api::start_with(folder, node, Guests::new(64));
         let meta = fs::symlink_metadata(&path).expect("it is there");
         assert!(meta.is_file(), "{what}");
         assert_eq!(meta.permissions().mode() & 0o7777, 0o600, "{what}");
@@ -276,7 +278,7 @@ fn joined() -> ([Api; 2], Arc<Mutex<Vec<u8>>>) {
             }
             _ => false,
         };
-        let server = AdminServer::start(&node, 64, (peers.into(), file), heard, ask);
+        let server = AdminServer::start(&node, Guests::new(64), (peers.into(), file), heard, ask);
         Api { _folder: folder, node, asked, _news: news, _server: server.expect("it starts") }
     });
     (apis, seen)
@@ -304,41 +306,55 @@ fn what_is_asked_of_another_node_gets_there_whole_but_for_the_token() {
     assert_eq!(guessed, 401, "each node has a token of its own");
 }
 
-/// Whoever only connects keeps nobody out, and is not kept.
+/// Until the whole answer is there, over a connection that stays.
+fn asks(stream: &mut TcpStream, token: &str) {
+    let head =
+        format!("GET /v1/file HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("it listens");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"the file") {
+        let mut some = [0; 1024];
+        let count = stream.read(&mut some).expect("it answers");
+        assert!(count > 0, "it ended behind {answer:?}");
+        answer.extend_from_slice(&some[..count]);
+    }
+}
+
+/// Waits for its end, for less long than a connection that says nothing is kept.
+fn ends(mut stream: TcpStream) {
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("allowed");
+    match stream.read(&mut [0; 1]) {
+        Ok(0) => {}
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+        other => panic!("it has not ended: {other:?}"),
+    }
+}
+
+/// Whoever only connects keeps nobody out.
 #[test]
-fn who_does_not_show_the_token_makes_room_and_goes_after_a_while_and_who_has_shown_it_stays() {
-    let mut api = Api::start();
+fn who_has_not_shown_the_token_makes_room_and_who_has_shown_it_stays() {
+    let guests = Guests { most: 2, token_within: Duration::from_secs(3600) };
     let folder = tempfile::tempdir().expect("a folder");
     let node = node(folder.path());
-    fs::create_dir_all(&node.state_dir).expect("a folder");
-    let (news, heard) = tunnel::news();
-    let peers = vec![Peer { name: "n1".into(), id: NodeId::new(0).expect("a node"), is_me: true }];
-    api._server = AdminServer::start(&node, 2, (peers, "the file".into()), heard, |_| false)
-        .expect("it starts");
-    (api.node, api._news) = (node, news);
+    let api = Api::start_with(folder, node, guests);
     let connect = || TcpStream::connect(api.node.admin).expect("it listens");
-    // Over a connection that stays: until the whole answer is there.
-    let asks = |stream: &mut TcpStream, token: &str| {
-        let head =
-            format!("GET /v1/file HTTP/1.1\r\nHost: n\r\nAuthorization: Bearer {token}\r\n\r\n");
-        stream.write_all(head.as_bytes()).expect("it listens");
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"the file") {
-            let mut some = [0; 1024];
-            let count = stream.read(&mut some).expect("it answers");
-            assert!(count > 0, "it ended behind {answer:?}");
-            answer.extend_from_slice(&some[..count]);
-        }
-    };
-    let has_ended =
-        |stream: &mut TcpStream| stream.read(&mut [0; 1]).map_or(true, |count| count == 0);
     let token = api.token();
     let mut welcome = connect();
     asks(&mut welcome, &token);
-    let [mut first, mut second, mut third] = [connect(), connect(), connect()];
-    assert!(has_ended(&mut first), "two may wait");
+    let (first, mut second, mut third) = (connect(), connect(), connect());
+    ends(first);
+    for stream in [&mut welcome, &mut second, &mut third] {
+        asks(stream, &token);
+    }
+}
+
+#[test]
+fn who_does_not_show_the_token_goes_after_a_while_and_who_has_shown_it_stays() {
+    let api = Api::start();
+    let connect = || TcpStream::connect(api.node.admin).expect("it listens");
+    let token = api.token();
+    let mut welcome = connect();
     asks(&mut welcome, &token);
-    assert!(has_ended(&mut second) && has_ended(&mut third), "for so long");
+    ends(connect());
     asks(&mut welcome, &token);
-    drop(folder);
 }
