@@ -13,6 +13,7 @@ mod deps;
 mod examples;
 mod hostile;
 mod interop;
+mod mutants;
 mod project;
 mod say;
 mod sim;
@@ -52,6 +53,8 @@ enum Command {
     Bench(bench::Bench),
     /// Simulate seeds until the time is over, and list those that break a promise
     Sim(sim::Options),
+    /// Change functions that have changed, a little, and list the changes that no test notices
+    Mutants(mutants::Options),
     /// Check the rules that the compiler does not: edges, sizes, heads, words, links
     Tidy,
     /// Run everything that must hold before a change lands, as CI does
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::HostileServer(options) => hostile::run_server(&options),
         Command::Bench(bench) => bench::run(&bench),
         Command::Sim(options) => sim::run(&options),
+        Command::Mutants(options) => mutants::run(&options),
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(&options),
     }

@@ -6,6 +6,8 @@
 
 use std::process::ExitCode;
 
+use quorba_lab::skips::skip;
+
 /// How one step ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -46,7 +48,7 @@ impl Steps {
             }
             Outcome::Skipped(reason) => {
                 self.skipped += 1;
-                println!("skipped: {name}: {reason}");
+                skip(name, reason);
             }
             Outcome::Failed(reason) => {
                 self.failed += 1;

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use quorba_demo::bank::ledger::Ledger;
 use quorba_demo::shop::Customer;
+use quorba_lab::skips::skip;
 use quorba_orb::giop::{ExceptionKind, MinorCode, QUORBA_VMCID};
 use quorba_orb::{CallError, Client, ClientOptions, Reference};
 use rustix::process::{Pid, Signal, kill_process};
@@ -37,10 +38,12 @@ struct Domain {
     first_port: u16,
 }
 
+const NO_SHOP: &str = "cargo xtask examples has not built omniorb-shop";
+
 /// The shop of `examples/omniorb-shop`, if it is built.
 fn omniorb_shop() -> Option<String> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
-    let program = workspace.join("target/examples/omniorb-shop/shop_server");
+    let examples = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("examples");
+    let program = examples.join("omniorb-shop/shop_server");
     program.is_file().then(|| program.display().to_string())
 }
 
@@ -237,7 +240,7 @@ fn purchases_are_booked_once_by_a_leader_whoever_dies() {
 #[test]
 fn purchases_are_booked_once_by_shops_of_omniorb_whoever_dies() {
     let Some(shop) = omniorb_shop() else {
-        println!("skipped: cargo xtask examples has not built the shop");
+        skip("purchases_are_booked_once_by_shops_of_omniorb_whoever_dies", NO_SHOP);
         return;
     };
     purchases_are_booked_once("", Some(&shop));
@@ -288,7 +291,7 @@ const LOOKS: &str = "readonly = [\"orders\"]\nserver_reply_ms = 3000\n";
 #[test]
 fn a_shop_of_omniorb_is_looked_at_in_the_middle_of_its_call_whoever_dies() {
     let Some(shop) = omniorb_shop() else {
-        println!("skipped: cargo xtask examples has not built the shop");
+        skip("a_shop_of_omniorb_is_looked_at_in_the_middle_of_its_call_whoever_dies", NO_SHOP);
         return;
     };
     let domain = Domain::start(LOOKS, Some(&shop));

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
 use quorba_demo::bank::ledger::Ledger;
+use quorba_lab::skips::skip;
 use quorba_orb::giop::{MinorCode, QUORBA_VMCID};
 use quorba_orb::{Client, ClientOptions, Reference};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -46,6 +47,9 @@ fn a_log_is_shortened_under_load_and_everything_answered_is_there_after_all_node
         assert_each_once(&domain, &known, &format!("round {round}"));
     }
 }
+
+/// Why a test with a [`SmallDisk`] cannot run.
+const NO_MOUNT: &str = "this process may not mount a disk of its own (not root?)";
 
 /// A small disk of its own for a node; none where this process may not have one.
 struct SmallDisk(PathBuf);
@@ -88,7 +92,7 @@ fn a_full_disk_holds_answers_back_until_there_is_space() {
         stage::up(folder)
     });
     if disks.len() < 2 {
-        println!("skipped: this process may not mount a disk of its own (not root?)");
+        skip("a_full_disk_holds_answers_back_until_there_is_space", NO_MOUNT);
         return;
     }
     domain.wait_healthy();
@@ -150,7 +154,7 @@ fn a_full_disk_ends_no_node_and_keeps_none_from_starting() {
         stage::up(folder)
     });
     let Some(disk) = disks.first() else {
-        println!("skipped: this process may not mount a disk of its own (not root?)");
+        skip("a_full_disk_ends_no_node_and_keeps_none_from_starting", NO_MOUNT);
         return;
     };
     let running = pids(&domain.wait_healthy());

@@ -1,12 +1,13 @@
 //! `quorba lab run` from end to end, with few calls: that it measures, not how fast it is.
 //!
 //! The configurations with an ORB need the built echo of examples/omniorb-echo; without it their
-//! test says `skipped: NAME: reason`.
+//! test says so (`quorba_lab::skips`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use quorba_lab::skips::skip;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -68,9 +69,10 @@ fn lines_of_samples(run: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("an object")).collect()
 }
 
+const NO_ECHO: &str = "cargo xtask examples has not built omniorb-echo";
+
 fn echo_dir() -> Option<PathBuf> {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
-    let folder = workspace.join("target/examples/omniorb-echo");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("examples/omniorb-echo");
     ["echo_client", "echo_server"].iter().all(|name| folder.join(name).is_file()).then_some(folder)
 }
 
@@ -101,7 +103,7 @@ fn bare_configurations_are_measured() {
 #[test]
 fn domains_are_measured() {
     let Some(echo_dir) = echo_dir() else {
-        println!("skipped: domains_are_measured: cargo xtask examples has not built the echo");
+        skip("domains_are_measured", NO_ECHO);
         return;
     };
     let folder = TempDir::new().expect("a folder");
@@ -121,7 +123,7 @@ fn domains_are_measured() {
 #[test]
 fn the_paper_of_2002_is_repeated() {
     let Some(echo_dir) = echo_dir() else {
-        println!("skipped: the_paper_of_2002_is_repeated: cargo xtask examples builds the echo");
+        skip("the_paper_of_2002_is_repeated", NO_ECHO);
         return;
     };
     let folder = TempDir::new().expect("a folder");

@@ -291,8 +291,9 @@ fn seeds_1000_to_2000() {
 }
 
 #[test]
+#[ignore = "on demand: more seeds than the tests above"]
 fn seeds_from_the_environment() {
-    let Ok(range) = std::env::var("QUORBA_GROUPS_SEEDS") else { return };
+    let range = std::env::var("QUORBA_GROUPS_SEEDS").expect("FIRST..END");
     let (from, to) = range.split_once("..").expect("like 0..5000");
     seeds(from.parse().expect("a number")..to.parse().expect("a number"));
 }

@@ -111,8 +111,9 @@ fn seeds_150_to_300() {
 }
 
 #[test]
+#[ignore = "on demand: more seeds than the tests above"]
 fn seeds_from_the_environment() {
-    let Ok(range) = std::env::var("QUORBA_GROUPS_SEEDS") else { return };
+    let range = std::env::var("QUORBA_GROUPS_SEEDS").expect("FIRST..END");
     let (from, to) = range.split_once("..").expect("like 0..5000");
     seeds(from.parse().expect("a number")..to.parse().expect("a number"));
 }

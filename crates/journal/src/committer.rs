@@ -232,15 +232,17 @@ impl Worker {
             let before = self.journal.durable();
             let now = self.now();
             let result = self.journal.commit(now);
+            if result.is_ok() {
+                // Before it is told: who was refused offers its batch again when it hears of this,
+                // and hears of nothing more if that is refused, too.
+                let bytes = std::mem::take(&mut self.taken_bytes);
+                self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            }
             if self.journal.durable() > before {
                 (self.notify)(Notice::Durable(self.journal.durable()));
             }
             match result {
-                Ok(_) => {
-                    let bytes = std::mem::take(&mut self.taken_bytes);
-                    self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
-                    return Ok(());
-                }
+                Ok(_) => return Ok(()),
                 Err(CommitError::Full(error)) if self.stops => return Err(error),
                 Err(CommitError::Full(error)) if !is_full => {
                     is_full = true;

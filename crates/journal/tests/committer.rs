@@ -156,3 +156,27 @@ fn whatever_a_full_disk_holds_up_is_done_when_there_is_space() {
     assert!(matches!(next(&notices), Notice::Truncated(_)));
     committer.stop().unwrap().close().unwrap();
 }
+
+/// Whoever was refused hears of nothing more if its batch is refused again.
+#[test]
+fn what_is_told_to_be_durable_has_left_its_room_to_the_next_batch() {
+    let disk = SimulatedDisk::new(chance(11));
+    let options = Options::new(owner(), 1, 1);
+    let Opened { journal, .. } = Journal::open(Arc::new(disk), options).unwrap();
+    let (sender, notices) = mpsc::channel();
+    let (go_on, told) = mpsc::channel();
+    // The thread stands still where it tells.
+    let notify = move |notice| {
+        drop(sender.send(notice));
+        drop(told.recv());
+    };
+    let committer = Committer::start(journal, 1_000, notify).unwrap();
+    committer.append(batch(1, 1, 990)).unwrap();
+    for number in 2..5 {
+        assert!(matches!(notices.recv(), Ok(Notice::Durable(seq)) if seq == Seq(number - 1)));
+        assert!(committer.append(batch(number, 1, 990)).is_ok(), "there is room again");
+        go_on.send(()).unwrap();
+    }
+    drop(go_on);
+    committer.stop().expect("nothing failed");
+}

@@ -35,6 +35,7 @@ mod record;
 mod report;
 mod ring_share;
 mod run;
+pub mod skips;
 mod stats;
 pub mod transfer;
 pub mod usage;

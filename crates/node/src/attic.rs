@@ -67,6 +67,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_kept_is_held_by_one_more_until_nobody_else_needs_it() {
+        let mut attic = Attic::default();
+        let state = Bytes::from(vec![7; 1_000]);
+        assert!(state.is_unique());
+        attic.keep(state.clone());
+        for _ in 0..5 {
+            // It has looked at it when the next one is taken in.
+            attic.keep(Bytes::from(vec![1; 10]));
+            thread::sleep(LOOK_AFTER / 2);
+            assert!(!state.is_unique(), "it is still in use here");
+        }
+        drop(attic);
+        while !state.is_unique() {
+            thread::sleep(LOOK_AFTER / 10);
+        }
+    }
+
+    #[test]
     fn a_state_is_freed_when_nobody_else_needs_it_and_not_before() {
         let (door, arrivals) = channel();
         let (tell, freed) = channel();

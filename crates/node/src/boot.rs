@@ -45,6 +45,12 @@ impl BootFile {
     /// [`NodeError`]: the directory or the file cannot be used, or is another process's; nothing
     /// was changed.
     pub fn begin(state_dir: &Path) -> Result<Self, NodeError> {
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        Self::begin_at(u64::try_from(clock).unwrap_or(u64::MAX), state_dir)
+    }
+
+    /// The same when the clock says `clock_ns`.
+    fn begin_at(clock_ns: u64, state_dir: &Path) -> Result<Self, NodeError> {
         let failed = |source| NodeError::StateDir { path: state_dir.to_path_buf(), source };
         let claim = Claim::take(state_dir)?;
         let path = state_dir.join("node.state");
@@ -64,9 +70,7 @@ impl BootFile {
         let text = String::from_utf8(text).map_err(|_| foreign())?;
         let mut memory = parse(&text).ok_or_else(foreign)?;
         // A clock that was set back must not make this boot look older than the last.
-        let clock = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
-        let clock = u64::try_from(clock).unwrap_or(u64::MAX);
-        memory.incarnation = clock.max(memory.incarnation.saturating_add(1));
+        memory.incarnation = clock_ns.max(memory.incarnation.saturating_add(1));
         let text = written(&memory);
         let slots = match slots {
             Some(mut slots) => slots.write(text.as_bytes()).map(|()| slots),
@@ -231,6 +235,46 @@ mod tests {
         assert_eq!((upgraded.incarnation(), upgraded.ring_seq()), (u64::MAX, 77));
         drop(upgraded);
         assert_eq!(BootFile::begin(dir).unwrap().ring_seq(), 77);
+    }
+
+    /// Who takes part in the order by an older number is taken for what came before it, and not
+    /// heard.
+    #[test]
+    fn a_boot_is_above_the_last_one_whatever_the_clock_says() {
+        const LAST: u64 = u64::MAX / 2;
+        for clock_ns in [0, 1, LAST - 1, LAST, LAST + 1] {
+            let folder = tempfile::tempdir().unwrap();
+            let text = format!("quorba-node 2\nincarnation {LAST}\nring_seq 3\n");
+            fs::write(folder.path().join("node.state"), text).unwrap();
+            for boot in 1..=3 {
+                let begun = BootFile::begin_at(clock_ns, folder.path()).unwrap();
+                assert_eq!(begun.incarnation(), LAST + boot, "at {clock_ns}");
+            }
+            let late = BootFile::begin_at(LAST + 100, folder.path()).unwrap();
+            assert_eq!(late.incarnation(), LAST + 100, "a clock that goes on counts");
+            drop(late);
+            let back = BootFile::begin_at(clock_ns, folder.path()).unwrap();
+            assert_eq!(back.incarnation(), LAST + 101, "at {clock_ns}");
+        }
+        // The machine's own clock is decades before that number.
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("quorba-node 2\nincarnation {LAST}\nring_seq 3\n");
+        fs::write(folder.path().join("node.state"), text).unwrap();
+        assert_eq!(BootFile::begin(folder.path()).unwrap().incarnation(), LAST + 1);
+    }
+
+    /// What was not part of a component, or not any more, must not come back.
+    #[test]
+    fn a_ring_number_is_never_lower_than_one_that_was_stored() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut boot = BootFile::begin(folder.path()).unwrap();
+        for (seq, highest) in [(7, 7), (3, 7), (u64::MAX, u64::MAX), (0, u64::MAX)] {
+            boot.set_ring_seq(seq).unwrap();
+            assert_eq!(boot.ring_seq(), highest);
+            drop(boot);
+            boot = BootFile::begin(folder.path()).unwrap();
+            assert_eq!(boot.ring_seq(), highest, "at the next start");
+        }
     }
 
     /// The disk has no room any more, and the process no descriptor: the file is written in place.

@@ -62,6 +62,7 @@ fn holder(file: &mut File) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_second_process_hears_who_was_first() {
@@ -70,6 +71,11 @@ mod tests {
         let first = Claim::take(&state_dir).expect("nobody has it");
         let Err(NodeError::InUse { pid, .. }) = Claim::take(&state_dir) else { panic!("taken") };
         assert_eq!(pid, Some(std::process::id()));
+        let mode = |name: &str| {
+            let path = folder.path().join("state").join(name);
+            std::fs::metadata(path).expect("it is there").permissions().mode() & 0o7
+        };
+        assert_eq!((mode("n1"), mode("n1/node.lock")), (0, 0), "nothing for all the world");
         drop(first);
         Claim::take(&state_dir).expect("nobody has it any more");
     }

@@ -623,7 +623,10 @@ fn start_admin(
     let ask = move |question| mailer.send(Letter::Admin(question));
     let about = (peers(domain, me), domain.canonical());
     let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
-    Ok((AdminServer::start(node, scarce.passing.admins, about, news, ask)?, tunnels))
+    Ok((
+        AdminServer::start(node, admin::Guests::new(scarce.passing.admins), about, news, ask)?,
+        tunnels,
+    ))
 }
 
 /// The nodes of the domain file, for the admin API.

@@ -152,9 +152,13 @@ impl Reserve {
     }
 
     fn fill(&self) {
+        self.fill_by(|| eventfd(0, EventfdFlags::CLOEXEC));
+    }
+
+    fn fill_by<E>(&self, mut open: impl FnMut() -> Result<OwnedFd, E>) {
         let mut kept = self.kept.lock().expect("no holder panics");
         while kept.spare.len() < RESERVE {
-            let Ok(spare) = eventfd(0, EventfdFlags::CLOEXEC) else { break };
+            let Ok(spare) = open() else { break };
             kept.spare.push(spare);
         }
         kept.lent = (kept.spare.len() < RESERVE).then(Instant::now);
@@ -168,11 +172,25 @@ mod tests {
     use std::path::Path;
 
     fn domain() -> Domain {
-        let text = "[domain]\nid = \"d\"\nkey_file = \"key\"\n[node.n1]\nhost = \"127.0.0.1\"\n\
-                    [group.bank]\nlisten = 5000\nmembers = [\"n1\"]\n\
-                    server = [\"b\", \"{port}\"]\n";
+        domain_of(1, 1, "")
+    }
+
+    /// All groups have their member on the first node; `more` stands in their tables.
+    fn domain_of(nodes: u16, groups: u16, more: &str) -> Domain {
+        let mut text = "[domain]\nid = \"d\"\nkey_file = \"key\"\n".to_owned();
+        for node in 1..=nodes {
+            text += &format!("[node.n{node}]\nhost = \"127.0.0.{node}\"\n");
+        }
+        for group in 0..groups {
+            let port = 5000 + group;
+            text += &format!(
+                "[group.bank{group}]\nlisten = {port}\nmembers = [\"n1\"]\n\
+                 server = [\"b\", \"{{port}}\"]\n{more}"
+            );
+        }
         let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
-        check_text(Path::new("quorba.toml"), text, key).domain.expect("a domain")
+        let read = check_text(Path::new("quorba.toml"), &text, key);
+        read.domain.unwrap_or_else(|| panic!("{}", read.report))
     }
 
     #[test]
@@ -199,6 +217,48 @@ mod tests {
             assert!(u64::from(clients) + passing.sum(false) <= left, "{most}: {passing:?}");
             assert!(passing.unproven > passing.admins && passing.admins > 0, "{passing:?}");
         }
+    }
+
+    #[test]
+    fn a_node_counts_what_it_needs_for_each_node_member_and_log() {
+        let me = NodeId::new(0).expect("a node");
+        let needs = |nodes, groups, more| own(&domain_of(nodes, groups, more), me);
+        let plain = needs(1, 1, "");
+        assert_eq!(needs(3, 1, "") - plain, 2 * PER_NODE);
+        assert_eq!(needs(1, 2, "") - plain, PER_MEMBER + 1, "and its listener");
+        assert_eq!(needs(1, 1, "durable = true\nstate_object = \"s\"\n") - plain, LOG);
+    }
+
+    /// It is tried again, and clients wait meanwhile.
+    #[test]
+    fn descriptors_are_scarce_while_not_all_can_be_kept() {
+        let reserve = Reserve::default();
+        let mut left = RESERVE - 1;
+        reserve.fill_by(|| match left {
+            0 => Err(()),
+            _ => {
+                left -= 1;
+                eventfd(0, EventfdFlags::CLOEXEC).map_err(|_| ())
+            }
+        });
+        assert!(reserve.is_lent());
+        reserve.refill(Instant::now() + LENT_FOR);
+        assert!(!reserve.is_lent());
+    }
+
+    /// Whoever asks next could else have none.
+    #[test]
+    fn to_lend_is_to_close_what_was_kept_and_to_take_back_is_to_open_it_again() {
+        let reserve = Reserve::new();
+        let kept = || reserve.kept.lock().expect("nobody panics").spare.len();
+        assert_eq!(kept(), RESERVE);
+        reserve.lend();
+        assert_eq!(kept(), 0);
+        let now = Instant::now();
+        reserve.refill(now + LENT_FOR / 2);
+        assert_eq!((kept(), reserve.is_lent()), (0, true));
+        reserve.refill(now + LENT_FOR * 2);
+        assert_eq!((kept(), reserve.is_lent()), (RESERVE, false));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -50,16 +51,16 @@ pub(crate) fn keep(launcher: &[OsString], command: &[OsString]) -> Result<Infall
     let told = format!("{}\n", pid.as_raw_nonzero());
     let is_alone = rustix::io::write(io::stdin(), told.as_bytes()).is_err();
     if !is_alone {
-        look_after(pid).map_err(|error| format!("cannot look after the server: {error}"))?;
+        look_after(pid, io::stdin())
+            .map_err(|error| format!("cannot look after the server: {error}"))?;
     }
     let status = end_all(pid);
     end_as(status)
 }
 
-/// Until the server or its node has ended.
-fn look_after(pid: Pid) -> io::Result<()> {
+/// Until the server or its node has ended, from which `orders` come.
+fn look_after(pid: Pid, orders: impl AsFd) -> io::Result<()> {
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    let orders = io::stdin();
     loop {
         let mut awaited = [PollFd::new(&pidfd, PollFlags::IN), PollFd::new(&orders, PollFlags::IN)];
         match poll(&mut awaited, None) {
@@ -160,6 +161,44 @@ mod tests {
     fn a_parent_is_found_behind_any_name() {
         assert_eq!(parent_of("77 (a) b (c)) S 12 77 77 0 -1"), Some(12));
         assert_eq!(parent_of("nonsense"), None);
+    }
+
+    /// A server that ends with 7 when it is asked to.
+    fn polite() -> std::process::Child {
+        let mut shell = Command::new("sh");
+        let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.01; done";
+        shell.args(["-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
+        shell.stderr(Stdio::null()).process_group(0);
+        let mut shell = shell.spawn().expect("a shell");
+        let mut ready = [0; 6];
+        let out = shell.stdout.as_mut().expect("it is piped");
+        std::io::Read::read_exact(out, &mut ready).expect("it is ready");
+        shell
+    }
+
+    #[test]
+    fn a_server_ends_politely_on_order_and_not_for_another_word() {
+        let (mut node, orders) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let mut server = polite();
+        let pid = Pid::from_child(&server);
+        let keeper = std::thread::spawn(move || look_after(pid, orders));
+        std::io::Write::write_all(&mut node, b"x").expect("it listens");
+        std::io::Write::write_all(&mut node, &[END_POLITELY]).expect("it listens");
+        keeper.join().expect("it ends").expect("as it should");
+        assert_eq!(server.wait().expect("it has ended").code(), Some(7));
+    }
+
+    #[test]
+    fn the_end_of_its_node_ends_the_wait_for_a_server_that_runs() {
+        let (node, orders) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let mut server = polite();
+        let pid = Pid::from_child(&server);
+        let keeper = std::thread::spawn(move || look_after(pid, orders));
+        drop(node);
+        keeper.join().expect("it ends").expect("as it should");
+        assert!(server.try_wait().expect("asked").is_none(), "its end is another step");
+        server.kill().expect("it runs");
+        server.wait().expect("it ends");
     }
 
     #[test]

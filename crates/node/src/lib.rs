@@ -49,6 +49,7 @@ mod running;
 mod seldom;
 mod servers;
 mod settings;
+mod standing;
 pub mod status;
 mod supervise;
 pub mod times;

@@ -146,6 +146,75 @@ mod tests {
         assert!(matches!(pauses.ended(now, now + ms(900)), Pause::Short(_)));
     }
 
+    /// As long as it does not count as failed: it is of use, and ends again and again.
+    #[test]
+    fn pauses_grow_up_to_the_longest_and_are_short_again_behind_a_life_that_was_long() {
+        let (mut pauses, now) =
+            (Pauses::new(PauseRule { quarantine_after: 0, ..RULE }), Instant::now());
+        let mut end = |lived: u64| match pauses.ended(now, now + ms(lived)) {
+            Pause::Short(pause) => pause.as_millis(),
+            Pause::Quarantine(..) => panic!("there is none"),
+        };
+        let grown = [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000];
+        assert_eq!(grown.map(|_| end(300)), grown);
+        assert_eq!(end(9_999), 10_000, "it has not recovered");
+        assert_eq!([10_000, 300, 300].map(&mut end), [100, 200, 400]);
+    }
+
+    /// Neither counts: a member that was in before its server was there, or a server that was there
+    /// before its member was in.
+    #[test]
+    fn of_use_is_who_was_there_and_in_at_the_same_time() {
+        for (up, inside, is_useful) in
+            [(0, 100, true), (100, 0, true), (0, 101, false), (101, 0, false), (101, 101, false)]
+        {
+            let (mut pauses, now) = (Pauses::new(RULE), Instant::now());
+            for _ in 0..9 {
+                pauses.server_is_up(now + ms(up));
+                pauses.member_is_in(now + ms(inside), true);
+                let pause = pauses.ended(now, now + ms(350));
+                pauses.member_is_in(now + ms(350), false);
+                if !is_useful && matches!(pause, Pause::Quarantine(..)) {
+                    break;
+                }
+            }
+            let last = pauses.ended(now, now + ms(350));
+            assert_eq!(matches!(last, Pause::Short(_)), is_useful, "{up} {inside}");
+        }
+    }
+
+    /// That a former one accepted connections says nothing of the next.
+    #[test]
+    fn a_server_that_never_accepted_a_connection_was_of_no_use() {
+        let (mut pauses, now) = (Pauses::new(RULE), Instant::now());
+        pauses.server_is_up(now);
+        pauses.member_is_in(now, true);
+        for number in 1..=4 {
+            let pause = pauses.ended(now, now + ms(900 * number));
+            // The first was of use.
+            assert_eq!(matches!(pause, Pause::Quarantine(_, 3)), number == 4, "{number}");
+        }
+    }
+
+    #[test]
+    fn who_was_of_use_again_begins_with_the_shortest_quarantine() {
+        let (mut pauses, now) = (Pauses::new(RULE), Instant::now());
+        let mut lengths = Vec::new();
+        for round in 0..2 {
+            for _ in 0..5 {
+                if let Pause::Quarantine(length, _) = pauses.ended(now, now) {
+                    lengths.push((round, length.as_secs()));
+                }
+            }
+            pauses.server_is_up(now);
+            pauses.member_is_in(now, true);
+            assert!(matches!(pauses.ended(now, now + ms(250)), Pause::Short(_)));
+            pauses.member_is_in(now, false);
+        }
+        let both = [0, 1].map(|round| [60, 120, 240].map(|seconds| (round, seconds)));
+        assert_eq!(lengths, both.concat());
+    }
+
     #[test]
     fn without_a_limit_there_is_no_quarantine() {
         let mut pauses = Pauses::new(PauseRule { quarantine_after: 0, ..RULE });

@@ -92,3 +92,62 @@ fn locate(socket: &mut Socket, key: &[u8], heard: &mut bool) -> Option<LocateSta
         framer.push(buffer.get(..count)?);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// Looks for the object at a server that reads a question and says `answer`, or nothing.
+    fn looked(answer: Option<Vec<u8>>) -> Look {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let door = Door::Address(listener.local_addr().expect("an address"));
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("somebody comes");
+            let mut question = [0; 256];
+            let count = stream.read(&mut question).expect("it asks");
+            assert!(question[..count].ends_with(b"bank"), "for the object");
+            if let Some(answer) = answer {
+                stream.write_all(&answer).expect("it listens");
+            }
+            // Until it goes.
+            let _ = stream.read(&mut question);
+        });
+        let look = look(&door, Some(b"bank")).expect("descriptors");
+        server.join().expect("it ends");
+        look
+    }
+
+    fn answered(status: LocateStatus) -> Look {
+        let reply = build::locate_reply(Version::V1_0, Endian::Little, 1, status);
+        looked(Some(reply.bytes().to_vec()))
+    }
+
+    #[test]
+    fn a_server_is_ready_only_if_it_says_that_it_has_the_object() {
+        assert_eq!(answered(LocateStatus::ObjectHere), Look::Ready);
+        assert_eq!(answered(LocateStatus::ObjectForward), Look::Ready);
+        assert_eq!(answered(LocateStatus::UnknownObject), Look::NoObject);
+        assert_eq!(looked(None), Look::Silent);
+        assert_eq!(looked(Some(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())), Look::Strange);
+        let error = build::message_error(Version::V1_0).bytes().to_vec();
+        assert_eq!(looked(Some(error)), Look::Strange);
+    }
+
+    #[test]
+    fn where_nobody_listens_nobody_is_ready() {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|one| one.local_addr());
+        let door = Door::Address(free.expect("a port"));
+        for key in [None, Some(&b"bank"[..])] {
+            assert_eq!(look(&door, key).expect("descriptors"), Look::Deaf);
+        }
+    }
+
+    #[test]
+    fn without_an_object_to_ask_for_a_connection_is_enough() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let door = Door::Address(listener.local_addr().expect("an address"));
+        assert_eq!(look(&door, None).expect("descriptors"), Look::Ready);
+    }
+}

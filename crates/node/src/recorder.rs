@@ -232,6 +232,15 @@ mod tests {
     }
 
     #[test]
+    fn what_another_client_says_is_no_end_of_this_ones_time() {
+        let mut recorder = Recorder::new(1);
+        recorder.client_answered(ConnectionId(1));
+        recorder.client_spoke(ConnectionId(2));
+        let [.., clients] = &written(recorder)[..] else { panic!("four series") };
+        assert!(clients.at_ns.is_empty());
+    }
+
+    #[test]
     fn the_last_samples_are_kept() {
         let mut samples = Samples::with_room(3);
         let capacity = samples.kept.capacity();

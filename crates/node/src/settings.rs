@@ -264,3 +264,92 @@ fn wall_clock() -> u64 {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     TIME_T_OF_UNIX_EPOCH + u64::try_from(unix.as_nanos() / 100).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorba_config::check_text;
+    use std::path::Path;
+
+    /// One domain; `limits` and `group` are more lines of these tables.
+    fn domain(limits: &str, group: &str) -> Domain {
+        let text = format!(
+            "[domain]\nid = \"d\"\nkey_file = \"key\"\n[node.n1]\nhost = \"127.0.0.1\"\n\
+             [limits]\n{limits}\n[group.bank]\nlisten = 5000\nmembers = [\"n1\"]\n\
+             server = [\"b\", \"{{port}}\"]\nstate_object = \"s\"\n{group}\n"
+        );
+        let key = |_: &Path| Ok(vec![quorba_config::DomainKey::from_bytes([7; 32])]);
+        let read = check_text(Path::new("quorba.toml"), &text, key);
+        read.domain.unwrap_or_else(|| panic!("{}", read.report))
+    }
+
+    /// Each has a value that no other has.
+    #[test]
+    fn each_limit_of_the_file_is_that_limit_of_the_gateway() {
+        let found = limits(&domain(
+            "connections = 901\nconnections_per_peer = 77\nmessage_bytes = 1000003\n\
+             buffered_bytes = 90000003\nbuffered_bytes_per_peer = 50000002\n\
+             buffered_bytes_per_group = 60000001\nunsent_bytes_per_connection = 5000007\n\
+             requests_per_second_per_peer = 333\nidle_ms = 71000\nheader_ms = 7000\n\
+             request_ms = 17000\nrequests_pending_per_connection = 19\nrequests_pending = 1900",
+            "",
+        ));
+        let expected = GatewayLimits {
+            connections: 901,
+            connections_per_peer: 77,
+            message_bytes: 1_000_003,
+            buffered_bytes: 90_000_003,
+            buffered_bytes_per_peer: 50_000_002,
+            buffered_bytes_per_group: 60_000_001,
+            unsent_bytes: 5_000_007,
+            requests_per_second_per_peer: 333,
+            idle: Duration::from_secs(71),
+            header: Duration::from_secs(7),
+            request: Duration::from_secs(17),
+            pending_per_connection: 19,
+            pending: 1900,
+            ..GatewayLimits::default()
+        };
+        assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+    }
+
+    #[test]
+    fn each_time_and_size_of_a_group_is_that_one_of_the_engine() {
+        let domain = domain(
+            "",
+            "reply_retention_ms = 71001\nreply_retention_bytes = 7000001\nserver_reply_ms = 9002\n\
+             start_timeout_ms = 11003\nunavailable_wait_ms = 1304",
+        );
+        let found = group_settings(&domain, &domain.groups[0]);
+        let ms = Duration::from_millis;
+        let replica = &found.replica;
+        assert_eq!(replica.retention, ms(71_001));
+        assert_eq!(replica.retention_bytes_max, domain.groups[0].reply_retention_bytes);
+        assert_eq!(
+            format!("{:?}", replica.server_reply),
+            format!("{:?}", domain.groups[0].server_reply)
+        );
+        assert_eq!(replica.open_after, ms(11_003));
+        assert_eq!(found.unavailable_wait, ms(1_304));
+        assert_eq!(replica.members, domain.groups[0].members);
+        assert_eq!(replica.state_object.as_deref(), Some(&b"s"[..]));
+        assert!(!replica.durable && !replica.foreign && !replica.is_called);
+    }
+
+    #[test]
+    fn a_state_moves_for_nobody_and_lists_of_clients_count_only_if_the_file_says_so() {
+        let closed = access(&domain("", "").groups[0]);
+        assert_eq!(closed, Access::default());
+        assert!(closed.state_operations.is_empty() && closed.clients.is_none());
+        let open = access(&domain("", "state_operations = [\"get_update\"]").groups[0]);
+        assert_eq!(open.state_operations, ["get_update"]);
+        let none = access(&domain("", "clients = []").groups[0]);
+        assert_eq!(none.clients, Some(Vec::new()), "nobody may call");
+        let clients = "clients = [{ networks = [\"10.1.0.0/16\"], operations = [\"balance\"] }]";
+        let some = access(&domain("", clients).groups[0]).clients.expect("rules");
+        assert_eq!(some.len(), 1);
+        assert_eq!(some[0].networks[0].prefix_bits, 16);
+        assert_eq!(some[0].operations.as_deref(), Some(&["balance".into()][..]));
+        assert!(some[0].names.is_empty());
+    }
+}

@@ -1,7 +1,7 @@
 //! Keeps one member's server running: starts it, waits until it accepts connections, notices its
 //! end, starts it again with growing pauses. One plain blocking thread per group.
 //!
-//! What it is not: it does not talk GIOP, and how long a pause is, `pauses` knows.
+//! What it is not: it does not talk GIOP, and what an order or an end means, `standing` knows.
 //! Invariant: a server is reported up only after a connection to its port came about, and at most
 //! one process of it runs at any time.
 
@@ -9,11 +9,12 @@ use crate::NodeError;
 use crate::descriptors::Reserve;
 use crate::door::Door;
 use crate::output::Output;
-use crate::pauses::{Pause, PauseRule, Pauses};
+use crate::pauses::{Pause, PauseRule};
 use crate::process::{CANNOT_START, KEEP, NOT_STARTED};
 use crate::ready::{self, Look};
 use crate::running::{NotStarted, Running};
 use crate::seldom::Seldom;
+use crate::standing::{Doing, End, Order, Standing};
 use crate::status::{ServerStatus, millis};
 use crate::times::Times;
 use crate::wake::{Mailbox, Mailer, mailbox};
@@ -27,7 +28,6 @@ use quorba_giop::corbaloc::{self, Corbaloc, EscapedKey};
 use quorba_net::timespec;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::{PathBuf, absolute};
@@ -46,10 +46,10 @@ const OBJECT_LAST: Duration = Duration::from_secs(10);
 const WORDS_WITHIN: Duration = Duration::from_millis(300);
 /// How long after its connections a process may end that was killed.
 const ENDS_WITHIN: Duration = Duration::from_millis(200);
+/// How often somebody else's server is looked for.
+const SEEK_AGAIN: Duration = Duration::from_millis(200);
 /// How long a server may take to end by itself when the node stops.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
-/// How long a node that lacks what a server needs waits before it tries again.
-const SHORTAGE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a supervisor tells the data plane.
 #[derive(Debug)]
@@ -58,20 +58,6 @@ pub(crate) enum ServerNews {
     Up(Door),
     /// The server is gone.
     Down(DownReason),
-}
-
-enum Order {
-    Restart,
-    /// A server is wanted.
-    Want,
-    /// None is wanted: the one that runs is ended.
-    GiveUp,
-    /// The member came into its group, or left it.
-    Inside(bool),
-    /// Its failures are forgiven.
-    Release,
-    /// The node ends.
-    Stop,
 }
 
 /// A running supervisor.
@@ -163,15 +149,8 @@ impl Supervisor {
             shortage: Seldom::default(),
             reserve,
             tell: Box::new(tell),
-            pauses: Pauses::new(PauseRule {
-                first: group.restart_backoff,
-                longest: RESTART_BACKOFF_MAX,
-                quarantine_after: group.quarantine_after,
-                quarantine: group.quarantine,
-            }),
-            pending: RefCell::default(),
-            stops: 0,
-            wanted: group.style != Style::ColdPassive,
+            standing: standing_of(group),
+            pending: VecDeque::new(),
             object: ObjectLook::default(),
         };
         let thread = std::thread::Builder::new()
@@ -252,12 +231,9 @@ struct Worker {
     shortage: Seldom,
     reserve: Reserve,
     tell: Box<dyn Fn(GroupId, u32, ServerNews) -> bool + Send>,
-    pauses: Pauses,
+    standing: Standing,
     /// Orders that have come and were not heeded yet.
-    pending: RefCell<VecDeque<Order>>,
-    /// Orders to give up that were heeded.
-    stops: u32,
-    wanted: bool,
+    pending: VecDeque<Order>,
     object: ObjectLook,
 }
 
@@ -300,46 +276,37 @@ enum Woken {
 impl Worker {
     fn run(mut self) {
         loop {
-            if !self.wanted {
+            if !self.standing.is_wanted() {
                 self.fail("no server is wanted on this node now".into());
-                match self.wait(None, Duration::MAX) {
+                match self.wait(None, Duration::MAX, Doing::Nothing) {
                     Woken::Order(Order::Stop) => return,
-                    Woken::Order(order) => self.heed(&order),
-                    Woken::Exited | Woken::Timeout => {}
+                    Woken::Order(_) | Woken::Exited | Woken::Timeout => continue,
                 }
-                continue;
             }
             let began = Instant::now();
             let life = match self.group.backend.clone() {
                 Backend::Start(command) => self.run_once(&command),
                 Backend::Connect(targets) => Life::Ordered(self.connect_once(&targets)),
             };
-            let is_ours = matches!(life, Life::NeverBegun);
-            match life {
+            let end = match life {
                 Life::Ordered(Order::Stop) => return,
-                Life::Ordered(order) => self.heed(&order),
-                Life::Ended | Life::NeverBegun => {}
-            }
-            if !self.wanted {
+                Life::Ordered(_) | Life::Ended => End::Over(began),
+                Life::NeverBegun => End::NeverBegun,
+            };
+            if !self.standing.is_wanted() {
                 continue;
             }
-            let pause = match is_ours {
-                true => Pause::Short(SHORTAGE_PAUSE),
-                false => self.pauses.ended(began, Instant::now()),
-            };
+            let pause = self.standing.ended(end, Instant::now());
             if let Some(Order::Stop) = self.pause(pause) {
                 return;
             }
-            if !self.wanted {
-                continue;
-            }
-            if !is_ours {
+            if self.standing.is_wanted() && end != End::NeverBegun {
                 self.update(|state| state.restarts += 1);
             }
         }
     }
 
-    /// Leaves the server alone for a while. `Some` if the node ends meanwhile.
+    /// Leaves the server alone for a while, or until an order ends that: which one.
     fn pause(&mut self, pause: Pause) -> Option<Order> {
         let pause = match pause {
             Pause::Short(pause) => pause,
@@ -348,21 +315,10 @@ impl Worker {
                 pause
             }
         };
-        let until = Instant::now() + pause;
-        while self.wanted {
-            match self.wait(None, until.saturating_duration_since(Instant::now())) {
-                Woken::Order(Order::Stop) => return Some(Order::Stop),
-                Woken::Timeout => break,
-                Woken::Order(order @ Order::Release) => {
-                    self.heed(&order);
-                    break;
-                }
-                // It is being started anew already.
-                Woken::Order(Order::Restart | Order::Want) | Woken::Exited => {}
-                Woken::Order(order) => self.heed(&order),
-            }
+        match self.wait(None, pause, Doing::Pausing) {
+            Woken::Order(order) => Some(order),
+            Woken::Exited | Woken::Timeout => None,
         }
-        None
     }
 
     fn tell_of_quarantine(&self, pause: Duration, failures: u32) {
@@ -380,21 +336,10 @@ impl Worker {
         tracing::error!(group, failures, seconds, "the server is in quarantine");
     }
 
-    fn heed(&mut self, order: &Order) {
-        match order {
-            Order::Inside(is_in) => self.pauses.member_is_in(Instant::now(), *is_in),
-            Order::Release => self.pauses.release(),
-            Order::Want => self.wanted = true,
-            Order::GiveUp => {
-                self.wanted = false;
-                self.stops += 1;
-            }
-            Order::Restart | Order::Stop => {}
-        }
-    }
-
     /// One life of the server.
     fn run_once(&mut self, command: &ServerCommand) -> Life {
+        // An order to give up ends it; what is told of it then is as stale as it is.
+        let stops = self.standing.stops();
         let (mut server, door) = match self.spawn(command) {
             Ok(started) => started,
             Err(NotStarted { reason, is_ours }) => {
@@ -421,8 +366,8 @@ impl Worker {
             Err(why) => why,
             Ok(()) => {
                 self.runs(door.port());
-                self.pauses.server_is_up(Instant::now());
-                (self.tell)(self.id, self.stops, ServerNews::Up(door.clone()));
+                self.standing.server_is_up(Instant::now());
+                (self.tell)(self.id, stops, ServerNews::Up(door.clone()));
                 (self.wait_for_end(server.pidfd(), &door), Look::Ready)
             }
         };
@@ -445,7 +390,7 @@ impl Worker {
         };
         tracing::warn!(group = self.group.name, %reason, "server ended");
         self.fail(reason);
-        (self.tell)(self.id, self.stops, ServerNews::Down(DownReason::ServerExited));
+        (self.tell)(self.id, stops, ServerNews::Down(DownReason::ServerExited));
         match woken {
             Woken::Order(order) => Life::Ordered(order),
             Woken::Exited | Woken::Timeout => Life::Ended,
@@ -465,9 +410,8 @@ impl Worker {
                 Ok(look) => found = look,
                 Err(_) => until += looked.elapsed() + PROBE,
             }
-            match self.wait(Some(pidfd), PROBE) {
-                Woken::Timeout | Woken::Order(Order::Restart | Order::Want) => {}
-                Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
+            match self.wait(Some(pidfd), PROBE, Doing::Starting) {
+                Woken::Timeout => {}
                 woken => return Err((woken, found)),
             }
         }
@@ -476,10 +420,8 @@ impl Worker {
     /// Until it ends, or is to end.
     fn wait_for_end(&mut self, pidfd: &OwnedFd, door: &Door) -> Woken {
         loop {
-            match self.wait(Some(pidfd), self.until_look()) {
+            match self.wait(Some(pidfd), self.until_look(), Doing::Running) {
                 Woken::Timeout => self.look_for_object(door),
-                Woken::Order(Order::Want) => {}
-                Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
                 woken => return woken,
             }
         }
@@ -509,9 +451,8 @@ impl Worker {
             match looked {
                 Ok((door, Look::Ready)) => {
                     self.runs(door.port());
-                    (self.tell)(self.id, self.stops, ServerNews::Up(door.clone()));
-                    // What it stands for is somebody else's to decide: it is never in quarantine.
-                    self.pauses.release();
+                    (self.tell)(self.id, self.standing.stops(), ServerNews::Up(door.clone()));
+                    self.standing.is_elsewhere();
                     let order = self.wait_for_order(Some(&door));
                     self.fail("the connection to it was lost".into());
                     return order;
@@ -522,8 +463,8 @@ impl Worker {
                 }
                 Err(error) => self.fail(format!("{endpoint}: {error}")),
             }
-            if let Woken::Order(Order::Stop) = self.wait(None, Duration::from_millis(200)) {
-                return Order::Stop;
+            if let Woken::Order(order) = self.wait(None, SEEK_AGAIN, Doing::Seeking) {
+                return order;
             }
         }
     }
@@ -531,8 +472,7 @@ impl Worker {
     /// For one that is about the server's life.
     fn wait_for_order(&mut self, door: Option<&Door>) -> Order {
         loop {
-            match self.wait(None, self.until_look()) {
-                Woken::Order(order @ (Order::Inside(_) | Order::Release)) => self.heed(&order),
+            match self.wait(None, self.until_look(), Doing::Connected) {
                 Woken::Order(order) => return order,
                 Woken::Timeout => {
                     if let Some(door) = door {
@@ -623,13 +563,17 @@ impl Worker {
         }
     }
 
-    /// Waits for an order, for the end of the process, or for `timeout`.
-    fn wait(&self, pidfd: Option<&OwnedFd>, timeout: Duration) -> Woken {
-        let limit = (timeout != Duration::MAX).then(|| timespec(timeout));
+    /// Waits for an order that ends what this does, for the end of the process, or for `timeout`.
+    fn wait(&mut self, pidfd: Option<&OwnedFd>, timeout: Duration, doing: Doing) -> Woken {
+        let until = Instant::now().checked_add(timeout);
         loop {
-            if let Some(order) = self.next_order() {
-                return Woken::Order(order);
+            while let Some(order) = self.next_order() {
+                if self.standing.hear(Instant::now(), order, doing) {
+                    return Woken::Order(order);
+                }
             }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let limit = left.map(timespec);
             let bell = self.inbox.bell();
             let mut fds = vec![PollFd::new(&bell, PollFlags::IN)];
             if let Some(pidfd) = pidfd {
@@ -647,14 +591,23 @@ impl Worker {
     }
 
     /// What is to be heeded next: a stop before all else, the others in their order.
-    fn next_order(&self) -> Option<Order> {
-        let mut pending = self.pending.borrow_mut();
-        pending.extend(self.inbox.take());
-        match pending.iter().position(|order| matches!(order, Order::Stop)) {
-            Some(stop) => pending.remove(stop),
-            None => pending.pop_front(),
+    fn next_order(&mut self) -> Option<Order> {
+        self.pending.extend(self.inbox.take());
+        match self.pending.iter().position(|order| matches!(order, Order::Stop)) {
+            Some(stop) => self.pending.remove(stop),
+            None => self.pending.pop_front(),
         }
     }
+}
+
+fn standing_of(group: &Group) -> Standing {
+    let rule = PauseRule {
+        first: group.restart_backoff,
+        longest: RESTART_BACKOFF_MAX,
+        quarantine_after: group.quarantine_after,
+        quarantine: group.quarantine,
+    };
+    Standing::new(rule, group.style != Style::ColdPassive)
 }
 
 /// Where the server's socket is, if it listens on one.

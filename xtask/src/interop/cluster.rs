@@ -37,7 +37,7 @@ pub(super) fn missing() -> Option<String> {
 }
 
 /// Whether nodes can be built that talk to Corosync.
-pub(super) fn has_libraries() -> bool {
+pub(crate) fn has_libraries() -> bool {
     let headers = ["cpg", "cfg", "cmap", "quorum", "votequorum"];
     headers.iter().all(|name| PathBuf::from(format!("/usr/include/corosync/{name}.h")).is_file())
 }

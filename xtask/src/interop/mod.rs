@@ -26,11 +26,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
+use quorba_lab::skips::skip;
 
 use crate::examples::{self, Example};
 use crate::say::Outcome;
 use crate::workspace;
 use bank::Setting;
+pub(crate) use cluster::has_libraries as has_corosync_libraries;
 pub(crate) use domain::more_ports;
 use fault::Fault;
 
@@ -314,7 +316,7 @@ impl Tally {
             }
             Verdict::Skipped(reason) => {
                 self.skipped += 1;
-                println!("skipped: {name}: {reason}");
+                skip(name, &reason);
             }
         }
     }

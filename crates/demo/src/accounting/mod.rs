@@ -39,6 +39,15 @@ pub struct Replica {
     pub state: Option<Vec<u8>>,
 }
 
+/// A replica whose final state could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// The node that carries it.
+    pub replica: String,
+    /// Why.
+    pub reason: String,
+}
+
 /// What became of the calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Account {
@@ -103,6 +112,36 @@ impl Account {
     pub const fn maybe(&self) -> u64 {
         self.maybe_executed + self.maybe_not
     }
+}
+
+/// Holds the clients' recordings against all replicas, read or not: nothing is known of one that
+/// could not be read, so it is equal to none, and the account is not clean. `stateless_since`: the
+/// members share no state, and the last of them was started then, in microseconds of the clients'
+/// clock.
+#[must_use]
+pub fn judge(
+    recordings: &[Recording],
+    found: Vec<Result<Replica, Unread>>,
+    stateless_since: Option<u64>,
+) -> Account {
+    let (mut replicas, mut unread) = (Vec::new(), Vec::new());
+    for one in found {
+        match one {
+            Ok(replica) => replicas.push(replica),
+            Err(Unread { replica, reason }) => {
+                unread.push(Difference::Unread { replica, reason });
+            }
+        }
+    }
+    let mut account = match stateless_since {
+        Some(since) => account_stateless(recordings, &replicas, &vec![since; recordings.len()]),
+        None => account(recordings, &replicas),
+    };
+    if !unread.is_empty() {
+        account.replicas_equal = false;
+        account.differences.splice(0..0, unread);
+    }
+    account
 }
 
 /// Holds the clients' recordings against the replicas' final states.

@@ -72,6 +72,39 @@ impl Run {
     }
 }
 
+/// All replicas are as they should be, but for those of `unread`, which nobody could read.
+fn judged(unread: &[&str], stateless_since: Option<u64>) -> Account {
+    let run = Run::honest();
+    let found = ["n1", "n2", "n3"].map(|name| match unread.contains(&name) {
+        true => Err(Unread { replica: name.to_owned(), reason: "it is gone".to_owned() }),
+        false => {
+            // Of a stateless group one member has executed everything.
+            let has_all = stateless_since.is_none() || name == "n1";
+            let books = if has_all { run.books.clone() } else { Books::default() };
+            Ok(Replica { name: name.to_owned(), books, state: None })
+        }
+    });
+    judge(std::slice::from_ref(&run.recording), found.into(), stateless_since)
+}
+
+#[test]
+fn a_replica_that_could_not_be_read_is_not_clean() {
+    for since in [None, Some(25)] {
+        assert!(judged(&[], since).is_clean());
+        for unread in [&["n2"][..], &["n2", "n3"], &["n3"]] {
+            let account = judged(unread, since);
+            assert_eq!((account.lost, account.doubled), (0, 0), "what is there is all there");
+            assert!(!account.is_clean() && !account.replicas_equal, "{unread:?}: {account:?}");
+            let named = account.differences.iter().map(|one| match one {
+                Difference::Unread { replica, reason } if reason == "it is gone" => &**replica,
+                other => panic!("{other}"),
+            });
+            assert_eq!(named.collect::<Vec<_>>(), unread);
+        }
+        assert!(!judged(&["n1", "n2", "n3"], since).is_clean(), "nothing is known");
+    }
+}
+
 /// The books that the history without (or with more of) some entries leads to.
 fn rewrite(books: &mut Books, change: impl Fn(&mut Vec<Entry>)) {
     change(&mut books.history);

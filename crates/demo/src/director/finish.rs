@@ -11,7 +11,7 @@ use quorba_node::admin::{Change, Client};
 use super::model::EventKind;
 use super::play::Play;
 use super::stage::BANK_KEY;
-use crate::accounting::{self, Difference, Replica, read};
+use crate::accounting::{self, Replica, Unread, read};
 use crate::options::{DemoError, DemoOutcome};
 
 /// How long the group has to become whole after the load.
@@ -37,17 +37,9 @@ impl Play<'_> {
         self.await_whole()?;
         self.bring_all_up();
         self.await_quiet();
-        let (replicas, unread) = self.read_replicas();
         let recordings = std::slice::from_ref(&result.recording);
-        let mut account = if self.options.is_stateless() {
-            accounting::account_stateless(recordings, &replicas, &[since])
-        } else {
-            accounting::account(recordings, &replicas)
-        };
-        if !unread.is_empty() {
-            account.replicas_equal = false;
-            account.differences.splice(0..0, unread);
-        }
+        let since = self.options.is_stateless().then_some(since);
+        let account = accounting::judge(recordings, self.read_replicas(), since);
         let outcome = DemoOutcome {
             requests: account.requests,
             acknowledged: account.acknowledged,
@@ -136,22 +128,17 @@ impl Play<'_> {
         }
     }
 
-    fn read_replicas(&self) -> (Vec<Replica>, Vec<Difference>) {
-        let mut replicas = Vec::new();
-        let mut unread = Vec::new();
-        for (host, node) in self.stage.nodes().iter().enumerate() {
+    /// One for each node, read or not.
+    fn read_replicas(&self) -> Vec<Result<Replica, Unread>> {
+        let nodes = self.stage.nodes().iter().enumerate();
+        let read = nodes.map(|(host, node)| {
             let read = match self.server_port(host) {
                 Some(port) => read::replica(&node.name, port).map_err(|error| error.to_string()),
                 None => Err("its node names no server".to_owned()),
             };
-            match read {
-                Ok(replica) => replicas.push(replica),
-                Err(reason) => {
-                    unread.push(Difference::Unread { replica: node.name.clone(), reason });
-                }
-            }
-        }
-        (replicas, unread)
+            read.map_err(|reason| Unread { replica: node.name.clone(), reason })
+        });
+        read.collect()
     }
 
     fn server_port(&self, host: usize) -> Option<u16> {

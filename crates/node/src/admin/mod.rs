@@ -16,9 +16,11 @@ mod client;
 mod clock;
 mod relay;
 mod server;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use backup::{BackupAsker, Refusal, RestoreAsker};
 pub use change::{Change, Wanted};
 pub use client::{AdminError, Client};
 pub use relay::{DomainStatus, NodeAnswer};
-pub(crate) use server::{AdminServer, Peer, Question};
+pub(crate) use server::{AdminServer, Guests, Peer, Question};

@@ -80,6 +80,21 @@ pub(crate) struct Peer {
     pub(crate) is_me: bool,
 }
 
+/// Connections that have not shown the token.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guests {
+    /// So many may be here at once.
+    pub(crate) most: usize,
+    /// For so long.
+    pub(crate) token_within: Duration,
+}
+
+impl Guests {
+    pub(crate) const fn new(most: usize) -> Self {
+        Self { most, token_within: TOKEN_WITHIN }
+    }
+}
+
 /// The running server; it ends when this is dropped.
 pub(crate) struct AdminServer {
     _stop: oneshot::Sender<()>,
@@ -114,11 +129,11 @@ impl Shared {
 impl AdminServer {
     /// Serves on the node's admin address, and what comes from other nodes through `news`;
     /// questions go to `ask`. `peers`: all nodes of the domain file, in its order;
-    /// `file`: what must be equal in all nodes' files. `guests_max`: so many connections may be
-    /// here that have not shown the token.
+    /// `file`: what must be equal in all nodes' files. `guests`: how many connections may be here
+    /// that have not shown the token, and how long.
     pub(crate) fn start(
         node: &Node,
-        guests_max: usize,
+        guests: Guests,
         (peers, file): (Vec<Peer>, String),
         news: NewsReceiver,
         ask: impl Fn(Question) -> bool + Send + Sync + 'static,
@@ -165,7 +180,7 @@ impl AdminServer {
                                 tokio::spawn(relay::fetch_file(Arc::clone(&shared), node));
                             }
                         }) => {}
-                        () = accept(listener, guests_max, routes(Arc::clone(&shared))) => {}
+                        () = accept(listener, guests, routes(Arc::clone(&shared))) => {}
                         () = offer(&token_file, &shared.token, is_offered) => {}
                         _ = stopped => {}
                     }
@@ -178,7 +193,7 @@ impl AdminServer {
 
 /// Takes in connections for ever. Of those that have not shown the token only so many may wait: the
 /// oldest makes room, so that who wants nothing but to be there keeps nobody out.
-async fn accept(listener: TcpListener, guests_max: usize, routes: Router) {
+async fn accept(listener: TcpListener, guests: Guests, routes: Router) {
     let mut shortage = Seldom::default();
     let mut waiting: VecDeque<Arc<Guest>> = VecDeque::new();
     loop {
@@ -193,25 +208,26 @@ async fn accept(listener: TcpListener, guests_max: usize, routes: Router) {
             }
         };
         waiting.retain(|guest| !guest.is_welcome() && Arc::strong_count(guest) > 1);
-        if waiting.len() >= guests_max
+        if waiting.len() >= guests.most
             && let Some(oldest) = waiting.pop_front()
         {
             oldest.must_go.notify_one();
         }
         let guest = Arc::new(Guest::default());
         waiting.push_back(Arc::clone(&guest));
-        tokio::spawn(serve(stream, routes.clone().layer(Extension(Arc::clone(&guest))), guest));
+        let routes = routes.clone().layer(Extension(Arc::clone(&guest)));
+        tokio::spawn(serve(stream, routes, guest, guests.token_within));
     }
 }
 
 /// Serves one connection, until it ends or must.
-async fn serve(stream: TcpStream, routes: Router, guest: Arc<Guest>) {
+async fn serve(stream: TcpStream, routes: Router, guest: Arc<Guest>, token_within: Duration) {
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_WITHIN)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
     let too_late = async {
-        tokio::time::sleep(TOKEN_WITHIN).await;
+        tokio::time::sleep(token_within).await;
         if guest.is_welcome() {
             std::future::pending().await
         }

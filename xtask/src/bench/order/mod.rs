@@ -22,12 +22,14 @@ mod report;
 mod run;
 mod task;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
 use quorba_lab::Environment;
+use quorba_lab::skips::skip;
 
 use crate::say::Outcome;
 use crate::workspace;
@@ -157,6 +159,12 @@ pub(crate) fn run(options: &Options) -> ExitCode {
             for what in &run.failed {
                 eprintln!("failed: {what}");
             }
+            if options.smoke {
+                let measured: BTreeSet<_> = run.rows.iter().map(|row| &row.peer).collect();
+                let measured = measured.len();
+                let [failed, skipped] = [&run.failed, &run.skipped].map(Vec::len);
+                println!("order: {measured} passed, {failed} failed, {skipped} skipped");
+            }
             if run.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(reason) => {
@@ -184,7 +192,7 @@ fn try_run(options: &Options) -> Result<record::Run, String> {
     plan.peers.retain(|peer| match peer.build(&tools) {
         Outcome::Present | Outcome::Done => true,
         Outcome::Skipped(reason) => {
-            eprintln!("skipped: {}: {reason}", peer.name);
+            skip(peer.name, &reason);
             skipped.push(format!("{}: {reason}", peer.name));
             false
         }

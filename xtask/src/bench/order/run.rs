@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use quorba_lab::skips::skip;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::Plan;
@@ -45,7 +46,7 @@ pub(super) fn rounds(plan: &Plan, tools: &Tools, folder: &mut Folder) -> Result<
         let network = match Namespaces::make(nodes) {
             Ok(network) => network,
             Err(reason) => {
-                eprintln!("skipped: {nodes} nodes: {reason}");
+                skip(&format!("{nodes} nodes"), &reason);
                 findings.skipped.push(format!("{nodes} nodes: {reason}"));
                 continue;
             }
