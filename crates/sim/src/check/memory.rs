@@ -56,7 +56,9 @@ pub(super) fn check_quiet(
         }
         let gateway = &snapshot.gateway;
         let is_idle = gateway.groups.iter().all(|counters| counters.pending == 0);
-        if is_idle && (gateway.held_bytes, gateway.buffered_bytes) != (0, 0) {
+        // Somebody may have stopped in the middle of a message, and keeps the connection.
+        let begun = if gateway.connections == 0 { 0 } else { gateway.buffered_bytes };
+        if is_idle && (gateway.held_bytes > begun || gateway.buffered_bytes > begun) {
             let (held, buffered) = (gateway.held_bytes, gateway.buffered_bytes);
             let text = format!("n{node} has no call, and holds {held} and {buffered} bytes");
             found.push(("memory", text));
