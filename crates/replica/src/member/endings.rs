@@ -90,6 +90,11 @@ impl Statements {
         self.has_replayed = false;
     }
 
+    /// What the leader did with that request is nobody else's state.
+    pub(super) fn is_alone_behind(&mut self, request: u64) {
+        self.unshared = self.unshared.max(Some(request));
+    }
+
     /// All have the leader's state behind that request.
     pub(super) fn shared(&mut self, up_to: u64) {
         self.unshared = self.unshared.filter(|request| *request > up_to);

@@ -123,9 +123,7 @@ impl Member {
             return;
         }
         self.seen = self.delivered;
-        if is_recovered && self.log.names().any(|(key, at)| self.executor.knows_end_of(key, at)) {
-            self.statements.replayed();
-        }
+        self.executes_odd_again(is_recovered);
         let log = if canary!(TakesOverWithoutLog) { Default::default() } else { self.log.take() };
         for entry in log.into_iter().skip(usize::from(canary!(ReplaysLogOffByOne))) {
             self.executor.push(match entry {
@@ -137,6 +135,21 @@ impl Member {
                     Job::Capture(Capture::Join { joiner, attempt })
                 }
             });
+        }
+    }
+
+    /// What is in the log is about to be executed. If some of it had no reply, what comes of it is
+    /// this server's alone: the others are compared with it, or are given the leader's state (seed
+    /// 9400316 of the simulator's `calls`).
+    fn executes_odd_again(&mut self, is_recovered: bool) {
+        let ended = self.log.names().filter(|(key, at)| self.executor.knows_end_of(key, *at));
+        let Some(last) = ended.map(|(_, at)| at.count).max() else { return };
+        if is_recovered {
+            self.statements.replayed();
+        }
+        if self.duty == Duty::Lead {
+            self.statements.is_alone_behind(last);
+            self.want_checkpoint();
         }
     }
 
