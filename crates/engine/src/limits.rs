@@ -110,6 +110,19 @@ pub(crate) enum Welcome {
     Close,
 }
 
+/// What one address has, without what is only remembered of it.
+#[cfg(test)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct PeerKept {
+    pub(crate) connections: usize,
+    pub(crate) turned_away: usize,
+    pub(crate) pending: usize,
+    pub(crate) held: usize,
+    pub(crate) unread: usize,
+    pub(crate) unsent: usize,
+    pub(crate) leader: Option<ConnectionId>,
+}
+
 /// Book-keeping per client address.
 pub(crate) struct Peers {
     peers: BTreeMap<IpAddr, Peer>,
@@ -125,6 +138,39 @@ pub(crate) struct Peers {
 impl Peers {
     pub(crate) fn new(limits: GatewayLimits) -> Self {
         Self { peers: BTreeMap::new(), limits, turned_away: 0, held: 0, holders: 0, present: 0 }
+    }
+
+    /// Addresses that have something here, and how many are known at all. Each sum is as large as
+    /// its parts.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> (BTreeMap<IpAddr, PeerKept>, usize) {
+        let Self { peers, limits: _, turned_away, held, holders, present } = self;
+        let kept = |peer: &Peer| {
+            let Peer {
+                connections,
+                turned_away,
+                pending,
+                held,
+                unread,
+                unsent,
+                leader,
+                // These are remembered.
+                refused: _,
+                said: _,
+                requests: _,
+                answers: _,
+            } = *peer;
+            PeerKept { connections, turned_away, pending, held, unread, unsent, leader }
+        };
+        let all: BTreeMap<_, _> = peers.iter().map(|(at, peer)| (*at, kept(peer))).collect();
+        let sum = |of: fn(&PeerKept) -> usize| all.values().map(of).sum::<usize>();
+        assert_eq!(*turned_away, sum(|peer| peer.turned_away));
+        assert_eq!(*held, sum(|peer| peer.held));
+        assert_eq!(*holders, sum(|peer| usize::from(peer.held > 0)));
+        let is_here = |peer: &PeerKept| usize::from(peer.connections + peer.turned_away > 0);
+        assert_eq!(*present, sum(is_here));
+        let known = all.len();
+        (all.into_iter().filter(|(_, peer)| *peer != PeerKept::default()).collect(), known)
     }
 
     // -- connections ------------------------------------------------------------------------
@@ -201,6 +247,11 @@ impl Peers {
         let refused = self.peers.iter().filter(|(_, peer)| peer.refused > 0);
         let (address, peer) = refused.max_by_key(|(_, peer)| peer.refused)?;
         Some((*address, peer.connections, peer.refused))
+    }
+
+    /// Whether anything is known of the address.
+    pub(crate) fn knows(&self, address: IpAddr) -> bool {
+        self.peers.contains_key(&address)
     }
 
     pub(crate) fn has_connections(&self, address: IpAddr) -> bool {
