@@ -341,3 +341,6 @@ impl Core {
         self.config.nodes.difference(members)
     }
 }
+
+#[cfg(test)]
+mod tests;

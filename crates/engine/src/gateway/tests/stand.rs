@@ -25,6 +25,7 @@ pub(super) fn limits() -> GatewayLimits {
         turned_away: 4,
         message_bytes: 2 << 20,
         buffered_bytes: 4 << 20,
+        buffered_bytes_per_peer: 3 << 20,
         pending_per_connection: 4,
         idle: SECOND * 20,
         ..GatewayLimits::default()

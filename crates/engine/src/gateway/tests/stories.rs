@@ -50,6 +50,15 @@ pub(super) const GOES: &[StoryOfOne] = &[
         ask(stand, ACTIVE, &[&long_call(1, 3 << 20)[..1 << 20]]);
         stand.close(ONE);
     }),
+    ("it is the one of its address that is read on", AtOnce, |stand| {
+        for id in [ONE, ConnectionId(2)] {
+            stand.open(id, ACTIVE, ADDRESS);
+            stand.receive(id, &long_call(1, (2 << 20) - 1000)[..1900 << 10]);
+        }
+        assert_eq!(stand.kept().0.peers[&ADDRESS].leader, Some(ConnectionId(2)));
+        stand.close(ConnectionId(2));
+        stand.close(ONE);
+    }),
     ("its calls were not submitted", AtOnce, |stand| {
         ask(stand, ACTIVE, &[&call(1), &call(2), &read(3)]);
         stand.close(ONE);
@@ -282,6 +291,11 @@ pub(super) const SAYS_SOMETHING_ELSE: &[StoryOfOne] = &[
     }),
 ];
 
+/// But for the bystander: nobody else will ask for what the order still has.
+fn nobody_waits(stand: &Stand) {
+    assert_eq!(stand.kept().0.groups[0].book.len(), 1);
+}
+
 /// Two connections are allowed.
 fn all_close(stand: &mut Stand, last: u64) {
     (1..=last).for_each(|id| stand.close(ConnectionId(id)));
@@ -327,12 +341,14 @@ pub(super) const SERVERS: &[StoryOfOne] = &[
         stand.receive(ONE, &call(1));
         stand.name_calls();
         stand.close(ONE);
+        nobody_waits(stand);
     }),
     ("it goes while its call is away", Executed, |stand| {
         stand.open_by_server(ONE);
         stand.receive(ONE, &call(1));
         stand.submit();
         stand.half_close(ONE);
+        nobody_waits(stand);
     }),
     ("its request is given up", Executed, |stand| {
         stand.open_by_server(ONE);
