@@ -497,6 +497,39 @@ mod tests {
         assert!(peers.peers.is_empty(), "a full bucket is not remembered");
     }
 
+    /// Each of them still owes something.
+    #[test]
+    fn so_many_addresses_are_remembered_and_who_is_here_is_among_them() {
+        let mut peers = rated(2, 1);
+        let now = Instant::ZERO;
+        peers.connect(now, A, false);
+        for number in 0..2 * ABSENT_MAX as u32 {
+            let address = IpAddr::V4(Ipv4Addr::from((10 << 24) + number));
+            peers.connect(now, address, false);
+            peers.request(now, address);
+            peers.disconnect(address);
+            assert!(peers.peers.len() <= ABSENT_MAX + 1, "{}", peers.peers.len());
+        }
+        assert!(peers.has_connections(A) && peers.has_absent());
+        peers.forget_absent(now + Duration::from_secs(2));
+        assert_eq!((peers.peers.len(), peers.has_absent()), (1, false));
+    }
+
+    #[test]
+    fn that_an_address_is_turned_away_is_not_said_again_because_it_was_gone() {
+        let mut peers = rated(1, 0);
+        let (start, seconds) = (Instant::ZERO, Duration::from_secs);
+        for (after, said) in [(0, Some((1, 1))), (59, None), (120, Some((1, 1)))] {
+            let now = start + seconds(after);
+            assert_eq!(peers.connect(now, A, false), Welcome::Come);
+            assert_eq!(peers.connect(now, A, false), Welcome::TurnAway);
+            assert_eq!(peers.say_refused(now, A), said);
+            peers.turned_away_gone(A);
+            peers.disconnect(A);
+            peers.forget_absent(now + seconds(after.min(1)));
+        }
+    }
+
     #[test]
     fn what_is_answered_at_once_has_a_rate_of_its_own() {
         let mut peers = rated(2, 0);

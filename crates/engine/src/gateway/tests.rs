@@ -4,6 +4,7 @@ mod kept;
 mod stand;
 mod stories;
 mod stories_of_all;
+mod times;
 
 use super::requests::TURN_MAX;
 use super::*;

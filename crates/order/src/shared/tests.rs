@@ -113,6 +113,22 @@ fn who_is_kept_out_for_poor_links_is_not_kept_out_longer_by_every_word() {
     assert_eq!(core.memory(node(1)).hold_off, ms(2_000));
 }
 
+/// It has not been in for a minute, which is no reason to try it every second.
+#[test]
+fn who_is_kept_out_for_poor_links_is_tried_less_often_however_long_it_is_out() {
+    let mut core = core();
+    leaves(&mut core, node(0), LeaveReason::PoorLinks);
+    let mut waits = Vec::new();
+    for _ in 0..10 {
+        let until = core.memory(node(0)).hold_off_until;
+        waits.push(until.since(core.now).as_millis());
+        core.now = until;
+        core.try_again(node(0));
+    }
+    assert_eq!(waits[..5], [1_000, 2_000, 4_000, 8_000, 10_000]);
+    assert_eq!(waits[5..], [10_000; 5]);
+}
+
 #[test]
 fn timeouts_are_stretched_at_most_by_thirty_two() {
     let mut core = core();
