@@ -73,6 +73,10 @@ fn try_run(options: &Options) -> Result<bool, String> {
     let mut command = Command::new(tool()?);
     command.arg("mutants").arg("--in-diff").arg(&diff).arg("--output").arg(&folder);
     command.args(["--no-shuffle", "--colors", "never"]).current_dir(root());
+    for room in rooms {
+        // Without a name, it takes the packages that a plain `cargo build` builds.
+        command.arg("--package").arg(format!("quorba-{room}"));
+    }
     // It builds in a copy, beside which this folder would be none of its own.
     command.env_remove("CARGO_TARGET_DIR").stdin(Stdio::null());
     if options.list {
@@ -85,6 +89,10 @@ fn try_run(options: &Options) -> Result<bool, String> {
     let code = within(child, Duration::from_secs(options.minutes * 60))?;
     if code.is_some_and(|code| ![0, 2, 3].contains(&code)) {
         return Err(format!("cargo-mutants ended with {code:?}; see {}", found.display()));
+    }
+    if code == Some(0) && !found.exists() {
+        println!("mutants: nothing that has changed since {since} can be changed a little");
+        return Ok(true);
     }
     let found = Found::read(&found)?;
     print!("{}", found.text());

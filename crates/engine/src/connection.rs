@@ -51,6 +51,25 @@ pub(crate) struct Connection {
     received_bytes: u64,
 }
 
+/// What [`Connection::kept`] gives.
+#[cfg(test)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ConnectionKept {
+    pub(crate) group: GroupId,
+    pub(crate) caller: Option<GroupId>,
+    pub(crate) address: core::net::IpAddr,
+    pub(crate) buffered_bytes: usize,
+    pub(crate) pending: BTreeMap<u32, RequestNumber>,
+    pub(crate) calls: usize,
+    pub(crate) aside: Vec<RequestNumber>,
+    pub(crate) unread: usize,
+    pub(crate) unsent: usize,
+    pub(crate) turned_away: bool,
+    pub(crate) half_closed: bool,
+    pub(crate) paused: bool,
+    pub(crate) throttled_until: Option<Instant>,
+}
+
 impl Connection {
     pub(crate) fn new(
         now: Instant,
@@ -85,6 +104,50 @@ impl Connection {
             opened: now,
             partial: None,
             received_bytes: 0,
+        }
+    }
+
+    /// What it has here: open calls, set aside, unread and unsent bytes.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> ConnectionKept {
+        let Self {
+            group,
+            caller,
+            peer,
+            framer,
+            pending,
+            calls,
+            aside,
+            unread,
+            unsent,
+            turned_away,
+            half_closed,
+            paused,
+            throttled_until,
+            // What was agreed, and when.
+            code_sets: _,
+            unsent_since: _,
+            version: _,
+            endian: _,
+            last_heard: _,
+            opened: _,
+            partial: _,
+            received_bytes: _,
+        } = self;
+        ConnectionKept {
+            group: *group,
+            caller: *caller,
+            address: peer.address,
+            buffered_bytes: framer.buffered_bytes(),
+            pending: pending.clone(),
+            calls: *calls,
+            aside: aside.clone(),
+            unread: *unread,
+            unsent: *unsent,
+            turned_away: *turned_away,
+            half_closed: *half_closed,
+            paused: *paused,
+            throttled_until: *throttled_until,
         }
     }
 

@@ -5,7 +5,11 @@
 //! more than one turn of each other address.
 
 use crate::window::Taken;
+#[cfg(test)]
+use alloc::collections::BTreeSet;
 use alloc::collections::{BTreeMap, VecDeque};
+#[cfg(test)]
+use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
 use quorba_replica::RequestNumber;
@@ -49,6 +53,25 @@ impl Fair {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// What waits, by address, and the addresses that are remembered.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> (BTreeMap<Source, Vec<RequestNumber>>, BTreeSet<Source>) {
+        let Self { queues, round, len } = self;
+        let mut kept = BTreeMap::new();
+        for (source, Queue { waiting, credit, taken: _ }) in queues {
+            if waiting.is_empty() {
+                assert_eq!(*credit, 0, "{source:?} waits for nothing and has saved something up");
+            } else {
+                kept.insert(*source, waiting.keys().copied().collect());
+            }
+        }
+        assert_eq!(kept.values().map(Vec::len).sum::<usize>(), *len);
+        let turns: BTreeSet<Source> = round.iter().copied().collect();
+        assert!(turns.len() == round.len() && turns.iter().eq(kept.keys()), "each has one turn");
+        // Local servers are no address that comes and goes.
+        (kept, queues.keys().copied().filter(Option::is_some).collect())
     }
 
     /// Takes a request in at the place that its number has; once, however often.
@@ -143,6 +166,11 @@ impl Fair {
         self.len = 0;
     }
 
+    /// Addresses of which nothing is known any more are forgotten here, too.
+    pub(crate) fn forget_strangers(&mut self, is_known: impl Fn(Source) -> bool) {
+        self.queues.retain(|source, queue| !queue.waiting.is_empty() || is_known(*source));
+    }
+
     /// The address has no connection any more.
     pub(crate) fn forget(&mut self, source: Source) {
         if self.queues.get(&source).is_some_and(|queue| queue.waiting.is_empty()) {
@@ -154,7 +182,6 @@ impl Fair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
     use core::net::Ipv4Addr;
 
     fn address(last: u8) -> Source {

@@ -358,4 +358,6 @@ impl Gateway {
 }
 
 #[cfg(test)]
+mod kept;
+#[cfg(test)]
 mod tests;

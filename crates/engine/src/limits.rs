@@ -110,6 +110,19 @@ pub(crate) enum Welcome {
     Close,
 }
 
+/// What one address has, without what is only remembered of it.
+#[cfg(test)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct PeerKept {
+    pub(crate) connections: usize,
+    pub(crate) turned_away: usize,
+    pub(crate) pending: usize,
+    pub(crate) held: usize,
+    pub(crate) unread: usize,
+    pub(crate) unsent: usize,
+    pub(crate) leader: Option<ConnectionId>,
+}
+
 /// Book-keeping per client address.
 pub(crate) struct Peers {
     peers: BTreeMap<IpAddr, Peer>,
@@ -125,6 +138,39 @@ pub(crate) struct Peers {
 impl Peers {
     pub(crate) fn new(limits: GatewayLimits) -> Self {
         Self { peers: BTreeMap::new(), limits, turned_away: 0, held: 0, holders: 0, present: 0 }
+    }
+
+    /// Addresses that have something here, and how many are known at all. Each sum is as large as
+    /// its parts.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> (BTreeMap<IpAddr, PeerKept>, usize) {
+        let Self { peers, limits: _, turned_away, held, holders, present } = self;
+        let kept = |peer: &Peer| {
+            let Peer {
+                connections,
+                turned_away,
+                pending,
+                held,
+                unread,
+                unsent,
+                leader,
+                // These are remembered.
+                refused: _,
+                said: _,
+                requests: _,
+                answers: _,
+            } = *peer;
+            PeerKept { connections, turned_away, pending, held, unread, unsent, leader }
+        };
+        let all: BTreeMap<_, _> = peers.iter().map(|(at, peer)| (*at, kept(peer))).collect();
+        let sum = |of: fn(&PeerKept) -> usize| all.values().map(of).sum::<usize>();
+        assert_eq!(*turned_away, sum(|peer| peer.turned_away));
+        assert_eq!(*held, sum(|peer| peer.held));
+        assert_eq!(*holders, sum(|peer| usize::from(peer.held > 0)));
+        let is_here = |peer: &PeerKept| usize::from(peer.connections + peer.turned_away > 0);
+        assert_eq!(*present, sum(is_here));
+        let known = all.len();
+        (all.into_iter().filter(|(_, peer)| *peer != PeerKept::default()).collect(), known)
     }
 
     // -- connections ------------------------------------------------------------------------
@@ -201,6 +247,11 @@ impl Peers {
         let refused = self.peers.iter().filter(|(_, peer)| peer.refused > 0);
         let (address, peer) = refused.max_by_key(|(_, peer)| peer.refused)?;
         Some((*address, peer.connections, peer.refused))
+    }
+
+    /// Whether anything is known of the address.
+    pub(crate) fn knows(&self, address: IpAddr) -> bool {
+        self.peers.contains_key(&address)
     }
 
     pub(crate) fn has_connections(&self, address: IpAddr) -> bool {
@@ -444,6 +495,39 @@ mod tests {
         assert_eq!(served, 11);
         peers.forget_absent(start + Duration::from_secs(2));
         assert!(peers.peers.is_empty(), "a full bucket is not remembered");
+    }
+
+    /// Each of them still owes something.
+    #[test]
+    fn so_many_addresses_are_remembered_and_who_is_here_is_among_them() {
+        let mut peers = rated(2, 1);
+        let now = Instant::ZERO;
+        peers.connect(now, A, false);
+        for number in 0..2 * ABSENT_MAX as u32 {
+            let address = IpAddr::V4(Ipv4Addr::from((10 << 24) + number));
+            peers.connect(now, address, false);
+            peers.request(now, address);
+            peers.disconnect(address);
+            assert!(peers.peers.len() <= ABSENT_MAX + 1, "{}", peers.peers.len());
+        }
+        assert!(peers.has_connections(A) && peers.has_absent());
+        peers.forget_absent(now + Duration::from_secs(2));
+        assert_eq!((peers.peers.len(), peers.has_absent()), (1, false));
+    }
+
+    #[test]
+    fn that_an_address_is_turned_away_is_not_said_again_because_it_was_gone() {
+        let mut peers = rated(1, 0);
+        let (start, seconds) = (Instant::ZERO, Duration::from_secs);
+        for (after, said) in [(0, Some((1, 1))), (59, None), (120, Some((1, 1)))] {
+            let now = start + seconds(after);
+            assert_eq!(peers.connect(now, A, false), Welcome::Come);
+            assert_eq!(peers.connect(now, A, false), Welcome::TurnAway);
+            assert_eq!(peers.say_refused(now, A), said);
+            peers.turned_away_gone(A);
+            peers.disconnect(A);
+            peers.forget_absent(now + seconds(after.min(1)));
+        }
     }
 
     #[test]

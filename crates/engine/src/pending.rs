@@ -204,6 +204,14 @@ impl Book {
         self.pending.len()
     }
 
+    /// Numbers of answered requests that members are to be told of.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> Vec<RequestNumber> {
+        // What members keep is theirs.
+        let Self { pending: _, last: _, answered, unreleased_bytes: _ } = self;
+        answered.iter().copied().collect()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (RequestNumber, &Pending)> {
         self.pending.iter().map(|(number, pending)| (*number, &**pending))
     }

@@ -122,6 +122,14 @@ impl Window {
         took
     }
 
+    /// What is inside: requests, bytes, and time. The rest is learnt, and stays.
+    #[cfg(test)]
+    pub(crate) const fn kept(&self) -> (u64, usize, u64) {
+        let Self { inside, inside_bytes, inside_ns, least: _, order_ns: _, all: _, last_end: _ } =
+            *self;
+        (inside, inside_bytes, inside_ns)
+    }
+
     /// It is inside no more, and says nothing of the time that it takes.
     pub(crate) fn leave(&mut self, entered: Entered) {
         self.inside -= 1;

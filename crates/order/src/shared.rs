@@ -265,7 +265,9 @@ impl Core {
         if memory.has_poor_links() && !again {
             return; // It is kept out until its links are good.
         }
-        if now.since(memory.joined_at) > Duration::from_secs(30) {
+        // Who is kept out has not been in meanwhile.
+        let was_in = !memory.has_poor_links();
+        if was_in && now.since(memory.joined_at) > Duration::from_secs(30) {
             memory.hold_off = Duration::ZERO;
         }
         let doubled = memory.hold_off.saturating_mul(2);
@@ -341,3 +343,6 @@ impl Core {
         self.config.nodes.difference(members)
     }
 }
+
+#[cfg(test)]
+mod tests;

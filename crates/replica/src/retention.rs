@@ -638,4 +638,62 @@ mod tests {
         assert!(matches!(copy.admit(&call(5, 1), gateway(2, 1), 0, false), Admission::Answer(_)));
         assert!(matches!(copy.admit(&call(5, 2), gateway(2, 1), 0, false), Admission::Execute));
     }
+
+    /// Says whether the client's request is answered from the table.
+    fn is_known(retention: &mut Retention, retention_id: i32, clock: u64) -> bool {
+        retention.expire(clock);
+        let again = retention.admit(&client(retention_id), gateway(2, 1), clock, true);
+        match again {
+            Admission::Answer(_) => true,
+            Admission::Refuse => false,
+            _ => panic!("neither answered nor new"),
+        }
+    }
+
+    fn travelled(retention: &Retention) -> Retention {
+        let mut writer = Writer::default();
+        retention.encode(&retention.freeze(), &mut writer);
+        Retention::decode(&mut Reader::new(writer.finish())).expect("it was encoded")
+    }
+
+    #[test]
+    fn what_is_moved_to_another_clock_is_kept_as_long_there_and_wherever_it_travels() {
+        for (from, to) in [(100, 100), (100, 100_000), (100, 10)] {
+            let mut retention = Retention::default();
+            // The time of the last one was over: it is not kept any longer than that.
+            for (number, expiry) in [(1, 150), (2, 100), (3, 40)] {
+                retention.admit(&client(number), gateway(1, 1), expiry, false);
+                retention.complete(&client(number), reply());
+            }
+            retention.shift(from, to);
+            for mut moved in [travelled(&retention), retention] {
+                assert!((1..=3).all(|number| is_known(&mut moved, number, to)), "{from} {to}");
+                assert!(!is_known(&mut moved, 3, to + 1));
+                assert!(!is_known(&mut moved, 2, to + 1));
+                assert!(is_known(&mut moved, 1, to + 50), "{from} {to}: forgotten early");
+                // What was moved is moved with all that it has.
+                assert!(is_known(&mut travelled(&moved), 1, to + 50));
+                assert!(!is_known(&mut travelled(&moved), 1, to + 51));
+                assert!(!is_known(&mut moved, 1, to + 51), "{from} {to}: kept for too long");
+                assert_eq!((moved.len(), moved.reply_bytes()), (0, 0));
+                assert!(moved.expiries.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn a_repetition_neither_shortens_nor_lengthens_the_time_for_which_a_reply_is_kept() {
+        let mut retention = Retention::default();
+        retention.admit(&client(1), gateway(1, 1), 100, false);
+        retention.complete(&client(1), reply());
+        for (clock, expiry) in [(10, 20), (50, 500), (100, 1000)] {
+            retention.expire(clock);
+            let again = retention.admit(&client(1), gateway(1, 2), expiry, false);
+            assert!(matches!(again, Admission::Answer(_)), "at {clock}");
+        }
+        retention.expire(101);
+        let again = retention.admit(&client(1), gateway(1, 3), 200, false);
+        assert!(matches!(again, Admission::Execute));
+        assert_eq!(retention.expiries.len(), 1);
+    }
 }

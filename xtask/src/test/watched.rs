@@ -57,7 +57,7 @@ fn run_to(
         while let Ok(line) = lines.recv_timeout(LINES_WITHIN) {
             count.read(line.trim_end());
         }
-        count.skips.extend(skips::read(&path)?);
+        count.told(skips::read(&path)?);
         Ok(if status.success() { Ok(()) } else { Err(format!("{status}")) })
     })();
     (result.unwrap_or_else(|error| Err(error.to_string())), count)
@@ -79,7 +79,7 @@ mod tests {
                       printf 'disks\\tno root\\n' >> \"$QUORBA_SKIPS\"; printf 'no end'";
         for _ in 0..2 {
             let (result, count) = run_to(shell(script), "test of two skips", io::sink());
-            assert_eq!((result, count.passed, count.failed), (Ok(()), 3, 0));
+            assert_eq!((result, count.passed, count.failed), (Ok(()), 2, 0));
             assert_eq!(count.skips.len(), 1, "the file begins anew: {:?}", count.skips);
             assert_eq!((&*count.skips[0].name, &*count.skips[0].reason), ("disks", "no root"));
         }

@@ -61,6 +61,13 @@ pub(crate) struct Call {
 }
 
 impl Servers {
+    /// Connections and calls of local servers, and of these how many lie here for the replica.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> [usize; 6] {
+        let Self { connections, pending, unnamed, ended, safe, given_up } = self;
+        [*connections, *pending, unnamed.len(), ended.len(), safe.len(), given_up.len()]
+    }
+
     pub(super) fn forget(&mut self, pending: &Pending) {
         if let Some(key) = pending.nested {
             self.pending -= 1;

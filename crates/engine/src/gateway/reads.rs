@@ -34,6 +34,15 @@ pub(crate) struct Marks {
     safe: VecDeque<(GroupId, u64)>,
 }
 
+impl Marks {
+    /// How many there are at each step.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> [usize; 3] {
+        let Self { to_submit, awaiting, safe } = self;
+        [to_submit.len(), awaiting.len(), safe.len()]
+    }
+}
+
 impl Gateway {
     /// Whether a call of this group is a read. Nobody waits for a oneway's reply.
     pub(super) fn is_read(&self, group: GroupId, request: &Request<'_>) -> bool {

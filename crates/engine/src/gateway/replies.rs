@@ -5,6 +5,7 @@
 use super::{Gateway, GroupBook, SCAN};
 use crate::answers::{self, ReplyPieces};
 use crate::connection::Connection;
+use crate::fair::Source;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::{Client, End, Pending, Safety};
 use alloc::boxed::Box;
@@ -59,6 +60,8 @@ impl Gateway {
         pending.submissions = pending.submissions.saturating_sub(1);
         pending.safety = Safety::Unsubmitted;
         pending.logged = !pending.durable;
+        // It waits from now on: the time that it had before does not end it.
+        let before = pending.wait_until.min(pending.deadline);
         pending.wait_until = wait_until;
         let deadline = pending.deadline.min(wait_until);
         pending.insists = false;
@@ -70,6 +73,7 @@ impl Gateway {
         } else if !books.calls.contains(&number) {
             books.calls.push_back(number);
         }
+        self.deadlines.remove(&(before, group, number));
         self.deadlines.insert((deadline, group, number));
     }
 
@@ -284,7 +288,12 @@ impl Gateway {
         }
         self.peers.forget_absent(now);
         self.has_unreleased = false;
+        let peers = &self.peers;
+        let is_known = |source: Source| source.is_none_or(|address| peers.knows(address));
         for books in &mut self.groups {
+            // Of calls that waited when their client went, or came back later.
+            books.parked.forget_strangers(is_known);
+            books.reads.forget_strangers(is_known);
             let is_much = books.book.unreleased_bytes() >= UNRELEASED_BYTES;
             books.announces |= is_much;
             self.has_unreleased |= is_much;

@@ -1,5 +1,11 @@
 //! That groups share the gateway fairly.
 
+mod kept;
+mod stand;
+mod stories;
+mod stories_of_all;
+mod times;
+
 use super::requests::TURN_MAX;
 use super::*;
 use crate::access::ClientPeer;
@@ -16,8 +22,8 @@ use quorba_replica::{
 const NOW: Instant = Instant::ZERO;
 const SECOND: Duration = Duration::from_secs(1);
 
-fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
-    let settings = GroupSettings {
+fn settings() -> GroupSettings {
+    GroupSettings {
         replica: GroupConfig {
             members: NodeSet::first(1),
             state_object: None,
@@ -49,8 +55,11 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
         },
         unavailable_wait: SECOND,
         access: Access::default(),
-    };
-    Gateway::new(limits, 1 << 20, 0, alloc::vec![settings; groups], 0)
+    }
+}
+
+fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
+    Gateway::new(limits, 1 << 20, 0, alloc::vec![settings(); groups], 0)
 }
 
 /// `count` requests over a new connection to `group`.

@@ -203,7 +203,8 @@ fn a_boot_has_a_token_of_its_own() {
 /// Whatever was there before.
 #[test]
 fn nobody_but_its_owner_can_read_the_token() {
-    let befores: [(&str, fn(&Path)); 5] = [
+    type Before = (&'static str, fn(&Path));
+    let befores: [Before; 5] = [
         ("nothing", |_| {}),
         ("a file that all may read", |path| plant(path, &"a".repeat(49), 0o644)),
         ("one that the group may read", |path| plant(path, &"a".repeat(49), 0o640)),

@@ -6,6 +6,8 @@
 //! noted about a member's reception is what that member has said; no packet is numbered without
 //! the token.
 
+#[cfg(test)]
+mod tests;
 mod timers;
 mod visit;
 

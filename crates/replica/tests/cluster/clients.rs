@@ -22,6 +22,28 @@ impl Cluster {
         self.submit(index, number, text, Some(ft));
     }
 
+    /// The same, where the gateway's clock shows `at` ticks; it is to be remembered until the same
+    /// clock shows `until`.
+    pub fn ft_request_at(
+        &mut self,
+        index: usize,
+        (number, text): (u64, &str),
+        retention_id: i32,
+        (at, until): (u64, u64),
+    ) {
+        let client_id = Bytes::from_static(b"client");
+        let bound = Bound::default();
+        let ft = FtRequest { client_id, retention_id, expiration: until, bound };
+        let payload = self.payload_at(index, at, (number, text), Some(ft));
+        self.enqueue(index, payload);
+    }
+
+    /// A request where the gateway's clock shows `at` ticks.
+    pub fn request_at(&mut self, index: usize, number: u64, text: &str, at: u64) {
+        let payload = self.payload_at(index, at, (number, text), None);
+        self.enqueue(index, payload);
+    }
+
     /// The gateway at `index` has all replies below `number`.
     pub fn release_below(&mut self, index: usize, number: u64) {
         self.nodes[index].released_below = number;
@@ -40,6 +62,16 @@ impl Cluster {
     }
 
     fn payload(&self, index: usize, number: u64, text: &str, ft: Option<FtRequest>) -> Bytes {
+        self.payload_at(index, self.now.as_nanos() / 100, (number, text), ft)
+    }
+
+    fn payload_at(
+        &self,
+        index: usize,
+        stamp: u64,
+        (number, text): (u64, &str),
+        ft: Option<FtRequest>,
+    ) -> Bytes {
         let head = RequestHead {
             version: Version::V1_2,
             endian: Endian::Little,
@@ -54,7 +86,7 @@ impl Cluster {
             group: GROUP,
             number: RequestNumber(number),
             released: Released::below(RequestNumber(self.nodes[index].released_below)),
-            stamp: self.now.as_nanos() / 100,
+            stamp,
             ft,
             nested: None,
             ended_process: false,

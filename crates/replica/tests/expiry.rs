@@ -1,0 +1,108 @@
+//! How long a client's request is remembered: by time as the order tells it.
+//!
+//! The cluster's groups remember for 60 s.
+
+mod cluster;
+
+use cluster::Cluster;
+
+const SECOND: u64 = 10_000_000;
+const NAME: i32 = 7;
+
+/// Its gateway 0 has a clock that starts at a time of its own, and has ordered the named request.
+struct Story {
+    c: Cluster,
+    number: u64,
+}
+
+impl Story {
+    fn new(at: u64, until: u64) -> Self {
+        let mut story = Self { c: Cluster::whole(true), number: 0 };
+        story.named(at, until);
+        story
+    }
+
+    fn next(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
+    fn named(&mut self, at: u64, until: u64) {
+        let number = self.next();
+        self.c.ft_request_at(0, (number, "named"), NAME, (at, until));
+        self.c.settle();
+    }
+
+    /// Another request comes: what time passes, the order hears so.
+    fn clock(&mut self, at: u64) {
+        let number = self.next();
+        self.c.request_at(0, number, "other", at);
+        self.c.settle();
+    }
+
+    /// The clock goes on from one time to another, and no request is far behind the last.
+    fn pass(&mut self, from: u64, to: u64) {
+        (from..to).step_by(10 * SECOND as usize).skip(1).for_each(|at| self.clock(at));
+        self.clock(to);
+    }
+
+    fn executed(&self) -> usize {
+        let all = [0, 1, 2].map(|index| {
+            let texts = self.c.executed(index);
+            texts.iter().filter(|text| **text == "named").count()
+        });
+        assert!(all[0] == all[1] && all[1] == all[2], "{all:?}");
+        all[0]
+    }
+}
+
+#[test]
+fn a_request_is_remembered_until_its_time_is_over_and_no_longer() {
+    // What a client asks for counts from its gateway's clock, which may be any.
+    for (start, until, kept) in [
+        (1000 * SECOND, 0, 60),
+        (1000 * SECOND, 1030 * SECOND, 60),
+        (1000 * SECOND, 1100 * SECOND, 100),
+    ] {
+        let mut story = Story::new(start, until);
+        let end = start + kept * SECOND;
+        story.pass(start, end);
+        story.named(end, until);
+        assert_eq!(story.executed(), 1, "answered from what is known: {kept}");
+        story.clock(end + 1);
+        story.named(end + 1, until);
+        assert_eq!(story.executed(), 2, "its name is free again: {kept}");
+        // And the new one is remembered from then on.
+        story.named(end + 2 * SECOND, until);
+        assert_eq!(story.executed(), 2);
+    }
+}
+
+#[test]
+fn one_clock_that_jumps_makes_nothing_be_forgotten() {
+    let start = 1000 * SECOND;
+    let mut story = Story::new(start, 0);
+    for (at, why) in [
+        (start + 365 * 24 * 3600 * SECOND, "a year ahead"),
+        (start, "and back"),
+        (0, "to the beginning"),
+    ] {
+        story.clock(at);
+        story.named(at, 0);
+        assert_eq!(story.executed(), 1, "{why}");
+    }
+}
+
+/// A client may ask for a day, and not for ever.
+#[test]
+fn no_client_has_its_request_remembered_for_ever() {
+    let start = 1000 * SECOND;
+    let day = 24 * 3600 * SECOND;
+    let mut story = Story::new(start, u64::MAX);
+    story.pass(start, start + day);
+    story.named(start + day, u64::MAX);
+    assert_eq!(story.executed(), 1);
+    story.clock(start + day + 1);
+    story.named(start + day + 1, u64::MAX);
+    assert_eq!(story.executed(), 2);
+}
