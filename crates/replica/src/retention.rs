@@ -678,6 +678,30 @@ mod tests {
         }
     }
 
+    /// Whatever it was at, and wherever it came from.
+    #[test]
+    fn what_expires_gives_its_room_back() {
+        let mut retention = Retention::default();
+        for number in 1..=4 {
+            retention.admit(&client(number), gateway(1, 1), 50 + number as u64, false);
+        }
+        retention.complete(&client(1), reply());
+        retention.complete(&client(2), None);
+        let mut copy = travelled(&retention);
+        for table in [&mut retention, &mut copy] {
+            table.expire(53);
+            assert!(!table.holders.is_empty(), "two are left");
+            table.expire(55);
+            assert!(table.holders.is_empty());
+            assert_eq!((table.len(), table.reply_bytes(), table.expiries.len()), (0, 0, 0));
+        }
+        for number in [3, 4] {
+            assert_eq!(retention.complete(&client(number), reply()), [gateway(1, 1)]);
+        }
+        assert!(retention.overdue.is_empty());
+        assert_eq!((retention.len(), retention.reply_bytes()), (0, 0), "it is not known again");
+    }
+
     #[test]
     fn a_repetition_neither_shortens_nor_lengthens_the_time_for_which_a_reply_is_kept() {
         let mut retention = Retention::default();
