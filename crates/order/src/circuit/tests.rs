@@ -99,3 +99,28 @@ fn a_member_that_receives_nothing_stops_the_flow() {
     assert_eq!(operational.circuit.log.high(), most);
     assert_eq!(core.counters.packets_sent, most);
 }
+
+/// It is reached by the token, and has nothing of what was sent.
+#[test]
+fn a_member_is_given_two_seconds_to_receive_something() {
+    let (mut core, circuit) = ring();
+    let mut token = circuit.first_token();
+    let mut operational = Operational::new(&core, circuit);
+    let mut visit = |core: &mut Core, at_ms: u64, aru: u64| {
+        core.now = Instant::ZERO + Duration::from_millis(at_ms);
+        token.hop += 3;
+        (token.seq, token.arus[0], token.arus[1], token.arus[2]) = (9, 9, 9, aru);
+        operational.on_token(core, token.clone())
+    };
+    for at_ms in 1..=2001 {
+        assert_eq!(visit(&mut core, at_ms, 0), None, "{at_ms} ms");
+    }
+    // It has received something, and its time begins anew.
+    assert_eq!(visit(&mut core, 2001, 1), None);
+    // A few visits are no sign, however long they take.
+    for visits in 1..=20 {
+        assert_eq!(visit(&mut core, 10_000 + visits, 1), None, "{visits} visits");
+    }
+    let doubt = visit(&mut core, 20_000, 1);
+    assert_eq!(doubt, Some(crate::output::GatherReason::FailToReceive(node(2))));
+}

@@ -137,3 +137,20 @@ fn timeouts_are_stretched_at_most_by_thirty_two() {
         core.less_patient();
     }
 }
+
+#[test]
+fn who_was_left_out_as_silent_and_speaks_soon_was_only_slow() {
+    for (after, doublings) in [(0, 1), (199, 1), (200, 0), (5_000, 0)] {
+        let mut core = core();
+        leaves(&mut core, node(1), LeaveReason::Silent);
+        assert!(core.memory(node(1)).was_silent());
+        core.now = core.now + ms(after);
+        core.note_late(node(1));
+        assert_eq!(core.patience, doublings, "after {after} ms");
+        assert!(!core.memory(node(1)).was_silent(), "that counts once");
+    }
+    // In a gather it is not remembered yet since when it is silent.
+    let mut core = core();
+    core.note_late(node(1));
+    assert_eq!(core.patience, 1);
+}
