@@ -50,3 +50,9 @@ pub fn ended(answers: &[Answer], group: &str) -> Vec<EndedStatus> {
 pub fn ended_note(answers: &[Answer], group: &str) -> Option<String> {
     health::ended_note(&seen(answers), group)
 }
+
+/// References that a group's servers return and that work until a node or a server is away.
+pub fn reference_notes(answers: &[Answer], group: &str) -> Vec<String> {
+    let group = best(answers).and_then(|best| best.groups.iter().find(|it| it.name == group));
+    group.map_or_else(Vec::new, |group| health::references::notes(&seen(answers), group))
+}

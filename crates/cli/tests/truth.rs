@@ -73,6 +73,136 @@ fn replies_that_differ_are_found_until_all_members_have_the_state_of_one() {
     scripted.domain.wait_healthy();
 }
 
+/// Asks for a reference, at the gateway of n1.
+fn refer(scripted: &Scripted, port: u16, key: &str) {
+    let answer = scripted.client(0).expect("a gateway").call(KEY, "refer", SOON, |out| {
+        out.write_u32(port.into());
+        out.write_string(key.as_bytes());
+    });
+    assert!(answer.to_string().contains("reply"), "{answer}");
+}
+
+#[test]
+fn a_reference_that_leads_past_the_order_is_found_until_its_server_is_another_one() {
+    let scripted = Scripted::start("active", "", &[]);
+    for _ in 0..20 {
+        refer(&scripted, 0, "thing");
+    }
+    let finding = wait_for(&scripted.domain, "past-the-order");
+    let what = finding["what"].as_str().expect("text");
+    assert!(what.contains("`refer`") && what.contains("127.0.0.1:"), "{what}");
+    let ports = scripted.processes().expect("they run").into_iter().filter_map(|one| one.port);
+    assert!(ports.into_iter().any(|port| what.contains(&format!(":{port},"))), "{what}");
+    assert!(finding["since_ms"].is_u64() && finding["group"] == "g", "{finding}");
+    assert!(finding["next"].as_str().is_some_and(|it| it.contains("{gateways}")), "{finding}");
+    assert_eq!(found(&scripted.domain, &[]).1["health"], "degraded");
+    wait_until("each of them is counted", || {
+        let (_, said) = found(&scripted.domain, &[]);
+        let of = |node: usize| said["nodes"][node]["status"]["groups"][0]["references"][0].clone();
+        (0..3).all(|node| of(node)["times"].as_u64() == Some(20))
+    });
+    let told = scripted.domain.told();
+    assert_eq!(told.matches("past the order").count(), 3, "once at each node: {told}");
+    for node in ["n1", "n2", "n3"] {
+        for change in ["remove", "add"] {
+            let output = scripted.domain.quorba(&["group", change, "g", node]);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+        }
+        wait_until("it is in again", || {
+            found(&scripted.domain, &[]).0.iter().all(|fact| fact == "past-the-order")
+        });
+    }
+    scripted.domain.wait_healthy();
+}
+
+#[test]
+fn a_reference_to_one_gateway_is_noted_and_one_to_what_is_not_of_the_domain_is_not() {
+    let scripted = Scripted::start("active", "", &[]);
+    // Nobody's: as from a naming service that knows servers outside.
+    refer(&scripted, 1, "thing");
+    let status = text(&scripted.domain.quorba(&["status"]).stdout);
+    assert!(!status.contains("`refer`"), "{status}");
+    refer(&scripted, scripted.domain.first_port + 6, "thing");
+    wait_until("it is noted", || {
+        let status = text(&scripted.domain.quorba(&["status"]).stdout);
+        status.contains("replies to `refer` have a reference to one gateway only, 127.0.0.1:")
+    });
+    scripted.domain.wait_healthy();
+}
+
+#[test]
+fn a_reference_to_a_server_with_the_key_of_its_group_and_a_port_of_its_own_is_found() {
+    let scripted = Scripted::connect("active", "", &[]);
+    refer(&scripted, 1, "o");
+    let finding = wait_for(&scripted.domain, "past-the-order");
+    assert!(finding["what"].as_str().is_some_and(|it| it.contains("127.0.0.1:1,")), "{finding}");
+}
+
+#[test]
+fn keys_of_references_that_differ_between_replicas_are_named() {
+    let scripted = Scripted::start("active", "", &[]);
+    refer(&scripted, 1, "the same");
+    assert_eq!(found(&scripted.domain, &[]).0, Vec::<String>::new());
+    // Each process has its own.
+    refer(&scripted, 1, "");
+    let finding = wait_for(&scripted.domain, "keys-differ");
+    let what = finding["what"].as_str().expect("text");
+    assert!(what.contains("`refer`") && what.contains("object keys"), "{what}");
+    assert!(what.contains("n1: object ") && what.contains("n2: object "), "{what}");
+}
+
+/// Asks for a text and a number; the server on `node` leaves what is between them as it was, that
+/// on `liar` has another number.
+fn padded(scripted: &Scripted, node: &str, liar: &str) {
+    let answer = scripted.client(0).expect("a gateway").call(KEY, "padded", SOON, |out| {
+        ["a", node, liar].iter().for_each(|text| out.write_string(text.as_bytes()));
+    });
+    assert!(answer.to_string().contains("reply"), "{answer}");
+}
+
+const IGNORE: &str = "compare_replies = \"ignore-padding\"\n";
+
+#[test]
+fn votes_count_padding_unless_they_are_told_not_to() {
+    let ignoring = Scripted::start("active-with-voting", IGNORE, &[]);
+    let before = ignoring.processes().expect("they run");
+    (0..30).for_each(|_| padded(&ignoring, "n3", ""));
+    (0..30).for_each(|_| padded(&ignoring, "*", ""));
+    // A number that differs is one all the same, and comes behind in the order.
+    padded(&ignoring, "*", "n2");
+    let told = ignoring.domain.told_once("the liar", |told| told.contains("it is expelled"));
+    let expelled: Vec<&str> = told.lines().filter(|it| it.contains("it is expelled")).collect();
+    assert!(expelled.iter().all(|line| line.contains("member=\"n2\"")), "{expelled:?}");
+    ignoring.domain.wait_healthy();
+    let now = ignoring.processes().expect("they run");
+    assert_eq!((now[0], now[2]), (before[0], before[2]), "none but the liar was started anew");
+
+    let counting = Scripted::start("active-with-voting", "", &[]);
+    padded(&counting, "n3", "");
+    let told = counting.domain.told_once("it", |told| told.contains("it is expelled"));
+    assert!(told.contains("member=\"n3\""), "{told}");
+}
+
+#[test]
+fn where_replies_differ_padding_is_named_with_the_key_that_ignores_it() {
+    let counting = Scripted::start("active", "compare_replies = 1\n", &[]);
+    wait_until("it is said", || {
+        padded(&counting, "*", "");
+        let (_, said) = found(&counting.domain, &[]);
+        let what = said["findings"][0]["what"].as_str().unwrap_or_default().to_owned();
+        what.contains("replied") && what.contains("`compare_replies = \"ignore-padding\"`")
+    });
+    assert!(counting.domain.told().contains("ignore-padding"));
+
+    let ignoring = Scripted::start("active", IGNORE, &[]);
+    // More than a window.
+    (0..130).for_each(|_| padded(&ignoring, "*", ""));
+    assert_eq!(found(&ignoring.domain, &[]).0, Vec::<String>::new());
+    (0..64).for_each(|_| padded(&ignoring, "*", "n2"));
+    let differ = wait_for(&ignoring.domain, "differ");
+    assert!(differ["what"].as_str().is_some_and(|it| it.contains("n2")), "{differ}");
+}
+
 #[test]
 fn an_object_key_that_no_server_has_is_found() {
     let lines = "state_object = \"bank\"\nobject_key = \"bnak\"\n";

@@ -137,6 +137,9 @@ fn group_line(text: &mut String, domain: &Domain, group: &Group) {
 
 /// Younger than the digest: where they are not used, older versions agree.
 fn younger_parts(text: &mut String, domain: &Domain, group: &Group) {
+    if group.comparison.ignore_padding {
+        line(text, format_args!(" compare_replies=ignore-padding"));
+    }
     if group.durable {
         line(text, format_args!(" durable"));
     }

@@ -488,6 +488,8 @@ pub struct Comparison {
     pub requests: u32,
     /// A member that differs is expelled and rebuilt. Default: it is reported.
     pub expel: bool,
+    /// What looks like padding behind texts does not count: `compare_replies = "ignore-padding"`.
+    pub ignore_padding: bool,
 }
 
 /// Who decides where the leader is.

@@ -425,6 +425,19 @@ fn a_log_has_a_bound_of_a_mib_at_least_or_none() {
 }
 
 #[test]
+fn padding_is_ignored_where_the_file_says_so_and_all_nodes_must_agree() {
+    let with = |line: &str| domain(&FULL.replace("on_total_loss = \"fresh\"\n", line));
+    let comparison = |line: &str| with(line).groups[0].comparison;
+    assert_eq!((comparison("").requests, comparison("").ignore_padding), (64, false));
+    let ignoring = "compare_replies = \"ignore-padding\"\n";
+    assert_eq!((comparison(ignoring).requests, comparison(ignoring).ignore_padding), (64, true));
+    assert_eq!(comparison("compare_replies = 7\n").requests, 7);
+    assert_eq!(with(ignoring).groups[0].checkpoint, with("").groups[0].checkpoint);
+    assert_ne!(with(ignoring).digest(), with("").digest());
+    assert_eq!(with("compare_replies = 64\n").digest(), with("").digest());
+}
+
+#[test]
 fn settings_without_effect_are_told() {
     let said = |lines: &str| {
         let text = FULL.replace("on_total_loss = \"fresh\"\n", lines);

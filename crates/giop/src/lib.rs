@@ -33,6 +33,8 @@ pub mod ior;
 pub mod limits;
 mod locate;
 mod message;
+pub mod padding;
+pub mod references;
 mod reply;
 mod request;
 mod service;

@@ -118,6 +118,9 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
             }
         }
         ReplicaEvent::IdentityRefused { .. } => log_identity(event, reporter),
+        // The caller knows where servers listen.
+        ReplicaEvent::Returned { .. } => {}
+        ReplicaEvent::Uncleared { group } => log_uncleared(*group, reporter),
         ReplicaEvent::Skipped { origin } => {
             let origin = reporter.name_of(*origin);
             tracing::error!(origin, "an ordered message of another version was skipped");
@@ -232,7 +235,8 @@ fn log_work(event: &ReplicaEvent, reporter: &mut Reporter) {
                 request = during,
                 not_told = left_out,
                 "it asks for something else than another member in the same call, or its ORB \
-                 leaves padding as it was in memory (said once a minute; quorba status counts)"
+                 leaves padding as it was in memory (`compare_replies = \"ignore-padding\"` \
+                 ignores such behind texts; said once a minute; quorba status counts)"
             );
             reporter.member_changed(*caller, format!("{member} calls differently"));
         }
@@ -285,6 +289,17 @@ fn log_difference(
     );
     let who = member.unwrap_or_else(|| "members".into());
     reporter.member_changed(group, format!("{who} differ at request {request}"));
+}
+
+/// Members reply differently, and this may be why.
+fn log_uncleared(group: GroupId, reporter: &mut Reporter) {
+    let Some(left_out) = reporter.saw_uncleared(group) else { return };
+    tracing::warn!(
+        group = reporter.group_name(group),
+        not_told = left_out,
+        "where members differ, replies have {} (said once a minute)",
+        crate::health::UNCLEARED
+    );
 }
 
 /// No server replies to a request.

@@ -4,6 +4,7 @@
 
 mod clocks;
 mod differences;
+mod references;
 mod refusals;
 #[cfg(test)]
 mod tests;
@@ -46,6 +47,7 @@ pub(crate) struct Reporter {
     me: NodeId,
     last_changes: HashMap<GroupId, String>,
     differences: differences::Differences,
+    references: references::References,
     refusals: refusals::Refusals,
     clocks: clocks::Clocks,
     basis: Option<Basis>,
@@ -97,6 +99,7 @@ impl Reporter {
             me,
             last_changes: HashMap::new(),
             differences: differences::Differences::default(),
+            references: references::References::default(),
             refusals: refusals::Refusals::default(),
             clocks: clocks::Clocks::default(),
             basis: None,
@@ -191,6 +194,8 @@ impl Reporter {
                 let endings = &replica.endings;
                 GroupStatus {
                     differ: self.differ(id),
+                    references: self.references.status(id),
+                    reference_keys: self.references.keys(id),
                     may_differ_ms: self.may_differ_ms(id, endings.doubt),
                     members: self.members(id, replica),
                     waits_for,

@@ -146,6 +146,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
             comparison: ComparisonRule {
                 requests: group.comparison.requests,
                 expel: group.comparison.expel,
+                ignore_padding: group.comparison.ignore_padding,
             },
             checkpoint: CheckpointRule {
                 requests: group.checkpoint.requests,

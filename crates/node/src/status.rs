@@ -305,6 +305,51 @@ pub struct GroupStatus {
     /// The server on this node does not take the state of another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_not_taken: Option<StateRefusedStatus>,
+    /// References that the server on this node returns and that lead where they should not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<ReferenceStatus>,
+    /// The object keys in references that the server on this node returned last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_keys: Vec<ReferenceKeysStatus>,
+}
+
+/// The object keys of references in a reply.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReferenceKeysStatus {
+    /// To which operation.
+    pub operation: String,
+    /// To which request, counted from the group's first.
+    pub request: u64,
+    /// The first one, or its beginning; octets that are no characters are escaped.
+    pub key: String,
+    /// Of all of them: equal for equal ones.
+    pub digest: u64,
+    /// Since the reply came, in milliseconds.
+    pub since_ms: u64,
+}
+
+/// References that a server returns.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReferenceStatus {
+    /// In replies to which operation.
+    pub operation: String,
+    /// What is wrong with them: `past-the-order`, they lead to a server and no gateway;
+    /// `one-gateway`, they lead to one gateway of several.
+    pub kind: String,
+    /// The address that was found last: `host:port`.
+    pub address: String,
+    /// How many were found.
+    pub times: u64,
+    /// Since one was found first, in milliseconds.
+    pub since_ms: u64,
+}
+
+impl ReferenceStatus {
+    /// Whether whoever uses it calls a server past the order.
+    #[must_use]
+    pub fn is_past_the_order(&self) -> bool {
+        self.kind == "past-the-order"
+    }
 }
 
 /// Members that were seen to do different things.
@@ -320,6 +365,9 @@ pub struct DifferStatus {
     pub times: u64,
     /// Since it was seen first, in milliseconds.
     pub since_ms: u64,
+    /// Replies of the server on this node have what looks like padding that is not cleared.
+    #[serde(default)]
+    pub may_be_padding: bool,
 }
 
 /// Calls of a group's servers to other groups, since this node started.

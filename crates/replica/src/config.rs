@@ -76,6 +76,8 @@ pub struct ComparisonRule {
     pub requests: u32,
     /// A member that differs from the majority is expelled and rebuilt, and not only reported.
     pub expel: bool,
+    /// What looks like padding behind texts does not count ([`quorba_giop::padding`]).
+    pub ignore_padding: bool,
 }
 
 /// One object group.

@@ -28,7 +28,7 @@ use quorba_base::{NodeId, NodeSet, canary};
 
 /// Requests that are inquired into at the same time, and ends that are remembered; the oldest go.
 const OPEN_MAX: usize = 256;
-const ENDED_MAX: usize = 1024;
+pub(crate) const ENDED_MAX: usize = 1024;
 /// So many processes may end at a request before no server executes it any more.
 const PROCESS_ENDS_MAX: u8 = 2;
 /// Not the number of a comparison: a server has been given a log with such requests in it, and may
@@ -46,6 +46,16 @@ pub enum NoReply {
     Rejected,
     /// It closed the connection in good order, each time the request was sent (GIOP §15.5.1.1).
     NeverTaken,
+}
+
+impl NoReply {
+    /// What is said of a member whose server did so alone.
+    pub(crate) fn fault(self) -> DownReason {
+        match self {
+            Self::ConnectionEnded | Self::NeverTaken => DownReason::ConnectionLost,
+            Self::NotAReply | Self::Rejected => DownReason::ServerProtocol,
+        }
+    }
 }
 
 /// How a request ended that has no reply of a server.
@@ -206,6 +216,8 @@ pub(crate) struct Electorate<'a> {
     pub(crate) durable: bool,
     /// Where only one executes: all up to this one another one may have answered before.
     pub(crate) led_from: u64,
+    /// A server has one request at a time, so that it has replied to all before the one it is at.
+    pub(crate) in_sequence: bool,
 }
 
 impl Electorate<'_> {
@@ -259,7 +271,7 @@ pub(crate) struct Endings {
     /// Members whose servers have replied to a request that had ended without a reply; until the
     /// next conclusion, which follows at the same place.
     strangers: BTreeMap<NodeId, History>,
-    /// All requests up to this one were answered by a leader that is gone.
+    /// All requests up to this one were answered by a member that is gone.
     answered: u64,
     /// Whether the members' states are known to be equal behind a request that was not answered.
     pub(crate) states: States,
@@ -501,6 +513,15 @@ impl Endings {
         for key in keys {
             self.conclude_one(&key, electorate, &mut found);
         }
+        for conclusion in &found {
+            if let Conclusion::AtFault { node, at, .. } = conclusion
+                && electorate.in_sequence
+                && electorate.executing.contains(*node)
+            {
+                // Its server goes, and with it what it has replied.
+                self.answered = self.answered.max(at.count.saturating_sub(1));
+            }
+        }
         found
     }
 
@@ -587,11 +608,7 @@ impl Inquiry {
         let at = self.at;
         let fault = |(node, report): (&NodeId, &Report)| match report {
             Report::NoReply(how) => {
-                let reason = match how {
-                    NoReply::ConnectionEnded | NoReply::NeverTaken => DownReason::ConnectionLost,
-                    NoReply::NotAReply | NoReply::Rejected => DownReason::ServerProtocol,
-                };
-                Some(Conclusion::AtFault { node: *node, reason, at })
+                Some(Conclusion::AtFault { node: *node, reason: how.fault(), at })
             }
             _ => None,
         };

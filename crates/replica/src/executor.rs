@@ -14,6 +14,7 @@ mod late;
 mod lateness;
 mod pieces;
 mod probe;
+mod returned;
 mod schedule;
 mod states;
 mod witness;
@@ -24,6 +25,7 @@ pub use self::ends::ServerFigures;
 use self::ends::When;
 pub(crate) use self::lateness::Waiting;
 use self::pieces::Pieces;
+pub use self::returned::Returned;
 pub(crate) use self::schedule::CALLS_MAX;
 use self::schedule::Schedule;
 pub use self::states::{Refusal, StateRefused};
@@ -225,6 +227,7 @@ pub(crate) struct Executor {
     schedule: Schedule,
     /// Calls that ended together with another one.
     ended: VecDeque<Outcome>,
+    returned: returned::Replies,
     channels: Vec<Channel>,
     next_channel: u32,
     next_request_id: u32,
@@ -264,6 +267,7 @@ impl Executor {
             message_bytes_max: config.reply_bytes_max.max(config.state_bytes_max),
             schedule: Schedule::new(config.concurrency),
             ended: VecDeque::new(),
+            returned: returned::Replies::default(),
             channels: Vec::new(),
             next_channel: 0,
             next_request_id: 0,
@@ -537,6 +541,21 @@ impl Executor {
         known.or(self.channels.iter_mut().find(|c| c.id == id))
     }
 
+    /// The next replies are looked at for padding that is not cleared.
+    pub(crate) fn look_for_padding(&mut self) {
+        self.returned.look_for_padding();
+    }
+
+    /// Whether such padding was seen since the last look.
+    pub(crate) fn was_uncleared(&mut self) -> bool {
+        self.returned.was_uncleared()
+    }
+
+    /// Replies with references in them that came since the last look.
+    pub(crate) fn returned(&mut self) -> Vec<Returned> {
+        self.returned.take()
+    }
+
     /// Bytes from the server, which came at `came` if that is known; [`Self::next_outcome`] says
     /// what they end.
     pub(crate) fn received(&mut self, came: Option<Instant>, channel: ChannelId, bytes: &[u8]) {
@@ -668,8 +687,10 @@ impl Executor {
                 self.not_executed(Call::Request(key, at), &giop, oneway, end)
             }
             Job::Execute { call, .. } if oneway => Outcome::executed(call, None),
-            Job::Execute { call, .. } if bytes.len() <= self.reply_bytes_max => {
-                Outcome::Executed { call, reply: Some(bytes), gist: Some(Gist::read(reply)) }
+            Job::Execute { call, giop, .. } if bytes.len() <= self.reply_bytes_max => {
+                let gist = Gist::read(reply);
+                self.returned.look((&call, &giop), (&bytes, gist), message.endian());
+                Outcome::Executed { call, reply: Some(bytes), gist: Some(gist) }
             }
             Job::Execute { call, giop, .. } => {
                 Outcome::executed(call, refusal::reply_too_large(&giop))

@@ -2,8 +2,9 @@
 //!
 //! What it is not: the reply. Invariant: it is of the very bytes that it travels with.
 
+use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_giop::{Body, Message, Reply, ReplyStatus};
+use quorba_giop::{Body, Endian, Message, Reply, ReplyStatus, padding};
 
 /// See the module's text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,8 +28,23 @@ impl Gist {
         }
     }
 
+    /// Where the results begin in the reply that it is of.
+    pub(crate) const fn body_offset(self) -> usize {
+        self.body_offset
+    }
+
+    /// The results, with zeros where padding seems to be.
+    pub(crate) fn cleared_body(self, reply: &Bytes) -> Vec<u8> {
+        padding::cleared(reply, self.body_offset, endian_of(reply))
+    }
+
     /// The results in the reply that it is of.
     pub(crate) fn body(self, reply: &Bytes) -> &[u8] {
         reply.get(self.body_offset..).unwrap_or_default()
     }
+}
+
+/// The byte order of a message (GIOP §15.4.1).
+pub(crate) fn endian_of(giop: &[u8]) -> Endian {
+    Endian::from_bit(giop.get(6).copied().unwrap_or_default())
 }

@@ -94,6 +94,8 @@ pub(crate) struct Group {
     joined_at: (Place, History),
     /// The record that the last state stands behind which was sent to the disk.
     saved_at: Option<u64>,
+    /// What servers did with a request that has no reply is in no log: the disk is to have a state.
+    wants_image: bool,
     /// What was delivered lately.
     trail: Trail,
     /// Behind what the group has, this member was delivered calls of groups that may know nothing
@@ -151,6 +153,7 @@ impl Group {
             look: None,
             joined_at: (here.place, History::EMPTY),
             saved_at: None,
+            wants_image: false,
             trail: Trail::default(),
             is_bound: false,
             ahead: stagger::Ahead::default(),

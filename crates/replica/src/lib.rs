@@ -80,7 +80,7 @@ pub use endings::{NoReply, RequestEnd};
 pub use envelope::{
     CODE_SETS_BYTES_MAX, ENVELOPE_BYTES_MAX, FtRequest, RequestEnvelope, released_payload,
 };
-pub use executor::{Refusal, Served, ServerFigures, StateRefused};
+pub use executor::{Refusal, Returned, Served, ServerFigures, StateRefused};
 pub use group::{Behind, EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
 pub use hello::{Former, Hello, Lineage, Record};
 pub use history::History;

@@ -29,7 +29,9 @@ use self::voting::Voting;
 use crate::archive::Archive;
 use crate::backup::Captured;
 use crate::config::{CheckpointRule, GroupConfig};
-use crate::executor::{Call, Capture, Executor, Job, Outcome, Restore, Returning, Served};
+use crate::executor::{
+    Call, Capture, Executor, Job, Outcome, Restore, Returned, Returning, Served,
+};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
 use crate::moment::Moment;
@@ -601,6 +603,16 @@ impl Member {
     /// Bytes from the server; [`Self::next_consequence`] says what comes of them.
     pub(crate) fn received(&mut self, came: Option<Instant>, channel: ChannelId, bytes: &[u8]) {
         self.executor.received(came, channel, bytes);
+    }
+
+    /// Whether a reply of the server was seen whose padding is not cleared, since the last look.
+    pub(crate) fn was_uncleared(&mut self) -> bool {
+        self.executor.was_uncleared()
+    }
+
+    /// Replies of the server with references in them that came since the last look.
+    pub(crate) fn returned(&mut self) -> Vec<Returned> {
+        self.executor.returned()
     }
 
     /// What the group must do after something came on `channel`, one thing after the other.

@@ -3,6 +3,7 @@
 use crate::backup::{Backup, BackupRefused};
 use crate::command::{Command, CommandRefused};
 use crate::endings::RequestEnd;
+use crate::executor::Returned;
 use crate::group::IdentityFault;
 use crate::hello::Record;
 use crate::history::History;
@@ -406,6 +407,19 @@ pub enum Event {
         node: NodeId,
         /// In which request, counted from the group's first.
         during: u64,
+    },
+    /// The local server has replied with something that looks like a reference.
+    Returned {
+        /// Of this group.
+        group: GroupId,
+        /// The reply.
+        returned: Returned,
+    },
+    /// Members were seen to reply differently, and replies of the local server have octets where
+    /// padding seems to be that are not zero.
+    Uncleared {
+        /// Of this group.
+        group: GroupId,
     },
     /// A message of another version was skipped.
     Skipped {

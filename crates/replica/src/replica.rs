@@ -432,6 +432,7 @@ impl Replica {
             act(group, self.here, &mut self.out);
             self.settle(now, index);
             self.mind_held();
+            self.mind_cut(now);
         }
     }
 
@@ -444,6 +445,7 @@ impl Replica {
             self.settle(now, index);
         }
         self.mind_held();
+        self.mind_cut(now);
     }
 
     fn settle(&mut self, now: Instant, index: usize) {
@@ -452,6 +454,7 @@ impl Replica {
         if self.mend(now, index) {
             self.groups[index].settle(now, in_primary, here, &mut self.out);
         }
+        self.disk.wants_cut |= self.groups[index].takes_wish_for_image();
     }
 }
 

@@ -13,7 +13,7 @@ mod updates;
 pub use self::state::{DownReason, Lacks, MemberState, OutReason};
 
 use crate::clock::OrderedClock;
-use crate::config::GroupConfig;
+use crate::config::{Concurrency, GroupConfig};
 use crate::endings::{Brought, Electorate, Endings};
 use crate::history::History;
 use crate::ids::Attempt;
@@ -237,7 +237,12 @@ impl GroupTable {
         let joined = |node| brought.get(&node).copied().unwrap_or(Brought::Requests(0));
         let durable = config.durable;
         let led_from = self.led_from;
-        with(endings, &Electorate { inside, executing, joined: &joined, votes, durable, led_from })
+        let in_sequence = config.concurrency == Concurrency::Sequential;
+        let joined = &joined;
+        with(
+            endings,
+            &Electorate { inside, executing, joined, votes, durable, led_from, in_sequence },
+        )
     }
 
     /// Whether a request can be given up.

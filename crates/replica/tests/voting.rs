@@ -214,7 +214,7 @@ fn the_style_can_change_while_replies_are_held() {
 #[test]
 fn active_members_are_compared_in_windows_behind_the_replies() {
     for expel in [false, true] {
-        let comparison = ComparisonRule { requests: 4, expel };
+        let comparison = ComparisonRule { requests: 4, expel, ignore_padding: false };
         let mut c = Cluster::whole_planned(Plan { comparison, ..Plan::plain(true) });
         lie(&mut c, 1, true);
         c.request(0, 1, "a");

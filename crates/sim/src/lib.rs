@@ -47,7 +47,7 @@ mod tcp;
 mod transcript;
 mod world;
 
-pub use report::{Report, Scope, Violation};
+pub use report::{INVARIANTS, Report, Scope, Violation};
 pub use run::{Options, ServerBug, run};
 pub use sweep::{Summary, Sweep, sweep};
 

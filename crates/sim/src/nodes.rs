@@ -420,7 +420,11 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             replier: group.replier.map(node_id),
             style: group.style,
             leader: group.leader.map(node_id),
-            comparison: ComparisonRule { requests: group.compared, expel: true },
+            comparison: ComparisonRule {
+                requests: group.compared,
+                expel: true,
+                ignore_padding: false,
+            },
             checkpoint: CheckpointRule {
                 requests: group.checkpoint_requests,
                 after: ms(group.checkpoint_ms),

@@ -39,6 +39,41 @@ impl Scope {
     }
 }
 
+/// The names of all checkers. Each is found by a planted bug, or by a forged history.
+pub const INVARIANTS: &[&str] = &[
+    "acknowledged",
+    "at least once",
+    "at most once",
+    "backup",
+    "basic delivery",
+    "calls",
+    "causal delivery",
+    "configuration changes",
+    "divergence",
+    "endings",
+    "equality",
+    "exactly once",
+    "failure atomicity",
+    "held",
+    "last server",
+    "linearizability",
+    "liveness",
+    "memory",
+    "moments",
+    "no panic",
+    "one order",
+    "one primary",
+    "poor links",
+    "real time",
+    "replies",
+    "restore",
+    "safe delivery",
+    "self-delivery",
+    "session",
+    "storm",
+    "total order",
+];
+
 /// A promise that was broken.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {

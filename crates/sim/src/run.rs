@@ -155,7 +155,7 @@ fn play(world: &mut World, options: Options) -> Duration {
 }
 
 /// Lets time pass until all is well; how long that took.
-fn settle(world: &mut World) -> Duration {
+pub(crate) fn settle(world: &mut World) -> Duration {
     let begin = world.now;
     let within = SETTLE_WITHIN + world.plan.longest_replay();
     let limit = world.now + within;

@@ -20,6 +20,8 @@ pub(crate) struct Work {
     pub(crate) request_id: u32,
     pub(crate) operation: Operation,
     pub(crate) wants_reply: bool,
+    /// When it was read.
+    pub(crate) came: Instant,
 }
 
 /// What a server does wrong next.

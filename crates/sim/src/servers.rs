@@ -313,6 +313,7 @@ impl World {
     }
 
     fn server_bytes(&mut self, id: StreamId, server: usize, bytes: &[u8]) {
+        let came = self.now;
         let target = &mut self.servers[server];
         let Some(framer) = target.links.get_mut(&id) else { return };
         framer.push(bytes);
@@ -324,6 +325,7 @@ impl World {
                 operation: Operation::of(&request, message.endian()),
                 wants_reply: request.response_expected(),
                 message: message.clone(),
+                came,
             };
             target.queue.push_back(work);
         }

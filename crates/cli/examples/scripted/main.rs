@@ -14,6 +14,13 @@
 //! log() -> string                      the list, comma-separated
 //! who() -> string                      the node's name
 //! big(ulong) -> sequence<octet>        so many octets
+//! refer(ulong port, string key) -> Object
+//!                                      a reference to that port; 0: the server's own; an empty
+//!                                      key: one that no other process has
+//! padded(string, string node, string liar) -> string, ulong
+//!                                      the text, and 7; the server on that node, all with `*`,
+//!                                      leaves what is between them as it was in memory; on the
+//!                                      node `liar` it is 8
 //! odd(string what, string node, boolean late, string) -> ulong
 //!                                      add, but oddly: see `odd.rs`
 //! get_state, set_state                 FT::Checkpointable

@@ -10,9 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use quorba_giop::cdr::{Reader, Writer};
+use quorba_giop::ior::IiopProfile;
 use quorba_giop::{
-    Body, Completion, ExceptionKind, Message, MessageError, ReplyStatus, Request, SystemException,
-    build,
+    Body, Completion, Endian, ExceptionKind, Ior, Message, MessageError, ReplyStatus, Request,
+    SystemException, Version, build,
 };
 
 use crate::connection::Connection;
@@ -39,6 +40,9 @@ pub(crate) enum Results {
     Number(usize),
     Text(String),
     Octets(Vec<u8>),
+    Reference(Ior),
+    /// A text and a number, with this octet between them as far as there is room.
+    Padded(String, u8, u32),
 }
 
 impl Results {
@@ -49,6 +53,14 @@ impl Results {
             Self::Number(number) => out.write_count(*number),
             Self::Text(text) => out.write_string(text.as_bytes()),
             Self::Octets(octets) => out.write_octets(octets),
+            Self::Reference(reference) => reference.write(out),
+            Self::Padded(text, fill, number) => {
+                out.write_string(text.as_bytes());
+                while !out.position().is_multiple_of(4) {
+                    out.write_raw(&[*fill]);
+                }
+                out.write_u32(*number);
+            }
         }
     }
 }
@@ -157,6 +169,14 @@ impl Service {
             b"log" => Results::Text(texts.join(",")),
             b"who" => Results::Text(self.options.node.clone()),
             b"big" => Results::Octets(vec![b'x'; reader.read_u32("octets")? as usize]),
+            b"refer" => self.refer(reader)?,
+            b"padded" => {
+                let (said, node, liar) = (text(reader)?, text(reader)?, text(reader)?);
+                let own = &self.options.node;
+                let left = own.bytes().last().unwrap_or_default();
+                let fill = if node == *own || node == "*" { left } else { 0 };
+                Results::Padded(said, fill, if liar == *own { 8 } else { 7 })
+            }
             b"get_state" if self.options.no_state => return Ok(None),
             b"get_state" => Results::Octets(texts.join("\n").into_bytes()),
             b"set_state" => {
@@ -175,6 +195,26 @@ impl Service {
     fn is_too_long(&self, bytes: usize) -> bool {
         let is_here = self.options.state_max_on.as_ref().is_none_or(|on| *on == self.options.node);
         is_here && self.options.state_max.is_some_and(|most| bytes > most)
+    }
+
+    fn refer(&self, reader: &mut Reader<'_>) -> Result<Results, MessageError> {
+        let port = match reader.read_u32("port")? {
+            0 => self.options.port,
+            port => u16::try_from(port).unwrap_or(u16::MAX),
+        };
+        let key = match text(reader)? {
+            key if key.is_empty() => format!("object {:08x}", process::id()),
+            key => key,
+        };
+        let profile = IiopProfile {
+            version: Version::V1_2,
+            host: "127.0.0.1".into(),
+            port,
+            object_key: key.into_bytes(),
+            components: Vec::new(),
+        };
+        let profiles = vec![profile.encode(Endian::Little)];
+        Ok(Results::Reference(Ior { type_id: b"IDL:Thing:1.0".to_vec(), profiles }))
     }
 
     fn add(&self, texts: &mut Vec<String>, text: String, time: Duration) -> Results {

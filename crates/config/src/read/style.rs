@@ -1,6 +1,7 @@
 //! How a group's members share the work: `style`, `leader` and the checkpoints of passive styles.
 
 use quorba_base::{NodeId, NodeSet};
+use toml::de::DeValue;
 
 use super::group::named_member;
 use super::node::NodeDraft;
@@ -40,8 +41,10 @@ pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet)
     let after = section.millis_or("checkpoint_ms", 1..=86_400_000, 1_000);
     let updates = section.boolean_or("checkpoint_updates", false);
     let verdicts = [("report", false), ("expel", true)];
+    let (together, ignore_padding) = compared(section);
     let comparison = Comparison {
-        requests: section.number_or("compare_replies", "", 0..=1_000_000, COMPARED_DEFAULT),
+        requests: together,
+        ignore_padding,
         expel: section.word_or("on_divergence", &verdicts, &[], false),
     };
     if comparison.requests == 0 {
@@ -55,6 +58,16 @@ pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet)
         idle(section, "placement_watch_ms", "without `placement` = \"auto\"");
     }
     StyleDraft { style, leader, checkpoint, comparison, placement }
+}
+
+/// `compare_replies`: how many together, and whether padding is ignored.
+fn compared(section: &Section<'_>) -> (u32, bool) {
+    const KEY: &str = "compare_replies";
+    let words = [("ignore-padding", true)];
+    if section.value(KEY).is_some_and(|value| matches!(value.get_ref(), DeValue::String(_))) {
+        return (COMPARED_DEFAULT, section.word_or(KEY, &words, &[], false));
+    }
+    (section.number_or(KEY, "", 0..=1_000_000, COMPARED_DEFAULT), false)
 }
 
 /// Reports a key that does nothing.

@@ -28,7 +28,7 @@ fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
             style: Style::Active,
             leader: None,
             checkpoint: CheckpointRule { requests: 100, after: SECOND, updates: false },
-            comparison: ComparisonRule { requests: 0, expel: false },
+            comparison: ComparisonRule { requests: 0, expel: false, ignore_padding: false },
             transfer: quorba_replica::TransferRule::default(),
             reads: ReadRule::default(),
             concurrency: Concurrency::Sequential,

@@ -52,7 +52,7 @@ impl Plan {
             replier: None,
             style: Style::Active,
             leader: None,
-            comparison: ComparisonRule { requests: 0, expel: false },
+            comparison: ComparisonRule { requests: 0, expel: false, ignore_padding: false },
             checkpoint: CheckpointRule {
                 requests: 100,
                 after: Duration::from_secs(1),

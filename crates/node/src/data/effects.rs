@@ -6,6 +6,7 @@
 
 use super::DataPlane;
 use crate::log::{LogNews, Progress};
+use crate::supervise::Supervisor;
 use crate::{NodeError, events, tunnel};
 use bytes::Bytes;
 use quorba_engine::replica::{
@@ -188,10 +189,15 @@ impl DataPlane {
                 let about = events::request_of(&event);
                 let about = about.and_then(|(group, number)| self.engine.request(group, number));
                 events::log(&event, about.as_ref(), &mut self.reporter);
-                self.heed_refusal(&event);
+                self.heed(&event);
             }
         }
         Ok(())
+    }
+
+    fn heed(&mut self, event: &Event) {
+        self.heed_refusal(event);
+        self.heed_returned(event);
     }
 
     /// One whose domain file differs is asked for it, to say in what.
@@ -201,6 +207,16 @@ impl DataPlane {
         {
             // Nobody listens only if the admin API has ended.
             let _ = self.tunnels.send(tunnel::News::WantsFile(node));
+        }
+    }
+
+    /// A server has returned references: told once for each operation, and counted.
+    fn heed_returned(&mut self, event: &Event) {
+        let Event::Replica(ReplicaEvent::Returned { group, returned }) = event else { return };
+        let port = |supervisor: &Option<Supervisor>| supervisor.as_ref()?.status().port;
+        let ports: Vec<Option<u16>> = self.supervisors.iter().map(port).collect();
+        for (what, next) in self.reporter.saw_returned(*group, returned, &ports) {
+            tracing::warn!(group = self.reporter.group_name(*group), next, "{what}");
         }
     }
 

@@ -4,9 +4,10 @@
 //! wish.
 
 use super::orbs;
+use super::references::Keys;
 use super::words::size;
 use super::{Finding, Health};
-use crate::status::{MemberState, RequestStatus, StateRefusedStatus};
+use crate::status::{MemberState, ReferenceStatus, RequestStatus, StateRefusedStatus};
 
 /// See the module's text. Names are those of nodes and groups; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +50,12 @@ pub enum Fact {
         times: u64,
         since_ms: Option<u64>,
         can_rebuild: bool,
+        may_be_padding: bool,
     },
+    /// Members return references to the same object with different keys.
+    KeysDiffer { group: String, keys: Keys },
+    /// Servers return references that lead to themselves.
+    PastTheOrder { group: String, nodes: Vec<String>, reference: ReferenceStatus },
     /// Servers are at a request for too long.
     Stuck { group: String, request: RequestStatus, nodes: Vec<String>, since_ms: u64 },
     /// A client waits for too long, and nothing else says why.
@@ -115,6 +121,8 @@ impl Fact {
             Self::LastMember { .. } => "last-member",
             Self::MayDiffer { .. } => "may-differ",
             Self::Differ { .. } => "differ",
+            Self::KeysDiffer { .. } => "keys-differ",
+            Self::PastTheOrder { .. } => "past-the-order",
             Self::Stuck { .. } => "stuck",
             Self::Unanswered { .. } => "unanswered",
             Self::Late { .. } => "late",
@@ -160,6 +168,8 @@ impl Fact {
             | Self::LastMember { group, .. }
             | Self::MayDiffer { group, .. }
             | Self::Differ { group, .. }
+            | Self::KeysDiffer { group, .. }
+            | Self::PastTheOrder { group, .. }
             | Self::Stuck { group, .. }
             | Self::Unanswered { group, .. }
             | Self::Late { group, .. }
@@ -199,6 +209,8 @@ impl Fact {
             | Self::NobodyIn { .. }
             | Self::MayDiffer { .. }
             | Self::Differ { .. }
+            | Self::KeysDiffer { .. }
+            | Self::PastTheOrder { .. }
             | Self::Stuck { .. } => None,
         }
     }
@@ -214,6 +226,8 @@ impl Fact {
             | Self::Quarantined { since_ms, .. }
             | Self::ObjectMissing { since_ms, .. }
             | Self::LogWaits { since_ms, .. } => *since_ms,
+            Self::KeysDiffer { keys, .. } => Some(keys.since_ms),
+            Self::PastTheOrder { reference, .. } => Some(reference.since_ms),
             Self::Stuck { since_ms, .. }
             | Self::Unanswered { since_ms, .. }
             | Self::MemoryLost { since_ms, .. }
@@ -278,13 +292,29 @@ impl Fact {
             Self::MayDiffer { request, .. } => {
                 format!("its members may differ since request {request}, which had no reply")
             }
-            Self::Differ { nodes, what, request, times, .. } => {
+            Self::Differ { nodes, what, request, times, may_be_padding, .. } => {
                 let who = match nodes.as_slice() {
                     [] => "its members".to_owned(),
                     nodes => format!("the members on {}", nodes.join(", ")),
                 };
                 let times = if *times > 1 { format!(", {times} times") } else { String::new() };
-                format!("{who} {what}, last at request {request}{times}: their states may differ")
+                let padding = match may_be_padding {
+                    true => format!(". Replies have {}", super::UNCLEARED),
+                    false => String::new(),
+                };
+                format!(
+                    "{who} {what}, last at request {request}{times}: their states may \
+                     differ{padding}"
+                )
+            }
+            Self::KeysDiffer { keys, .. } => keys.words(),
+            Self::PastTheOrder { nodes, reference, .. } => {
+                let what = super::references::words(reference);
+                let times = match reference.times {
+                    1 => String::new(),
+                    times => format!(" ({times} times)"),
+                };
+                format!("{what}{times}; seen on {}", nodes.join(", "))
             }
             Self::Stuck { request, nodes, .. } => {
                 let (about, whose) =
@@ -398,6 +428,7 @@ impl Fact {
             Self::Differ { .. } => "quorba group doctor finds what differs; a state_object lets \
                                     members be rebuilt"
                 .into(),
+            Self::KeysDiffer { .. } | Self::PastTheOrder { .. } => super::references::NEXT.into(),
             Self::Stuck { request, .. } => {
                 format!("quorba group skip {group} {} gives it up", request.number)
             }

@@ -2,7 +2,7 @@
 
 use super::clocks::clocks;
 use super::requests::{groups, stuck};
-use super::{Fact, Judgement, Seen};
+use super::{Fact, Judgement, Seen, references};
 use crate::status::{
     GroupStatus, MemberState, MemberStatus, NodeStatus, RefusalStatus, Status, WaitStatus,
 };
@@ -47,6 +47,7 @@ fn facts(seen: &[Seen], only: Option<&str>) -> Vec<Fact> {
     for group in best.groups.iter().filter(is_meant) {
         members(&mut facts, seen, group, best.ring.primary);
         differences(&mut facts, seen, group);
+        references::facts(&mut facts, seen, group);
         hanging(&mut facts, seen, group);
         for (status, here) in groups(seen, &group.name) {
             server(&mut facts, &status.node, here);
@@ -231,6 +232,7 @@ fn differences(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus) {
             times: differ.times,
             since_ms: Some(differ.since_ms),
             can_rebuild: group.has_state_object,
+            may_be_padding: differ.may_be_padding,
         });
     }
     for node in &group.late {

@@ -11,6 +11,7 @@ mod clocks;
 mod fact;
 mod judge;
 mod orbs;
+pub mod references;
 mod requests;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,10 @@ pub use self::judge::{best, judge};
 pub use self::requests::{ended, ended_note};
 use crate::status::Status;
 use serde::{Deserialize, Serialize};
+
+/// What may be behind replies that differ, and what to do.
+pub(crate) const UNCLEARED: &str = "what looks like padding that the ORB leaves uncleared; \
+                                    `compare_replies = \"ignore-padding\"` ignores such";
 
 /// How the domain is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -24,6 +24,7 @@ struct Difference {
     since: Instant,
     /// Members that came in since, with the state of another one.
     rebuilt: NodeSet,
+    may_be_padding: bool,
 }
 
 #[derive(Default)]
@@ -31,6 +32,7 @@ struct OfGroup {
     difference: Option<Difference>,
     told: Seldom,
     told_calls: Seldom,
+    told_padding: Seldom,
     inside: NodeSet,
     out_since: HashMap<NodeId, Instant>,
     ended_at: HashMap<u64, Instant>,
@@ -78,6 +80,7 @@ impl Differences {
             times: 0,
             since: now,
             rebuilt: NodeSet::EMPTY,
+            may_be_padding: false,
         });
         known.times += 1;
         (known.request, known.what) = (at, what);
@@ -104,6 +107,10 @@ impl Difference {
 impl Reporter {
     pub(crate) fn member_is(&mut self, group: GroupId, node: NodeId, state: MemberState) {
         self.differences.member(group, node, state);
+        // Its server is gone, or will be given anew.
+        if node == self.me && matches!(state, MemberState::Down(_)) {
+            self.references.forget(group);
+        }
     }
 
     /// Members of a group were seen to do different things at a request: `nodes` did something
@@ -124,6 +131,15 @@ impl Reporter {
     /// nothing.
     pub(crate) fn saw_calls_differ(&mut self, group: GroupId) -> Option<u64> {
         self.differences.of(group).told_calls.tells(Instant::now())
+    }
+
+    /// Where members reply differently, the local server leaves what looks like padding uncleared.
+    pub(crate) fn saw_uncleared(&mut self, group: GroupId) -> Option<u64> {
+        let of = self.differences.of(group);
+        if let Some(difference) = &mut of.difference {
+            difference.may_be_padding = true;
+        }
+        of.told_padding.tells(Instant::now())
     }
 
     pub(crate) fn saw_command(&mut self, group: GroupId, command: Command) {
@@ -155,6 +171,7 @@ impl Reporter {
             request: known.request,
             times: known.times,
             since_ms: millis(known.since.elapsed()),
+            may_be_padding: known.may_be_padding,
         })
     }
 }

@@ -26,18 +26,29 @@ pub(crate) struct States {
     doubt: Option<u64>,
     /// Some state could not be had, so that it may be known later.
     is_unknown: bool,
+    /// Members that were not asked for their states, or left before they could say, and that may
+    /// come back with them.
+    uncompared: NodeSet,
 }
 
 impl States {
     /// These members have executed a request without a reply. `compare`: they can give a state.
-    /// Gives the number of the comparison, if there is one.
-    pub(crate) fn begin(&mut self, request: u64, members: NodeSet, compare: bool) -> Option<u64> {
+    /// `joining`: these execute it, and are not asked yet. Gives the number of the comparison, if
+    /// there is one.
+    pub(crate) fn begin(
+        &mut self,
+        request: u64,
+        (members, joining): (NodeSet, NodeSet),
+        compare: bool,
+    ) -> Option<u64> {
+        self.uncompared = self.uncompared.union(joining);
         if members.len() < 2 {
             return None;
         }
         self.number += 1;
         self.doubt = self.doubt.or(Some(request));
         self.asked = self.asked.union(members);
+        self.uncompared = self.uncompared.difference(members);
         self.digests.clear();
         (self.open, self.is_unknown) = (compare, false);
         compare.then_some(self.number)
@@ -60,16 +71,30 @@ impl States {
         }
     }
 
-    /// A member is gone: it comes back with another one's state.
+    /// A member is gone. It comes back with another one's state, or is compared then.
     pub(crate) fn leave(&mut self, node: NodeId) {
-        self.asked.remove(node);
+        if self.asked.contains(node) {
+            self.asked.remove(node);
+            self.uncompared.insert(node);
+        }
         self.digests.remove(&node);
+    }
+
+    /// A member that left while it was asked has come back with the state that it had.
+    pub(crate) fn is_uncompared(&self, node: NodeId) -> bool {
+        self.uncompared.contains(node)
+    }
+
+    /// A member comes back with another one's state.
+    pub(crate) fn is_given_a_state(&mut self, node: NodeId) {
+        self.uncompared.remove(node);
     }
 
     /// Members that differ from most, if all have spoken.
     pub(crate) fn conclude(&mut self) -> Vec<NodeId> {
         if self.asked.len() < 2 {
-            *self = Self { number: self.number, ..Self::default() };
+            let (number, uncompared) = (self.number, self.uncompared);
+            *self = Self { number, uncompared, ..Self::default() };
             return Vec::new();
         }
         if !self.open || !self.asked.iter().all(|node| self.digests.contains_key(&node)) {
@@ -97,6 +122,7 @@ impl States {
         w.u8(u8::from(self.open));
         w.u8(u8::from(self.is_unknown));
         w.u64(self.asked.bits());
+        w.u64(self.uncompared.bits());
         w.u8(u8::from(self.doubt.is_some()));
         w.u64(self.doubt.unwrap_or_default());
         w.u32(self.digests.len() as u32);
@@ -111,6 +137,7 @@ impl States {
         let (number, open) = (r.u64("comparison")?, r.bool("open flag")?);
         let is_unknown = r.bool("unknown flag")?;
         let asked = NodeSet::from_bits(r.u64("members asked")?);
+        let uncompared = NodeSet::from_bits(r.u64("members not compared")?);
         let some = r.bool("doubt flag")?;
         let doubt = Some(r.u64("doubt")?).filter(|_| some);
         let mut digests = BTreeMap::new();
@@ -119,7 +146,7 @@ impl States {
             let some = r.bool("digest flag")?;
             digests.insert(node, Some(r.u64("digest")?).filter(|_| some));
         }
-        Ok(Self { number, open, asked, digests, doubt, is_unknown })
+        Ok(Self { number, open, asked, digests, doubt, is_unknown, uncompared })
     }
 }
 
@@ -135,7 +162,9 @@ mod tests {
     #[test]
     fn who_differs_from_most_is_named_and_the_doubt_ends_when_it_is_gone() {
         let mut states = States::default();
-        let number = states.begin(7, NodeSet::first(3), true).expect("three can be compared");
+        let number = states
+            .begin(7, (NodeSet::first(3), NodeSet::EMPTY), true)
+            .expect("three can be compared");
         states.hear(node(0), number, Some(1));
         states.hear(node(1), number, Some(2));
         assert_eq!(states.conclude(), vec![]);
@@ -144,7 +173,8 @@ mod tests {
         assert_eq!(states.conclude(), vec![], "once");
         assert_eq!(states.doubt(), None, "the others are equal");
         states.leave(node(1));
-        let number = states.begin(9, NodeSet::from_bits(0b101), true).expect("again");
+        let number =
+            states.begin(9, (NodeSet::from_bits(0b101), NodeSet::EMPTY), true).expect("again");
         states.hear(node(0), number, Some(5));
         states.hear(node(2), number, Some(5));
         assert_eq!((states.conclude(), states.doubt()), (vec![], None));
@@ -154,7 +184,7 @@ mod tests {
     fn where_nobody_can_tell_the_doubt_stays_until_one_state_is_everybodys() {
         for words in [[Some(1), Some(2), Some(3)], [Some(1), None, Some(2)]] {
             let mut states = States::default();
-            let number = states.begin(7, NodeSet::first(3), true).expect("three");
+            let number = states.begin(7, (NodeSet::first(3), NodeSet::EMPTY), true).expect("three");
             for (index, digest) in words.into_iter().enumerate() {
                 states.hear(node(index as u8), number, digest);
             }
@@ -166,6 +196,38 @@ mod tests {
             states.conclude();
             assert_eq!(states.doubt(), None, "the others come back with the state of one");
         }
-        assert_eq!(States::default().begin(1, NodeSet::first(1), true), None, "one has no other");
+        assert_eq!(
+            States::default().begin(1, (NodeSet::first(1), NodeSet::EMPTY), true),
+            None,
+            "one has no other"
+        );
+    }
+
+    // Seed 9100081 of the simulator's `domain`: it had executed what the others gave up.
+    #[test]
+    fn who_left_before_it_was_compared_is_compared_when_it_comes_back_with_its_state() {
+        let mut states = States::default();
+        let number = states
+            .begin(7, (NodeSet::first(3), NodeSet::EMPTY), true)
+            .expect("three can be compared");
+        states.leave(node(0));
+        states.hear(node(1), number, Some(1));
+        states.hear(node(2), number, Some(1));
+        assert_eq!((states.conclude(), states.doubt()), (vec![], None));
+        assert_eq!([0, 1].map(|index| states.is_uncompared(node(index))), [true, false]);
+        let again = states.begin(7, (NodeSet::first(3), NodeSet::EMPTY), true).expect("it is back");
+        for (index, digest) in [2, 1, 1].into_iter().enumerate() {
+            states.hear(node(index as u8), again, Some(digest));
+        }
+        assert_eq!(states.conclude(), vec![node(0)]);
+        states.leave(node(0));
+        assert!(!states.is_uncompared(node(0)), "that is known");
+        let _ = states.begin(9, (NodeSet::first(3), NodeSet::EMPTY), true);
+        states.leave(node(2));
+        states.is_given_a_state(node(2));
+        assert!(!states.is_uncompared(node(2)));
+        // Seed 9100178 of `styles`: it had executed it while it joined, and left.
+        let _ = states.begin(11, (NodeSet::first(2), NodeSet::EMPTY.with(node(2))), true);
+        assert!(states.is_uncompared(node(2)));
     }
 }

@@ -28,6 +28,7 @@ fn of(bits: u64) -> Electorate<'static> {
         votes: false,
         durable: false,
         led_from: 0,
+        in_sequence: true,
     }
 }
 
@@ -40,6 +41,7 @@ fn leader(index: u8) -> Electorate<'static> {
         votes: false,
         durable: false,
         led_from: 0,
+        in_sequence: true,
     }
 }
 
@@ -150,6 +152,23 @@ fn what_the_leader_before_may_have_answered_the_next_one_tries_once_more() {
     assert_eq!(endings.conclude(&taken_over(1)), ended(5, end));
     endings.hear(node(1), named(8), GONE);
     assert_eq!(endings.conclude(&taken_over(1)), ended(8, end), "nobody else had it");
+}
+
+// Seed 9000070 of the simulator's `calls`: an acknowledged call was lost.
+#[test]
+fn what_a_leader_answered_before_it_hung_is_not_given_up_when_the_next_one_hangs_at_it() {
+    let mut endings = Endings::default();
+    endings.hear(node(0), named(6), Report::Late);
+    let found = endings.conclude(&leader(0));
+    assert!(matches!(found[..], [Conclusion::AtFault { reason: DownReason::ServerHung, .. }]));
+    endings.leave(node(0));
+    assert!(!endings.may_skip(named(5).1, &leader(1)), "it was answered");
+    assert!(endings.may_skip(named(6).1, &leader(1)));
+    let several = Electorate { in_sequence: false, ..leader(0) };
+    let mut endings = Endings::default();
+    endings.hear(node(0), named(6), Report::Late);
+    endings.conclude(&several);
+    assert!(endings.may_skip(named(5).1, &several), "nobody knows what else it was at");
 }
 
 #[test]

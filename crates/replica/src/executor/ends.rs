@@ -190,6 +190,11 @@ impl Ends {
         }
     }
 
+    /// Whether a request has not ended without a reply, as all that have are known.
+    fn would_know_of(&self, key: &RequestKey) -> bool {
+        !self.by_name.contains_key(key) && self.by_name.len() < crate::endings::ENDED_MAX
+    }
+
     /// How a call has ended that no server may execute any more.
     pub(super) fn forbids(&self, call: &Call) -> Option<RequestEnd> {
         if self.by_name.is_empty() && self.skipped.is_empty() || canary!(ExecutesPoison) {
@@ -557,6 +562,9 @@ impl Executor {
         if self.schedule.oldest().is_none() {
             return Ok(None);
         }
+        if self.has_begun_poison() {
+            return Err(DownReason::MayDiffer);
+        }
         if let Some(outcome) = self.give_up_skipped(out) {
             return Ok(Some(outcome));
         }
@@ -591,6 +599,13 @@ impl Executor {
             let (key, at, how) = (key.clone(), *history, odd.how);
             call.odd = Some(Odd { told: None, ..odd });
             return Ok(Some(Outcome::NoReply { key, at, how }));
+        }
+        if let Job::Execute { call: Call::Again(key), .. } = &call.job
+            && self.ends.would_know_of(key)
+        {
+            // Others have answered what it executes again (seed 9300434 of the simulator's
+            // `styles`).
+            return Err(odd.how.fault());
         }
         let request_id = call.request_id;
         let Some(call) = self.schedule.take_out(request_id) else { return Ok(None) };
@@ -633,6 +648,17 @@ impl Executor {
         end: RequestEnd,
     ) -> Outcome {
         Outcome::executed(call, if oneway { None } else { refusal::ended(giop, end) })
+    }
+
+    /// Whether the server is at a request that ends servers, and that nobody executes any more. So
+    /// a leader that was cut off in the middle of it has come back (seed 9100059 of the
+    /// simulator's `calls`).
+    fn has_begun_poison(&self) -> bool {
+        let ends = &self.ends;
+        self.schedule.outstanding().any(|call| match &call.job {
+            Job::Execute { call, .. } => ends.forbids(call) == Some(RequestEnd::EndsServers),
+            _ => false,
+        })
     }
 
     /// The server has a request that was given up: it may go on with it, but not for us.

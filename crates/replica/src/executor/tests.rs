@@ -63,7 +63,11 @@ impl Bench {
             style: crate::Style::Active,
             leader: None,
             checkpoint: CheckpointRule { requests: 100, after: WITHIN, updates: false },
-            comparison: crate::config::ComparisonRule { requests: 0, expel: false },
+            comparison: crate::config::ComparisonRule {
+                requests: 0,
+                expel: false,
+                ignore_padding: false,
+            },
             transfer: crate::transfer::TransferRule::default(),
             reads: crate::reads::ReadRule::default(),
             concurrency,
@@ -555,3 +559,4 @@ fn a_state_that_nobody_wants_any_more_leaves_no_doubt_of_what_was_executed() {
 mod beside;
 mod ends;
 mod late;
+mod returned;

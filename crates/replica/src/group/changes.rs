@@ -115,7 +115,7 @@ impl Group {
                 Command::Skip(at) => {
                     self.table.endings.skip(at);
                     self.request_ended(at, RequestEnd::Skipped, out);
-                    self.joiners_may_lack(now, RequestEnd::Skipped, here, out);
+                    self.joiners_may_differ(now, (at, RequestEnd::Skipped), here, out);
                 }
                 // Its node says so when it asks.
                 Command::Adopt(_) => {}
@@ -199,8 +199,13 @@ impl Group {
     pub(super) fn compare_behind(&mut self, index: u64) {
         let comparison = comparison_of(self.table.style, &self.config);
         if let Some(member) = &mut self.member {
-            member.compare(comparison, index);
+            member.compare(comparison, self.config.comparison, index);
         }
+    }
+
+    /// Whether replies, and calls, that differ only in what looks like padding are alike.
+    pub(crate) const fn ignores_padding(&self) -> bool {
+        self.config.comparison.ignore_padding
     }
 
     /// Gives the local member the duty that the table says it has.

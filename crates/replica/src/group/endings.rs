@@ -169,7 +169,7 @@ impl Group {
             match conclusion {
                 Conclusion::Ended { key, at, end } => {
                     self.request_ended(at, end, out);
-                    self.joiners_may_lack(now, end, here, out);
+                    self.joiners_may_differ(now, (at, end), here, out);
                     if self.table.in_set().is_empty() && self.replay.is_none() {
                         out.push_back(Output::Ended { group: self.id, key, end });
                     }
@@ -238,25 +238,33 @@ impl Group {
         {
             member.leader_had_no_reply(at);
         }
+        self.wants_image |= self.config.durable && self.replay.is_none();
         self.compare_states(request);
     }
 
     /// Who is being given requests leaves out one that was given up, and that others may have
-    /// executed: it is to be given a state.
-    pub(super) fn joiners_may_lack(
+    /// executed; and it may have replied itself, before it was cut off, to one that has no reply
+    /// (seed 9310373 of the simulator's `calls`): it is to be given a state.
+    pub(super) fn joiners_may_differ(
         &mut self,
         now: Instant,
-        end: RequestEnd,
+        (at, end): (History, RequestEnd),
         here: Here,
         out: &mut Outbox,
     ) {
-        if end != RequestEnd::Skipped || !self.config.can_recover() {
+        if end == RequestEnd::EndsServers || !self.config.can_recover() {
             return;
         }
+        let endings = &self.table.endings;
+        let may_differ = |node| {
+            let has_it = endings.brought_by(node).is_some_and(|count| count >= at.count);
+            end == RequestEnd::Skipped || has_it
+        };
         let joins = |(node, state): (NodeId, MemberState)| match state {
             MemberState::Joining { attempt, lacks: Lacks::Requests, .. } => Some((node, attempt)),
             _ => None,
         };
+        let joins = |of: (NodeId, MemberState)| joins(of).filter(|(node, _)| may_differ(*node));
         let joiners: Vec<_> = self.table.members().filter_map(joins).collect();
         for (node, attempt) in joiners {
             self.deliver_down(now, node, attempt, DownReason::MayDiffer, here, out);
@@ -269,7 +277,8 @@ impl Group {
         let executing =
             self.table.with_electorate(&self.config, |_, electorate| electorate.executing);
         let can_give = self.config.state_object.is_some() && !self.table.style.is_passive();
-        let begin = self.table.endings.states.begin(request, executing, can_give);
+        let joining = self.table.joining();
+        let begin = self.table.endings.states.begin(request, (executing, joining), can_give);
         let is_in = matches!(self.table.state(self.here), Some(MemberState::In { .. }));
         if let (Some(number), Some(member)) = (begin, self.member.as_mut())
             && is_in

@@ -55,6 +55,12 @@ impl Group {
                 _ => {}
             }
         }
+        if matches!(state, MemberState::In { .. })
+            && self.table.endings.states.is_uncompared(node)
+            && let Some(request) = self.table.endings.last_in_doubt()
+        {
+            self.compare_states(request);
+        }
         if self.open_at.is_none() && !self.table.opened && !self.table.in_set().is_empty() {
             self.open_at = Some(now + self.config.open_after);
         }
@@ -130,6 +136,7 @@ impl Group {
         let has_several = self.config.concurrency != Concurrency::Sequential;
         let endings = &self.table.endings;
         let behind = match endings.brought_by(node) {
+            _ if endings.states.is_uncompared(node) => 0,
             _ if is_all_executed_again && has_several => 0,
             Some(count) => count,
             None => return,

@@ -285,6 +285,8 @@ impl Group {
             return Outcome { is_whole: false, news };
         };
         member.resume(attempt.filter(|_| is_in && is_whole), kept.history, found);
+        // Before its server is given any of it.
+        member.learn(&self.table.endings);
         if self.config.durable {
             // What was relied on may be in a stretch that went on from the image that is lacking.
             let is_intact = is_whole || !is_lacking;

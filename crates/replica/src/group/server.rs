@@ -7,7 +7,7 @@ use super::{Group, Here};
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::ids::{Attempt, ChannelId};
 use crate::member::Consequence;
-use crate::output::{Outbox, Output, ServerCommand, forward};
+use crate::output::{Event, Outbox, Output, ServerCommand, forward};
 use crate::table::DownReason;
 use alloc::vec::Vec;
 use quorba_base::Instant;
@@ -95,7 +95,14 @@ impl Group {
         while let Some(member) = &mut self.member {
             let mut commands: Vec<ServerCommand> = Vec::new();
             let consequence = member.next_consequence(channel, &mut commands, &mut self.recent);
+            let (returned, is_uncleared) = (member.returned(), member.was_uncleared());
             forward(self.id, commands, out);
+            for returned in returned {
+                out.push_back(Output::Event(Event::Returned { group: self.id, returned }));
+            }
+            if is_uncleared {
+                out.push_back(Output::Event(Event::Uncleared { group: self.id }));
+            }
             if consequence.is_none() {
                 return;
             }

@@ -63,12 +63,19 @@ impl Group {
                     Verdict::Tied { window } => {
                         let (group, request) = (self.id, window.last);
                         out.push_back(Output::Event(Event::Disagreement { group, request }));
+                        self.look_for_padding();
                         self.disagree(window);
                         self.let_go(window, NodeSet::EMPTY, here, out);
                     }
                     Verdict::Differs { node, window } => self.differs(now, node, window, here, out),
                 }
             }
+        }
+    }
+
+    fn look_for_padding(&mut self) {
+        if let Some(member) = &mut self.member {
+            member.look_for_padding();
         }
     }
 
@@ -92,6 +99,7 @@ impl Group {
         let expelled = expels && !self.is_last(node);
         let (group, request) = (self.id, window.last);
         out.push_back(Output::Event(Event::Diverged { group, node, request, expelled }));
+        self.look_for_padding();
         if expelled && let Some(attempt) = self.table.attempt(node) {
             self.deliver_down(now, node, attempt, DownReason::Diverged, here, out);
         }

@@ -52,6 +52,8 @@ pub(super) struct Statements {
     learnt: u64,
     /// How many there were when the member was in last.
     heard: u64,
+    /// Its server was given requests of a log that have no reply.
+    has_replayed: bool,
     /// It has said that its server has caught up.
     caught_up: bool,
     /// The last request without a reply that the leader executed, if no checkpoint has it.
@@ -65,12 +67,27 @@ pub(super) struct Statements {
 impl Statements {
     /// What was asked of a member that is not in any more does not count.
     pub(super) fn begin_anew(&mut self) {
-        *self = Self { learnt: self.learnt, heard: self.heard, ..Self::default() };
+        let Self { learnt, heard, has_replayed, .. } = *self;
+        *self = Self { learnt, heard, has_replayed, ..Self::default() };
     }
 
     /// The server is given requests of a log that have no reply.
     pub(super) fn replayed(&mut self) {
+        self.has_replayed = true;
         self.digests.push_back((REPLAYED, None));
+    }
+
+    /// The member is in with the state of its server: what it said when it was not does not count
+    /// (seed 6000371 of the simulator's `styles`).
+    pub(super) fn is_in_as_it_is(&mut self) {
+        if self.has_replayed {
+            self.digests.push_back((REPLAYED, None));
+        }
+    }
+
+    /// The server is given another member's state, or ends.
+    pub(super) fn has_another_state(&mut self) {
+        self.has_replayed = false;
     }
 
     /// All have the leader's state behind that request.

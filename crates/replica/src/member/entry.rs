@@ -215,6 +215,7 @@ impl Member {
             let index = history.count;
             self.stage = Stage::Serving { attempt };
             self.executor.tell_anew();
+            self.statements.is_in_as_it_is();
             self.kept = None;
             self.delivered = history;
             if !self.recovered {

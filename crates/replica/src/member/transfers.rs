@@ -49,6 +49,7 @@ impl Member {
                 (Lacks::State | Lacks::Requests, _) => Wanted::State,
             };
             if matches!(wanted, Wanted::State) {
+                self.statements.has_another_state();
                 // What its server still executes counts no more; a call would be held for ever.
                 self.executor.abandon();
             }

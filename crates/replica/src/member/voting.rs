@@ -6,6 +6,7 @@
 //! if this member has executed all of it.
 
 use super::{Member, Stage};
+use crate::config::ComparisonRule;
 use crate::gist::Gist;
 use crate::ids::{Attempt, GatewayKey, RequestKey};
 use crate::refusal;
@@ -60,6 +61,8 @@ struct Held {
 #[derive(Default)]
 pub(crate) struct Voting {
     comparison: Comparison,
+    /// What looks like padding does not count.
+    ignores_padding: bool,
     /// Requests up to here are not compared: they were executed before, or elsewhere.
     from: u64,
     /// As `from`, for those that are kept until they are decided: who was away votes late on them.
@@ -77,6 +80,11 @@ pub(crate) struct Voting {
 }
 
 impl Voting {
+    /// Replies that differ only in what looks like padding are equal, or not.
+    pub(crate) fn ignore_padding(&mut self, ignores: bool) {
+        self.ignores_padding = ignores;
+    }
+
     /// Requests behind `index` are compared in this way.
     pub(crate) fn begin(&mut self, comparison: Comparison, index: u64) {
         if self.comparison != comparison {
@@ -87,8 +95,8 @@ impl Voting {
 
     /// Everything that is known is void; what comes behind `index` is compared.
     pub(crate) fn begin_anew(&mut self, index: u64) {
-        let (comparison, from) = (self.comparison, index);
-        *self = Self { comparison, from, late: from, ..Self::default() };
+        let Self { comparison, ignores_padding, .. } = *self;
+        *self = Self { comparison, ignores_padding, from: index, late: index, ..Self::default() };
     }
 
     /// The member is given the requests behind `claim` that the group was delivered up to
@@ -154,7 +162,7 @@ impl Voting {
     ) -> bool {
         let Some(Admitted { window, before }) = self.admitted.remove(&index) else { return false };
         let Some(sums) = self.windows.get_mut(&window) else { return false };
-        let digest = digest_of(index, (reply, gist));
+        let digest = digest_of(index, (reply, gist), self.ignores_padding);
         sums.outstanding -= 1;
         sums.digest = sums.digest.wrapping_add(digest);
         if !before || canary!(AnswersBeforeVote) {
@@ -240,8 +248,17 @@ impl Voting {
 
 impl Member {
     /// From here on replies are compared in this way.
-    pub(crate) fn compare(&mut self, comparison: Comparison, index: u64) {
+    pub(crate) fn compare(&mut self, comparison: Comparison, rule: ComparisonRule, index: u64) {
+        self.voting.ignore_padding(rule.ignore_padding);
         self.voting.begin(comparison, index);
+    }
+
+    /// Members were seen to reply differently: the next replies are looked at for what may be
+    /// behind it.
+    pub(crate) fn look_for_padding(&mut self) {
+        if !self.voting.ignores_padding {
+            self.executor.look_for_padding();
+        }
     }
 
     /// Votes to be ordered now, and the try under which the member casts them.
@@ -279,7 +296,7 @@ impl Member {
 
 /// Of what a client gets to see: the status and the body. Contexts, and the request's id, are our
 /// own or the ORB's.
-fn digest_of(index: u64, reply: (Option<&Bytes>, Option<Gist>)) -> u64 {
+fn digest_of(index: u64, reply: (Option<&Bytes>, Option<Gist>), ignores_padding: bool) -> u64 {
     let (Some(reply), Some(gist)) = reply else { return mix(index, 0, 0) };
     let status = match gist.status {
         ReplyStatus::NoException => 2,
@@ -287,7 +304,11 @@ fn digest_of(index: u64, reply: (Option<&Bytes>, Option<Gist>)) -> u64 {
         ReplyStatus::SystemException => 4,
         _ => 5,
     };
-    mix(index, status, XxHash3_64::oneshot(gist.body(reply)))
+    let body = match ignores_padding {
+        true => XxHash3_64::oneshot(&gist.cleared_body(reply)),
+        false => XxHash3_64::oneshot(gist.body(reply)),
+    };
+    mix(index, status, body)
 }
 
 fn mix(index: u64, status: u64, body: u64) -> u64 {
@@ -321,6 +342,22 @@ mod tests {
         assert_eq!(voting.cast(), None);
         voting.was_cast();
         assert_eq!(voting.cast().map(|votes| votes.len()), Some(1));
+    }
+
+    #[test]
+    fn padding_behind_a_text_counts_unless_it_is_ignored() {
+        use quorba_giop::{Endian, Version, build};
+        let digest = |body: [u8; 12], ignores_padding| {
+            let (version, status) = (Version::V1_2, ReplyStatus::NoException);
+            let write = |out: &mut quorba_giop::cdr::Writer| out.write_raw(&body);
+            let reply = build::reply(version, Endian::Little, 7, status, write);
+            let reply = reply.bytes().clone();
+            digest_of(1, (Some(&reply), Gist::of(&reply)), ignores_padding)
+        };
+        let body = |fill, number| [2, 0, 0, 0, b'a', 0, fill, fill, number, 0, 0, 0];
+        assert_ne!(digest(body(1, 5), false), digest(body(2, 5), false));
+        assert_eq!(digest(body(1, 5), true), digest(body(2, 5), true));
+        assert_ne!(digest(body(1, 5), true), digest(body(1, 6), true));
     }
 
     /// A client asks again when its time is over, while its first call still runs.

@@ -76,6 +76,8 @@ pub(super) struct Disk {
     cuts: Vec<u64>,
     /// The last one, until the log begins there.
     pub(super) cut: Option<Cut>,
+    /// One is to be made as soon as it can be.
+    pub(super) wants_cut: bool,
     /// How far each other node was when it said so last.
     others: BTreeMap<NodeId, Said>,
     /// What the others were told last.
@@ -107,6 +109,7 @@ impl Disk {
             component: None,
             cuts: Vec::new(),
             cut: None,
+            wants_cut: false,
             others: BTreeMap::new(),
             told: None,
             broken: vec![None; config.groups.len()],

@@ -16,7 +16,7 @@ use crate::refusal;
 use crate::table::DownReason;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, canary};
-use quorba_giop::{Body, Message};
+use quorba_giop::{Body, Message, padding};
 use twox_hash::XxHash3_64;
 
 /// A group that is called.
@@ -41,9 +41,10 @@ impl Replica {
             return None;
         };
         let key = CallKey { caller, during, number };
+        let ignores_padding = group.ignores_padding();
         // Somebody may have waited for that.
         self.with_group(now, caller, |_, _, _| {});
-        Some(NestedCall { key, attempt, digest: digest_of(giop) })
+        Some(NestedCall { key, attempt, digest: digest_of(giop, ignores_padding) })
     }
 
     /// The local server has its answer, or does not wait for it any more.
@@ -178,15 +179,47 @@ impl Replica {
 
 /// Of what a call asks for: the object, the operation, and the arguments. Contexts and the
 /// request's id are the ORB's own.
-fn digest_of(giop: &Bytes) -> u64 {
+fn digest_of(giop: &Bytes, ignores_padding: bool) -> u64 {
     let Ok(message) = Message::from_bytes(giop.clone()) else { return 0 };
     let Ok(Body::Request(request)) = message.parse() else { return 0 };
-    let body = request.message_bytes().get(request.body_offset()..).unwrap_or_default();
+    let (octets, from) = (request.message_bytes(), request.body_offset());
+    let body = match ignores_padding {
+        true => XxHash3_64::oneshot(&padding::cleared(octets, from, message.endian())),
+        false => XxHash3_64::oneshot(octets.get(from..).unwrap_or_default()),
+    };
     let key = request.object_key().unwrap_or_default();
-    let parts = [key, request.operation(), body].map(XxHash3_64::oneshot);
+    let parts = [XxHash3_64::oneshot(key), XxHash3_64::oneshot(request.operation()), body];
     let mut bytes = [0; 24];
     for (chunk, part) in bytes.chunks_exact_mut(8).zip(parts) {
         chunk.copy_from_slice(&part.to_le_bytes());
     }
     XxHash3_64::oneshot(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorba_giop::build::{self, RequestHead};
+    use quorba_giop::{Endian, ResponseFlags, Version};
+
+    #[test]
+    fn padding_behind_a_text_counts_unless_it_is_ignored() {
+        let digest = |fill: u8, number: u8, ignores_padding| {
+            let head = RequestHead {
+                version: Version::V1_2,
+                endian: Endian::Little,
+                request_id: 7,
+                response_flags: ResponseFlags::WithTarget,
+                object_key: b"o",
+                operation: b"do",
+                contexts: &[],
+            };
+            let body = [2, 0, 0, 0, b'a', 0, fill, fill, number, 0, 0, 0];
+            let request = build::request(&head, |out| out.write_raw(&body));
+            digest_of(request.bytes(), ignores_padding)
+        };
+        assert_ne!(digest(1, 5, false), digest(2, 5, false));
+        assert_eq!(digest(1, 5, true), digest(2, 5, true));
+        assert_ne!(digest(1, 5, true), digest(1, 6, true));
+    }
 }

@@ -70,6 +70,13 @@ impl Replica {
         true
     }
 
+    /// A group wants a state on disk, as soon as that is possible.
+    pub(super) fn mind_cut(&mut self, now: Instant) {
+        if core::mem::take(&mut self.disk.wants_cut) && !self.handle_shorten(now) {
+            self.disk.wants_cut = true;
+        }
+    }
+
     /// Writes down what the node is at this place.
     fn log_cut(&mut self) -> Option<Place> {
         let lineage = self.lineage.clone()?;

@@ -80,6 +80,9 @@ impl GroupTable {
         } else {
             self.votes.join(node, self.history.count);
             self.endings.join(node, self.brought(state, offer));
+            if matches!(state, MemberState::Joining { lacks: Lacks::State, .. }) {
+                self.endings.states.is_given_a_state(node);
+            }
         }
         if !self.in_set().is_empty() {
             self.census.clear();

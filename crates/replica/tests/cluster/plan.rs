@@ -40,7 +40,7 @@ impl Plan {
         let style = Style::Active;
         let after = Duration::from_secs(1);
         let checkpoint = CheckpointRule { requests: 3, after, updates: false };
-        let comparison = ComparisonRule { requests: 0, expel: false };
+        let comparison = ComparisonRule { requests: 0, expel: false, ignore_padding: false };
         let (replier, durable) = (None, false);
         Self {
             state_object,

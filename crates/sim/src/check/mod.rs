@@ -9,6 +9,8 @@ mod calls;
 pub(crate) mod endings;
 mod equality;
 mod exactly_once;
+#[cfg(test)]
+mod forged;
 mod linearizable;
 mod liveness;
 pub(crate) mod memory;
@@ -22,7 +24,7 @@ mod stateless;
 
 use crate::ledger::{Call, Outcome};
 use crate::plan::{GroupPlan, Plan};
-use crate::report::Violation;
+use crate::report::{INVARIANTS, Violation};
 use crate::servant::{Log, Mark, Reference, Wish};
 use crate::server::Server;
 use crate::world::{World, node_id};
@@ -117,6 +119,7 @@ impl Checks {
     }
 
     pub(crate) fn violate(&mut self, invariant: &'static str, at: Instant, text: String) {
+        assert!(INVARIANTS.contains(&invariant), "{invariant} is none of the checkers");
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(Violation { invariant, at_ns: at.as_nanos(), text });
         }

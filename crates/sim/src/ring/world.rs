@@ -10,7 +10,7 @@ use crate::ambush::{Ambush, Occasion};
 use crate::event::Queue;
 use crate::machine::Machine;
 use crate::network::{Leaving, Network, owned};
-use crate::report::Violation;
+use crate::report::{INVARIANTS, Violation};
 use crate::rng::Rng;
 use crate::transcript::Transcript;
 use crate::world::{BEGIN, INCARNATION_STEP, ms, node_id, us};
@@ -157,6 +157,7 @@ impl RingWorld {
 
     /// A property does not hold.
     pub(crate) fn violate(&mut self, invariant: &'static str, text: String) {
+        assert!(INVARIANTS.contains(&invariant), "{invariant} is none of the checkers");
         self.violations.push(Violation { invariant, at_ns: self.now.as_nanos(), text });
     }
 

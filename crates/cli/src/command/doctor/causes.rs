@@ -5,14 +5,17 @@
 //!
 //! Invariant: there is always a cause, if only one that says that nothing is recognised.
 
-use quorba_giop::Endian;
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
+use quorba_giop::{Body, Endian, Message, references};
 use serde::Serialize;
 
 /// A time within this of now, in seconds, is taken for one.
 const NOW_SLACK_S: u64 = 7 * 86_400;
 /// Octets before and behind a difference in which a text is looked for.
 const AROUND: usize = 48;
+
+/// The length of its first profile stands so far before what is found of a reference.
+const BEFORE_REFERENCE: usize = 4;
 
 /// What is known of the two runs.
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +33,29 @@ pub enum Cause {
     Padding,
     Time,
     Address,
+    ObjectKey,
     Pointer,
     Order,
     Random,
     Crash,
+}
+
+/// The cause if both have a reference around the first octet of the results that differs, with
+/// different keys.
+pub fn object_key(a: &Message, b: &Message) -> Option<Cause> {
+    let Ok(Body::Reply(reply)) = a.parse() else { return None };
+    let body = reply.body_offset();
+    let mut pairs = a.bytes().iter().zip(b.bytes().iter()).skip(body);
+    let first = body + pairs.position(|(one, other)| one != other)?;
+    let around = |message: &Message| {
+        let Ok(Body::Reply(reply)) = message.parse() else { return None };
+        let found = references::find(message.bytes(), reply.body_offset(), message.endian());
+        // Lengths before it differ with the key's.
+        found.into_iter().find(|one| one.end > first)
+    };
+    let (one, other) = (around(a)?, around(b)?);
+    let is_there = one.offset <= first + BEFORE_REFERENCE && one.offset == other.offset;
+    (is_there && one.keys != other.keys).then_some(Cause::ObjectKey)
 }
 
 impl Cause {
@@ -42,7 +64,8 @@ impl Cause {
         match self {
             Self::Padding => {
                 "octets that only align what follows: the ORB does not clear its buffers. Clients \
-                 do not see them, but style active-with-voting does"
+                 do not see them, but style active-with-voting does, unless `compare_replies = \
+                 \"ignore-padding\"` and they stand behind texts"
             }
             Self::Time => {
                 "a time: take it from the request, or from Quorba's ordered time \
@@ -51,6 +74,10 @@ impl Cause {
             Self::Address => {
                 "the server's own address, as in a reference that it made: create references for \
                  the gateways, with a persistent object key"
+            }
+            Self::ObjectKey => {
+                "the object key of a reference that the server made: give objects persistent keys \
+                 from the state (docs/determinism.md, \"References that servers return\")"
             }
             Self::Pointer => {
                 "an address in memory: an id that is made of a pointer, or memory that was never \

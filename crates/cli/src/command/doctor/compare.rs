@@ -5,7 +5,7 @@
 //!
 //! Invariant: equal answers have no difference, and any other two have one.
 
-use quorba_giop::{Body, Endian, Message};
+use quorba_giop::{Body, Endian, Message, padding};
 use serde::Serialize;
 
 use super::causes::{self, Cause, Scene};
@@ -34,6 +34,8 @@ pub struct Difference {
     pub offset: usize,
     /// Octets that differ, where both have some.
     pub octets: usize,
+    /// `compare_replies = "ignore-padding"` takes both for the same.
+    pub ignorable: bool,
     /// What it looks like; the most likely first.
     pub causes: Vec<Cause>,
 }
@@ -45,7 +47,7 @@ pub fn compare(a: &Answer, b: &Answer, scene: &Scene) -> Option<Difference> {
         _ if a == b => None,
         _ => {
             let causes = vec![Cause::Crash];
-            Some(Difference { kind: Kind::Content, offset: 0, octets: 0, causes })
+            Some(Difference { kind: Kind::Content, offset: 0, octets: 0, ignorable: false, causes })
         }
     }
 }
@@ -57,9 +59,17 @@ fn compare_replies(a: &Message, b: &Message, scene: &Scene) -> Option<Difference
     let kind = if a.bytes().len() == b.bytes().len() { kind(a, b, &spans) } else { Kind::Content };
     let causes = match kind {
         Kind::Padding | Kind::PerhapsPadding => vec![Cause::Padding],
-        Kind::Content => causes::of(a.bytes(), b.bytes(), &spans, endian(a), scene),
+        Kind::Content => {
+            let mut found = causes::of(a.bytes(), b.bytes(), &spans, endian(a), scene);
+            if let Some(cause) = causes::object_key(a, b) {
+                found.retain(|one| *one != cause);
+                found.insert(0, cause);
+            }
+            found
+        }
     };
-    Some(Difference { kind, offset: first, octets, causes })
+    let ignorable = is_ignorable(a, b);
+    Some(Difference { kind, offset: first, octets, ignorable, causes })
 }
 
 /// Where two states differ.
@@ -68,7 +78,19 @@ pub fn compare_states(a: &[u8], b: &[u8], scene: &Scene) -> Option<Difference> {
     let (first, _) = *spans.first()?;
     let octets = spans.iter().map(|(begin, end)| end - begin).sum();
     let causes = causes::of(a, b, &spans, Endian::Little, scene);
-    Some(Difference { kind: Kind::Content, offset: first, octets, causes })
+    Some(Difference { kind: Kind::Content, offset: first, octets, ignorable: false, causes })
+}
+
+/// Whether nodes that compare replies see no difference: the status and the results are the same,
+/// but for what looks like padding behind texts.
+fn is_ignorable(a: &Message, b: &Message) -> bool {
+    let (Ok(Body::Reply(one)), Ok(Body::Reply(other))) = (a.parse(), b.parse()) else {
+        return false;
+    };
+    let results = |message: &Message, reply: &quorba_giop::Reply<'_>| {
+        padding::cleared(message.bytes(), reply.body_offset(), message.endian())
+    };
+    one.status() == other.status() && results(a, &one) == results(b, &other)
 }
 
 fn endian(message: &Message) -> Endian {
@@ -143,6 +165,35 @@ mod tests {
         let difference = differ(&[1, 9, 8, 7, 5, 0, 0, 0], &[1, 0, 0, 0, 5, 0, 0, 0]);
         assert_eq!((difference.kind, difference.octets), (Kind::PerhapsPadding, 3));
         assert_eq!(difference.offset, 24 + 1);
+    }
+
+    #[test]
+    fn padding_behind_a_text_is_what_the_domain_file_may_ignore() {
+        let text = |fill| [2, 0, 0, 0, b'a', 0, fill, fill, 5, 0, 0, 0];
+        let difference = differ(&text(9), &text(0));
+        assert!(difference.ignorable && difference.kind == Kind::PerhapsPadding);
+        assert!(!differ(&[1, 9, 8, 7, 5, 0, 0, 0], &[1, 0, 0, 0, 5, 0, 0, 0]).ignorable);
+    }
+
+    #[test]
+    fn keys_of_references_are_named() {
+        let profile = |key: &str| quorba_giop::ior::IiopProfile {
+            version: Version::V1_2,
+            host: "h".into(),
+            port: 1,
+            object_key: key.into(),
+            components: Vec::new(),
+        };
+        let reference = |key: &str| {
+            let mut out = quorba_giop::cdr::Writer::new(Endian::Little);
+            let profiles = vec![profile(key).encode(Endian::Little)];
+            quorba_giop::Ior { type_id: b"IDL:T:1.0".to_vec(), profiles }.write(&mut out);
+            out.finish()
+        };
+        let difference = differ(&reference("POA/1234"), &reference("POA/9876"));
+        assert_eq!(difference.causes[0], Cause::ObjectKey);
+        let longer = differ(&reference("POA/1234"), &reference("POA/1234567"));
+        assert_eq!(longer.causes[0], Cause::ObjectKey);
     }
 
     #[test]

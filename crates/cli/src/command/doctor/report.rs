@@ -89,6 +89,7 @@ impl Differing {
             "offset": self.difference.offset,
             "octets": self.difference.octets,
             "kind": self.difference.kind,
+            "ignorable": self.difference.ignorable,
             "causes": self.difference.causes,
             "answers": answers,
         })
@@ -100,6 +101,9 @@ fn causes_text(difference: &Difference) -> String {
     for cause in &difference.causes {
         let line = wrapped(cause.text(), 98, "    ");
         let _ = writeln!(text, "  - {}", line.trim_start());
+    }
+    if difference.ignorable {
+        text += "`compare_replies = \"ignore-padding\"` takes both replies for the same.\n";
     }
     text
 }

@@ -76,6 +76,9 @@ fn put_up_with(node: &str, server: &ServerStatus) -> String {
 
 /// A line for each group that has such requests.
 pub(super) fn notes<'a>(answers: &[Answer], groups: impl Iterator<Item = &'a str>) -> String {
-    let notes = groups.filter_map(|name| health::ended_note(answers, name));
+    let notes = groups.flat_map(|name| {
+        let ended = health::ended_note(answers, name);
+        ended.into_iter().chain(health::reference_notes(answers, name))
+    });
     notes.map(|note| format!("! {note}\n")).collect()
 }

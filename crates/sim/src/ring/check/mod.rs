@@ -8,6 +8,8 @@ mod basic_delivery;
 mod causal_delivery;
 mod configuration_changes;
 mod failure_atomicity;
+#[cfg(test)]
+mod forged;
 mod held;
 mod memory;
 mod safe_delivery;
