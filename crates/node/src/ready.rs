@@ -38,7 +38,12 @@ impl Look {
         let key = EscapedKey(key);
         match self {
             Self::Ready => format!("serves on {door}"),
-            Self::Deaf => format!("nothing accepts connections on {door}"),
+            Self::Deaf => match door {
+                Door::Address(address) => {
+                    format!("accepts no connections on {address}, where its node connects")
+                }
+                Door::File(_) => format!("accepts no connections on {door}"),
+            },
             Self::Silent => format!("accepts connections on {door}, and answers no LocateRequest"),
             Self::NoObject => format!(
                 "answers on {door}, and has no object `{key}` ({what}): a LocateRequest for it was \
@@ -90,5 +95,19 @@ fn locate(socket: &mut Socket, key: &[u8], heard: &mut bool) -> Option<LocateSta
         let count = socket.read(&mut buffer).ok().filter(|count| *count > 0)?;
         *heard = true;
         framer.push(buffer.get(..count)?);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that listens on its host's address alone is not found: its node connects to
+    /// 127.0.0.1.
+    #[test]
+    fn of_a_server_that_accepts_nothing_it_is_told_where_its_node_connects() {
+        let door = Door::Address("127.0.0.1:6001".parse().expect("an address"));
+        let said = format!("it {}", Look::Deaf.text(&door, None));
+        assert_eq!(said, "it accepts no connections on 127.0.0.1:6001, where its node connects");
     }
 }
