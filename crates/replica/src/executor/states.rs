@@ -1,8 +1,8 @@
 //! States that the server has not given when it was asked, and that it has not taken.
 //!
-//! What it is not: a judge of whose fault that is. Invariants: one way that works again is forgotten
-//! at once, the other is not touched by it; what a server has not given is not said of the next one,
-//! and what is not taken counts on, for a server that takes no state is started anew each time.
+//! What it is not: a judge of whose fault that is. Invariants: one way that works again is
+//! forgotten at once, the other is not touched by it; what a server has not given is not said of
+//! the next one, and what is not taken counts on: who takes no state is started anew each time.
 
 use alloc::string::String;
 use quorba_giop::{Body, Message, ReplyStatus};
