@@ -80,3 +80,20 @@ fn given_up(style: &str) {
     let told = domain.told_once("a line of each node", |told| lines(told) >= 3);
     assert_eq!(lines(&told), 3, "once a node: {told}");
 }
+
+#[test]
+fn where_nobody_is_in_nothing_can_be_given_up_and_it_is_told_why() {
+    let domain = Domain::start_group(
+        "[group.bank]\nlisten = {listen}\nmembers = [\"n1\", \"n2\", \"n3\"]\n\
+         server = [\"/bin/false\", \"{port}\"]\nobject_key = \"bank\"\n",
+    );
+    stage::wait_until("status says that nobody is in", || {
+        let output = domain.quorba(&["-o", "json", "status", "bank"]);
+        text(&output.stdout).contains("\"nobody-in\"")
+    });
+    let output = domain.quorba(&["group", "skip", "bank", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("QB-CLI-014"), "{said}");
+    assert!(said.contains("no member of group bank is in"), "{said}");
+}

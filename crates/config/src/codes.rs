@@ -79,12 +79,13 @@ codes! {
 
     BadPlaceholder "QB-CFG-010" "a placeholder that does not exist"
     "In server, env and cwd these are replaced: {port}, the private port on which the server \
-     shall listen, or {socket}, the file of a socket for that; {host}, the node's address; \
-     {listen}, the gateway's port; {node}; {group}; {state_dir}; {time}, the reference of the \
-     group's ordered time; {gateways}, the gateways on all nodes as host:port,host:port, the same \
-     for every server, and {gateways.omniorb}, the same for -ORBendPointPublish; {call.NAME}, the \
-     host:port on which it calls the group or the server outside NAME; {url.NAME}, the same with \
-     the object key of that server's reference. A brace itself is written twice: {{ or }}."
+     shall listen at 127.0.0.1, or {socket}, the file of a socket for that; {host}, the node's \
+     address, for what others are told; {listen}, the gateway's port; {node}; {group}; \
+     {state_dir}; {time}, the reference of the group's ordered time; {gateways}, the gateways \
+     on all nodes as host:port,host:port, the same for every server, and {gateways.omniorb}, \
+     the same for -ORBendPointPublish; {call.NAME}, the host:port on which it calls the group \
+     or the server outside NAME; {url.NAME}, the same with the object key of that server's \
+     reference. A brace itself is written twice: {{ or }}."
 
     NoSuchNode "QB-CFG-011" "a name that is no node of the domain"
     "members and connect name nodes that have a table of their own: [node.NAME]."

@@ -38,7 +38,12 @@ impl Look {
         let key = EscapedKey(key);
         match self {
             Self::Ready => format!("serves on {door}"),
-            Self::Deaf => format!("nothing accepts connections on {door}"),
+            Self::Deaf => match door {
+                Door::Address(address) => {
+                    format!("accepts no connections on {address}, where its node connects")
+                }
+                Door::File(_) => format!("accepts no connections on {door}"),
+            },
             Self::Silent => format!("accepts connections on {door}, and answers no LocateRequest"),
             Self::NoObject => format!(
                 "answers on {door}, and has no object `{key}` ({what}): a LocateRequest for it was \
@@ -149,5 +154,14 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let door = Door::Address(listener.local_addr().expect("an address"));
         assert_eq!(look(&door, None).expect("descriptors"), Look::Ready);
+    }
+
+    /// A server that listens on its host's address alone is not found: its node connects to
+    /// 127.0.0.1.
+    #[test]
+    fn of_a_server_that_accepts_nothing_it_is_told_where_its_node_connects() {
+        let door = Door::Address("127.0.0.1:6001".parse().expect("an address"));
+        let said = format!("it {}", Look::Deaf.text(&door, None));
+        assert_eq!(said, "it accepts no connections on 127.0.0.1:6001, where its node connects");
     }
 }

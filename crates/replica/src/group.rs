@@ -278,7 +278,7 @@ impl Group {
             return;
         }
         // Not by what is dropped: at one history it is one time, whatever came by meanwhile.
-        self.table.clock.advance(origin, incarnation, request.stamp);
+        self.table.clock.advance((origin, incarnation), request.stamp, self.kept_ticks());
         if self.is_stateless() {
             return self.deliver_call(origin, incarnation, request, here, out);
         }
@@ -362,11 +362,16 @@ impl Group {
         }
     }
 
+    /// How long requests with a name are remembered at least.
+    fn kept_ticks(&self) -> u64 {
+        let ticks = u64::try_from(self.config.retention.as_nanos() / 100).unwrap_or(u64::MAX);
+        ticks.min(RETENTION_TICKS_MAX)
+    }
+
     /// Until when, on the ordered clock, a client's request is remembered. Clients' clocks and even
     /// their epochs differ, so what they ask for is held between sane bounds.
     fn expiry(&self, request: &RequestEnvelope) -> u64 {
-        let ticks = u64::try_from(self.config.retention.as_nanos() / 100).unwrap_or(u64::MAX);
-        let ticks = ticks.min(RETENTION_TICKS_MAX);
+        let ticks = self.kept_ticks();
         let ticks = if canary!(ForgetsEarly) { ticks / 16 } else { ticks };
         let expiration = request.ft.as_ref().map_or(0, |ft| ft.expiration);
         let asked = expiration.saturating_sub(request.stamp);

@@ -393,6 +393,7 @@ impl Member {
         // The driver starts it again, unless it is told that none is wanted.
         self.server = Server::Starting;
         self.executor.reset();
+        self.executor.forget_not_given();
         self.forget();
         if matches!(self.stage, Stage::NoServer) {
             return None;

@@ -497,6 +497,19 @@ fn where_no_state_can_be_had_it_is_told_that_members_may_differ() {
     assert_eq!(c.snapshot(0).endings.doubt, None, "one state is everybody's");
 }
 
+#[test]
+fn what_a_server_that_is_gone_did_not_give_is_not_said_of_the_next_one() {
+    let mut c = Cluster::whole(true);
+    c.make_odd("b");
+    (0..3).for_each(|index| c.server(index).is_private = true);
+    c.request(0, 1, "b");
+    pass(&mut c, seconds(1));
+    assert!(c.snapshot(1).endings.state_not_given.is_some(), "it was asked");
+    c.crash_server(1);
+    c.settle();
+    assert_eq!(c.snapshot(1).endings.state_not_given, None);
+}
+
 // Seed 5000222 of the simulator's `backups`.
 #[test]
 fn who_executes_again_what_was_with_such_a_request_may_differ_and_it_is_told() {

@@ -293,15 +293,11 @@ impl Fact {
                 format!("its members may differ since request {request}, which had no reply")
             }
             Self::Differ { nodes, what, request, times, may_be_padding, .. } => {
-                let who = match nodes.as_slice() {
-                    [] => "its members".to_owned(),
-                    nodes => format!("the members on {}", nodes.join(", ")),
-                };
+                let who = members_on(nodes);
                 let times = if *times > 1 { format!(", {times} times") } else { String::new() };
-                let padding = match may_be_padding {
-                    true => format!(". Replies have {}", super::UNCLEARED),
-                    false => String::new(),
-                };
+                let padding =
+                    may_be_padding.then(|| format!(". Replies have {}", super::UNCLEARED));
+                let padding = padding.unwrap_or_default();
                 format!(
                     "{who} {what}, last at request {request}{times}: their states may \
                      differ{padding}"
@@ -328,9 +324,8 @@ impl Fact {
                 "the server on {node} is late with what others have answered; they answer for it"
             ),
             Self::StateRefused { node, refused, .. } => {
-                let last = refused
-                    .bytes
-                    .map(|bytes| format!("; the last state that it gave has {}", size(bytes)));
+                let last = |bytes| format!("; the last state that it gave has {}", size(bytes));
+                let last = refused.bytes.map(last);
                 format!(
                     "the server on {node} has not given its state, {}{}",
                     said(refused),
@@ -470,5 +465,13 @@ impl Fact {
             since_ms: self.since_ms(),
             next: self.next(),
         }
+    }
+}
+
+/// Those who differ, if it is known who.
+fn members_on(nodes: &[String]) -> String {
+    match nodes {
+        [] => "its members".to_owned(),
+        nodes => format!("the members on {}", nodes.join(", ")),
     }
 }

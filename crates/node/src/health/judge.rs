@@ -72,21 +72,28 @@ fn silent(one: &Seen) -> Option<Fact> {
 
 /// Who is there.
 fn nodes(facts: &mut Vec<Fact>, seen: &[Seen], best: &Status) {
+    // Nodes that run, and are away because they are refused.
+    let mut kept_out = Vec::new();
+    let says = |name: &str| seen.iter().any(|one| matches!(one, Seen::Said(it) if it.node == name));
     let refused = best.nodes.iter().filter_map(|node| Some((node, node.refused.as_ref()?)));
     // Anybody can forge what does not open; it is told of a node that is missing.
     let is_meant = |node: &NodeStatus, of: &RefusalStatus| !node.in_view || of.is_proven;
     for (node, refusal) in refused.filter(|(node, refusal)| is_meant(node, refusal)) {
+        if refusal.is_proven || says(&node.name) {
+            kept_out.push(&node.name);
+        }
         let (node, by) = (node.name.clone(), best.node.clone());
         let RefusalStatus { code, what, next, since_ms, .. } = refusal.clone();
         facts.push(Fact::Refused { node, by, what, next, code, since_ms });
     }
-    for node in best.nodes.iter().filter(|node| !node.in_view) {
+    for node in best.nodes.iter().filter(|node| !node.in_view && !kept_out.contains(&&node.name)) {
         let (node, standing, since_ms) = (node.name.clone(), node.standing.clone(), node.since_ms);
         facts.push(Fact::NodeAway { node, standing, since_ms });
     }
     for one in seen {
         match one {
             Seen::Said(status) if status.ring.view_seq == best.ring.view_seq => {}
+            Seen::Said(status) if kept_out.contains(&&status.node) => {}
             Seen::Said(status) if best.ring.primary => facts.push(Fact::OtherView {
                 node: status.node.clone(),
                 view: status.ring.view_seq,
@@ -200,7 +207,8 @@ fn is_kept(group: &GroupStatus) -> bool {
 fn why_out(seen: &[Seen], group: &GroupStatus, member: &MemberStatus) -> Option<String> {
     let here = groups(seen, &group.name).find(|(status, _)| status.node == member.node);
     let server = here.and_then(|(_, here)| here.server.as_ref());
-    let server = server.filter(|server| server.state == "down");
+    // One that is started again has the reason of before, until it serves.
+    let server = server.filter(|server| ["down", "starting"].contains(&server.state.as_str()));
     let server = server.and_then(|server| server.reason.as_deref());
     let known = match (member.reason.as_deref(), server) {
         // It need not be said twice that it ended.

@@ -3,7 +3,8 @@
 use super::*;
 use crate::status::{
     DifferStatus, EndedStatus, GroupStatus, LogStatus, MemberState, MemberStatus, NodeStatus,
-    RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, StuckStatus, WaitStatus,
+    RefusalStatus, RequestStatus, RingStatus, ServerStatus, StateRefusedStatus, StuckStatus,
+    WaitStatus,
 };
 
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
@@ -118,6 +119,43 @@ fn what_takes_calls_their_answers_is_found() {
     let waits = LogStatus { waits: Some("no room".into()), ..LogStatus::default() };
     assert_eq!(found_at("n1", |it| it.log = Some(waits.clone())), ["log-waits"]);
     assert_eq!(found(|it| it.groups[0].waits_for = vec!["n2".into()]), ["waits-for-memory"]);
+}
+
+#[test]
+fn a_server_that_is_started_again_says_what_became_of_it_before() {
+    let down = |it: &mut Status| {
+        it.groups[0].members[0].state = MemberState::Down;
+        it.groups[0].members[0].reason = Some("its server has not joined yet".into());
+        if it.node == "n1" {
+            server(it).state = "starting".into();
+            server(it).reason = Some("did not serve within 15000 ms".into());
+        }
+    };
+    let found = judged(down).findings;
+    let told = "its server has not joined yet: did not serve within 15000 ms";
+    assert!(found[0].what.contains(told), "{found:?}");
+}
+
+#[test]
+fn a_node_that_runs_and_is_refused_is_not_to_be_started() {
+    let refuses = |it: &mut Status, is_proven| {
+        it.nodes[2].in_view = false;
+        let code = "QB-RING-006".into();
+        it.nodes[2].refused = Some(RefusalStatus { code, is_proven, ..RefusalStatus::default() });
+        if it.node == "n3" {
+            it.ring.view_seq = 65;
+            it.ring.primary = false;
+        }
+    };
+    assert_eq!(found(|it| refuses(it, true)), ["refused"]);
+    // It says how it is, so it runs.
+    assert_eq!(found(|it| refuses(it, false)), ["refused"]);
+    let mut two = ["n1", "n2"].map(status);
+    two.iter_mut().for_each(|it| refuses(it, false));
+    let silent = Seen::Silent { node: "n3", why: "refused".into(), is_suspect: false };
+    let seen = [Seen::Said(&two[0]), Seen::Said(&two[1]), silent];
+    let facts: Vec<_> = judge(&seen, None).findings.into_iter().map(|one| one.fact).collect();
+    assert!(facts.contains(&"node-away".to_owned()), "somebody may forge it: {facts:?}");
 }
 
 #[test]

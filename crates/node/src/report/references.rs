@@ -2,7 +2,7 @@
 //!
 //! What it is not: a resolver. A name is this machine's if it is written as one of its names, and a
 //! reference to what nobody here knows is nobody's fault. Invariants: of each group so many
-//! operations are remembered, each once for each kind; what is remembered ends with the server.
+//! operations are remembered for each kind, each once; what is remembered ends with the server.
 
 use super::Reporter;
 use crate::health::references::NEXT;
@@ -17,7 +17,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::Instant;
 use twox_hash::XxHash3_64;
 
-/// Operations that are remembered of each group.
+/// Operations that are remembered of each group, for each kind.
 const OPERATIONS_MAX: usize = 16;
 /// Replies whose keys are remembered of each operation; members may be so far apart.
 const REPLIES_MAX: usize = 8;
@@ -95,7 +95,8 @@ impl References {
             one.address = address;
             return false;
         }
-        let is_new = known.len() < OPERATIONS_MAX;
+        // Notes leave room for what harms.
+        let is_new = known.iter().filter(|one| one.kind == kind).count() < OPERATIONS_MAX;
         if is_new {
             let (operation, since) = (operation.to_owned(), Instant::now());
             known.push(Known { kind, operation, address, times: 1, since });

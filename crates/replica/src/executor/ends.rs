@@ -239,6 +239,11 @@ impl Executor {
         [self.ends.states.not_given(), self.ends.states.not_taken()]
     }
 
+    /// The server is gone: what it has not given is not said of the next one.
+    pub(crate) fn forget_not_given(&mut self) {
+        self.ends.states.forget_not_given();
+    }
+
     pub(crate) fn figures(&self) -> ServerFigures {
         self.ends.figures
     }

@@ -1,7 +1,8 @@
 //! States that the server has not given when it was asked, and that it has not taken.
 //!
-//! What it is not: a judge of whose fault that is. Invariant: one way that works again is forgotten
-//! at once, the other is not touched by it.
+//! What it is not: a judge of whose fault that is. Invariants: one way that works again is
+//! forgotten at once, the other is not touched by it; what a server has not given is not said of
+//! the next one, and what is not taken counts on: who takes no state is started anew each time.
 
 use alloc::string::String;
 use quorba_giop::{Body, Message, ReplyStatus};
@@ -72,6 +73,11 @@ impl States {
     pub(super) fn did_not_give(&mut self, refusal: Refusal) {
         let times = self.not_given.take().map_or(0, |it| it.times).saturating_add(1);
         self.not_given = Some(StateRefused { times, refusal, bytes: self.given });
+    }
+
+    /// Another server is asked from now on.
+    pub(super) fn forget_not_given(&mut self) {
+        self.not_given = None;
     }
 
     pub(super) fn took(&mut self) {

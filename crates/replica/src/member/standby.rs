@@ -167,6 +167,7 @@ impl Member {
         }
         self.server = Server::Replacing;
         self.executor.reset();
+        self.executor.forget_not_given();
         Some(Consequence::Replace(reason))
     }
 
@@ -242,6 +243,7 @@ impl Member {
         if self.server != Server::Absent && !is_needed {
             self.server = Server::Absent;
             self.executor.reset();
+            self.executor.forget_not_given();
             out.push(ServerCommand::Stop);
         }
         if matches!(self.stage, Stage::NoServer) {

@@ -13,7 +13,7 @@ use crate::ask::{self, Answer};
 use crate::command::status::require_group;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, codes};
 
 /// What a node says that has no such request.
 const NOT_WAITING: &str = "no request with number";
@@ -38,7 +38,22 @@ pub(super) fn skip(
             Err(error) => return Err(refused(name, group, &error)),
         }
     }
-    Err(last.unwrap_or_else(|| ask::no_word(domain, &answers, group, None)))
+    Err(last.unwrap_or_else(|| match knows(&answers, group) {
+        true => nobody_in(group),
+        false => ask::no_word(domain, &answers, group, None),
+    }))
+}
+
+/// Whether a node that answers has the group.
+fn knows(answers: &[Answer], group: &str) -> bool {
+    let statuses = answers.iter().filter_map(|answer| answer.status.as_ref().ok());
+    statuses.flat_map(|status| &status.groups).any(|it| it.name == group)
+}
+
+fn nobody_in(group: &str) -> Failure {
+    let what = format!("no member of group {group} is in, so no request is with a server");
+    let next = format!("quorba status {group} says why they are out");
+    Failure::new(codes::CHANGE_REFUSED, Exit::Failed, what, next)
 }
 
 /// Nodes whose members are in, the leader's first.
