@@ -380,9 +380,12 @@ impl Endings {
         inquiry
     }
 
-    /// A member comes in, or joins, with this.
-    pub(crate) fn join(&mut self, node: NodeId, brought: Brought) {
+    /// A member comes in, or joins, with this; `is_given`: another one's state.
+    pub(crate) fn join(&mut self, node: NodeId, brought: Brought, is_given: bool) {
         self.brought.insert(node, brought);
+        if is_given {
+            self.states.is_given_a_state(node);
+        }
     }
 
     /// So many requests a member came in with.

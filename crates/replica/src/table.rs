@@ -312,7 +312,7 @@ impl GroupTable {
         self.votes.join(node, count);
         self.census.clear();
         self.endings.begin_anew();
-        self.endings.join(node, Brought::State(count));
+        self.endings.join(node, Brought::State(count), false);
         (self.leader, self.led_from) = (Some(node), count);
         self.opened = true;
     }

@@ -3,12 +3,13 @@
 use super::*;
 use crate::config::{Ack, CheckpointRule, Concurrency, ReplyPath, TotalLoss};
 use crate::endings::RequestEnd;
-use crate::ids::{GatewayKey, RequestNumber};
+use crate::history::History;
+use crate::ids::{Attempt, GatewayKey, RequestKey, RequestNumber};
 use crate::moment::Moment;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
-use quorba_base::NodeSet;
+use quorba_base::{NodeId, NodeSet};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 

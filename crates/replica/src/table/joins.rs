@@ -79,10 +79,8 @@ impl GroupTable {
             self.revive(config);
         } else {
             self.votes.join(node, self.history.count);
-            self.endings.join(node, self.brought(state, offer));
-            if matches!(state, MemberState::Joining { lacks: Lacks::State, .. }) {
-                self.endings.states.is_given_a_state(node);
-            }
+            let is_given = matches!(state, MemberState::Joining { lacks: Lacks::State, .. });
+            self.endings.join(node, self.brought(state, offer), is_given);
         }
         if !self.in_set().is_empty() {
             self.census.clear();
