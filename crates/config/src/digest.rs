@@ -16,7 +16,7 @@ use crate::domain::{
 };
 
 /// Raised when a field is added to the text, so that mixed versions disagree knowingly.
-const FORMAT: u32 = 9;
+const FORMAT: u32 = 10;
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;

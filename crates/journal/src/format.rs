@@ -17,7 +17,7 @@ use core::fmt;
 use quorba_base::NodeId;
 
 /// The version of the format; a log of another one is not read.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 
 /// What a disk writes as a whole or not at all, at the least.
 pub const SECTOR_BYTES: usize = 512;

@@ -18,6 +18,8 @@ const ENTRY_BYTES: usize = 96;
 /// A request that was executed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Archived {
+    /// Which request of the group it is.
+    number: u64,
     pub(crate) key: RequestKey,
     pub(crate) moment: Moment,
     pub(crate) giop: Bytes,
@@ -73,7 +75,14 @@ impl Archive {
             return;
         }
         let (key, giop, code_sets) = (key.clone(), giop.clone(), code_sets.cloned());
-        requests.push(Archived { key, moment, giop, code_sets });
+        requests.push(Archived { number: self.index, key, moment, giop, code_sets });
+    }
+
+    /// The request with this number was given up: nobody executes it any more (seed 9600301 of the
+    /// simulator's `styles`).
+    pub(crate) fn leave_out(&mut self, number: u64) {
+        let Some(requests) = &mut self.requests else { return };
+        requests.retain(|request| request.number != number);
     }
 
     /// All of them, for a member that joins; `None`: they are not known any more.
@@ -81,7 +90,8 @@ impl Archive {
         let requests = self.requests.as_ref()?;
         let mut writer = Writer::with_capacity(self.bytes + 8);
         writer.u32(requests.len() as u32);
-        for Archived { key, moment, giop, code_sets } in requests {
+        for Archived { number, key, moment, giop, code_sets } in requests {
+            writer.u64(*number);
             put_key(&mut writer, key, 0);
             moment.encode(&mut writer);
             writer.bytes(giop);
@@ -95,12 +105,14 @@ impl Archive {
     pub(crate) fn decode(&self, bytes: Bytes, index: u64) -> Result<Self, InvalidEnvelope> {
         let mut archive = Self::new(self.bytes_max);
         let mut reader = Reader::new(bytes);
-        for _ in 0..reader.count(38, "request count")? {
+        for _ in 0..reader.count(46, "request count")? {
+            let number = reader.u64("request number")?;
             let (key, _) = take_key(&mut reader)?;
             let moment = Moment::decode(&mut reader)?;
             let giop = reader.bytes("request")?;
             let some = reader.bool("code sets flag")?;
             let code_sets = Some(reader.bytes("code sets")?).filter(|_| some);
+            archive.index = number;
             archive.add(&key, moment, &giop, code_sets.as_ref());
         }
         reader.end()?;
@@ -138,6 +150,16 @@ mod tests {
         assert_eq!(copy.requests(), archive.requests());
         assert_eq!(copy.requests().unwrap()[1].giop, b"two"[..]);
         assert!(archive.decode(Bytes::from_static(b"\0\0\0\x09xyz"), 2).is_err());
+    }
+
+    #[test]
+    fn what_was_given_up_is_given_to_nobody() {
+        let mut archive = Archive::new(1_000);
+        add(&mut archive, 1, b"one");
+        add(&mut archive, 2, b"two");
+        let mut copy = archive.decode(archive.encode().unwrap(), 2).unwrap();
+        copy.leave_out(1);
+        assert_eq!(copy.requests(), Some(&archive.requests().unwrap()[1..]));
     }
 
     #[test]

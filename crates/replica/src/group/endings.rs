@@ -229,6 +229,11 @@ impl Group {
         if end == RequestEnd::Skipped && !self.config.calls.is_empty() && self.replay.is_none() {
             out.push_back(Output::EndCalls { caller: self.id, during: at });
         }
+        if end == RequestEnd::Skipped
+            && let Some(member) = &mut self.member
+        {
+            member.gives_up(at);
+        }
         if end == RequestEnd::EndsServers || self.table.style == Style::Stateless {
             // Who executed it is gone, and the others did not.
             return;

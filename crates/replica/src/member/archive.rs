@@ -23,6 +23,13 @@ impl Member {
         self.give_when_settled(Whom::Joiner(joiner, attempt, frozen), requests)
     }
 
+    /// A request was given up: who joins does not execute it.
+    pub(crate) fn gives_up(&mut self, at: History) {
+        if let Some(archive) = &mut self.archive {
+            archive.leave_out(at.count);
+        }
+    }
+
     /// There is no way to bring it up to date.
     pub(crate) fn shut_out(&mut self) {
         if matches!(self.stage, Stage::Receiving { .. } | Stage::Restoring { .. }) {
@@ -48,7 +55,7 @@ impl Member {
         // A bound that differs from the donor's.
         let requests = archive.requests().ok_or(DownReason::TooMuchToReplay)?;
         self.replaying = requests.len();
-        for Archived { key, moment, giop, code_sets } in requests {
+        for Archived { key, moment, giop, code_sets, .. } in requests {
             let (call, moment) = (Call::Again(key.clone()), Some(*moment));
             let (giop, code_sets) = (giop.clone(), code_sets.clone());
             self.executor.push(Job::Execute { call, moment, giop, code_sets, awaited: false });
