@@ -180,3 +180,17 @@ fn what_is_told_to_be_durable_has_left_its_room_to_the_next_batch() {
     drop(go_on);
     committer.stop().expect("nothing failed");
 }
+
+/// A node that ends waits for no room on its disk.
+#[test]
+fn a_thread_that_waits_for_room_ends_when_it_is_told_to() {
+    let disk = SimulatedDisk::new(chance(12));
+    let (committer, notices) = start(&disk, 1, 1 << 20);
+    disk.set_faults(Faults { capacity_bytes: Some(0), ..Faults::default() });
+    committer.append(batch(1, 10, 1_000)).unwrap();
+    assert!(matches!(next(&notices), Notice::Full(_)));
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || tell.send(committer.stop().is_none()));
+    let is_lost = told.recv_timeout(std::time::Duration::from_secs(60));
+    assert_eq!(is_lost, Ok(true), "it ends, and what waited is not durable");
+}
