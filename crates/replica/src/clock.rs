@@ -55,7 +55,7 @@ impl OrderedClock {
         stamp: u64,
         kept_ticks: u64,
     ) {
-        let step_max = STEP_TICKS_MAX.min(kept_ticks / 16);
+        let step_max = STEP_TICKS_MAX.min(kept_ticks / 6);
         self.wall = self.wall.max(stamp);
         let known = self.gateways.get(&origin).filter(|known| known.incarnation == incarnation);
         let time = match known {

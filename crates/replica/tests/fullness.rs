@@ -41,7 +41,7 @@ fn new_calls_of_clients_are_refused_by_all_members_alike_and_known_ones_are_answ
 #[test]
 fn new_calls_are_taken_again_when_the_time_of_the_old_ones_is_over() {
     let mut c = small();
-    // Each request moves the group's time by a sixteenth of what is remembered at most.
+    // Each request moves the group's time by ten seconds, or a sixth of what it remembers, at most.
     for number in 10..30 {
         c.pass(Duration::from_secs(10));
         c.release_below(0, number);
