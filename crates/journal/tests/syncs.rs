@@ -12,9 +12,7 @@ use noted::Syncs;
 use quorba_base::Instant;
 use quorba_journal::disk::FileDisk;
 use quorba_journal::{Journal, Opened, Options};
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 const DIRECTORY: &str = "QUORBA_JOURNAL_SYNCED";
@@ -42,16 +40,7 @@ fn what_is_reported_durable_was_synced_before_and_so_was_the_name_of_its_file() 
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
     let syncs = Syncs::new(folder.path());
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["writer", "--exact", "--ignored", "--nocapture"]).env(DIRECTORY, &log);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    syncs.watch(&mut command);
-    let mut child = command.spawn().expect("it starts");
-    let mut orders = child.stdin.take().expect("piped");
-    let printed = BufReader::new(child.stdout.take().expect("piped"));
-    let mut lines = printed.lines().map_while(Result::ok);
-    // The name of the harness stands before the first of them.
-    lines.find(|line| line.ends_with("opened")).expect("it opens");
+    let mut writer = syncs.start("writer", (DIRECTORY, &log), "opened");
     let of_segments = || syncs.count(|file| file.ends_with(".seg"));
     let of_names = || syncs.count(|file| Path::new(file) == log);
     let files = || std::fs::read_dir(&log).expect("a log").count();
@@ -59,9 +48,7 @@ fn what_is_reported_durable_was_synced_before_and_so_was_the_name_of_its_file() 
     assert!(names > 0, "the first file's name");
     let mut more_files = 0;
     for number in 1..=COMMITS {
-        writeln!(orders, "go on").expect("it listens");
-        let told = format!("durable {number}");
-        lines.find(|line| *line == told).expect("it goes on");
+        writer.goes_on("go on", &format!("durable {number}"));
         let now = of_segments();
         assert!(now > synced, "record {number} is reported durable and was not synced");
         synced = now;
@@ -75,6 +62,5 @@ fn what_is_reported_durable_was_synced_before_and_so_was_the_name_of_its_file() 
         known = there;
     }
     assert!(more_files > 1, "{more_files}");
-    drop(orders);
-    assert!(child.wait().expect("it ends").success());
+    writer.ends();
 }

@@ -5,9 +5,7 @@
 mod syncs;
 
 use quorba_node::boot::BootFile;
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use syncs::Syncs;
 
 const DIRECTORY: &str = "QUORBA_BOOT_SYNCED";
@@ -40,27 +38,16 @@ fn a_boot_and_a_ring_number_are_on_disk_before_they_are_used() {
     let folder = tempfile::tempdir().expect("a folder");
     let state = folder.path().join("n1");
     let syncs = Syncs::new(folder.path());
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["node", "--exact", "--ignored", "--nocapture"]).env(DIRECTORY, &state);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    syncs.watch(&mut command);
-    let mut child = command.spawn().expect("it starts");
-    let mut orders = child.stdin.take().expect("piped");
-    let printed = BufReader::new(child.stdout.take().expect("piped"));
-    let mut lines = printed.lines().map_while(Result::ok);
-    // The name of the harness stands before the first of them.
-    lines.find(|line| line.ends_with("begun")).expect("it begins");
+    let mut node = syncs.start("node", (DIRECTORY, &state), "begun");
     let of_file = || syncs.count(|file| file.contains("/n1/node.state"));
     assert!(of_file() > 0, "the first boot");
     assert!(syncs.count(|file| Path::new(file) == state) > 0, "the file's name");
     for (order, told) in [("go on", "stored"), ("boot", "begun"), ("go on", "stored")] {
         for turn in 0..5 {
             let before = of_file();
-            writeln!(orders, "{order}").expect("it listens");
-            lines.find(|line| line == told).expect("it goes on");
+            node.goes_on(order, told);
             assert!(of_file() > before, "{told}, {turn}, and not on disk");
         }
     }
-    drop(orders);
-    assert!(child.wait().expect("it ends").success());
+    node.ends();
 }

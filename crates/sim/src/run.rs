@@ -132,10 +132,7 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
 /// Returns how long it took until all was well again.
 fn play(world: &mut World, options: Options) -> Duration {
     world.set_server_bug(options.server_bug);
-    let peace_at = world.now + world.plan.safety;
-    world.run_until(peace_at);
-    world.make_peace();
-    let settled_after = settle(world);
+    let settled_after = come_to_peace(world);
     if world.checks.violations.is_empty() {
         world.conclude();
     }
@@ -162,8 +159,16 @@ fn play(world: &mut World, options: Options) -> Duration {
     settled_after
 }
 
+/// Plays until there are no more faults and all is well; how long that took then.
+pub(crate) fn come_to_peace(world: &mut World) -> Duration {
+    let peace_at = world.now + world.plan.safety;
+    world.run_until(peace_at);
+    world.make_peace();
+    settle(world)
+}
+
 /// Lets time pass until all is well; how long that took.
-pub(crate) fn settle(world: &mut World) -> Duration {
+fn settle(world: &mut World) -> Duration {
     let begin = world.now;
     let within = SETTLE_WITHIN + world.plan.longest_replay();
     let limit = world.now + within;

@@ -266,10 +266,11 @@ impl Group {
             end == RequestEnd::Skipped || has_it
         };
         let joins = |(node, state): (NodeId, MemberState)| match state {
-            MemberState::Joining { attempt, lacks: Lacks::Requests, .. } => Some((node, attempt)),
+            MemberState::Joining { attempt, lacks: Lacks::Requests, .. } if may_differ(node) => {
+                Some((node, attempt))
+            }
             _ => None,
         };
-        let joins = |of: (NodeId, MemberState)| joins(of).filter(|(node, _)| may_differ(*node));
         let joiners: Vec<_> = self.table.members().filter_map(joins).collect();
         for (node, attempt) in joiners {
             self.deliver_down(now, node, attempt, DownReason::MayDiffer, here, out);

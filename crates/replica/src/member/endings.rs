@@ -85,7 +85,7 @@ impl Statements {
         }
     }
 
-    /// The server is given another member's state, or ends.
+    /// The server is given another member's state.
     pub(super) fn has_another_state(&mut self) {
         self.has_replayed = false;
     }

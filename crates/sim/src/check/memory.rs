@@ -68,9 +68,9 @@ pub(super) fn check_quiet(
             let retention = Duration::from_millis(world.plan.groups[group].retention_ms);
             // What is older was forgotten when the group was called last.
             let last = calls().filter(|call| call.is_acknowledged()).map(|call| call.invoked).max();
-            let since =
+            let is_forgotten =
                 |call: &Call| last.is_some_and(|last| last.since(call.invoked) > 2 * retention);
-            let named = calls().filter(|call| call.named && !since(call)).count();
+            let named = calls().filter(|call| call.named && !is_forgotten(call)).count();
             // A gateway tells what it has answered with its next request. Calls that their clients
             // have given up may all have waited in it when the last one came.
             let given_up = calls().filter(|call| !call.named && call.outcome == Outcome::Unknown);
