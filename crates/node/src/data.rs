@@ -541,7 +541,10 @@ impl DataPlane {
                 let _ = asker.send(self.requests(&name, wanted));
             }
             admin::Question::Change(name, admin::Change::Skip(number), asker) => {
-                self.skip(&name, number, asker);
+                self.skip(&name, (number, false), asker);
+            }
+            admin::Question::Change(name, admin::Change::SkipAnswered(number), asker) => {
+                self.skip(&name, (number, true), asker);
             }
             admin::Question::Change(name, change, asker) => {
                 match self.reporter.command(&name, &change) {

@@ -367,6 +367,13 @@ fn log_command(group: &str, command: Command, reporter: &Reporter) {
                 "the operator says that this member's server has the group's state"
             );
         }
+        Command::SkipAnswered(at) => {
+            tracing::warn!(
+                group,
+                request = at.count,
+                "the operator gave up a request that was answered: what it did is lost"
+            );
+        }
         Command::Skip(at) => {
             tracing::info!(group, request = at.count, "that was an operator's wish");
         }

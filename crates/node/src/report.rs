@@ -200,6 +200,7 @@ impl Reporter {
                     members: self.members(id, replica),
                     waits_for,
                     ended: self.ended(id, endings),
+                    ends_behind: self.ends_behind(id, endings),
                     stuck: self.stuck((id, group), endings, uptime),
                     ..self.group(group, replica, gateway, server, last)
                 }
@@ -320,7 +321,9 @@ impl Reporter {
             Change::Remove(node) => Command::Remove(self.node_id(node)?),
             Change::Adopt(node) => Command::Adopt(self.node_id(node)?),
             Change::Release(_) => unreachable!("it concerns one node and is not ordered"),
-            Change::Skip(_) => unreachable!("the engine makes the command, of what waits"),
+            Change::Skip(_) | Change::SkipAnswered(_) => {
+                unreachable!("the engine makes the command, of what it remembers")
+            }
         };
         Ok((id, command))
     }

@@ -10,7 +10,7 @@
 mod unanswered;
 
 pub use self::unanswered::{
-    EndedStatus, RequestStatus, StateRefusedStatus, StuckStatus, WaitStatus,
+    EndedStatus, EndsBehindStatus, RequestStatus, StateRefusedStatus, StuckStatus, WaitStatus,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -267,6 +267,9 @@ pub struct GroupStatus {
     /// The last requests that ended without a reply of a server, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<EndedStatus>,
+    /// Server processes have ended more than once behind the same answered request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_behind: Option<EndsBehindStatus>,
     /// What the server on this node has been at for longer than `stuck_ms`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stuck: Vec<StuckStatus>,

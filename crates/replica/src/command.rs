@@ -12,8 +12,10 @@ use crate::remains::{holders_min, speakers_min};
 use crate::style::Style;
 use crate::table::{GroupTable, MemberState, OutReason};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
+use alloc::string::ToString;
+use alloc::vec::Vec;
 use core::fmt;
-use quorba_base::NodeId;
+use quorba_base::{NodeId, NodeSet};
 
 /// A change of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +47,9 @@ pub enum Command {
     /// The request with which the group was delivered this is given up: no member waits for its
     /// reply any more, and none executes it that has not begun.
     Skip(History),
+    /// The same of one that was answered: no server that is given the log executes it any more. Its
+    /// client was told that it was executed, so this is for one behind which servers end.
+    SkipAnswered(History),
     /// The operator knows that the server of the member on this node has the group's state, which
     /// nobody else can tell: it comes in with that.
     Adopt(NodeId),
@@ -90,6 +95,12 @@ pub enum CommandRefused {
     NotWaiting(u64),
     /// The request with this number has ended, or somebody who is in has answered it.
     HasEnded(u64),
+    /// The request with this number has ended, or is not known here.
+    NotKnown(u64),
+    /// Members are in, and their states have what an answered request did.
+    MembersIn(NodeSet),
+    /// Nothing of a group in memory is executed again.
+    NotDurable,
     /// The member takes part, or its server is not there, or can be given another one's state.
     NotOut(NodeId),
     /// Disks tell what a durable group goes on from.
@@ -165,6 +176,23 @@ impl fmt::Display for CommandRefused {
                 "request {number} has ended, or a member has answered it, so that it is not given \
                  up: a member that is late with it is restarted by itself"
             ),
+            Self::NotKnown(number) => write!(
+                f,
+                "request {number} has ended without a reply already, or this node does not \
+                 remember it: `quorba group log` shows those that it remembers"
+            ),
+            Self::MembersIn(nodes) => {
+                let nodes: Vec<_> = nodes.iter().map(|node| node.to_string()).collect();
+                write!(
+                    f,
+                    "the members on nodes {} are in, with states that have what it did: an \
+                     answered request can be given up while nobody is in",
+                    nodes.join(", ")
+                )
+            }
+            Self::NotDurable => f.write_str(
+                "the group is not durable and its servers execute no answered request again",
+            ),
             Self::NoPrimary => f.write_str("this node is in no primary component"),
             Self::Waits => f.write_str(
                 "the group waits for a node that is away, and may have acknowledged requests",
@@ -193,6 +221,27 @@ fn check_adoption(
         OutReason::Removed => Err(CommandRefused::Removed(node)),
         OutReason::TooMuchToReplay => Err(CommandRefused::NotOut(node)),
     }
+}
+
+/// Whether a request that was answered can be given up: nobody's state may have what it did, but
+/// for a leader's, whose servers end behind it.
+fn check_answered(
+    at: History,
+    config: &GroupConfig,
+    table: &GroupTable,
+) -> Result<(), CommandRefused> {
+    let passive = table.style.is_passive();
+    if table.style == Style::Stateless {
+        return Err(CommandRefused::Stateless);
+    }
+    if !config.durable && !passive {
+        return Err(CommandRefused::NotDurable);
+    }
+    if at.count > table.history.count || table.endings.has_ended(at) {
+        return Err(CommandRefused::NotKnown(at.count));
+    }
+    let inside = table.in_set();
+    if passive || inside.is_empty() { Ok(()) } else { Err(CommandRefused::MembersIn(inside)) }
 }
 
 /// So many members of a durable group must take part: to acknowledge, and to know, after the end
@@ -268,6 +317,7 @@ impl Command {
                 Err(CommandRefused::HasEnded(at.count))
             }
             Self::Skip(_) => Ok(()),
+            Self::SkipAnswered(at) => check_answered(at, config, table),
             Self::Adopt(node) => check_adoption(node, config, table),
             Self::Backup(_) | Self::Restore { .. } => self.check_backup(config, table),
         }
@@ -340,6 +390,10 @@ impl Command {
                 w.u8(7);
                 w.node(node);
             }
+            Self::SkipAnswered(at) => {
+                w.u8(8);
+                put_history(w, at);
+            }
         }
     }
 
@@ -360,6 +414,7 @@ impl Command {
             }),
             6 => Ok(Self::Skip(take_history(r)?)),
             7 => Ok(Self::Adopt(r.node("member")?)),
+            8 => Ok(Self::SkipAnswered(take_history(r)?)),
             _ => Err(invalid),
         }
     }

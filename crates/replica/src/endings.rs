@@ -13,16 +13,18 @@
 //! way.
 
 mod agreed;
+mod behind;
 mod codec;
 mod states;
 
 pub(crate) use self::agreed::{Agreed, ROUNDS};
+pub(crate) use self::behind::Behind;
 pub(crate) use self::codec::{put_named, take_named};
 pub(crate) use self::states::States;
 use crate::history::History;
 use crate::ids::RequestKey;
 use crate::table::DownReason;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use quorba_base::{NodeId, NodeSet, canary};
 
@@ -275,6 +277,8 @@ pub(crate) struct Endings {
     answered: u64,
     /// Whether the members' states are known to be equal behind a request that was not answered.
     pub(crate) states: States,
+    /// Processes that ended behind a request, and not at one.
+    pub(crate) behind: Behind,
     /// What state they had in common when the group was quiet, of servers that may be others.
     pub(crate) agreed: Agreed,
 }
@@ -351,6 +355,7 @@ impl Endings {
     /// the same time if there are some; all up to `answered` were answered by it.
     pub(crate) fn process_ended(&mut self, at: &[(RequestKey, History)], answered: u64) {
         self.answered = self.answered.max(answered);
+        self.behind.process_ended(self.executed_last(answered));
         for (key, at) in at {
             let is_over = self.ended.contains_key(key) || at.count <= self.answered;
             // A stranger's request under the name of this one says nothing of it.
@@ -362,6 +367,14 @@ impl Endings {
             let inquiry = self.inquiry(key.clone(), *at);
             inquiry.process_ends = inquiry.process_ends.saturating_add(counted);
         }
+    }
+
+    /// The last of these that servers executed, as far as that is known.
+    fn executed_last(&self, answered: u64) -> u64 {
+        let ended = self.ended.values().filter(|ended| ended.end.forbids_execution());
+        let ended = ended.map(|ended| ended.at.count).chain(self.skipped.keys().copied());
+        let not_executed: BTreeSet<u64> = ended.collect();
+        (0..=answered).rev().find(|count| !not_executed.contains(count)).unwrap_or(0)
     }
 
     fn inquiry(&mut self, key: RequestKey, at: History) -> &mut Inquiry {
@@ -425,8 +438,12 @@ impl Endings {
         let is_answered =
             self.open.values().any(|inquiry| inquiry.at == at && !inquiry.replied().is_empty());
         let is_answered = is_answered || self.is_kept(at, electorate);
-        let has_ended = self.ended.values().any(|ended| ended.at == at);
-        !is_answered && !has_ended && !self.is_skipped(at)
+        !is_answered && !self.has_ended(at)
+    }
+
+    /// Whether that request is known to have ended without a reply.
+    pub(crate) fn has_ended(&self, at: History) -> bool {
+        self.ended.values().any(|ended| ended.at == at) || self.is_skipped(at)
     }
 
     fn is_skipped(&self, at: History) -> bool {

@@ -101,6 +101,8 @@ pub(crate) struct Group {
     /// Behind what the group has, this member was delivered calls of groups that may know nothing
     /// of the requests in which they were made: the group cannot go on from there.
     is_bound: bool,
+    /// A call of its server has ended otherwise than this node knew.
+    heard_otherwise: bool,
     ahead: stagger::Ahead,
     progress: progress::Progress,
     /// When states that could not be compared are compared again, and how often they were.
@@ -156,6 +158,7 @@ impl Group {
             wants_image: false,
             trail: Trail::default(),
             is_bound: false,
+            heard_otherwise: false,
             ahead: stagger::Ahead::default(),
             progress: progress::Progress::default(),
             compare_at: None,
@@ -448,8 +451,18 @@ impl Group {
             let is_bound = self.is_bound || member.has_heard_behind(known);
             let is_ahead = |claim| !is_bound && self.trail.leads_from(known, claim);
             let ahead_of = claim.filter(|claim| is_ahead(*claim)).map(|_| known);
-            let told = member.told();
-            let offer = Offer { claim, ends, is_through, kept, ahead_of, told, remains, known };
+            let (heard_otherwise, told) = (self.heard_otherwise, member.told());
+            let offer = Offer {
+                claim,
+                ends,
+                is_through,
+                kept,
+                ahead_of,
+                heard_otherwise,
+                told,
+                remains,
+                known,
+            };
             let join = Envelope::Join { group: self.id, attempt, offer };
             out.push_back(Output::Order(join.encode()));
         }

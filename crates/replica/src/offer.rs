@@ -22,6 +22,8 @@ pub(crate) struct Offer {
     /// The history of the group, as the sender knew it, if `claim` is that and some requests more:
     /// those had been ordered when the sender was cut off, and the others never got them.
     pub(crate) ahead_of: Option<History>,
+    /// Its server may have been told another end of a call than the others know.
+    pub(crate) heard_otherwise: bool,
     /// The latest time that its server can have been told, TimeT.
     pub(crate) told: u64,
     /// What the sender's disk has of the group.
@@ -39,6 +41,7 @@ impl Offer {
         }
         w.u64(self.ends);
         w.u8(u8::from(self.is_through));
+        w.u8(u8::from(self.heard_otherwise));
         w.u64(self.told);
         self.remains.encode(w);
         put_history(w, self.known);
@@ -53,8 +56,19 @@ impl Offer {
         let (claim, kept, ahead_of) = (history()?, history()?, history()?);
         let ends = r.u64("ends")?;
         let is_through = r.bool("whether its server is through")?;
+        let heard_otherwise = r.bool("whether it heard of other ends")?;
         let told = r.u64("told time")?;
         let (remains, known) = (Remains::decode(r)?, take_history(r)?);
-        Ok(Self { claim, ends, is_through, kept, ahead_of, told, remains, known })
+        Ok(Self {
+            claim,
+            ends,
+            is_through,
+            kept,
+            ahead_of,
+            heard_otherwise,
+            told,
+            remains,
+            known,
+        })
     }
 }

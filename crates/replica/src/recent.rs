@@ -9,6 +9,7 @@
 use crate::endings::RequestEnd;
 use crate::gist::Gist;
 use crate::group::Here;
+use crate::history::History;
 use crate::ids::{CallKey, RequestKey};
 use crate::member::Arrived;
 use crate::moment::Moment;
@@ -152,6 +153,8 @@ pub(crate) struct Recent {
     /// Of the last thing that happened.
     now: Instant,
     ring: Vec<RecentRequest>,
+    /// What the group was delivered with each, at the same places: the digests of its history.
+    histories: Vec<u64>,
     /// Digests of the identities of requests that are not executed, at the same places; else 0.
     open: Vec<u64>,
     /// How many were ever noted.
@@ -179,6 +182,7 @@ impl Recent {
         Self {
             now: Instant::ZERO,
             ring: vec![nothing; size],
+            histories: vec![0; size],
             open: vec![0; size],
             noted: 0,
             next_end: 0,
@@ -218,6 +222,7 @@ impl Recent {
             request_bytes: u32::try_from(arrived.giop.len()).unwrap_or(u32::MAX),
             outcome: Outcome::Open,
         };
+        self.histories[place] = arrived.history.digest;
         self.open[place] = digest(&arrived.key);
         self.record(arrived);
     }
@@ -290,6 +295,16 @@ impl Recent {
     pub(crate) fn find(&self, index: u64) -> Option<RecentRequest> {
         let is_it = |request: &&RecentRequest| request.index == index && index > 0;
         self.ring.iter().find(is_it).copied()
+    }
+
+    /// What the group had been delivered with the request of this number, if it is remembered; with
+    /// the last one, if the group went on from elsewhere.
+    pub(crate) fn history(&self, index: u64) -> Option<History> {
+        let size = self.ring.len() as u64;
+        let places = (self.noted.saturating_sub(size)..self.noted).rev();
+        let mut places = places.map(|noted| (noted % size) as usize);
+        let place = places.find(|place| self.ring[*place].index == index && index > 0)?;
+        Some(History { count: index, digest: self.histories[place] })
     }
 
     /// The last request of this name at its gateway, if it is remembered.

@@ -12,7 +12,7 @@ fn seed_of(scope: Scope, seed: u64) -> Report {
 
 /// Known to break a promise, and not mended yet. They are run and named all the same; one that is
 /// good again must leave this list.
-const OPEN: [(Scope, u64); 1] = [(Scope::Calls, 9_600_085)];
+const OPEN: [(Scope, u64); 0] = [];
 
 fn run_all(seeds: impl IntoIterator<Item = (Scope, u64)>) {
     let mut broken = String::new();

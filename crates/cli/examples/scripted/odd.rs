@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::process;
 use std::str::FromStr;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ enum Odd {
     Exit,
     /// The process is aborted.
     Crash,
+    /// The reply; the process is aborted so long behind it, and gives no state until then.
+    DiesAfter(Duration),
     /// The reply, and the same again.
     Twice,
     /// A Fragment that continues nothing, then the reply.
@@ -80,8 +83,13 @@ impl FromStr for Odd {
             "locate" => Self::Locate,
             "plain" => Self::Plain,
             _ => {
-                let ms = word.strip_prefix("slow:").ok_or(())?.parse().map_err(|_| ())?;
-                Self::Slow(Duration::from_millis(ms))
+                let (kind, ms) = word.split_once(':').ok_or(())?;
+                let time = Duration::from_millis(ms.parse().map_err(|_| ())?);
+                match kind {
+                    "slow" => Self::Slow(time),
+                    "dies-after" => Self::DiesAfter(time),
+                    _ => return Err(()),
+                }
             }
         })
     }
@@ -165,6 +173,15 @@ fn act(odd: &Odd, service: &Service, connection: &Connection, message: &Message,
         }
         Odd::Exit => process::exit(0),
         Odd::Crash => process::abort(),
+        Odd::DiesAfter(time) => {
+            let time = *time;
+            service.is_ending.store(true, Ordering::SeqCst);
+            thread::spawn(move || {
+                thread::sleep(time);
+                process::abort();
+            });
+            connection.send(usual);
+        }
         Odd::Twice => connection.send(&[&usual[..], &usual[..]].concat()),
         Odd::Fragment => connection.send(&[&fragment(Version::V1_2), &usual[..]].concat()),
         Odd::OldFragment => connection.send(&[&fragment(Version::V1_1), &usual[..]].concat()),

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub(crate) type Turn<'s> = MutexGuard<'s, Vec<String>>;
 pub(crate) struct Service {
     pub(crate) options: Options,
     state: Mutex<Vec<String>>,
+    /// The process is about to end, and gives its state to nobody.
+    pub(crate) is_ending: AtomicBool,
     log: File,
 }
 
@@ -88,7 +91,8 @@ pub(crate) fn text(reader: &mut Reader<'_>) -> Result<String, MessageError> {
 impl Service {
     pub(crate) fn new(options: Options) -> io::Result<Self> {
         let log = File::options().create(true).append(true).open(&options.log)?;
-        Ok(Self { options, state: Mutex::new(Vec::new()), log })
+        let state = Mutex::new(Vec::new());
+        Ok(Self { options, state, is_ending: AtomicBool::new(false), log })
     }
 
     /// Appends a line to the log. It is there when this process has ended.
@@ -178,6 +182,7 @@ impl Service {
                 Results::Padded(said, fill, if liar == *own { 8 } else { 7 })
             }
             b"get_state" if self.options.no_state => return Ok(None),
+            b"get_state" if self.is_ending.load(Ordering::SeqCst) => return Ok(None),
             b"get_state" => Results::Octets(texts.join("\n").into_bytes()),
             b"set_state" => {
                 let state = reader.read_octets(TEXT_BYTES_MAX, "state")?;

@@ -151,6 +151,18 @@ enum What {
         /// The number of the request, as `quorba status` and `quorba group log` show it
         number: u64,
 
+        /// It was answered, and servers end soon after it: nobody executes it from the log again
+        ///
+        /// For a durable group that does not come back because its servers end each time they are
+        /// given the log. The client was told that the request was executed, and what it did is
+        /// lost; so --yes is wanted, and no member may be in.
+        #[arg(long)]
+        answered: bool,
+
+        /// What an acknowledged request did may be lost
+        #[arg(long, requires = "answered")]
+        yes: bool,
+
         #[command(flatten)]
         domain: DomainFile,
     },
@@ -256,8 +268,13 @@ impl Group {
             What::Release { group, node, domain } => {
                 release(context, &context.load(&domain.config)?, &group, node)
             }
-            What::Skip { group, number, domain } => {
-                skip::skip(context, &context.load(&domain.config)?, &group, number)
+            What::Skip { group, number, answered, yes, domain } => {
+                let domain = context.load(&domain.config)?;
+                match (answered, yes) {
+                    (false, _) => skip::skip(context, &domain, &group, number),
+                    (true, true) => skip::skip_answered(context, &domain, &group, number),
+                    (true, false) => Err(skip::wants_yes(number)),
+                }
             }
             What::Log { group, last, follow, node, disk, domain } => {
                 let domain = context.load(&domain.config)?;
@@ -358,7 +375,7 @@ fn change(
         | Change::Remove(node) => {
             require_node(domain, node)?;
         }
-        Change::Style(_) | Change::Skip(_) => {}
+        Change::Style(_) | Change::Skip(_) | Change::SkipAnswered(_) => {}
     }
     let deadline = context.deadline(DEADLINE);
     let answers = ask::everyone(domain, deadline.left());

@@ -8,6 +8,7 @@ mod stage;
 
 mod alike;
 mod alone;
+mod behind;
 mod connect;
 mod idle;
 mod never;

@@ -24,6 +24,12 @@ impl Node {
         self.unsettled = Some(now);
     }
 
+    /// The same of a request that was answered, and behind which servers end.
+    pub fn handle_skip_answered(&mut self, now: Instant, group: GroupId, id: u64, number: u64) {
+        self.replica.handle_skip_answered(group, id, number);
+        self.unsettled = Some(now);
+    }
+
     /// An operator wants the state of `group` as its local member has it at a place of its own in
     /// the order; [`Output::BackedUp`] with the same `id` gives it, or says why not.
     pub fn handle_backup(&mut self, now: Instant, group: GroupId, id: u64) {

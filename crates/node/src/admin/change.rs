@@ -23,6 +23,10 @@ pub enum Change {
     /// The request of this number, which the server of the node that is asked has or which waits
     /// for it, is given up: nobody waits for its reply, and nobody executes it again.
     Skip(u64),
+    /// The same of one that was answered, and behind which servers end; the node that is asked
+    /// remembers it.
+    #[serde(rename = "skip-answered")]
+    SkipAnswered(u64),
     /// The server of the member on this node, which is out because nobody can tell whose state it
     /// has, has the group's.
     Adopt(String),

@@ -10,7 +10,7 @@ use crate::supervise::Supervisor;
 use crate::{NodeError, events, tunnel};
 use bytes::Bytes;
 use quorba_engine::replica::{
-    ChannelId, Event as ReplicaEvent, GroupId, MemberState, ServerCommand,
+    ChannelId, Command, Event as ReplicaEvent, GroupId, MemberState, ServerCommand,
 };
 use quorba_engine::{ConnectionId, Event, Output};
 use quorba_net::{LinkEvent, Sent};
@@ -241,8 +241,15 @@ impl DataPlane {
         }
     }
 
-    /// Whether a server is of use is seen in whether its member is in.
+    /// Whether a server is of use is seen in whether its member is in; and what ended it may be given
+    /// up.
     fn tell_supervisor(&self, event: &Event) {
+        if let Event::Replica(ReplicaEvent::Changed { group, command }) = event
+            && matches!(command, Command::SkipAnswered(_))
+            && let Some(Some(supervisor)) = self.supervisors.get(usize::from(group.0))
+        {
+            supervisor.release();
+        }
         if let Event::Replica(ReplicaEvent::Member { group, node, state }) = event
             && self.reporter.is_me(*node)
             && let Some(Some(supervisor)) = self.supervisors.get(usize::from(group.0))

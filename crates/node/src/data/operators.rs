@@ -41,13 +41,18 @@ impl DataPlane {
         }
     }
 
-    /// An operator gives up a request that the local server has, or which waits for it.
-    pub(super) fn skip(&mut self, group: &str, number: u64, asker: Asker) {
+    /// An operator gives up a request that the local server has, or which waits for it; or one
+    /// that was answered.
+    pub(super) fn skip(&mut self, group: &str, (number, answered): (u64, bool), asker: Asker) {
         match self.reporter.group_id(group) {
             Ok(group) => {
                 let id = self.commands.open(asker);
                 let now = self.now();
-                self.engine.handle_skip(now, group, id, number);
+                if answered {
+                    self.engine.handle_skip_answered(now, group, id, number);
+                } else {
+                    self.engine.handle_skip(now, group, id, number);
+                }
             }
             Err(refusal) => {
                 // Whoever asked may have given up.

@@ -5,9 +5,10 @@
 
 use super::orbs;
 use super::references::Keys;
+use super::requests::about;
 use super::words::size;
 use super::{Finding, Health};
-use crate::status::{MemberState, ReferenceStatus, RequestStatus, StateRefusedStatus};
+use crate::status::{EndsBehindStatus, MemberState, ReferenceStatus, RequestStatus, StateRefusedStatus};
 
 /// See the module's text. Names are those of nodes and groups; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +29,12 @@ pub enum Fact {
     /// A group that is not durable waits for the memory of a node that is away.
     WaitsForMemory { group: String, nodes: Vec<String> },
     /// Nobody executes.
-    NobodyIn { group: String, is_durable: bool, has_state: bool },
+    NobodyIn {
+        group: String,
+        is_durable: bool,
+        has_state: bool,
+        behind: Option<EndsBehindStatus>,
+    },
     /// A member does not execute.
     MemberOut {
         group: String,
@@ -263,6 +269,12 @@ impl Fact {
                 "it is not durable, and waits for {}: acknowledged requests may be in memory there",
                 nodes.join(", ")
             ),
+            Self::NobodyIn { behind: Some(behind), is_durable: true, .. } => format!(
+                "no member executes, so no call is answered: {} server processes have ended when \
+                 they had answered {} last",
+                behind.ends,
+                about(&behind.request)
+            ),
             Self::NobodyIn { .. } => "no member executes, so no call is answered".into(),
             Self::MemberOut { node, state, reason, .. } => {
                 let reason = reason.as_ref().map_or_else(String::new, |it| format!(": {it}"));
@@ -373,6 +385,12 @@ impl Fact {
             Self::WaitsForMemory { .. } => {
                 "start what is down, with an empty disk if there is no other".into()
             }
+            Self::NobodyIn { is_durable: true, behind: Some(behind), .. } => format!(
+                "read what the servers said; if that request, or one just before it, ends them, \
+                 quorba group skip {group} {} --answered gives it up, and quorba group release \
+                 {group} starts the servers: docs/recovery.md",
+                behind.request.number
+            ),
             Self::NobodyIn { is_durable: true, .. } => {
                 format!("quorba status {group} says why; its disks bring it back")
             }

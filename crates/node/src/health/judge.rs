@@ -125,7 +125,11 @@ fn members(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus, is_primary
     let (first, count) = (inside.next(), 1 + inside.count());
     if first.is_none() && taking_part > 0 {
         let has_state = group.style != STATELESS;
-        facts.push(Fact::NobodyIn { group: name(), is_durable: group.durable, has_state });
+        let behind = groups(seen, &group.name).find_map(|(_, it)| {
+            it.ends_behind.clone().filter(|it| !it.request.operation.is_empty())
+        });
+        let (is_durable, behind) = (group.durable, behind.or_else(|| group.ends_behind.clone()));
+        facts.push(Fact::NobodyIn { group: name(), is_durable, has_state, behind });
     }
     // Whom an operator took out is where it should be.
     let is_fine = |state| matches!(state, MemberState::In | MemberState::Removed);

@@ -5,7 +5,7 @@
 use super::Reporter;
 use crate::recent::{escaped, escaped_key};
 use crate::status::{
-    EndedStatus, RequestStatus, ServerStatus, StateRefusedStatus, StuckStatus, millis,
+    EndedStatus, EndsBehindStatus, RequestStatus, ServerStatus, StateRefusedStatus, StuckStatus, millis,
 };
 use quorba_config::Group;
 use quorba_engine::replica::{
@@ -114,6 +114,16 @@ impl Reporter {
             gateway: self.name_of(request.gateway.0).into(),
             client: self.client(group, request).map(|client| client.to_string()),
         }
+    }
+
+    pub(super) fn ends_behind(
+        &self,
+        group: GroupId,
+        endings: &EndingsSnapshot,
+    ) -> Option<EndsBehindStatus> {
+        let (number, ends, request) = endings.ends_behind.as_ref()?;
+        let request = self.request(group, *number, request.as_ref());
+        Some(EndsBehindStatus { request, ends: *ends })
     }
 
     pub(super) fn ended(&self, group: GroupId, endings: &EndingsSnapshot) -> Vec<EndedStatus> {

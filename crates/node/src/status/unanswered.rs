@@ -27,6 +27,16 @@ pub struct RequestStatus {
     pub client: Option<String>,
 }
 
+/// Server processes end soon after a request that they have answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndsBehindStatus {
+    /// What they had answered last.
+    #[serde(flatten)]
+    pub request: RequestStatus,
+    /// How many did, in a row.
+    pub ends: u8,
+}
+
 /// A request that ended without a reply of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedStatus {

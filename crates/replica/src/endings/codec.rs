@@ -1,6 +1,6 @@
 //! Endings in the group's table, and reports in messages.
 
-use super::{Agreed, Brought, Ended, Endings, Inquiry, NoReply, Report, RequestEnd, States};
+use super::{Agreed, Behind, Brought, Ended, Endings, Inquiry, NoReply, Report, RequestEnd, States};
 use crate::history::History;
 use crate::ids::RequestKey;
 use crate::log::{put_history, take_history};
@@ -87,6 +87,7 @@ impl Endings {
             w.u8(u8::from(matches!(brought, Brought::State(_))));
             w.u64(brought.count());
         }
+        self.behind.encode(w);
         self.states.encode(w);
         self.agreed.encode(w);
     }
@@ -126,6 +127,7 @@ impl Endings {
             let brought = if state { Brought::State(count) } else { Brought::Requests(count) };
             endings.brought.insert(node, brought);
         }
+        endings.behind = Behind::decode(r)?;
         endings.states = States::decode(r)?;
         endings.agreed = Agreed::decode(r)?;
         Ok(endings)

@@ -47,10 +47,23 @@ fn samples() -> alloc::vec::Vec<Envelope> {
     let known = History { count: 3, digest: 4 };
     let claim = empty;
     let (ends, is_through, kept, ahead_of, told) = (0, false, None, None, 0);
-    let fresh = Offer { claim, ends, is_through, kept, ahead_of, told, remains, known };
+    let heard_otherwise = false;
+    let fresh = Offer {
+        claim,
+        ends,
+        is_through,
+        kept,
+        ahead_of,
+        heard_otherwise,
+        told,
+        remains,
+        known,
+    };
     let remains = Remains::Nothing;
     let (claim, ends, is_through, kept, ahead_of, told) = (None, 7, true, empty, empty, 9);
-    let unknown = Offer { claim, ends, is_through, kept, ahead_of, told, remains, known };
+    let heard_otherwise = true;
+    let unknown = Offer { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, ..fresh };
+    let unknown = Offer { remains, ..unknown };
     vec![
         Envelope::Request(request),
         Envelope::Request(plain),
@@ -144,6 +157,7 @@ fn commands() -> impl Iterator<Item = Envelope> {
         Command::SetStyle(Style::WarmPassive),
         Command::Backup(node),
         Command::Skip(History { count: 3, digest: 4 }),
+        Command::SkipAnswered(History { count: 5, digest: 6 }),
         Command::Restore { node, attempt, component, wall: 5, digest: 6 },
     ];
     commands.into_iter().map(move |command| Envelope::Command { group, id: 7, command })

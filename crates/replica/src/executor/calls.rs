@@ -86,6 +86,11 @@ impl Executor {
         self.calls.heard.is_some_and(|heard| heard.count > known.count)
     }
 
+    /// Whether the server was told what came of a call in that request, or in one behind it.
+    pub(crate) fn has_heard_in(&self, during: History) -> bool {
+        self.calls.heard.is_some_and(|heard| heard.count >= during.count)
+    }
+
     /// The first request that the server has not answered, counted from the group's first.
     pub(crate) fn first_unanswered(&self) -> Option<u64> {
         self.schedule.first_request()

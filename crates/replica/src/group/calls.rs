@@ -5,11 +5,21 @@
 use super::Group;
 use crate::envelope::Envelope;
 use crate::history::History;
-use crate::ids::{Attempt, GroupId};
+use crate::ids::{Attempt, GroupId, RequestKey};
 use crate::member::Standing;
 use crate::output::{Outbox, Output};
+use crate::table::GroupTable;
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId};
+
+/// Ends of a group's requests without a reply that this node was not delivered.
+#[derive(Default)]
+pub(crate) struct EndsUnheardOf {
+    /// Of calls: who called, and in which of its requests.
+    calls: Vec<(GroupId, History)>,
+    /// The group, if requests of it were given up.
+    skipping: Option<GroupId>,
+}
 
 impl Group {
     /// Whether its servers may call that group.
@@ -47,6 +57,40 @@ impl Group {
     pub(crate) fn bind(&mut self, has_split: impl Fn(GroupId) -> bool) {
         let callers = self.trail.callers_behind(self.table.history);
         self.is_bound |= callers.into_iter().any(has_split);
+    }
+
+    /// Which calls of other groups have ended without a reply, as `table` knows and this node did
+    /// not: for each caller, in which of its requests. Of what was given up no name is known.
+    pub(crate) fn ends_unheard_of(&self, table: &GroupTable) -> EndsUnheardOf {
+        let known = &self.table.endings;
+        if known.count() == table.endings.count() {
+            return EndsUnheardOf::default();
+        }
+        let is_known = |key: &RequestKey| known.ends().any(|(of, _, _)| of == key);
+        let news = table.endings.ends().filter(|(key, _, _)| !is_known(key));
+        let calls = news.filter_map(|(key, _, _)| match key {
+            RequestKey::Nested(call) => Some((call.caller, call.during)),
+            RequestKey::Gateway(_) | RequestKey::Client { .. } => None,
+        });
+        let is_known = |at: History| known.skipped().any(|of| of == at);
+        let any_skipped = table.endings.skipped().any(|at| !is_known(at));
+        EndsUnheardOf { calls: calls.collect(), skipping: any_skipped.then_some(self.id) }
+    }
+
+    /// This node was not up to date, and knew nothing of these ends: the server may have been told
+    /// of replies.
+    pub(crate) fn doubt_what_was_heard(&mut self, ends: &[EndsUnheardOf]) {
+        let Some(member) = &self.member else { return };
+        let is_heard = |(caller, during): &(GroupId, History)| {
+            *caller == self.id && member.has_heard_in(*during)
+        };
+        let is_skipped = |ends: &EndsUnheardOf| {
+            let callee = ends.skipping.filter(|group| self.may_call(*group));
+            callee.is_some() && member.has_heard_in(History::EMPTY)
+        };
+        let is_concerned =
+            ends.iter().any(|ends| is_skipped(ends) || ends.calls.iter().any(is_heard));
+        self.heard_otherwise |= is_concerned;
     }
 
     /// Members that are in, or join, with their tries.

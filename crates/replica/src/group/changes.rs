@@ -112,7 +112,7 @@ impl Group {
                 Command::Promote(node) => self.table.promote(node),
                 Command::Add(node) => self.table.add(node),
                 Command::Remove(node) => self.table.remove(&self.config, node),
-                Command::Skip(at) => {
+                Command::Skip(at) | Command::SkipAnswered(at) => {
                     self.table.endings.skip(at);
                     self.request_ended(at, RequestEnd::Skipped, out);
                     self.joiners_may_differ(now, (at, RequestEnd::Skipped), here, out);

@@ -33,7 +33,7 @@ impl Group {
         if let Some(member) = self.member.as_mut() {
             match state {
                 MemberState::In { .. } if node == here.node => {
-                    self.is_bound = false;
+                    (self.is_bound, self.heard_otherwise) = (false, false);
                     member.admitted(attempt, self.table.history);
                 }
                 MemberState::Joining { donor, lacks, .. } if node == here.node => {
@@ -122,6 +122,7 @@ impl Group {
         let before = self.table.clone();
         if self.table.joined(&self.config, node, attempt) {
             self.is_bound &= node != here.node;
+            self.heard_otherwise &= node != here.node;
             self.doubt_replay(node, before.state(node));
             self.changed(now, &before, here, out);
         }

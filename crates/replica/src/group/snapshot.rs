@@ -84,6 +84,9 @@ pub struct EndingsSnapshot {
     pub ended: Vec<(u64, RequestEnd, Option<RecentRequest>)>,
     /// The members' states may differ behind this request.
     pub doubt: Option<u64>,
+    /// Server processes have ended, this often in a row, when they had answered this request last,
+    /// and what is known of it here.
+    pub ends_behind: Option<(u64, u8, Option<RecentRequest>)>,
     /// Members whose servers are late with what others have answered; others answer for them.
     pub late: NodeSet,
     /// The request that the local server is at, since when, and what is known of it.
@@ -149,6 +152,7 @@ impl Group {
         EndingsSnapshot {
             ended: shown,
             doubt: endings.states.doubt(),
+            ends_behind: endings.behind.suspect().map(|(count, ends)| (count, ends, of(count))),
             late: endings.late(),
             waiting: waiting.map(|Waiting { at, since }| (at.count, since, of(at.count))),
             server: member.map_or_else(ServerFigures::default, Member::server_figures),
@@ -165,6 +169,11 @@ impl Group {
     /// The same of the request that a gateway took in: its node, that node's boot, its number.
     pub(crate) fn request_of(&self, gateway: (NodeId, u64, u64)) -> Option<RecentRequest> {
         self.recent.find_of(gateway)
+    }
+
+    /// The request with this number, if it is remembered.
+    pub(crate) fn recall(&self, number: u64) -> Option<History> {
+        self.recent.history(number)
     }
 
     /// The request with this number, if the local server has it or it waits for it.

@@ -53,6 +53,11 @@ impl Member {
         self.executor.has_heard_behind(known)
     }
 
+    /// Whether the server was told what came of a call in that request, or in one behind it.
+    pub(crate) fn has_heard_in(&self, during: History) -> bool {
+        self.executor.has_heard_in(during)
+    }
+
     /// A call of that request has ended.
     pub(crate) fn end_call(&mut self, now: Instant, during: History) {
         self.executor.end_call(now, during);

@@ -117,10 +117,15 @@ impl Replica {
         self.lost.retain(|payload| !concerned(payload).is_some_and(is_of));
         let histories: Vec<_> = tables.iter().map(|table| table.history).collect();
         self.break_log(&histories, share);
+        let unheard_of: Vec<_> = {
+            let both = self.groups.iter().zip(&tables).filter(|(group, _)| share.has(group));
+            both.map(|(group, table)| group.ends_unheard_of(table)).collect()
+        };
         let former: Vec<_> = self.groups.iter().map(|g| g.table().history).collect();
         let both = self.groups.iter_mut().zip(tables);
         for (group, table) in both.filter(|(group, _)| share.has(group)) {
             group.fell_behind();
+            group.doubt_what_was_heard(&unheard_of);
             if !canary!(KeepsOwnTables) {
                 group.adopt(table, &mut self.out);
             }

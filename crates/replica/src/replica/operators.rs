@@ -46,6 +46,19 @@ impl Replica {
         }
     }
 
+    /// An operator gives up the request with this number, which was answered, and behind which
+    /// servers end; else as [`Self::handle_command`].
+    pub fn handle_skip_answered(&mut self, group: GroupId, id: u64, number: u64) {
+        let found = self.groups.get(usize::from(group.0)).and_then(|group| group.recall(number));
+        match found {
+            Some(at) => self.handle_command(group, id, Command::SkipAnswered(at)),
+            None => {
+                let result = Err(CommandRefused::NotKnown(number));
+                self.out.push_back(Output::Commanded { id, result });
+            }
+        }
+    }
+
     /// What the server of `group` may know of the request that it executes; none outside of a
     /// request, and in a group whose servers have several calls at a time.
     #[must_use]

@@ -91,9 +91,12 @@ impl GroupTable {
     }
 
     /// Where others are in, nobody comes in with a server that may have replied to what ended
-    /// without a reply meanwhile.
+    /// without a reply meanwhile, or that was told of a reply to such a call of its own (seed
+    /// 9600085 of the simulator's `calls`).
     fn beyond_doubt(&self, config: &GroupConfig, node: NodeId, offer: Offer) -> Offer {
-        let knows_less = |claim: &History| self.endings.has_ended_since(offer.ends, claim.count);
+        let knows_less = |claim: &History| {
+            offer.heard_otherwise || self.endings.has_ended_since(offer.ends, claim.count)
+        };
         let others = self.in_set().difference(NodeSet::EMPTY.with(node));
         let counts = !others.is_empty() && self.style != Style::Stateless;
         if counts && config.can_recover() && offer.claim.is_some_and(|claim| knows_less(&claim)) {

@@ -44,6 +44,53 @@ pub(super) fn skip(
     }))
 }
 
+/// Gives up a request that was answered: a node that remembers it is asked.
+pub(super) fn skip_answered(
+    context: &Context,
+    domain: &Domain,
+    group: &str,
+    number: u64,
+) -> Result<Exit, Failure> {
+    require_group(domain, group)?;
+    let deadline = context.deadline(DEADLINE);
+    let answers = ask::everyone(domain, deadline.left());
+    let mut last = None;
+    for answer in answers.iter().filter(|answer| answer.status.is_ok()) {
+        let change = Change::SkipAnswered(number);
+        match answer.client.change(group, &change, deadline.left()) {
+            Ok(()) => return show_answered(context, group, number),
+            Err(error) => {
+                let failure = refused(&answer.node, group, &error);
+                last.get_or_insert(failure);
+            }
+        }
+    }
+    Err(last.unwrap_or_else(|| ask::no_word(domain, &answers, group, None)))
+}
+
+/// `--answered` without `--yes`.
+pub(super) fn wants_yes(number: u64) -> Failure {
+    let what = format!(
+        "the client of request {number} was told that it was executed; what it did is lost if \
+         nobody executes it from the log again"
+    );
+    let next = "add --yes if the group cannot come back otherwise; docs/recovery.md says how to \
+                find the request that ends servers";
+    Failure::new(codes::STATE_UNSAID, Exit::Usage, what, next)
+}
+
+fn show_answered(context: &Context, group: &str, number: u64) -> Result<Exit, Failure> {
+    if context.is_json() {
+        context.print_json(&json!({ "group": group, "skipped": number, "answered": true }))?;
+    } else {
+        context.print(&format!(
+            "request {number} of group {group} is given up, although it was answered; its servers \
+             start again, without it\n"
+        ))?;
+    }
+    Ok(Exit::Ok)
+}
+
 /// Whether a node that answers has the group.
 fn knows(answers: &[Answer], group: &str) -> bool {
     let statuses = answers.iter().filter_map(|answer| answer.status.as_ref().ok());
