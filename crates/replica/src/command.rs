@@ -166,6 +166,24 @@ impl fmt::Display for CommandRefused {
                 f,
                 "the member on node {node} does not lead, and has executed a part of it only"
             ),
+            Self::NotWaiting(_)
+            | Self::HasEnded(_)
+            | Self::NotKnown(_)
+            | Self::MembersIn(_)
+            | Self::NotDurable => self.write_of_request(f),
+            Self::NoPrimary => f.write_str("this node is in no primary component"),
+            Self::Waits => f.write_str(
+                "the group waits for a node that is away, and may have acknowledged requests",
+            ),
+            Self::NoGroup => f.write_str("there is no such group"),
+        }
+    }
+}
+
+impl CommandRefused {
+    /// Why a request is not given up.
+    fn write_of_request(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::NotWaiting(number) => write!(
                 f,
                 "no request with number {number} is with the server of this node's member, or \
@@ -193,11 +211,7 @@ impl fmt::Display for CommandRefused {
             Self::NotDurable => f.write_str(
                 "the group is not durable and its servers execute no answered request again",
             ),
-            Self::NoPrimary => f.write_str("this node is in no primary component"),
-            Self::Waits => f.write_str(
-                "the group waits for a node that is away, and may have acknowledged requests",
-            ),
-            Self::NoGroup => f.write_str("there is no such group"),
+            _ => unreachable!("it is about no request"),
         }
     }
 }

@@ -59,16 +59,6 @@ impl Offer {
         let heard_otherwise = r.bool("whether it heard of other ends")?;
         let told = r.u64("told time")?;
         let (remains, known) = (Remains::decode(r)?, take_history(r)?);
-        Ok(Self {
-            claim,
-            ends,
-            is_through,
-            kept,
-            ahead_of,
-            heard_otherwise,
-            told,
-            remains,
-            known,
-        })
+        Ok(Self { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, remains, known })
     }
 }

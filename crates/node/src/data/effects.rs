@@ -241,8 +241,8 @@ impl DataPlane {
         }
     }
 
-    /// Whether a server is of use is seen in whether its member is in; and what ended it may be given
-    /// up.
+    /// Whether a server is of use is seen in whether its member is in; and what ended it may be
+    /// given up.
     fn tell_supervisor(&self, event: &Event) {
         if let Event::Replica(ReplicaEvent::Changed { group, command }) = event
             && matches!(command, Command::SkipAnswered(_))

@@ -8,7 +8,9 @@ use super::references::Keys;
 use super::requests::about;
 use super::words::size;
 use super::{Finding, Health};
-use crate::status::{EndsBehindStatus, MemberState, ReferenceStatus, RequestStatus, StateRefusedStatus};
+use crate::status::{
+    EndsBehindStatus, MemberState, ReferenceStatus, RequestStatus, StateRefusedStatus,
+};
 
 /// See the module's text. Names are those of nodes and groups; times are in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,12 +31,7 @@ pub enum Fact {
     /// A group that is not durable waits for the memory of a node that is away.
     WaitsForMemory { group: String, nodes: Vec<String> },
     /// Nobody executes.
-    NobodyIn {
-        group: String,
-        is_durable: bool,
-        has_state: bool,
-        behind: Option<EndsBehindStatus>,
-    },
+    NobodyIn { group: String, is_durable: bool, has_state: bool, behind: Option<EndsBehindStatus> },
     /// A member does not execute.
     MemberOut {
         group: String,

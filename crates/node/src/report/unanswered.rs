@@ -5,7 +5,8 @@
 use super::Reporter;
 use crate::recent::{escaped, escaped_key};
 use crate::status::{
-    EndedStatus, EndsBehindStatus, RequestStatus, ServerStatus, StateRefusedStatus, StuckStatus, millis,
+    EndedStatus, EndsBehindStatus, RequestStatus, ServerStatus, StateRefusedStatus, StuckStatus,
+    millis,
 };
 use quorba_config::Group;
 use quorba_engine::replica::{

@@ -1,6 +1,8 @@
 //! Endings in the group's table, and reports in messages.
 
-use super::{Agreed, Behind, Brought, Ended, Endings, Inquiry, NoReply, Report, RequestEnd, States};
+use super::{
+    Agreed, Behind, Brought, Ended, Endings, Inquiry, NoReply, Report, RequestEnd, States,
+};
 use crate::history::History;
 use crate::ids::RequestKey;
 use crate::log::{put_history, take_history};

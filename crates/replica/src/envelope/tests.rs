@@ -29,11 +29,28 @@ fn request_sample(group: GroupId) -> RequestEnvelope {
     }
 }
 
+/// Of a fresh server, and of one of which little is known.
+fn offers() -> [Offer; 2] {
+    let remains = Remains::NotLooked;
+    let empty = Some(History::EMPTY);
+    let known = History { count: 3, digest: 4 };
+    let claim = empty;
+    let (ends, is_through, kept, ahead_of, told) = (0, false, None, None, 0);
+    let heard_otherwise = false;
+    let fresh =
+        Offer { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, remains, known };
+    let remains = Remains::Nothing;
+    let (claim, ends, is_through, kept, ahead_of, told) = (None, 7, true, empty, empty, 9);
+    let heard_otherwise = true;
+    let unknown = Offer { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, ..fresh };
+    let unknown = Offer { remains, ..unknown };
+    [fresh, unknown]
+}
+
 fn samples() -> alloc::vec::Vec<Envelope> {
     let node = NodeId::new(2).unwrap();
     let group = GroupId(7);
     let attempt = Attempt(3);
-    let remains = Remains::NotLooked;
     let view = ViewId { seq: 12, representative: node };
     let request = request_sample(group);
     let key = CallKey { caller: GroupId(1), during: History::EMPTY, number: 3 };
@@ -43,27 +60,7 @@ fn samples() -> alloc::vec::Vec<Envelope> {
     let plain = RequestEnvelope { ft: None, code_sets: None, ended_process, ..request.clone() };
     let nested = RequestEnvelope { nested, ..request.clone() };
     let named = (request.key(node, 4), History { count: 3, digest: 4 });
-    let empty = Some(History::EMPTY);
-    let known = History { count: 3, digest: 4 };
-    let claim = empty;
-    let (ends, is_through, kept, ahead_of, told) = (0, false, None, None, 0);
-    let heard_otherwise = false;
-    let fresh = Offer {
-        claim,
-        ends,
-        is_through,
-        kept,
-        ahead_of,
-        heard_otherwise,
-        told,
-        remains,
-        known,
-    };
-    let remains = Remains::Nothing;
-    let (claim, ends, is_through, kept, ahead_of, told) = (None, 7, true, empty, empty, 9);
-    let heard_otherwise = true;
-    let unknown = Offer { claim, ends, is_through, kept, ahead_of, heard_otherwise, told, ..fresh };
-    let unknown = Offer { remains, ..unknown };
+    let [fresh, unknown] = offers();
     vec![
         Envelope::Request(request),
         Envelope::Request(plain),

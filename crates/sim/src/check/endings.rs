@@ -485,6 +485,7 @@ impl World {
         let snapshots = self.snapshots();
         if self.has_other_member(&snapshots, group, node)
             || self.has_strange_member(&snapshots, group, node)
+            || self.hangs_unseen(&snapshots, group, node)
             || !self.has_all(group, server)
         {
             return;
@@ -506,6 +507,21 @@ impl World {
             let server = self.server_of(other, group).map(|server| &self.servers[server]);
             let answers = server.is_some_and(|s| s.alive && !s.hangs && !s.owes_some());
             is_in && answers && self.roster.stays(group, other)
+        })
+    }
+
+    /// Whether somebody beside `node` is in whose server hangs, and nobody can know it yet: its
+    /// word counted before it did (seed 9700279 of `domain`).
+    fn hangs_unseen(&self, snapshots: &[Option<NodeSnapshot>], group: usize, node: usize) -> bool {
+        let limit = Duration::from_millis(self.plan.groups[group].server_reply_ms);
+        let others = snapshots.iter().enumerate().filter(|(other, _)| *other != node);
+        others.into_iter().any(|(other, snapshot)| {
+            let Some(snapshot) = snapshot else { return false };
+            let table = &snapshot.groups[group];
+            let server = self.server_of(other, group).map(|server| &self.servers[server]);
+            let waits = table.endings.waiting.as_ref();
+            let is_unseen = waits.is_none_or(|(_, since, _)| self.now.since(*since) < limit);
+            super::is_in(table, other) && server.is_some_and(|s| s.alive && s.hangs) && is_unseen
         })
     }
 
