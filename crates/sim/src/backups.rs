@@ -193,7 +193,19 @@ impl World {
     /// What does not fit to the last restore, if its group has acknowledged anything since, and has
     /// not lost anything.
     pub(crate) fn restored_wrongly(&self, group: usize) -> Option<String> {
-        let Restored { since, at, had, nodes, .. } = self.backups.restored.get(&group)?;
+        let Restored { had, .. } = self.restore_that_counts(group)?;
+        let snapshots = self.snapshots();
+        let serving = self.serving(&snapshots, group);
+        let begins_with = |log: &Log| had.iter().any(|had| log.references().starts_with(had));
+        let wrong = serving.iter().find(|member| !begins_with(member.log))?;
+        let (node, has, had) = (wrong.node, wrong.log.len(), had.first().map_or(0, Vec::len));
+        Some(format!("g{group} at n{node} has {has}, and not the {had} of its backup in front"))
+    }
+
+    /// The last restore, if all members must have what it gave the group.
+    fn restore_that_counts(&self, group: usize) -> Option<&Restored> {
+        let restored = self.backups.restored.get(&group)?;
+        let Restored { since, at, nodes, .. } = restored;
         let confirmed = self.backups.confirmed.get(&group);
         if 2 * nodes.len() <= self.plan.nodes && confirmed.is_none_or(|told| told < since) {
             return None;
@@ -211,14 +223,98 @@ impl World {
                 && facts.counts(call)
                 && matches!(call.outcome, Outcome::Acknowledged { .. })
         };
-        if !self.ledger.calls.values().any(counts) {
-            return None;
+        self.ledger.calls.values().any(counts).then_some(restored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::forged::{played, refused_in, rewrite};
+    use crate::plan::Plan;
+    use quorba_base::Duration;
+    use quorba_engine::replica::{Concurrency, Style};
+
+    /// A run at peace whose first group was restored, and its servers.
+    fn restored(durable: bool) -> (World, Vec<usize>) {
+        let fits = |plan: &Plan| {
+            let group = &plan.groups[0];
+            group.style == Style::Active
+                && group.concurrency == Concurrency::Sequential
+                && !group.fresh_after_loss
+                && group.durable == durable
+        };
+        let is_rich = |world: &World| {
+            let restored = world.restore_that_counts(0);
+            restored.is_some_and(|restored| restored.had.iter().all(|had| had.len() >= 3))
+        };
+        let plans = (1..).map(|seed| (seed, Plan::draw_backups(seed)));
+        let worlds = plans.filter(|(_, plan)| fits(plan)).map(|(seed, plan)| played(seed, plan));
+        let world = worlds.take(200).find(is_rich).expect("some seed gives such a run");
+        let snapshots = world.snapshots();
+        let servers = world.serving(&snapshots, 0).iter().map(|member| member.server).collect();
+        (world, servers)
+    }
+
+    /// The last of what the backup had is gone.
+    fn lacks_one(world: &mut World, servers: &[usize]) {
+        let restored = world.backups.restored.get(&0).expect("it was restored");
+        let last = restored.had[0].len() - 1;
+        rewrite(world, servers, |log| {
+            let _ = log.remove(last);
+        });
+    }
+
+    #[test]
+    fn a_group_that_goes_on_without_what_its_backup_had_is_refused() {
+        for durable in [false, true] {
+            let (world, servers) = restored(durable);
+            refused_in(world, "restore", |world| lacks_one(world, &servers));
+            let (world, servers) = restored(durable);
+            refused_in(world, "restore", |world| lacks_one(world, &servers[..1]));
         }
-        let snapshots = self.snapshots();
-        let serving = self.serving(&snapshots, group);
-        let begins_with = |log: &Log| had.iter().any(|had| log.references().starts_with(had));
-        let wrong = serving.iter().find(|member| !begins_with(member.log))?;
-        let (node, has, had) = (wrong.node, wrong.log.len(), had.first().map_or(0, Vec::len));
-        Some(format!("g{group} at n{node} has {has}, and not the {had} of its backup in front"))
+        let (world, servers) = restored(false);
+        refused_in(world, "restore", |world| rewrite(world, &servers, |log| log.swap(0, 1)));
+    }
+
+    type Excuse = fn(&mut World);
+
+    #[test]
+    fn what_excuses_a_restore_that_is_gone_is_accepted() {
+        // A minority alone has seen it, and nobody was told.
+        let unseen: Excuse = |world| {
+            world.backups.confirmed.clear();
+            let restored = world.backups.restored.get_mut(&0).expect("it was restored");
+            restored.nodes = BTreeSet::from([0]);
+        };
+        let untold: Excuse = |world| world.backups.confirmed.clear();
+        let lost: Excuse = |world| {
+            let at = world.checks.groups[0].lost_at.expect("by the restore");
+            world.checks.groups[0].lost_at = Some(at + Duration::from_nanos(1));
+        };
+        let unused: Excuse = |world| {
+            let at = world.now;
+            world.checks.groups[0].lost_at = Some(at);
+            world.backups.restored.get_mut(&0).expect("it was restored").at = at;
+            world.backups.confirmed.insert(0, at);
+        };
+        let overtaken: Excuse = |world| {
+            world.backups.confirmed.clear();
+            world.note_total_loss(0);
+        };
+        let excuses = [(false, unseen), (true, untold), (true, overtaken)];
+        let excuses = excuses.into_iter().chain([false, true].map(|durable| (durable, lost)));
+        for (durable, excuse) in excuses.chain([(false, unused)]) {
+            let (mut world, servers) = restored(durable);
+            lacks_one(&mut world, &servers);
+            assert!(world.restored_wrongly(0).is_some());
+            excuse(&mut world);
+            assert_eq!(world.restored_wrongly(0), None);
+        }
+        // It need not be on disks to be known to most.
+        let (mut world, servers) = restored(false);
+        untold(&mut world);
+        lacks_one(&mut world, &servers);
+        assert!(world.restored_wrongly(0).is_some());
     }
 }
