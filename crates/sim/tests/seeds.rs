@@ -25,7 +25,12 @@ fn scope_named(name: &str) -> Option<Scope> {
 
 /// Known to break a promise, and not mended yet. They are run and named all the same; one that is
 /// good again must leave this list.
-const OPEN: [(Scope, u64); 1] = [(Scope::Calls, 9_600_085)];
+const OPEN: [(Scope, u64); 4] = [
+    (Scope::Calls, 9_600_085),
+    (Scope::Backups, 563),
+    (Scope::Backups, 1_917),
+    (Scope::Backups, 2_455),
+];
 
 fn run_all(seeds: impl IntoIterator<Item = (Scope, u64)>) {
     let mut broken = String::new();
