@@ -134,14 +134,21 @@ impl AsFd for Cpg {
 }
 
 /// Tries while the daemon is about to start (the library says no more than that it fails) or busy.
-fn patiently<T>(mut what: impl FnMut() -> Result<T, CsError>) -> Result<T, CpgError> {
+fn patiently<T>(what: impl FnMut() -> Result<T, CsError>) -> Result<T, CpgError> {
+    with_pauses(PAUSE, what)
+}
+
+fn with_pauses<T>(
+    pause: Duration,
+    mut what: impl FnMut() -> Result<T, CsError>,
+) -> Result<T, CpgError> {
     let mut tries = 0;
     loop {
         match what() {
             Ok(value) => return Ok(value),
             Err(CsError::CsErrTryAgain | CsError::CsErrLibrary) if tries < TRIES => {
                 tries += 1;
-                sleep(PAUSE);
+                sleep(pause);
             }
             Err(error) => return Err(CpgError::Unreachable(error)),
         }
@@ -153,19 +160,99 @@ fn hear(event: Event) {
 }
 
 fn on_message(_: &Handle, _: String, host: NodeId, pid: u32, message: &[u8], _: usize) {
-    let from = Process { host: host.into(), pid };
-    hear(Event::Message { from, message: Bytes::copy_from_slice(message) });
+    hear(message_of(host, pid, message));
 }
 
 fn on_change(_: &Handle, _: &str, members: Vec<Address>, left: Vec<Address>, _: Vec<Address>) {
+    hear(change_of(&members, &left));
+}
+
+fn message_of(host: NodeId, pid: u32, message: &[u8]) -> Event {
+    let from = Process { host: host.into(), pid };
+    Event::Message { from, message: Bytes::copy_from_slice(message) }
+}
+
+fn change_of(members: &[Address], left: &[Address]) -> Event {
     let process = |address: &Address| Process { host: address.nodeid.into(), pid: address.pid };
     let how = |address: &Address| match address.reason {
         cpg::Reason::Leave => Gone::Left,
         cpg::Reason::NodeDown => Gone::Host,
         _ => Gone::Ended,
     };
-    hear(Event::Change(Change {
+    Event::Change(Change {
         members: members.iter().map(process).collect(),
         gone: left.iter().map(|address| (process(address), how(address))).collect(),
-    }));
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rust_corosync::cpg::Reason;
+
+    fn address(host: u32, pid: u32, reason: Reason) -> Address {
+        Address { nodeid: NodeId::from(host), pid, reason }
+    }
+
+    #[test]
+    fn a_change_names_everyone_and_how_each_of_the_others_went() {
+        let members = [address(3, 77, Reason::Undefined), address(1, 78, Reason::Join)];
+        let left = [
+            address(2, 5, Reason::Leave),
+            address(4, 6, Reason::NodeDown),
+            address(5, 7, Reason::ProcDown),
+            address(6, 8, Reason::Undefined),
+        ];
+        let process = |host, pid| Process { host, pid };
+        let change = Change {
+            members: vec![process(3, 77), process(1, 78)],
+            gone: vec![
+                (process(2, 5), Gone::Left),
+                (process(4, 6), Gone::Host),
+                (process(5, 7), Gone::Ended),
+                // Whoever is gone without a reason cannot be said to have left.
+                (process(6, 8), Gone::Ended),
+            ],
+        };
+        assert_eq!(change_of(&members, &left), Event::Change(change));
+    }
+
+    #[test]
+    fn what_is_heard_between_two_dispatches_comes_in_its_order_and_once() {
+        let message = message_of(NodeId::from(3), 77, b"first");
+        let change = change_of(&[address(3, 77, Reason::Join)], &[]);
+        for event in [&message, &change, &message] {
+            hear(event.clone());
+        }
+        assert_eq!(HEARD.take(), [message.clone(), change, message.clone()]);
+        assert_eq!(HEARD.take(), []);
+        let from = Process { host: 3, pid: 77 };
+        assert_eq!(message, Event::Message { from, message: Bytes::from_static(b"first") });
+    }
+
+    /// What the daemon says, then that all is well; and how often it was asked.
+    fn asked(says: &[CsError]) -> (Result<(), CpgError>, usize) {
+        let mut count = 0;
+        let result = with_pauses(Duration::ZERO, || {
+            count += 1;
+            says.get(count - 1).map_or(Ok(()), |error| Err(*error))
+        });
+        (result, count)
+    }
+
+    #[test]
+    fn a_daemon_that_starts_or_is_busy_is_asked_again_and_one_that_refuses_is_not() {
+        let (result, count) = asked(&[CsError::CsErrLibrary, CsError::CsErrTryAgain]);
+        assert!(result.is_ok() && count == 3, "{result:?} {count}");
+        let (result, count) = asked(&[CsError::CsErrTryAgain, CsError::CsErrAccess]);
+        assert!(matches!(result, Err(CpgError::Unreachable(CsError::CsErrAccess))), "{result:?}");
+        assert_eq!(count, 2);
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_start_is_not_waited_for_without_end() {
+        let (result, count) = asked(&[CsError::CsErrLibrary; 2 * TRIES as usize]);
+        assert!(matches!(result, Err(CpgError::Unreachable(CsError::CsErrLibrary))), "{result:?}");
+        assert_eq!(count, TRIES as usize + 1);
+    }
 }

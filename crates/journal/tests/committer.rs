@@ -194,3 +194,47 @@ fn a_thread_that_waits_for_room_ends_when_it_is_told_to() {
     let is_lost = told.recv_timeout(std::time::Duration::from_secs(60));
     assert_eq!(is_lost, Ok(true), "it ends, and what waited is not durable");
 }
+
+#[test]
+fn a_full_disk_is_named_once_however_often_it_is_tried() {
+    let disk = SimulatedDisk::new(chance(13));
+    let (committer, notices) = start(&disk, 1, 1 << 20);
+    disk.set_faults(Faults { capacity_bytes: Some(0), ..Faults::default() });
+    committer.append(batch(1, 1, 100)).unwrap();
+    assert!(matches!(next(&notices), Notice::Full(_)));
+    // Each time it begins a segment at least.
+    let tried = disk.operations();
+    while disk.operations() < tried + 10 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    disk.set_faults(Faults::default());
+    assert!(matches!(next(&notices), Notice::Durable(Seq(1))));
+    committer.stop().expect("it was only full");
+}
+
+/// A disk whose first writes with the fault fail, so many.
+fn failing(writes: usize) -> SimulatedDisk {
+    let mut left = writes;
+    SimulatedDisk::new(move || {
+        let fails = left > 0;
+        left = left.saturating_sub(1);
+        if fails { 0 } else { 999 }
+    })
+}
+
+/// Each time the thread tries, the log does so in two segments.
+#[test]
+fn a_disk_that_fails_is_tried_three_times() {
+    for (writes, lasts) in [(4, true), (6, false)] {
+        let disk = failing(writes);
+        let (committer, notices) = start(&disk, 1, 4_000);
+        disk.set_faults(Faults { write_error: 500, ..Faults::default() });
+        committer.append(batch(1, 1, 100)).unwrap();
+        match next(&notices) {
+            Notice::Durable(Seq(1)) => assert!(lasts, "{writes} writes failed"),
+            Notice::Failed(error) => assert!(!lasts, "{writes} writes failed: {error}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(committer.stop().is_some(), lasts);
+    }
+}

@@ -23,9 +23,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(1);
 pub(crate) struct Corosync {
     cpg: Cpg,
     group: Group,
-    /// What the daemon did not take yet, in its order.
-    outbox: VecDeque<Bytes>,
-    retry_at: Option<Clock>,
+    outbox: Outbox,
 }
 
 impl Corosync {
@@ -47,7 +45,7 @@ impl Corosync {
         let cpg = Cpg::join(&format!("quorba.{}", domain.id)).map_err(unusable)?;
         poller.add(&cpg, token, Interest::READ).map_err(NodeError::Resources)?;
         let group = Group::new(config);
-        Ok(Self { cpg, group, outbox: VecDeque::new(), retry_at: None })
+        Ok(Self { cpg, group, outbox: Outbox::default() })
     }
 
     pub(crate) fn submit(&mut self, ticket: Ticket, payload: Bytes) {
@@ -71,8 +69,8 @@ impl Corosync {
         while let Some(output) = self.group.poll() {
             match output {
                 Output::Multicast(message) => {
-                    self.outbox.push_back(message);
-                    if self.retry_at.is_none() {
+                    self.outbox.waiting.push_back(message);
+                    if self.outbox.retry_at.is_none() {
                         self.offer()?;
                     }
                 }
@@ -84,20 +82,13 @@ impl Corosync {
 
     /// When [`Self::offer`] is wanted.
     pub(crate) fn retry_at(&self) -> Option<Clock> {
-        self.retry_at
+        self.outbox.retry_at
     }
 
     /// Offers what waits, until the daemon takes no more.
     pub(crate) fn offer(&mut self) -> Result<(), NodeError> {
-        self.retry_at = None;
-        while let Some(message) = self.outbox.front() {
-            if !self.cpg.multicast(message).map_err(unusable)? {
-                self.retry_at = Some(Clock::now() + RETRY_PAUSE);
-                break;
-            }
-            self.outbox.pop_front();
-        }
-        Ok(())
+        let Self { cpg, outbox, .. } = self;
+        outbox.offer(Clock::now(), |message| cpg.multicast(message)).map_err(unusable)
     }
 
     pub(crate) fn leave(&self) {
@@ -108,4 +99,61 @@ impl Corosync {
 #[expect(clippy::needless_pass_by_value, reason = "what map_err gives")]
 fn unusable(error: CpgError) -> NodeError {
     NodeError::Corosync(error.to_string())
+}
+
+/// What the daemon did not take yet, in its order.
+#[derive(Default)]
+struct Outbox {
+    waiting: VecDeque<Bytes>,
+    /// It took no more; until then nothing is offered.
+    retry_at: Option<Clock>,
+}
+
+impl Outbox {
+    /// Gives what waits to `take`, which says whether it has taken it, until it takes no more.
+    fn offer(
+        &mut self,
+        now: Clock,
+        mut take: impl FnMut(&[u8]) -> Result<bool, CpgError>,
+    ) -> Result<(), CpgError> {
+        self.retry_at = None;
+        while let Some(message) = self.waiting.front() {
+            if !take(message)? {
+                self.retry_at = Some(now + RETRY_PAUSE);
+                break;
+            }
+            self.waiting.pop_front();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_daemon_does_not_take_is_offered_again_in_its_order() {
+        let mut outbox = Outbox::default();
+        outbox.waiting.extend(["a", "b", "c"].map(Bytes::from));
+        let (now, mut taken) = (Clock::now(), Vec::new());
+        // One at a time, and every other one is refused first.
+        let mut is_busy = false;
+        let mut rounds = 0;
+        while outbox.retry_at.is_some() || rounds == 0 {
+            let offered = outbox.offer(now, |message| {
+                is_busy = !is_busy;
+                if !is_busy {
+                    taken.push(message.to_vec());
+                }
+                Ok(!is_busy)
+            });
+            assert!(offered.is_ok());
+            rounds += 1;
+            let later = (rounds < 4).then_some(now + RETRY_PAUSE);
+            assert_eq!(outbox.retry_at, later, "round {rounds}");
+        }
+        assert_eq!(taken, [b"a", b"b", b"c"]);
+        assert!(outbox.waiting.is_empty());
+    }
 }

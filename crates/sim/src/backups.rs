@@ -11,7 +11,7 @@ use crate::host::Input;
 use crate::ledger::{Call, Outcome};
 use crate::rng::Rng;
 use crate::servant::{Log, Reference, Wish};
-use crate::world::{World, ms, us};
+use crate::world::{World, ms, node_id, us};
 use quorba_base::Instant;
 use quorba_engine::replica::{Backup, BackupRefused, Command, GroupId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,15 +32,13 @@ pub(crate) struct Backups {
     pub(crate) restores: u64,
     /// By group: the last restore.
     restored: BTreeMap<usize, Restored>,
-    /// By group: when an operator was told last that it was.
-    confirmed: BTreeMap<usize, Instant>,
 }
 
 /// A restore that nodes have carried out.
 struct Restored {
     command: Command,
-    /// When the first of them did.
-    since: Instant,
+    /// Its operator was told that it is done: whatever comes, it is not lost.
+    is_confirmed: bool,
     /// When the last of them did.
     at: Instant,
     /// What the group had then. Where objects have orders of their own, backups of one history may
@@ -62,7 +60,6 @@ impl Backups {
             taken: 0,
             restores: 0,
             restored: BTreeMap::new(),
-            confirmed: BTreeMap::new(),
         }
     }
 }
@@ -158,17 +155,22 @@ impl World {
             let had = given
                 .filter_map(|backup| Some(Log::from_bytes(&backup.state)?.references().to_vec()))
                 .collect();
-            let (since, nodes) = (self.now, BTreeSet::new());
-            Restored { command, since, at: since, had, nodes }
+            let nodes = BTreeSet::new();
+            Restored { command, is_confirmed: false, at: self.now, had, nodes }
         });
         restored.at = self.now;
         restored.nodes.insert(at_node);
         self.backups.restored.insert(group, restored);
     }
 
-    /// An operator is told that a group was restored.
-    pub(crate) fn restore_confirmed(&mut self, group: usize) {
-        self.backups.confirmed.insert(group, self.now);
+    /// The operator at `by` is told that a group was restored.
+    pub(crate) fn restore_confirmed(&mut self, by: usize, group: usize) {
+        // One is under way at a node at a time. If another one's came meanwhile, that one counts.
+        if let Some(restored) = self.backups.restored.get_mut(&group)
+            && matches!(restored.command, Command::Restore { node, .. } if node == node_id(by))
+        {
+            restored.is_confirmed = true;
+        }
         let may_be = self.plan.groups[group].durable && self.plan.faults.contains(&Fault::Blackout);
         if may_be && self.backups.rng.per_mille(300) {
             let wait = us(self.backups.rng.below(3_000));
@@ -179,13 +181,8 @@ impl World {
     /// A group has lost all its members. If it is durable it goes on from disks, and none of them
     /// may have what it was given back a moment ago, unless an operator was told that they have.
     pub(crate) fn note_total_loss(&mut self, group: usize) {
-        let told = self.backups.confirmed.get(&group);
-        let is_on_disks =
-            |restored: &mut Restored| told.is_some_and(|told| *told >= restored.since);
-        if self.plan.groups[group].durable
-            && let Some(restored) = self.backups.restored.get_mut(&group)
-            && !is_on_disks(restored)
-        {
+        let restored = self.backups.restored.get(&group);
+        if self.plan.groups[group].durable && restored.is_some_and(|last| !last.is_confirmed) {
             self.backups.restored.remove(&group);
         }
     }
@@ -193,13 +190,22 @@ impl World {
     /// What does not fit to the last restore, if its group has acknowledged anything since, and has
     /// not lost anything.
     pub(crate) fn restored_wrongly(&self, group: usize) -> Option<String> {
-        let Restored { since, at, had, nodes, .. } = self.backups.restored.get(&group)?;
-        let confirmed = self.backups.confirmed.get(&group);
-        if 2 * nodes.len() <= self.plan.nodes && confirmed.is_none_or(|told| told < since) {
-            return None;
-        }
-        // Before that it need not be on disks when all nodes end.
-        if self.plan.groups[group].durable && confirmed.is_none_or(|told| told < at) {
+        let Restored { had, .. } = self.restore_that_counts(group)?;
+        let snapshots = self.snapshots();
+        let serving = self.serving(&snapshots, group);
+        let begins_with = |log: &Log| had.iter().any(|had| log.references().starts_with(had));
+        let wrong = serving.iter().find(|member| !begins_with(member.log))?;
+        let (node, has, had) = (wrong.node, wrong.log.len(), had.first().map_or(0, Vec::len));
+        Some(format!("g{group} at n{node} has {has}, and not the {had} of its backup in front"))
+    }
+
+    /// The last restore, if all members must have what it gave the group.
+    fn restore_that_counts(&self, group: usize) -> Option<&Restored> {
+        let restored = self.backups.restored.get(&group)?;
+        let Restored { is_confirmed, at, nodes, .. } = restored;
+        // Before it is confirmed it need not be on disks when all nodes end.
+        let by_few = 2 * nodes.len() <= self.plan.nodes;
+        if !is_confirmed && (by_few || self.plan.groups[group].durable) {
             return None;
         }
         let facts = &self.checks.groups[group];
@@ -211,14 +217,106 @@ impl World {
                 && facts.counts(call)
                 && matches!(call.outcome, Outcome::Acknowledged { .. })
         };
-        if !self.ledger.calls.values().any(counts) {
-            return None;
+        self.ledger.calls.values().any(counts).then_some(restored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::forged::{played, refused_in, rewrite};
+    use crate::plan::Plan;
+    use quorba_base::Duration;
+    use quorba_engine::replica::{Concurrency, Style};
+
+    /// A run at peace whose first group was restored, and its servers.
+    fn restored(durable: bool) -> (World, Vec<usize>) {
+        let fits = |plan: &Plan| {
+            let group = &plan.groups[0];
+            group.style == Style::Active
+                && group.concurrency == Concurrency::Sequential
+                && !group.fresh_after_loss
+                && group.durable == durable
+        };
+        let is_rich = |world: &World| {
+            let restored = world.restore_that_counts(0);
+            restored.is_some_and(|restored| restored.had.iter().all(|had| had.len() >= 3))
+        };
+        let plans = (1..).map(|seed| (seed, Plan::draw_backups(seed)));
+        let worlds = plans.filter(|(_, plan)| fits(plan)).map(|(seed, plan)| played(seed, plan));
+        let world = worlds.take(200).find(is_rich).expect("some seed gives such a run");
+        let snapshots = world.snapshots();
+        let servers = world.serving(&snapshots, 0).iter().map(|member| member.server).collect();
+        (world, servers)
+    }
+
+    /// The last of what the backup had is gone.
+    fn lacks_one(world: &mut World, servers: &[usize]) {
+        let last = of(world).had[0].len() - 1;
+        rewrite(world, servers, |log| {
+            let _ = log.remove(last);
+        });
+    }
+
+    #[test]
+    fn a_group_that_goes_on_without_what_its_backup_had_is_refused() {
+        for durable in [false, true] {
+            let (world, servers) = restored(durable);
+            refused_in(world, "restore", |world| lacks_one(world, &servers));
+            let (world, servers) = restored(durable);
+            refused_in(world, "restore", |world| lacks_one(world, &servers[..1]));
         }
-        let snapshots = self.snapshots();
-        let serving = self.serving(&snapshots, group);
-        let begins_with = |log: &Log| had.iter().any(|had| log.references().starts_with(had));
-        let wrong = serving.iter().find(|member| !begins_with(member.log))?;
-        let (node, has, had) = (wrong.node, wrong.log.len(), had.first().map_or(0, Vec::len));
-        Some(format!("g{group} at n{node} has {has}, and not the {had} of its backup in front"))
+        let (world, servers) = restored(false);
+        refused_in(world, "restore", |world| rewrite(world, &servers, |log| log.swap(0, 1)));
+    }
+
+    fn of(world: &mut World) -> &mut Restored {
+        world.backups.restored.get_mut(&0).expect("it was restored")
+    }
+
+    type Excuse = fn(&mut World);
+
+    #[test]
+    fn what_excuses_a_restore_that_is_gone_is_accepted() {
+        let untold: Excuse = |world| of(world).is_confirmed = false;
+        // Nor has more than a minority seen it.
+        let unseen: Excuse = |world| {
+            let restored = of(world);
+            (restored.is_confirmed, restored.nodes) = (false, BTreeSet::from([0]));
+        };
+        let lost: Excuse = |world| {
+            let at = world.checks.groups[0].lost_at.expect("by the restore");
+            world.checks.groups[0].lost_at = Some(at + Duration::from_nanos(1));
+        };
+        let unused: Excuse = |world| {
+            let at = world.now;
+            world.checks.groups[0].lost_at = Some(at);
+            of(world).at = at;
+        };
+        let ended: Excuse = |world| {
+            of(world).is_confirmed = false;
+            world.note_total_loss(0);
+            assert!(!world.backups.restored.contains_key(&0));
+        };
+        let excuses = [(false, unseen), (true, untold), (true, ended)];
+        let excuses = excuses.into_iter().chain([false, true].map(|durable| (durable, lost)));
+        for (durable, excuse) in excuses.chain([(false, unused)]) {
+            let (mut world, servers) = restored(durable);
+            lacks_one(&mut world, &servers);
+            assert!(world.restored_wrongly(0).is_some());
+            excuse(&mut world);
+            assert_eq!(world.restored_wrongly(0), None);
+        }
+        // What an operator was told of is not lost with all nodes.
+        let (mut world, servers) = restored(true);
+        lacks_one(&mut world, &servers);
+        (of(&mut world).nodes, world.now) = (BTreeSet::from([0]), world.now + ms(1));
+        world.note_total_loss(0);
+        assert!(world.restored_wrongly(0).is_some());
+        // Nor need he be told, if most have seen it and nothing need be on disks.
+        let (mut world, servers) = restored(false);
+        untold(&mut world);
+        lacks_one(&mut world, &servers);
+        assert!(world.restored_wrongly(0).is_some());
     }
 }

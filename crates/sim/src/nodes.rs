@@ -352,7 +352,7 @@ impl World {
             Output::Restored { group, id, result } => {
                 self.say(|| format!("n{node} restored g{} ({id}): {result:?}", group.0));
                 if result.is_ok() {
-                    self.restore_confirmed(usize::from(group.0));
+                    self.restore_confirmed(node, usize::from(group.0));
                 }
             }
             Output::Event(event) => {

@@ -4,15 +4,29 @@
 use quorba_sim::{Options, Report, Scope, ServerBug, run};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::ops::RangeInclusive;
+
+/// How many seeds of each scope are run, counted from 1.
+const fn budget_of(scope: Scope) -> u64 {
+    match scope {
+        Scope::Domain => 800,
+        Scope::Ring => 1_500,
+        Scope::Styles | Scope::Backups => 100,
+        Scope::Calls => 200,
+    }
+}
 
 fn seed_of(scope: Scope, seed: u64) -> Report {
     run(seed, Options { scope, ..Options::default() })
 }
 
+fn scope_named(name: &str) -> Option<Scope> {
+    Scope::ALL.iter().copied().find(|scope| scope.name() == name)
+}
+
 /// Known to break a promise, and not mended yet. They are run and named all the same; one that is
 /// good again must leave this list.
-const OPEN: [(Scope, u64); 0] = [];
+const OPEN: [(Scope, u64); 3] =
+    [(Scope::Backups, 563), (Scope::Backups, 1_917), (Scope::Backups, 2_455)];
 
 fn run_all(seeds: impl IntoIterator<Item = (Scope, u64)>) {
     let mut broken = String::new();
@@ -30,46 +44,49 @@ fn run_all(seeds: impl IntoIterator<Item = (Scope, u64)>) {
     assert!(broken.is_empty(), "broken promises\n{broken}");
 }
 
-fn budget(scope: Scope, seeds: RangeInclusive<u64>) {
-    run_all(seeds.map(|seed| (scope, seed)));
+fn run_budget(scope: Scope) {
+    run_all((1..=budget_of(scope)).map(|seed| (scope, seed)));
+}
+
+/// What the first 20 seeds of a scope counted under a name, together.
+fn counted(scope: Scope, name: &str) -> u64 {
+    let figure = |seed| {
+        let figures = seed_of(scope, seed).figures;
+        figures.iter().find(|(known, _)| *known == name).map_or(0, |(_, n)| *n)
+    };
+    (1..=20).map(figure).sum()
 }
 
 // Together some two minutes on two quiet cores; tests of one file run at the same time.
 
 #[test]
-fn domains_keep_their_promises_in_seeds_1_to_400() {
-    budget(Scope::Domain, 1..=400);
+fn domains_keep_their_promises_in_the_first_half_of_their_seeds() {
+    let half = budget_of(Scope::Domain) / 2;
+    run_all((1..=half).map(|seed| (Scope::Domain, seed)));
 }
 
 #[test]
-fn domains_keep_their_promises_in_seeds_401_to_800() {
-    budget(Scope::Domain, 401..=800);
+fn domains_keep_their_promises_in_the_second_half_of_their_seeds() {
+    let all = budget_of(Scope::Domain);
+    run_all((all / 2 + 1..=all).map(|seed| (Scope::Domain, seed)));
 }
 
 #[test]
-fn rings_keep_their_promises_in_seeds_1_to_1500() {
-    budget(Scope::Ring, 1..=1500);
+fn rings_keep_their_promises() {
+    run_budget(Scope::Ring);
 }
 
 #[test]
-fn groups_of_all_styles_answer_reads_past_the_order_in_seeds_1_to_100() {
-    budget(Scope::Styles, 1..=100);
-    let reads = |seed| {
-        let figures = seed_of(Scope::Styles, seed).figures;
-        figures.iter().find(|(name, _)| *name == "reads past the order").map_or(0, |(_, n)| *n)
-    };
-    assert!((1..=20).map(reads).sum::<u64>() > 100);
+fn groups_of_all_styles_keep_their_promises_and_answer_reads_past_the_order() {
+    run_budget(Scope::Styles);
+    assert!(counted(Scope::Styles, "reads past the order") > 100);
 }
 
 #[test]
-fn groups_that_call_each_other_keep_their_promises_in_seeds_1_to_200() {
-    budget(Scope::Calls, 1..=200);
-    let figure = |seed, wanted| {
-        let figures = seed_of(Scope::Calls, seed).figures;
-        figures.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, n)| *n)
-    };
-    assert!((1..=20).map(|seed| figure(seed, "calls of servers")).sum::<u64>() > 1_000);
-    assert!((1..=20).map(|seed| figure(seed, "of these refused")).sum::<u64>() > 100);
+fn groups_that_call_each_other_keep_their_promises() {
+    run_budget(Scope::Calls);
+    assert!(counted(Scope::Calls, "calls of servers") > 1_000);
+    assert!(counted(Scope::Calls, "of these refused") > 100);
 }
 
 // In all of these a server was cut off in the middle of a request in which it called, and nobody
@@ -84,14 +101,25 @@ fn groups_that_call_do_not_end_while_a_server_has_all() {
 }
 
 #[test]
-fn backups_have_what_was_acknowledged_and_restores_bring_it_back_in_seeds_1_to_100() {
-    budget(Scope::Backups, 1..=100);
-    let figure = |seed, wanted| {
-        let figures = seed_of(Scope::Backups, seed).figures;
-        figures.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, n)| *n)
-    };
-    assert!((1..=20).map(|seed| figure(seed, "backups")).sum::<u64>() > 50);
-    assert!((1..=20).map(|seed| figure(seed, "nodes that saw a restore")).sum::<u64>() > 20);
+fn backups_have_what_was_acknowledged_and_restores_bring_it_back() {
+    run_budget(Scope::Backups);
+    assert!(counted(Scope::Backups, "backups") > 50);
+    assert!(counted(Scope::Backups, "nodes that saw a restore") > 20);
+}
+
+// What finds a planted bug is a kind of run of which the budget may have none.
+#[test]
+fn seeds_behind_the_budgets_that_find_planted_bugs_are_good_without_them() {
+    let lines = include_str!("canaries.txt").lines();
+    let known = lines.filter(|line| !line.starts_with(['#', '?'])).map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let scope = words.next().and_then(scope_named).expect("a known scope");
+        let seed: u64 = words.next().and_then(|seed| seed.parse().ok()).expect("a number");
+        (scope, seed)
+    });
+    let behind: BTreeSet<_> = known.filter(|(scope, seed)| *seed > budget_of(*scope)).collect();
+    assert!(!behind.is_empty(), "this test is not needed any more");
+    run_all(behind);
 }
 
 #[test]
@@ -99,11 +127,11 @@ fn named_seeds_stay_good() {
     let file = include_str!("regressions.txt");
     run_all(file.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let mut words = line.splitn(3, ' ');
-        let scope = words.next().and_then(|name| Scope::ALL.iter().find(|s| s.name() == name));
+        let scope = words.next().and_then(scope_named);
         let seed = words.next().and_then(|seed| seed.parse().ok());
         let name = words.next().filter(|name| !name.is_empty());
         assert!(name.is_some(), "SCOPE SEED WHAT IT WAS: {line}");
-        (*scope.expect("a scope"), seed.expect("a seed is a number"))
+        (scope.expect("a scope"), seed.expect("a seed is a number"))
     }));
 }
 

@@ -203,6 +203,23 @@ mod tests {
         );
     }
 
+    #[test]
+    fn most_are_more_than_half_of_those_that_were_asked() {
+        let differ = |digests: &[u64]| {
+            let mut states = States::default();
+            let all = NodeSet::first(digests.len());
+            let number = states.begin(7, (all, NodeSet::EMPTY), true).expect("they are several");
+            for (index, digest) in digests.iter().enumerate() {
+                states.hear(node(index as u8), number, Some(*digest));
+            }
+            (states.conclude(), states.doubt())
+        };
+        assert_eq!(differ(&[1, 2]), (vec![], Some(7)));
+        assert_eq!(differ(&[1, 2, 1, 2]), (vec![], Some(7)));
+        assert_eq!(differ(&[1, 2, 1, 1]), (vec![node(1)], None));
+        assert_eq!(differ(&[1, 2, 1, 3, 1]), (vec![node(1), node(3)], None));
+    }
+
     // Seed 9100081 of the simulator's `domain`: it had executed what the others gave up.
     #[test]
     fn who_left_before_it_was_compared_is_compared_when_it_comes_back_with_its_state() {

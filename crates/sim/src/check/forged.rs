@@ -37,7 +37,7 @@ fn peaceful() -> World {
     worlds.take(200).find(is_rich).expect("some seed gives such a run")
 }
 
-fn played(seed: u64, plan: Plan) -> World {
+pub(crate) fn played(seed: u64, plan: Plan) -> World {
     let mut world = World::new(seed, plan, Transcript::new(false, false));
     let _ = come_to_peace(&mut world);
     world
@@ -55,7 +55,7 @@ fn servers(world: &World) -> Vec<usize> {
 }
 
 /// Gives servers another history than they have.
-fn rewrite(world: &mut World, servers: &[usize], with: impl Fn(&mut Vec<Reference>)) {
+pub(crate) fn rewrite(world: &mut World, servers: &[usize], with: impl Fn(&mut Vec<Reference>)) {
     for server in servers {
         let mut references = world.servers[*server].log.references().to_vec();
         with(&mut references);
@@ -76,7 +76,7 @@ fn refuses(checker: &str, forge: impl FnOnce(&mut World)) {
     refused_in(peaceful(), checker, forge);
 }
 
-fn refused_in(mut world: World, checker: &str, forge: impl FnOnce(&mut World)) {
+pub(crate) fn refused_in(mut world: World, checker: &str, forge: impl FnOnce(&mut World)) {
     world.inspect();
     world.conclude();
     assert_eq!(names(&world), BTreeSet::new(), "{checker} refuses what happened");

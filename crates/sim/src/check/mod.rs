@@ -10,7 +10,7 @@ pub(crate) mod endings;
 mod equality;
 mod exactly_once;
 #[cfg(test)]
-mod forged;
+pub(crate) mod forged;
 mod linearizable;
 mod liveness;
 pub(crate) mod memory;
