@@ -170,3 +170,11 @@ fn a_few_signs_start_probes_and_they_end() {
     links.on_probe(at(12_000), (node(1), 7), node(0), calm);
     assert_eq!(probes(&mut links, 12_000, 13_000), 0);
 }
+
+// Where all lose a little, who comes back is measured against that (seed 2455 of the simulator's
+// `backups`).
+#[test]
+fn links_of_who_comes_back_are_good_unless_they_are_much_worse_than_the_others() {
+    let limits = [0, 1, 2, 5].map(verdict::good_below);
+    assert_eq!(limits, [verdict::GOOD, verdict::GOOD, 6, verdict::BAD]);
+}

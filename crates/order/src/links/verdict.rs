@@ -19,6 +19,12 @@ pub(super) const GOOD: u8 = 3;
 /// The links of whoever is left out must be worse by this factor than all those that remain.
 const WORSE: u8 = 3;
 
+/// A link of whoever comes back is good if fewer probes are missed than this; `worst_left` is the
+/// most among those who are in.
+pub(super) fn good_below(worst_left: u8) -> u8 {
+    worst_left.saturating_mul(WORSE).clamp(GOOD, BAD)
+}
+
 /// The nodes of `all` to leave out; none, or `None` if nothing may be said. `missed(a, b)` is how
 /// many of 32 probes of `b` node `a` has missed.
 pub(super) fn verdict(

@@ -183,10 +183,11 @@ impl Member {
     /// The server has not taken what the member executes from, and no other one has the group's
     /// state: all of it is kept here for the next server. Whether that can be done.
     pub(super) fn takes_back(&mut self, reason: DownReason) -> bool {
-        // An operator, or a member that comes back with an earlier state, waits for an answer.
-        let is_asked = self.executor.is_to(|capture| {
-            matches!(capture, Capture::Backup { .. } | Capture::Checkpoint { joiner: Some(_), .. })
-        });
+        // A member that comes back with an earlier state waits for an answer. An operator is told
+        // that the backup was interrupted (seed 563 of the simulator's `backups`).
+        let is_asked = self
+            .executor
+            .is_to(|capture| matches!(capture, Capture::Checkpoint { joiner: Some(_), .. }));
         let is_of_use = self.nobody_else && self.server == Server::Up && !is_asked;
         let Some(base) = self.given.take_if(|_| is_of_use) else { return false };
         let mut log = RequestLog::default();
