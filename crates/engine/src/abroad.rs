@@ -16,7 +16,8 @@ use quorba_giop::{
     Rewrite, context,
 };
 use quorba_replica::{
-    CallKey, GroupId, OutsideConfig, OutsideFailure, OutsideReport, RequestEnvelope, RequestNumber,
+    CallKey, GroupId, GroupMap, OutsideConfig, OutsideFailure, OutsideReport, RequestEnvelope,
+    RequestNumber,
 };
 
 /// Calls that are made at one time; more wait.
@@ -46,8 +47,8 @@ pub struct AbroadId(pub u64);
 pub enum AbroadCommand {
     /// Open it.
     Connect {
-        /// To which server, in the order of [`crate::NodeConfig::outside`].
-        server: usize,
+        /// To which server of [`crate::NodeConfig::outside`].
+        server: GroupId,
     },
     /// Send bytes.
     Send(Bytes),
@@ -79,7 +80,7 @@ enum Stage {
 
 struct Trip {
     errand: Errand,
-    server: usize,
+    server: GroupId,
     /// As it is sent.
     message: Message,
     request_id: u32,
@@ -92,17 +93,17 @@ struct Trip {
 pub(crate) struct Abroad {
     /// The domain's name, for the calls' names.
     domain: Bytes,
-    servers: Vec<OutsideSettings>,
+    servers: GroupMap<OutsideSettings>,
     last: u64,
     trips: BTreeMap<AbroadId, Trip>,
     /// Calls for which there is no room now.
-    queue: VecDeque<(usize, Errand, RequestEnvelope)>,
+    queue: VecDeque<(GroupId, Errand, RequestEnvelope)>,
     returned: VecDeque<Return>,
     pub(crate) out: VecDeque<Output>,
 }
 
 impl Abroad {
-    pub(crate) fn new(domain: Bytes, servers: Vec<OutsideSettings>) -> Self {
+    pub(crate) fn new(domain: Bytes, servers: GroupMap<OutsideSettings>) -> Self {
         Self {
             domain,
             servers,
@@ -118,7 +119,7 @@ impl Abroad {
     pub(crate) fn begin(
         &mut self,
         now: Instant,
-        server: usize,
+        server: GroupId,
         errand: Errand,
         envelope: RequestEnvelope,
     ) {

@@ -2,11 +2,10 @@
 
 use crate::abroad::OutsideSettings;
 use crate::access::Access;
-use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Duration;
 use quorba_order::PAYLOAD_BYTES_MAX;
-use quorba_replica::{ENVELOPE_BYTES_MAX, GroupConfig, Quorum, Record, Recovered};
+use quorba_replica::{ENVELOPE_BYTES_MAX, GroupConfig, GroupMap, Quorum, Record, Recovered};
 
 /// The largest GIOP message that the ring carries, with all that it may be wrapped in, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - ENVELOPE_BYTES_MAX;
@@ -100,10 +99,10 @@ pub struct NodeConfig {
     pub recovered: Option<Recovered>,
     /// The log is in doubt until [`crate::Node::handle_trusted`].
     pub in_doubt: bool,
-    /// Groups in the order of the domain file.
-    pub groups: Vec<GroupSettings>,
-    /// Servers outside of the domain that groups call. Their ids are those behind the groups'.
-    pub outside: Vec<OutsideSettings>,
+    /// The groups.
+    pub groups: GroupMap<GroupSettings>,
+    /// Servers outside of the domain that groups call, by ids that no group has.
+    pub outside: GroupMap<OutsideSettings>,
     /// The domain's name, by which servers outside know its calls.
     pub domain: Bytes,
     /// What clients may cost.

@@ -29,12 +29,11 @@ use crate::pending::Book;
 use crate::snapshot::{GatewayCounters, GatewaySnapshot};
 use crate::window::Window;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
-use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
 use quorba_giop::{Body, FrameError, Message, PassedOver};
 use quorba_order::Ticket;
-use quorba_replica::{Ack, Concurrency, GroupId, ReadRule, RequestNumber, Style};
+use quorba_replica::{Ack, Concurrency, GroupId, GroupMap, ReadRule, RequestNumber, Style};
 
 /// How often unfinished messages are looked at.
 const SCAN: Duration = Duration::from_secs(1);
@@ -54,6 +53,8 @@ pub(crate) struct Submission {
 
 /// What the gateway has to know of a group, or of a server outside.
 pub(crate) struct Rules {
+    /// It is no group, but a server outside of the domain.
+    pub(crate) is_outside: bool,
     pub(crate) ack: Ack,
     pub(crate) durable: bool,
     pub(crate) reads: ReadRule,
@@ -88,6 +89,7 @@ impl Rules {
     /// takes.
     fn outside() -> Self {
         Self {
+            is_outside: true,
             ack: Ack::Majority,
             durable: false,
             reads: ReadRule::default(),
@@ -104,12 +106,30 @@ impl Rules {
             (_, Concurrency::Sequential | Concurrency::Pipelined) => 1,
         };
         Self {
+            is_outside: false,
             ack: replica.ack,
             durable: replica.durable,
             reads: replica.reads,
             access,
             unavailable_wait,
             side_by_side,
+        }
+    }
+}
+
+impl GroupBook {
+    fn new(rules: Rules) -> Self {
+        Self {
+            window: Window::new(rules.side_by_side),
+            read_window: Window::new(rules.side_by_side),
+            rules,
+            book: Book::default(),
+            counters: GatewayCounters::default(),
+            held: 0,
+            announces: false,
+            parked: Fair::default(),
+            reads: Fair::default(),
+            calls: VecDeque::new(),
         }
     }
 }
@@ -122,11 +142,10 @@ pub(crate) struct Gateway {
     wall_clock_origin: u64,
     connections: BTreeMap<ConnectionId, Connection>,
     peers: Peers,
-    pub(crate) groups: Vec<GroupBook>,
-    /// Of these, groups; behind them stand servers outside.
-    group_count: usize,
+    /// Of groups, and of servers outside.
+    pub(crate) groups: GroupMap<GroupBook>,
     /// Which group submits next, and how much it has submitted in its turn.
-    turn: usize,
+    turn: GroupId,
     in_turn: usize,
     /// Messages whose safety is awaited, oldest first.
     awaiting_held: VecDeque<(Ticket, GroupId, RequestNumber)>,
@@ -160,35 +179,20 @@ impl Gateway {
         limits: GatewayLimits,
         payload_bytes_max: usize,
         wall_clock_origin: u64,
-        groups: Vec<GroupSettings>,
-        outside: usize,
+        groups: GroupMap<GroupSettings>,
+        outside: impl Iterator<Item = GroupId>,
     ) -> Self {
-        let group_count = groups.len();
-        let groups =
-            groups.into_iter().map(Rules::of).chain((0..outside).map(|_| Rules::outside()));
-        let groups = groups
-            .map(|rules| GroupBook {
-                window: Window::new(rules.side_by_side),
-                read_window: Window::new(rules.side_by_side),
-                rules,
-                book: Book::default(),
-                counters: GatewayCounters::default(),
-                held: 0,
-                announces: false,
-                parked: Fair::default(),
-                reads: Fair::default(),
-                calls: VecDeque::new(),
-            })
-            .collect();
+        let groups = groups.into_iter().map(|(id, settings)| (id, Rules::of(settings)));
+        let groups = groups.chain(outside.map(|id| (id, Rules::outside())));
+        let groups: GroupMap<_> = groups.map(|(id, rules)| (id, GroupBook::new(rules))).collect();
         Self {
             limits,
             payload_bytes_max,
             wall_clock_origin,
             connections: BTreeMap::new(),
             peers: Peers::new(limits),
+            turn: groups.next_id(None).unwrap_or(GroupId(0)),
             groups,
-            group_count,
-            turn: 0,
             in_turn: 0,
             awaiting_held: VecDeque::new(),
             awaiting_stable: VecDeque::new(),
@@ -216,21 +220,15 @@ impl Gateway {
     }
 
     fn group(&mut self, group: GroupId) -> &mut GroupBook {
-        &mut self.groups[usize::from(group.0)]
-    }
-
-    /// Servers outside are numbered from here on.
-    pub(crate) const fn group_count(&self) -> usize {
-        self.group_count
+        &mut self.groups[group]
     }
 
     pub(crate) fn snapshot(&self) -> GatewaySnapshot {
-        let groups = self.groups.iter().take(self.group_count).enumerate();
-        let groups = groups.map(|(index, group)| {
-            let id = GroupId(index as u16);
+        let groups = self.groups.iter().filter(|(_, group)| !group.rules.is_outside);
+        let groups = groups.map(|(id, group)| {
             let of_clients = |c: &&Connection| c.group == id && c.caller.is_none();
             let connections = self.connections.values().filter(of_clients).count();
-            GatewayCounters { connections, pending: group.book.len(), ..group.counters }
+            (id, GatewayCounters { connections, pending: group.book.len(), ..group.counters })
         });
         GatewaySnapshot {
             groups: groups.collect(),

@@ -28,7 +28,7 @@ use quorba_order::{
     DomainKey, Full, Guarantee, Hold, InvalidKeys, Output as RingOutput, Progress, Ring, ViewKind,
 };
 use quorba_replica::{
-    Ack, ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId,
+    Ack, ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId, GroupMap,
     Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica, ReplicaConfig, ReplicaView,
     ViewId,
 };
@@ -43,7 +43,7 @@ pub struct Node {
     control: Control,
     /// This node, and its boot.
     me: (NodeId, u64),
-    guarantees: Vec<Guarantee>,
+    guarantees: GroupMap<Guarantee>,
     out: VecDeque<Output>,
     /// When something came in that the rooms have not told each other yet.
     unsettled: Option<Instant>,
@@ -94,20 +94,20 @@ impl Node {
             recovered: config.recovered,
             in_doubt: config.in_doubt,
             serves_circles: matches!(order, Order::Totem(_)),
-            groups: config.groups.iter().map(group_config).collect(),
-            outside: config.outside.iter().map(|server| server.replica).collect(),
+            groups: config.groups.iter().map(|(id, group)| (id, group_config(group))).collect(),
+            outside: config.outside.iter().map(|(id, server)| (id, server.replica)).collect(),
         };
         let guarantees = config
             .groups
             .iter()
-            .map(|group| match group.replica.ack {
-                Ack::Safe => Guarantee::Safe,
-                Ack::Majority | Ack::Agreed => Guarantee::Agreed,
+            .map(|(id, group)| match group.replica.ack {
+                Ack::Safe => (id, Guarantee::Safe),
+                Ack::Majority | Ack::Agreed => (id, Guarantee::Agreed),
             })
-            .chain(config.outside.iter().map(|_| Guarantee::Agreed))
+            .chain(config.outside.ids().map(|id| (id, Guarantee::Agreed)))
             .collect();
         let NodeConfig { limits, wall_clock_origin, groups, outside, domain, .. } = config;
-        let servers = outside.len();
+        let servers = outside.ids();
         let gateway = Gateway::new(limits, payload_bytes_max, wall_clock_origin, groups, servers);
         let mut node = Self {
             order,
@@ -626,7 +626,7 @@ impl Node {
             any = true;
         }
         while let Some(mark) = self.gateway.next_mark() {
-            let guarantee = self.guarantees[usize::from(mark.group.0)];
+            let guarantee = self.guarantees[mark.group];
             let Ok(ticket) = self.order.submit(now, mark.payload.clone(), guarantee) else {
                 return any;
             };
@@ -656,7 +656,7 @@ impl Node {
                 any = true;
                 continue;
             }
-            let guarantee = self.guarantees[usize::from(submission.group.0)];
+            let guarantee = self.guarantees[submission.group];
             match self.order.submit(now, submission.payload.clone(), guarantee) {
                 Ok(ticket) => {
                     self.gateway.submitted(&submission, ticket);

@@ -1,8 +1,7 @@
 //! Figures of a node, for status and dashboards.
 
-use alloc::vec::Vec;
 use core::net::IpAddr;
-use quorba_replica::{GroupSnapshot, PrimaryStatus};
+use quorba_replica::{GroupMap, GroupSnapshot, PrimaryStatus};
 
 /// What one group's gateway did and has to do.
 #[derive(Clone, Copy, Default, Debug)]
@@ -28,8 +27,8 @@ pub struct GatewayCounters {
 /// All groups' gateways.
 #[derive(Clone, Debug)]
 pub struct GatewaySnapshot {
-    /// In the order of the domain file.
-    pub groups: Vec<GatewayCounters>,
+    /// Of each group.
+    pub groups: GroupMap<GatewayCounters>,
     /// Client connections in all.
     pub connections: usize,
     /// Bytes of unfinished messages.
@@ -48,8 +47,8 @@ pub struct NodeSnapshot {
     pub order: quorba_order::Snapshot,
     /// Where the node stands.
     pub primary: PrimaryStatus,
-    /// The groups as this node knows them, in the order of the domain file.
-    pub groups: Vec<GroupSnapshot>,
+    /// The groups as this node knows them.
+    pub groups: GroupMap<GroupSnapshot>,
     /// Clients.
     pub gateway: GatewaySnapshot,
 }

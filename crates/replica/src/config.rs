@@ -1,5 +1,6 @@
 //! What a replica is told about the domain and its groups; equal on every node.
 
+use crate::group_map::GroupMap;
 use crate::hello::Record;
 use crate::ids::GroupId;
 use crate::log::Recovered;
@@ -170,10 +171,10 @@ pub struct ReplicaConfig {
     pub quorum: Quorum,
     /// Primary components that this node was part of, in any boot, as its disk says.
     pub record: Record,
-    /// The groups, in the order of the domain file; the position is the group's id.
-    pub groups: Vec<GroupConfig>,
-    /// Servers outside of the domain that groups call. They are numbered behind the groups.
-    pub outside: Vec<OutsideConfig>,
+    /// The groups.
+    pub groups: GroupMap<GroupConfig>,
+    /// Servers outside of the domain that groups call, by ids that no group has.
+    pub outside: GroupMap<OutsideConfig>,
     /// What the disk remembers of all that was applied; none without a log, or if it is in doubt.
     pub recovered: Option<Recovered>,
     /// Reads that close a circle are served: what is then remembered fits into one message.
@@ -188,6 +189,6 @@ impl ReplicaConfig {
     /// is one in the order of all.
     #[must_use]
     pub fn is_logged(&self) -> bool {
-        self.groups.iter().any(|group| group.durable)
+        self.groups.values().any(|group| group.durable)
     }
 }

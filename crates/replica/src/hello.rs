@@ -1,7 +1,8 @@
 //! What a node says of itself when a view begins, and what a newcomer is told.
 
+use crate::group_map::GroupMap;
 use crate::history::History;
-use crate::ids::ViewId;
+use crate::ids::{GroupId, ViewId};
 use crate::log::{put_history, take_history};
 use crate::nested::Calls;
 use crate::table::GroupTable;
@@ -207,8 +208,8 @@ pub(crate) struct Snapshot {
     pub(crate) is_apart: bool,
     /// Digest of everything applied so far.
     pub(crate) history: History,
-    /// One table per group, in the order of the domain file.
-    pub(crate) tables: Vec<GroupTable>,
+    /// The table of each group.
+    pub(crate) tables: GroupMap<GroupTable>,
     /// What they have called.
     pub(crate) calls: Calls,
 }
@@ -218,10 +219,7 @@ impl Snapshot {
         put_view(writer, self.view);
         writer.u8(u8::from(self.is_apart));
         put_history(writer, self.history);
-        writer.u32(self.tables.len() as u32);
-        for table in &self.tables {
-            table.encode(writer);
-        }
+        put_tables(writer, &self.tables);
         self.calls.encode(writer);
     }
 
@@ -229,12 +227,31 @@ impl Snapshot {
         let view = take_view(reader)?;
         let is_apart = reader.bool("apart flag")?;
         let history = take_history(reader)?;
-        let mut tables = Vec::new();
-        for _ in 0..reader.count(29, "table count")? {
-            tables.push(GroupTable::decode(reader)?);
-        }
+        let tables = take_tables(reader)?;
         Ok(Self { view, is_apart, history, tables, calls: Calls::decode(reader)? })
     }
+}
+
+/// The tables of groups, with their ids.
+pub(crate) fn put_tables(writer: &mut Writer, tables: &GroupMap<GroupTable>) {
+    writer.u32(tables.len() as u32);
+    for (id, table) in tables.iter() {
+        writer.u16(id.0);
+        table.encode(writer);
+    }
+}
+
+/// See [`put_tables`].
+pub(crate) fn take_tables(reader: &mut Reader) -> Result<GroupMap<GroupTable>, InvalidEnvelope> {
+    let mut tables = GroupMap::new();
+    for _ in 0..reader.count(31, "table count")? {
+        let invalid = reader.error("table of a group twice");
+        let id = GroupId(reader.u16("group")?);
+        if tables.insert(id, GroupTable::decode(reader)?).is_some() {
+            return Err(invalid);
+        }
+    }
+    Ok(tables)
 }
 
 fn put_base(writer: &mut Writer, base: Option<ViewId>) {

@@ -35,6 +35,7 @@ mod executor;
 pub mod fuzzing;
 mod gist;
 mod group;
+mod group_map;
 mod hello;
 mod history;
 mod holders;
@@ -82,6 +83,7 @@ pub use envelope::{
 };
 pub use executor::{Refusal, Returned, Served, ServerFigures, StateRefused};
 pub use group::{Behind, EndingsSnapshot, GroupSnapshot, IdentityFault, IdentityFigures, LogHold};
+pub use group_map::GroupMap;
 pub use hello::{Former, Hello, Lineage, Record};
 pub use history::History;
 pub use ids::{

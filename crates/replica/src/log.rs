@@ -4,7 +4,8 @@
 //! effect; a component's record has everything that a node must know to go on from it, save for
 //! the states of servers.
 
-use crate::hello::{Lineage, put_lineage, take_lineage};
+use crate::group_map::GroupMap;
+use crate::hello::{Lineage, put_lineage, put_tables, take_lineage, take_tables};
 use crate::history::History;
 use crate::ids::{GroupId, ViewId};
 use crate::nested::Calls;
@@ -95,8 +96,8 @@ pub(crate) struct Established {
     pub(crate) prefix: u64,
     /// What had been applied before.
     pub(crate) history: History,
-    /// In the order of the domain file.
-    pub(crate) tables: Vec<GroupTable>,
+    /// The table of each group.
+    pub(crate) tables: GroupMap<GroupTable>,
     /// What they have called.
     pub(crate) calls: Calls,
     /// Where groups that are not durable stand, if they wait in this component.
@@ -146,10 +147,7 @@ impl Established {
         self.lineage.encode(&mut w);
         w.u64(self.prefix);
         put_history(&mut w, self.history);
-        w.u32(self.tables.len() as u32);
-        for table in &self.tables {
-            table.encode(&mut w);
-        }
+        put_tables(&mut w, &self.tables);
         self.calls.encode(&mut w);
         w.u8(u8::from(self.apart.is_some()));
         if let Some(apart) = &self.apart {
@@ -164,10 +162,7 @@ impl Established {
         let lineage = Lineage::decode(&mut r)?;
         let prefix = r.u64("prefix")?;
         let history = take_history(&mut r)?;
-        let mut tables = Vec::new();
-        for _ in 0..r.count(29, "table count")? {
-            tables.push(GroupTable::decode(&mut r)?);
-        }
+        let tables = take_tables(&mut r)?;
         let calls = Calls::decode(&mut r)?;
         let apart = match r.bool("apart flag")? {
             true => Some(Standing::decode(&mut r)?),
@@ -197,7 +192,7 @@ mod tests {
         let node = NodeId::new(2).unwrap();
         let view = ViewId { seq: 12, representative: node };
         let lineage = Lineage { view, members: vec![(node, 3)] };
-        let (history, tables) = (History::EMPTY, Vec::new());
+        let (history, tables) = (History::EMPTY, GroupMap::new());
         let calls = Calls::default();
         let (groups, former) = (vec![GroupId(1), GroupId(4)], Some(lineage.clone()));
         let apart = Some(Standing { groups, lineage: former, prefix: 7, history });

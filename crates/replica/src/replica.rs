@@ -25,6 +25,7 @@ use self::agreement::Agreed;
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
 use crate::group::{Group, GroupSnapshot, Here};
+use crate::group_map::GroupMap;
 use crate::hello::{Hello, Lineage, Record};
 use crate::history::History;
 use crate::ids::{ChannelId, GroupId, ViewId};
@@ -101,7 +102,7 @@ pub struct Replica {
     config: ReplicaConfig,
     here: Here,
     phase: Phase,
-    groups: Vec<Group>,
+    groups: GroupMap<Group>,
     calls: Calls,
     outside: outside::Part,
     held: held::Held,
@@ -125,7 +126,7 @@ impl Replica {
     #[must_use]
     pub fn new(mut config: ReplicaConfig) -> Self {
         let is_logged = config.is_logged();
-        config.groups.iter_mut().for_each(|group| group.logged = is_logged);
+        config.groups.values_mut().for_each(|group| group.logged = is_logged);
         let recovered = config.recovered.take().filter(|_| config.is_logged());
         if let Some(recovered) = recovered {
             let mut replica = Self::without_memory(config.clone());
@@ -142,10 +143,9 @@ impl Replica {
         let groups = config
             .groups
             .iter()
-            .enumerate()
-            .map(|(index, group)| {
+            .map(|(id, group)| {
                 let bootstrapped = config.record.latest().is_some();
-                Group::new(GroupId(index as u16), group.clone(), here, bootstrapped)
+                (id, Group::new(id, group.clone(), here, bootstrapped))
             })
             .collect();
         Self {
@@ -175,11 +175,8 @@ impl Replica {
     /// When [`Self::handle_timeout`] is wanted.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let groups = self
-            .groups
-            .iter()
-            .zip(0..)
-            .filter_map(|(group, index)| group.deadline(self.is_active(GroupId(index))));
+        let groups = self.groups.iter();
+        let groups = groups.filter_map(|(id, group)| group.deadline(self.is_active(id)));
         groups.chain(self.mending_deadline()).min()
     }
 
@@ -190,7 +187,7 @@ impl Replica {
             Phase::Primary if self.is_outside(group) => Availability::Ready,
             Phase::Primary if self.stands_apart(group) => Availability::Waits,
             Phase::Primary => {
-                let Some(group) = self.groups.get(usize::from(group.0)) else {
+                let Some(group) = self.groups.get(group) else {
                     return Availability::NoMember;
                 };
                 if group.table().in_set().is_empty() {
@@ -220,15 +217,14 @@ impl Replica {
         }
     }
 
-    /// Figures of every group, in the order of the domain file.
+    /// Figures of every group.
     #[must_use]
-    pub fn group_snapshots(&self) -> Vec<GroupSnapshot> {
-        let groups = self.groups.iter().enumerate();
-        let snapshot = |(index, group): (usize, &Group)| {
-            let waits = self.is_primary() && self.stands_apart(GroupId(index as u16));
-            group.snapshot(self.lacks_state(index), waits)
+    pub fn group_snapshots(&self) -> GroupMap<GroupSnapshot> {
+        let snapshot = |(id, group): (GroupId, &Group)| {
+            let waits = self.is_primary() && self.stands_apart(id);
+            (id, group.snapshot(self.lacks_state(id), waits))
         };
-        groups.map(snapshot).collect()
+        self.groups.iter().map(snapshot).collect()
     }
 
     /// The digest of everything applied so far: equal on nodes that are in step.
@@ -309,7 +305,7 @@ impl Replica {
         if let Envelope::Outside { group, key, tries, report } = &envelope {
             return self.deliver_report(by, (*group, *key), *tries, report);
         }
-        if self.groups.get(usize::from(id.0)).is_none() {
+        if self.groups.get(id).is_none() {
             return self.out.push_back(Output::Event(Event::Skipped { origin }));
         }
         let taken = self.deliver(now, by, id, envelope, calls_below);
@@ -338,7 +334,7 @@ impl Replica {
         let in_primary = matches!(self.phase, Phase::Primary);
         let mine = by == (here.node, here.incarnation);
         let mut taken = None;
-        let (group, out) = (&mut self.groups[usize::from(id.0)], &mut self.out);
+        let (group, out) = (&mut self.groups[id], &mut self.out);
         match envelope {
             Envelope::Request(request) => {
                 let awaited = disk::Awaited::Request(request.number);
@@ -411,7 +407,7 @@ impl Replica {
 
     /// An [`Output::OrderReply`] of `group` was taken back before it left.
     pub fn handle_withdrawn(&mut self, group: GroupId) {
-        if let Some(group) = self.groups.get_mut(usize::from(group.0)) {
+        if let Some(group) = self.groups.get_mut(group) {
             group.withdrawn();
         }
     }
@@ -427,10 +423,9 @@ impl Replica {
         group: GroupId,
         act: impl FnOnce(&mut Group, Here, &mut Outbox),
     ) {
-        let index = usize::from(group.0);
-        if let Some(group) = self.groups.get_mut(index) {
-            act(group, self.here, &mut self.out);
-            self.settle(now, index);
+        if let Some(of) = self.groups.get_mut(group) {
+            act(of, self.here, &mut self.out);
+            self.settle(now, group);
             self.mind_held();
             self.mind_cut(now);
         }
@@ -441,20 +436,22 @@ impl Replica {
     }
 
     fn settle_all(&mut self, now: Instant) {
-        for index in 0..self.groups.len() {
-            self.settle(now, index);
+        let mut next = self.groups.next_id(None);
+        while let Some(group) = next {
+            self.settle(now, group);
+            next = self.groups.next_id(Some(group));
         }
         self.mind_held();
         self.mind_cut(now);
     }
 
-    fn settle(&mut self, now: Instant, index: usize) {
-        let (here, in_primary) = (self.here, self.is_active(GroupId(index as u16)));
-        self.groups[index].settle(now, in_primary, here, &mut self.out);
-        if self.mend(now, index) {
-            self.groups[index].settle(now, in_primary, here, &mut self.out);
+    fn settle(&mut self, now: Instant, id: GroupId) {
+        let (here, in_primary) = (self.here, self.is_active(id));
+        self.groups[id].settle(now, in_primary, here, &mut self.out);
+        if self.mend(now, id) {
+            self.groups[id].settle(now, in_primary, here, &mut self.out);
         }
-        self.disk.wants_cut |= self.groups[index].takes_wish_for_image();
+        self.disk.wants_cut |= self.groups[id].takes_wish_for_image();
     }
 }
 

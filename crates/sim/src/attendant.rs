@@ -5,6 +5,7 @@
 
 use crate::event::Event;
 use crate::host::Input;
+use crate::names::group_id;
 use crate::world::{World, ms};
 use quorba_base::Duration;
 use quorba_engine::replica::{GroupId, PrimaryStatus};
@@ -22,7 +23,7 @@ impl World {
         for group in 0..self.plan.groups.len() {
             if let Some((node, number)) = self.find_hung(group) {
                 self.say(|| format!("OPERATOR at n{node}: skip {number} of g{group}"));
-                self.deliver(node, Input::Skip(GroupId(group as u16), number));
+                self.deliver(node, Input::Skip(group_id(group), number));
             }
             if self.checks.groups[group].stateless {
                 self.end_silent_servers(group);
@@ -35,10 +36,13 @@ impl World {
     fn end_silent_servers(&mut self, group: usize) {
         let patience = ms(2 * self.plan.groups[group].server_reply_ms + 2_000);
         let snapshots = self.snapshots();
-        let mut gateways = snapshots.iter().flatten().map(|node| node.gateway.groups[group]);
+        let mut gateways =
+            snapshots.iter().flatten().map(|node| node.gateway.groups[group_id(group)]);
         let somebody_waits = gateways.any(|counters| counters.pending > 0);
         for (node, snapshot) in snapshots.iter().enumerate() {
-            let waits = snapshot.as_ref().is_some_and(|snapshot| snapshot.groups[group].queued > 0);
+            let waits = snapshot
+                .as_ref()
+                .is_some_and(|snapshot| snapshot.groups[group_id(group)].queued > 0);
             let supervisor = self.hosts[node].supervisors[group].as_ref();
             let Some(server) = supervisor.and_then(|s| s.server) else { continue };
             let (now, target) = (self.now, &mut self.servers[server]);
@@ -61,7 +65,7 @@ impl World {
         let (mut found, mut is_silent) = (None, false);
         for (node, snapshot) in self.snapshots().iter().enumerate() {
             let Some(snapshot) = snapshot else { continue };
-            let table = &snapshot.groups[group];
+            let table = &snapshot.groups[group_id(group)];
             let serves = table.local == Some("serving");
             if snapshot.primary != PrimaryStatus::Primary || !serves {
                 continue;

@@ -9,6 +9,7 @@ use crate::event::Event;
 use crate::fault::Fault;
 use crate::host::Input;
 use crate::ledger::{Call, Outcome};
+use crate::names::group_id;
 use crate::rng::Rng;
 use crate::servant::{Log, Reference, Wish};
 use crate::world::{World, ms, node_id, us};
@@ -84,7 +85,7 @@ impl World {
         let backup = kept.and_then(|kept| kept.get(which)).filter(|_| gives).cloned();
         self.backups.asked += 1;
         let id = self.backups.asked;
-        let id_of = GroupId(group as u16);
+        let id_of = group_id(group);
         match backup {
             Some(backup) => {
                 self.say(|| format!("OPERATOR at n{node}: restore g{group} ({id})"));

@@ -11,6 +11,7 @@
 
 use crate::check::endings::end_of;
 use crate::ledger::{Call, Outcome, SERVERS};
+use crate::names::{group_id, index_of};
 use crate::rng::finish;
 use crate::servant::{self, Dialect, Mark, Operation, Reference, Wish};
 use crate::server::{Misdeed, Server};
@@ -130,7 +131,7 @@ impl World {
         }
         let Some(work) = target.running.get(&serial) else { return false };
         let Operation::Append(outer) = work.operation else { return false };
-        if outer.calls(&self.plan.groups[usize::from(target.group.0)].calls) == 0 {
+        if outer.calls(&self.plan.groups[index_of(target.group)].calls) == 0 {
             return false;
         }
         self.call(server, Calling::new(serial, outer));
@@ -140,7 +141,7 @@ impl World {
     fn call(&mut self, server: usize, mut calling: Calling) {
         let target = &self.servers[server];
         let (node, caller) = (target.node, target.group);
-        let targets = &self.plan.groups[usize::from(caller.0)].calls;
+        let targets = &self.plan.groups[index_of(caller)].calls;
         let (inner, group) = calling.outer.call(calling.made, targets);
         calling.made += 1;
         calling.inner = inner;
@@ -150,7 +151,7 @@ impl World {
         let wish = if may_look && inner.looks() { Wish::Peek } else { Wish::Append };
         let message = servant::request(dialect, id, wish, inner, 0, &[], false);
         calling.message = message.bytes().clone();
-        let callee = Callee::Gateway { node, boot: None, group: GroupId(group as u16) };
+        let callee = Callee::Gateway { node, boot: None, group: group_id(group) };
         let stream = self.connect(Caller::Server { server, group: caller }, callee, false);
         calling.stream = stream;
         calling.framer = Server::framer();
@@ -161,7 +162,7 @@ impl World {
             format!("n{node} server {server} calls g{group} {:x} in {outer:x}", inner.0)
         });
         if let Some(outsider) = group.checked_sub(self.plan.groups.len()) {
-            self.hearsay.outside.insert(inner, (outsider, usize::from(caller.0)));
+            self.hearsay.outside.insert(inner, (outsider, index_of(caller)));
         } else if !self.ledger.calls.contains_key(&inner) {
             let call = Call {
                 client: SERVERS,
@@ -244,7 +245,7 @@ impl World {
         self.hearsay.heard.insert(heard, (inner, what));
         self.servers[server].log.append(heard);
         let target = &self.servers[server];
-        let targets = &self.plan.groups[usize::from(target.group.0)].calls;
+        let targets = &self.plan.groups[index_of(target.group)].calls;
         if calling.made < calling.outer.calls(targets) {
             return self.call(server, calling);
         }

@@ -11,6 +11,7 @@ mod hear;
 
 use crate::event::Event;
 use crate::ledger::{Call, Outcome};
+use crate::names::group_id;
 use crate::plan::ClientPlan;
 use crate::rng::Rng;
 use crate::servant::{self, Dialect, Reference, Wish};
@@ -225,7 +226,7 @@ impl World {
         match target.link {
             Link::Down { again } if again <= now && !target.waiting.is_empty() => {
                 let node = target.gateways[target.gateway];
-                let group = GroupId(target.plan.group as u16);
+                let group = group_id(target.plan.group);
                 let chopped = target.plan.chopped;
                 let callee = Callee::Gateway { node, boot: None, group };
                 let stream = self.connect(Caller::Client(client), callee, chopped);

@@ -11,6 +11,7 @@ mod translate;
 
 use crate::event::Event;
 use crate::host::{Host, Input};
+use crate::names::group_id;
 use crate::rng::Rng;
 use crate::world::{World, ms, node_id, us};
 use bytes::Bytes;
@@ -431,7 +432,7 @@ impl World {
         // It has waited for the states of those groups only that its members take part in.
         let groups = self.plan.groups.iter().enumerate().filter(|(_, group)| group.durable);
         let groups = groups.filter(|(group, _)| !self.roster.stays(*group, node));
-        let groups = groups.map(|(group, _)| GroupId(group as u16));
+        let groups = groups.map(|(group, _)| group_id(group));
         host.log.bare.extend(groups.filter(|group| !host.log.saved.contains(group)));
     }
 

@@ -25,6 +25,7 @@ mod latecomer;
 mod ledger;
 mod machine;
 pub mod measure;
+mod names;
 mod nemesis;
 mod network;
 mod nodes;

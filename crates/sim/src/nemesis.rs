@@ -7,6 +7,7 @@ use crate::ambush::{Ambush, Occasion};
 use crate::event::Event;
 use crate::fault::{Fault, Place};
 use crate::host::Input;
+use crate::names::{group_id, index_of};
 use crate::network::Disturbance;
 use crate::odd::Reaction;
 use crate::server::Misdeed;
@@ -75,7 +76,7 @@ impl World {
         let text = self.network.leave_gaps(self.now, node, GONE_FROM_CALL_MS);
         let until = self.now + CALLS_SLOW;
         for group in 0..self.plan.groups.len() {
-            for server in self.live_servers(GroupId(group as u16)) {
+            for server in self.live_servers(group_id(group)) {
                 let lingers = ms(self.rng.between(200, 900));
                 self.slow_server(server, until);
                 let target = &mut self.servers[server];
@@ -177,7 +178,7 @@ impl World {
             Command::SetStyle(self.rng.pick(&styles))
         };
         self.say(|| format!("OPERATOR at n{node}: g{group} {command:?}"));
-        self.deliver(node, Input::Command(GroupId(group as u16), command));
+        self.deliver(node, Input::Command(group_id(group), command));
     }
 
     /// All nodes end, unless there are no faults any more.
@@ -293,7 +294,7 @@ impl World {
     // -- servers ----------------------------------------------------------------------------
 
     fn hurt_servers(&mut self, fault: Fault) {
-        let group = GroupId(self.rng.index(self.plan.groups.len()) as u16);
+        let group = group_id(self.rng.index(self.plan.groups.len()));
         let mut live = self.live_servers(group);
         if live.is_empty() {
             return;
@@ -312,13 +313,13 @@ impl World {
         );
         let node = self.servers[server].node;
         let all = fault == Fault::ServersCrash && !self.plan.careless;
-        if all || deadly && !self.is_spare(node, Some(usize::from(group.0))) {
+        if all || deadly && !self.is_spare(node, Some(index_of(group))) {
             return;
         }
         // Two that are odd, each in its way, leave nobody who can tell what the state is.
         let is_odd = matches!(fault, Fault::ServerEndsCall | Fault::ServerSilent);
         let others_are = live.iter().any(|of| *of != server && self.servers[*of].is_strange());
-        let index = usize::from(group.0);
+        let index = index_of(group);
         if is_odd && (others_are || !self.has_other_member(&self.snapshots(), index, node)) {
             return;
         }
@@ -395,7 +396,7 @@ impl World {
 
     fn send_garbage(&mut self, fault: Fault) {
         let node = self.rng.index(self.plan.nodes);
-        let group = GroupId(self.rng.index(self.plan.groups.len()) as u16);
+        let group = group_id(self.rng.index(self.plan.groups.len()));
         let callee = Callee::Gateway { node, boot: None, group };
         let stream = self.connect(Caller::Stranger, callee, false);
         let noise: Vec<u8> = match self.rng.below(5) {

@@ -7,6 +7,7 @@ use crate::ambush::Occasion;
 use crate::event::Event;
 use crate::host::Input;
 use crate::machine::Machine;
+use crate::names::{group_id, index_of};
 use crate::network::{Leaving, owned};
 use crate::plan::{AckPlan, GroupPlan, Plan};
 use crate::stream::{Segment, Side, StreamId};
@@ -58,7 +59,7 @@ impl World {
         self.drain(node);
         self.arm(node);
         for group in 0..self.plan.groups.len() {
-            self.begin_supervision(node, GroupId(group as u16));
+            self.begin_supervision(node, group_id(group));
         }
     }
 
@@ -109,7 +110,7 @@ impl World {
         host.powered = !silent;
         self.checks.node_crashed(node, self.now);
         for group in 0..self.plan.groups.len() {
-            self.end_supervision(node, GroupId(group as u16), silent);
+            self.end_supervision(node, group_id(group), silent);
         }
         self.forget_streams_of(node, silent);
         self.unlink(node, silent);
@@ -166,7 +167,7 @@ impl World {
         let Some(engine) = &mut host.node else { return };
         let now = host.machine.clock.local(self.now);
         let supervisors = &host.supervisors;
-        let stops = |group: GroupId| supervisors[usize::from(group.0)].map_or(0, |s| s.stops);
+        let stops = |group: GroupId| supervisors[index_of(group)].map_or(0, |s| s.stops);
         match input {
             Input::Datagram(bytes) => engine.handle_datagram(now, owned(bytes)),
             Input::PeerLost(lost) => engine.handle_peer_lost(now, lost),
@@ -347,12 +348,12 @@ impl World {
                 self.say(|| format!("n{node} answers its operator {result:?}"));
             }
             Output::BackedUp { group, id, result } => {
-                self.backed_up((node, usize::from(group.0)), id, result);
+                self.backed_up((node, index_of(group)), id, result);
             }
             Output::Restored { group, id, result } => {
                 self.say(|| format!("n{node} restored g{} ({id}): {result:?}", group.0));
                 if result.is_ok() {
-                    self.restore_confirmed(node, usize::from(group.0));
+                    self.restore_confirmed(node, index_of(group));
                 }
             }
             Output::Event(event) => {

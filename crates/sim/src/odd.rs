@@ -8,6 +8,7 @@
 //! it has not executed a request has not.
 
 use crate::fault::Fault;
+use crate::names::index_of;
 use crate::plan::Plan;
 use crate::rng::{Rng, finish};
 use crate::servant::{LOG_KEY, Operation, Reference, bad_param};
@@ -267,7 +268,7 @@ impl World {
         if let Some(Misdeed::React(reaction)) = target.misdeed {
             return Some(reaction);
         }
-        self.plan.groups[usize::from(target.group.0)].odd.as_ref()?.reaction(reference)
+        self.plan.groups[index_of(target.group)].odd.as_ref()?.reaction(reference)
     }
 
     /// How much longer a call takes than it should.
@@ -294,7 +295,7 @@ impl World {
     pub(crate) fn note_strange(&mut self, server: usize) {
         let target = &mut self.servers[server];
         target.was_strange = true;
-        self.checks.endings.strange.insert((target.node, usize::from(target.group.0)));
+        self.checks.endings.strange.insert((target.node, index_of(target.group)));
     }
 
     /// A server ends a connection. What came on it and was not begun is forgotten.
@@ -310,7 +311,7 @@ impl World {
     /// A server is done with a call, and reacts in its way.
     pub(crate) fn react(&mut self, server: usize, work: &Work, reaction: Reaction) {
         let target = &mut self.servers[server];
-        let (node, group) = (target.node, usize::from(target.group.0));
+        let (node, group) = (target.node, index_of(target.group));
         let concurrency = self.plan.groups[group].concurrency;
         let misdeed = Some(Misdeed::React(reaction));
         let alone = target.misdeed.take_if(|misdeed| *misdeed == Misdeed::React(reaction));

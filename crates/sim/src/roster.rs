@@ -4,6 +4,7 @@
 //! removal of it is on its way, so that no fault hits the last one that has the state.
 
 use crate::host::Input;
+use crate::names::{group_id, index_of};
 use crate::world::{World, node_id};
 use quorba_engine::replica::{Command, GroupId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,14 +36,14 @@ impl Roster {
     pub(crate) fn changed(&mut self, node: usize, group: GroupId, command: Command) {
         // Others may still believe that it takes no part; it itself knows.
         if command == Command::Add(node_id(node)) {
-            self.going.remove(&(usize::from(group.0), node));
+            self.going.remove(&(index_of(group), node));
         }
     }
 
     /// A node says that its own member is removed: the end of all nodes can have undone what its
     /// operator did last.
     pub(crate) fn is_removed(&mut self, node: usize, group: GroupId) {
-        self.going.insert((usize::from(group.0), node));
+        self.going.insert((index_of(group), node));
     }
 }
 
@@ -66,6 +67,6 @@ impl World {
             Command::Remove(node_id(member))
         };
         self.say(|| format!("OPERATOR at n{node}: g{group} {command:?}"));
-        self.deliver(node, Input::Command(GroupId(group as u16), command));
+        self.deliver(node, Input::Command(group_id(group), command));
     }
 }

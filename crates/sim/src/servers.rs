@@ -5,6 +5,7 @@
 
 use crate::event::Event;
 use crate::host::Input;
+use crate::names::{group_id, index_of};
 use crate::run::ServerBug;
 use crate::servant::{Operation, Reference, bad_param};
 use crate::server::{Misdeed, Server, Work};
@@ -22,7 +23,7 @@ const SETTLED: Duration = Duration::from_secs(10);
 
 impl World {
     pub(crate) fn group_plan(&self, group: GroupId) -> &crate::plan::GroupPlan {
-        &self.plan.groups[usize::from(group.0)]
+        &self.plan.groups[index_of(group)]
     }
 
     // -- supervision ------------------------------------------------------------------------
@@ -31,7 +32,7 @@ impl World {
     pub(crate) fn begin_supervision(&mut self, node: usize, group: GroupId) {
         let backoff_ms = self.group_plan(group).backoff_ms;
         let wanted = self.group_plan(group).style != Style::ColdPassive;
-        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+        let Some(supervisor) = &mut self.hosts[node].supervisors[index_of(group)] else {
             return;
         };
         supervisor.backoff_ms = backoff_ms;
@@ -44,7 +45,7 @@ impl World {
     /// A node's process ended. Servers that it started end with it.
     pub(crate) fn end_supervision(&mut self, node: usize, group: GroupId, power_cut: bool) {
         let foreign = self.group_plan(group).foreign && !power_cut;
-        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+        let Some(supervisor) = &mut self.hosts[node].supervisors[index_of(group)] else {
             return;
         };
         supervisor.serial += 1;
@@ -57,7 +58,7 @@ impl World {
 
     fn order_server(&mut self, node: usize, group: GroupId, wait: Duration) {
         let boot = self.hosts[node].boot;
-        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+        let Some(supervisor) = &mut self.hosts[node].supervisors[index_of(group)] else {
             return;
         };
         supervisor.serial += 1;
@@ -67,7 +68,7 @@ impl World {
 
     pub(crate) fn start_server(&mut self, node: usize, boot: u64, group: GroupId, serial: u64) {
         let host = &mut self.hosts[node];
-        let Some(supervisor) = &mut host.supervisors[usize::from(group.0)] else { return };
+        let Some(supervisor) = &mut host.supervisors[index_of(group)] else { return };
         let stale = supervisor.serial != serial || !supervisor.wanted;
         if host.boot != boot || host.node.is_none() || stale {
             return;
@@ -85,7 +86,7 @@ impl World {
             let start_ms = self.group_plan(group).start_ms;
             us(self.rng.between(start_ms * 500, start_ms * 2_000))
         };
-        let supervisor = self.hosts[node].supervisors[usize::from(group.0)].as_mut();
+        let supervisor = self.hosts[node].supervisors[index_of(group)].as_mut();
         supervisor.expect("looked up above").started_at = self.now;
         self.say(|| format!("n{node} g{} server starts", group.0));
         self.tell(node, group, ready, None);
@@ -95,7 +96,7 @@ impl World {
     fn tell(&mut self, node: usize, group: GroupId, wait: Duration, down: Option<DownReason>) {
         let at = self.now + wait;
         let boot = self.hosts[node].boot;
-        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+        let Some(supervisor) = &mut self.hosts[node].supervisors[index_of(group)] else {
             return;
         };
         supervisor.news_at = at.max(supervisor.news_at + Duration::from_nanos(1));
@@ -110,7 +111,7 @@ impl World {
         (group, stops): (GroupId, u32),
         down: Option<DownReason>,
     ) {
-        let supervisor = self.hosts[node].supervisors[usize::from(group.0)].as_ref();
+        let supervisor = self.hosts[node].supervisors[index_of(group)].as_ref();
         if self.hosts[node].boot != boot || supervisor.is_none_or(|s| s.stops != stops) {
             return;
         }
@@ -140,7 +141,7 @@ impl World {
 
     fn restart_later(&mut self, node: usize, group: GroupId) {
         let backoff_ms = self.group_plan(group).backoff_ms;
-        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+        let Some(supervisor) = &mut self.hosts[node].supervisors[index_of(group)] else {
             return;
         };
         if self.now.since(supervisor.started_at) >= SETTLED {
@@ -175,8 +176,8 @@ impl World {
     pub(crate) fn command_server(&mut self, node: usize, group: GroupId, command: ServerCommand) {
         match command {
             ServerCommand::Connect(channel) => {
-                self.note_connect(node, usize::from(group.0));
-                let supervisor = self.hosts[node].supervisors[usize::from(group.0)].as_ref();
+                self.note_connect(node, index_of(group));
+                let supervisor = self.hosts[node].supervisors[index_of(group)].as_ref();
                 let server = supervisor.and_then(|s| s.server).expect("an up server was told of");
                 let boot = self.hosts[node].boot;
                 let caller = Caller::Node { node, boot, group, channel };
@@ -211,7 +212,7 @@ impl World {
             }
             ServerCommand::Restart(reason) => {
                 self.say(|| format!("n{node} g{} restarts its server: {}", group.0, reason.text()));
-                self.note_restart(node, usize::from(group.0), reason);
+                self.note_restart(node, index_of(group), reason);
                 self.close_channels(node, group);
                 self.restart_server(node, group);
             }
@@ -221,7 +222,7 @@ impl World {
     }
 
     fn want_server(&mut self, node: usize, group: GroupId) {
-        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+        let Some(supervisor) = &mut self.hosts[node].supervisors[index_of(group)] else {
             return;
         };
         if !std::mem::replace(&mut supervisor.wanted, true) {
@@ -232,7 +233,7 @@ impl World {
     fn stop_server(&mut self, node: usize, group: GroupId) {
         self.say(|| format!("n{node} g{} needs no server", group.0));
         self.close_channels(node, group);
-        let Some(supervisor) = &mut self.hosts[node].supervisors[usize::from(group.0)] else {
+        let Some(supervisor) = &mut self.hosts[node].supervisors[index_of(group)] else {
             return;
         };
         supervisor.wanted = false;
@@ -244,7 +245,7 @@ impl World {
 
     fn restart_server(&mut self, node: usize, group: GroupId) {
         let foreign = self.group_plan(group).foreign;
-        let Some(supervisor) = self.hosts[node].supervisors[usize::from(group.0)] else { return };
+        let Some(supervisor) = self.hosts[node].supervisors[index_of(group)] else { return };
         let Some(server) = supervisor.server else { return };
         if foreign {
             // Nobody here can end it: it is connected to again.
@@ -442,7 +443,7 @@ impl World {
             });
             self.transcript.mix(end.digest);
             self.note_fresh_start(group, end);
-            let facts = &mut self.checks.groups[usize::from(group.0)];
+            let facts = &mut self.checks.groups[index_of(group)];
             if facts.stateless {
                 facts.executed.insert(reference);
             }
@@ -460,10 +461,10 @@ impl World {
         let invoked = self.ledger.calls.get(reference).map(|call| call.invoked);
         let is_in = |state: &MemberState| matches!(state, MemberState::In { .. });
         let are_all_in = self.snapshots().iter().all(|snapshot| {
-            let table = snapshot.as_ref().map(|s| &s.groups[usize::from(group.0)].members);
+            let table = snapshot.as_ref().map(|s| &s.groups[group].members);
             table.is_some_and(|members| members.iter().all(|(_, state)| is_in(state)))
         });
-        are_all_in && invoked > self.checks.groups[usize::from(group.0)].moved_at
+        are_all_in && invoked > self.checks.groups[index_of(group)].moved_at
     }
 
     /// Lets the planted bug, if there is one, do its work on what was just executed.
@@ -542,7 +543,8 @@ impl World {
     pub(crate) fn end_leaders(&mut self) {
         let snapshots = self.snapshots();
         for group in 0..self.plan.groups.len() {
-            let leaders = snapshots.iter().flatten().filter_map(|s| s.groups[group].leader);
+            let leaders =
+                snapshots.iter().flatten().filter_map(|s| s.groups[group_id(group)].leader);
             let Some(leader) = leaders.map(|node| usize::from(node.index())).next() else {
                 continue;
             };
@@ -559,7 +561,7 @@ impl World {
     pub(crate) fn live_servers(&self, group: GroupId) -> Vec<usize> {
         self.hosts
             .iter()
-            .filter_map(|host| host.supervisors[usize::from(group.0)].and_then(|s| s.server))
+            .filter_map(|host| host.supervisors[index_of(group)].and_then(|s| s.server))
             .filter(|server| self.servers[*server].alive)
             .collect()
     }

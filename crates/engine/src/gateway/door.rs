@@ -104,7 +104,7 @@ impl Gateway {
             self.peers.disconnect(peer);
         }
         if !self.peers.has_connections(peer) {
-            for books in &mut self.groups {
+            for books in self.groups.values_mut() {
                 books.parked.forget(Some(peer));
                 books.reads.forget(Some(peer));
             }

@@ -82,7 +82,7 @@ impl Gateway {
         if let PassedOver::Request { version, endian, awaited } = passed {
             self.peers.answer(self.now, connection.peer.address);
             (connection.version, connection.endian) = (version, endian);
-            let counters = &mut self.groups[usize::from(connection.group.0)].counters;
+            let counters = &mut self.groups[connection.group].counters;
             counters.requests += 1;
             counters.refused += 1;
             if let Some(request_id) = awaited {

@@ -13,7 +13,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use quorba_replica::{GroupId, RequestNumber};
+use quorba_replica::{GroupId, GroupMap, RequestNumber};
 
 /// What one group has.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct GroupKept {
 pub(super) struct Kept {
     pub(super) connections: BTreeMap<ConnectionId, ConnectionKept>,
     pub(super) peers: BTreeMap<IpAddr, PeerKept>,
-    pub(super) groups: Vec<GroupKept>,
+    pub(super) groups: GroupMap<GroupKept>,
     awaiting: Vec<(GroupId, RequestNumber)>,
     deadlines: BTreeSet<(GroupId, RequestNumber)>,
     marks: [usize; 3],
@@ -80,7 +80,6 @@ impl Gateway {
             limits: _,
             payload_bytes_max: _,
             wall_clock_origin: _,
-            group_count: _,
             turn: _,
             in_turn: _,
             held: _,
@@ -95,7 +94,7 @@ impl Gateway {
         let (peers, addresses) = peers.kept();
         let awaiting = awaiting_held.iter().chain(awaiting_stable);
         let mut queues = Vec::new();
-        let groups = groups.iter().map(|books| books.kept(&mut queues)).collect();
+        let groups = groups.iter().map(|(id, books)| (id, books.kept(&mut queues))).collect();
         let kept = Kept {
             connections: connections.iter().map(|(id, it)| (*id, it.kept())).collect(),
             peers,
@@ -115,8 +114,8 @@ impl Gateway {
 
     fn count_again(&self, kept: &Kept) {
         let requests = || {
-            let books = self.groups.iter().zip(0..);
-            books.flat_map(|(books, at)| books.book.iter().map(move |(n, it)| (GroupId(at), n, it)))
+            let books = self.groups.iter();
+            books.flat_map(|(id, books)| books.book.iter().map(move |(n, it)| (id, n, it)))
         };
         assert_eq!(kept.pending, requests().count());
         let nested = requests().filter(|(_, _, it)| it.nested.is_some()).count();
@@ -134,7 +133,7 @@ impl Gateway {
             let its = requests().filter(|(_, _, it)| it.connection == *id && is_its(it.source));
             assert_eq!(connection.calls, its.count());
             for (request_id, number) in &connection.pending {
-                let found = self.groups[usize::from(connection.group.0)].book.get(*number);
+                let found = self.groups[connection.group].book.get(*number);
                 let client = found.and_then(|it| it.client).expect("it waits for what is there");
                 assert_eq!((client.connection, client.request_id), (*id, *request_id));
             }
@@ -143,8 +142,8 @@ impl Gateway {
             }
         }
         self.count_addresses_again(kept);
-        for (books, group) in self.groups.iter().zip(&kept.groups) {
-            books.count_again(group);
+        for (id, books) in self.groups.iter() {
+            books.count_again(&kept.groups[id]);
         }
     }
 
@@ -158,7 +157,7 @@ impl Gateway {
             peer.unsent += connection.unsent;
             peer.held += connection.unread + connection.unsent;
         }
-        for (_, request) in self.groups.iter().flat_map(|books| books.book.iter()) {
+        for (_, request) in self.groups.values().flat_map(|books| books.book.iter()) {
             if let Some(address) = request.source {
                 let peer = found.entry(address).or_default();
                 peer.pending += 1;

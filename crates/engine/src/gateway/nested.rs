@@ -153,7 +153,7 @@ impl Gateway {
     }
 
     pub(super) fn note_safe_call(&mut self, target: GroupId, number: RequestNumber) {
-        let Some(pending) = self.groups[usize::from(target.0)].book.get_mut(number) else { return };
+        let Some(pending) = self.groups[target].book.get_mut(number) else { return };
         let is_safe = pending.safety == Safety::Reached || canary!(OutsideCallsAtOnce);
         let (Some(key), true) = (pending.nested, is_safe) else { return };
         let Some(tries) = pending.goes_abroad.take() else { return };
@@ -167,7 +167,7 @@ impl Gateway {
     /// anew for calls that were not begun.
     pub(super) fn begin_nothing_of_before(&mut self) {
         let Servers { given_up, .. } = &mut self.servers;
-        for books in self.groups.iter_mut().skip(self.group_count) {
+        for books in self.groups.values_mut().filter(|books| books.rules.is_outside) {
             for (_, pending) in books.book.iter_mut() {
                 let (key, tries) = (pending.nested, pending.goes_abroad.take());
                 given_up.extend(key.zip(tries));
@@ -220,9 +220,10 @@ impl Gateway {
         let is_of_it = |pending: &Pending| {
             pending.nested.is_some_and(|key| key.caller == caller && key.during == during)
         };
-        for index in 0..self.groups.len() {
-            let group = GroupId(index as u16);
-            let of_it = self.groups[index].book.iter().filter(|(_, pending)| is_of_it(pending));
+        let mut next = self.groups.next_id(None);
+        while let Some(group) = next {
+            next = self.groups.next_id(Some(group));
+            let of_it = self.groups[group].book.iter().filter(|(_, pending)| is_of_it(pending));
             let of_it: Vec<RequestNumber> = of_it.map(|(number, _)| number).collect();
             for number in of_it {
                 let client = self.forget(group, number).and_then(|pending| pending.client);
@@ -238,14 +239,14 @@ impl Gateway {
         let Call { caller, target: group, client, code_sets, giop } = call;
         let stamp = self.wall_clock_origin.saturating_add(now.as_nanos() / 100);
         // What comes of a call to the outside is as safe as the caller is.
-        let is_outside = usize::from(group.0) >= self.group_count;
+        let is_outside = self.group(group).rules.is_outside;
         let decides = if is_outside { caller } else { group };
         let durable = self.group(decides).rules.durable;
         let Some(connection) = self.connections.get_mut(&client.connection) else {
             self.servers.ended.push_back(name.key);
             return;
         };
-        let books = &mut self.groups[usize::from(group.0)];
+        let books = &mut self.groups[group];
         let wait_until = now + books.rules.unavailable_wait;
         let number = books.book.next();
         connection.pending.insert(client.request_id, number);

@@ -46,7 +46,7 @@ impl Marks {
 impl Gateway {
     /// Whether a call of this group is a read. Nobody waits for a oneway's reply.
     pub(super) fn is_read(&self, group: GroupId, request: &Request<'_>) -> bool {
-        let rules = &self.groups[usize::from(group.0)].rules;
+        let rules = &self.groups[group].rules;
         request.response_expected() && rules.reads.has(request.operation())
     }
 
@@ -57,16 +57,17 @@ impl Gateway {
         available: impl Fn(GroupId) -> Availability,
         can_read: impl Fn(GroupId) -> bool,
     ) -> Option<Read> {
-        for index in 0..self.groups.len() {
-            let group = GroupId(index as u16);
-            let books = &self.groups[index];
+        let mut next = self.groups.next_id(None);
+        while let Some(group) = next {
+            next = self.groups.next_id(Some(group));
+            let books = &self.groups[group];
             if books.reads.is_empty() || available(group) != Availability::Ready {
                 continue;
             }
-            while self.groups[index].read_window.has_room(Behind::default())
+            while self.groups[group].read_window.has_room(Behind::default())
                 && let Some(number) = self.next_of_reads(group)
             {
-                let books = &mut self.groups[index];
+                let books = &mut self.groups[group];
                 match books.book.get(number).map(|pending| &pending.read) {
                     Some(Some(read)) if can_read(group) => {
                         let (giop, code_sets) = (read.giop.clone(), read.code_sets.clone());
@@ -82,7 +83,7 @@ impl Gateway {
 
     fn next_of_reads(&mut self, group: GroupId) -> Option<RequestNumber> {
         loop {
-            let (books, peers) = (&mut self.groups[usize::from(group.0)], &self.peers);
+            let (books, peers) = (&mut self.groups[group], &self.peers);
             let may = |source: Source| source.is_none_or(|peer| peers.may_order(peer));
             let (_, number) = books.reads.pop(may)?;
             let id = books.book.get(number)?.connection;
@@ -194,7 +195,7 @@ impl Gateway {
         let (held, all) = (self.held, self.held.min(self.stable));
         let Marks { awaiting, safe, .. } = &mut self.marks;
         awaiting.retain(|(ticket, group, number)| {
-            let is_safe = match self.groups[usize::from(group.0)].rules.ack {
+            let is_safe = match self.groups[*group].rules.ack {
                 Ack::Majority => held >= Some(*ticket),
                 Ack::Safe => all >= Some(*ticket),
                 Ack::Agreed => true,

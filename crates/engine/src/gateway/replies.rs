@@ -158,9 +158,8 @@ impl Gateway {
         &mut self,
         available: impl Fn(GroupId) -> Availability,
     ) -> Option<(GroupId, Released)> {
-        let groups = self.groups.iter_mut().take(self.group_count).zip(0..);
-        for (books, index) in groups.filter(|(books, _)| books.announces) {
-            let group = GroupId(index);
+        let groups = self.groups.iter_mut().filter(|(_, books)| !books.rules.is_outside);
+        for (group, books) in groups.filter(|(_, books)| books.announces) {
             if available(group) == Availability::Ready {
                 let released = books.book.announce();
                 books.announces = books.book.unreleased_bytes() > 0;
@@ -290,7 +289,7 @@ impl Gateway {
         self.has_unreleased = false;
         let peers = &self.peers;
         let is_known = |source: Source| source.is_none_or(|address| peers.knows(address));
-        for books in &mut self.groups {
+        for books in self.groups.values_mut() {
             // Of calls that waited when their client went, or came back later.
             books.parked.forget_strangers(is_known);
             books.reads.forget_strangers(is_known);

@@ -115,7 +115,7 @@ impl Gateway {
     ) -> Result<(), MinorCode> {
         let Some(connection) = self.connections.get(&id) else { return Ok(()) };
         let client = connection.caller.is_none().then_some(&connection.peer);
-        self.groups[usize::from(group.0)].rules.access.check(client, operation)
+        self.groups[group].rules.access.check(client, operation)
     }
 
     /// Takes a request in; one that the order cannot carry is refused at once, for it would never
@@ -207,8 +207,8 @@ impl Gateway {
             self.pass_turn();
         }
         for _ in 0..self.groups.len() {
-            let group = GroupId(self.turn as u16);
-            let books = &mut self.groups[self.turn];
+            let group = self.turn;
+            let books = &mut self.groups[group];
             if let Some((number, payload)) = books.next_call(|| available(group)) {
                 self.in_turn += 1;
                 return Some(Submission { group, number, payload });
@@ -228,7 +228,7 @@ impl Gateway {
 
     /// Whether the group's window has room.
     fn has_turn(&mut self, group: GroupId, behind: Behind) -> bool {
-        let has_room = self.groups[usize::from(group.0)].window.has_room(behind);
+        let has_room = self.groups[group].window.has_room(behind);
         if !has_room && behind.all > 0 {
             // If the member that is behind does not go on, nobody says so.
             self.look_again = Some(self.now + LOOK_AGAIN);
@@ -239,7 +239,7 @@ impl Gateway {
     /// The next request of the group's clients, and of its servers, that waits for its turn.
     fn next_parked(&mut self, group: GroupId) -> Option<(RequestNumber, Bytes)> {
         loop {
-            let (books, peers) = (&mut self.groups[usize::from(group.0)], &self.peers);
+            let (books, peers) = (&mut self.groups[group], &self.peers);
             let may = |source: Source| source.is_none_or(|peer| peers.may_order(peer));
             let (_, number) = books.parked.pop(may)?;
             let Some(pending) = books.book.get(number) else { continue };
@@ -254,7 +254,8 @@ impl Gateway {
     }
 
     fn pass_turn(&mut self) {
-        self.turn = (self.turn + 1) % self.groups.len();
+        let next = self.groups.next_id(Some(self.turn)).or_else(|| self.groups.next_id(None));
+        self.turn = next.unwrap_or(self.turn);
         self.in_turn = 0;
     }
 
@@ -370,8 +371,8 @@ impl Gateway {
 
     /// Submit again what is unanswered: of one group, or of all.
     pub(crate) fn resubmit(&mut self, group: Option<GroupId>) {
-        for (index, books) in self.groups.iter_mut().enumerate() {
-            if group.is_some_and(|group| usize::from(group.0) != index) {
+        for (id, books) in self.groups.iter_mut() {
+            if group.is_some_and(|group| group != id) {
                 continue;
             }
             // In the order in which they came, so that a client's calls keep their order.

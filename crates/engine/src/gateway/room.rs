@@ -35,7 +35,7 @@ impl Gateway {
         if self.stopping || is_crowded || !(self.has_room(group) || self.peers.has_few(peer)) {
             return true;
         }
-        let group_held = self.groups[usize::from(group.0)].held;
+        let group_held = self.groups[group].held;
         self.peers.is_full(peer, group_held) && !(begun && self.peers.leads(peer, id))
     }
 
@@ -64,8 +64,9 @@ impl Gateway {
         let share = self.limits.pending / 2 / self.groups.len();
         let kept = |book: &super::GroupBook| share.saturating_sub(book.book.len());
         self.pending < self.limits.pending
-            && (kept(&self.groups[usize::from(group.0)]) > 0
-                || self.pending + self.groups.iter().map(kept).sum::<usize>() < self.limits.pending)
+            && (kept(&self.groups[group]) > 0
+                || self.pending + self.groups.values().map(kept).sum::<usize>()
+                    < self.limits.pending)
     }
 
     // -- what is charged --------------------------------------------------------------------
@@ -87,7 +88,7 @@ impl Gateway {
 
     /// A request is taken in. Local servers are charged nothing.
     pub(super) fn charge(&mut self, group: GroupId, number: RequestNumber) {
-        let books = &mut self.groups[usize::from(group.0)];
+        let books = &mut self.groups[group];
         let Some(pending) = books.book.get_mut(number) else { return };
         pending.charged = pending.bytes() + CALL_BYTES;
         books.held += pending.charged;
@@ -102,7 +103,7 @@ impl Gateway {
 
     /// Its reply is there and has to wait.
     pub(super) fn charge_reply(&mut self, group: GroupId, number: RequestNumber, bytes: usize) {
-        let books = &mut self.groups[usize::from(group.0)];
+        let books = &mut self.groups[group];
         let Some(pending) = books.book.get_mut(number) else { return };
         pending.charged += bytes;
         books.held += bytes;
@@ -197,11 +198,9 @@ impl Gateway {
         let last = |books: &super::GroupBook| {
             books.parked.last_of(Some(peer)).max(books.reads.last_of(Some(peer)))
         };
-        let found =
-            self.groups.iter().enumerate().filter_map(|(at, books)| Some((at, last(books)?)));
-        let longest = found.max_by_key(|(at, _)| self.groups[*at].held);
-        let Some((at, number)) = longest else { return false };
-        let group = GroupId(at as u16);
+        let found = self.groups.iter().filter_map(|(id, books)| Some((id, last(books)?)));
+        let longest = found.max_by_key(|(id, _)| self.groups[*id].held);
+        let Some((group, number)) = longest else { return false };
         let Some(pending) = self.forget(group, number) else { return false };
         self.group(group).counters.refused += 1;
         if let Some(client) = pending.client {

@@ -13,7 +13,7 @@ use quorba_replica::{GroupId, RequestNumber};
 impl Gateway {
     /// The address of the client that waits for this request.
     pub(crate) fn client_of(&self, group: GroupId, number: RequestNumber) -> Option<IpAddr> {
-        let pending = self.groups.get(usize::from(group.0))?.book.get(number)?;
+        let pending = self.groups.get(group)?.book.get(number)?;
         self.peer_of(pending)
     }
 
@@ -23,7 +23,7 @@ impl Gateway {
         now: Instant,
         group: GroupId,
     ) -> Option<(RequestNumber, Duration, IpAddr)> {
-        let book = &self.groups.get(usize::from(group.0))?.book;
+        let book = &self.groups.get(group)?.book;
         let (number, pending, peer) = book
             .iter()
             .find_map(|(number, pending)| Some((number, pending, self.peer_of(pending)?)))?;
@@ -49,7 +49,7 @@ impl Gateway {
     pub(super) fn name_calls(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get(&id) else { return };
         let (group, peer) = (connection.group, connection.peer.address);
-        let books = &self.groups[usize::from(group.0)];
+        let books = &self.groups[group];
         for number in connection.pending.values() {
             if books.book.get(*number).is_some_and(Pending::may_be_executed) {
                 let number = number.0;

@@ -7,7 +7,7 @@ use super::Node;
 use crate::abroad::{AbroadId, Errand, Return};
 use crate::gateway::Submission;
 use quorba_base::Instant;
-use quorba_replica::{GroupId, OutsideReport, RequestEnvelope, outside_failed};
+use quorba_replica::{OutsideReport, RequestEnvelope, outside_failed};
 
 impl Node {
     /// A connection that [`crate::AbroadCommand::Connect`] asked for is there.
@@ -39,8 +39,7 @@ impl Node {
         while let Some(call) = self.gateway.next_call_abroad() {
             any = true;
             let errand = Errand::Call(call.key, call.tries);
-            let server = self.outside_index(call.envelope.group);
-            self.abroad.begin(now, server, errand, call.envelope);
+            self.abroad.begin(now, call.envelope.group, errand, call.envelope);
         }
         while let Some(Return { errand, request, report }) = self.abroad.next_return() {
             any = true;
@@ -70,13 +69,8 @@ impl Node {
             return false;
         };
         let errand = Errand::Ask(submission.group, submission.number);
-        let server = self.outside_index(submission.group);
         self.gateway.called(submission);
-        self.abroad.begin(now, server, errand, envelope);
+        self.abroad.begin(now, submission.group, errand, envelope);
         true
-    }
-
-    fn outside_index(&self, group: GroupId) -> usize {
-        usize::from(group.0) - self.gateway.group_count()
     }
 }

@@ -136,7 +136,7 @@ impl Replica {
                 let nodes = view.nodes();
                 let domain = Part::new(nodes, current, basis);
                 let memory = match memory {
-                    _ if !self.groups.iter().any(Group::lives_in_memory) => Memory::Same,
+                    _ if !self.groups.values().any(Group::lives_in_memory) => Memory::Same,
                     ForMemory::From(current, basis) => {
                         Memory::From(Part::new(nodes, current, basis))
                     }
@@ -178,7 +178,7 @@ impl Replica {
                 continue;
             }
             let tables = self.groups.iter();
-            let tables = tables.map(|group| group.table_for(*current, nodes)).collect();
+            let tables = tables.map(|(id, group)| (id, group.table_for(*current, nodes))).collect();
             let (view, history, calls) = (agreed.view.id, self.history, self.calls.clone());
             let snapshot = Snapshot { view, is_apart, history, tables, calls };
             self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
@@ -195,7 +195,7 @@ impl Replica {
         match Envelope::decode(delivered.payload.clone()) {
             Ok(Envelope::Snapshot(snapshot))
                 if snapshot.view == agreed.view.id
-                    && snapshot.tables.len() == self.groups.len()
+                    && snapshot.tables.ids().eq(self.groups.ids())
                     && agreed.part_mut(snapshot.is_apart).is_some() =>
             {
                 if let Some(part) = agreed.part_mut(snapshot.is_apart) {
@@ -249,7 +249,7 @@ impl Replica {
             Memory::Waits => None,
         };
         self.say_of_memory(&memory, (view.id, current));
-        for group in &mut self.groups {
+        for group in self.groups.values_mut() {
             let part = if group.lives_in_memory() { of_memory } else { Some(&domain) };
             let Some(Part { current, .. }) = part else { continue };
             group.decided(now, *current, members, self.here, &mut self.out);

@@ -12,6 +12,7 @@ use super::agreement::{Part, Tables};
 use super::{Delivered, Replica, target};
 use crate::envelope::Envelope;
 use crate::group::Group;
+use crate::group_map::GroupMap;
 use crate::hello::{Apart, Former, Record, Snapshot};
 use crate::history::History;
 use crate::ids::GroupId;
@@ -52,13 +53,13 @@ impl Replica {
 
     /// The groups that may have to wait.
     pub(super) fn living_in_memory(&self) -> Vec<GroupId> {
-        let groups = self.groups.iter().zip(0..);
-        groups.filter(|(group, _)| group.lives_in_memory()).map(|(_, id)| GroupId(id)).collect()
+        let groups = self.groups.iter();
+        groups.filter(|(_, group)| group.lives_in_memory()).map(|(id, _)| id).collect()
     }
 
     /// The group has no part in what the domain does now.
     pub(super) fn stands_apart(&self, group: GroupId) -> bool {
-        let group = self.groups.get(usize::from(group.0));
+        let group = self.groups.get(group);
         self.apart.is_some() && group.is_some_and(Group::lives_in_memory)
     }
 
@@ -91,8 +92,9 @@ impl Replica {
         match core::mem::replace(&mut part.tables, Tables::NotNeeded) {
             Tables::Delivered(snapshot) if !is_current => Some(self.catch_up(snapshot, share)),
             Tables::NotNeeded if matches!(part.basis, Basis::FirstStart | Basis::ColdStart) => {
-                self.break_log(&alloc::vec![History::EMPTY; self.groups.len()], share);
-                let groups = self.groups.iter_mut().filter(|group| share.has(group));
+                let nothing = GroupMap::of(self.groups.ids(), |_| History::EMPTY);
+                self.break_log(&nothing, share);
+                let groups = self.groups.values_mut().filter(|group| share.has(group));
                 groups.for_each(|group| group.begin_anew(&mut self.out));
                 self.take_calls(Calls::default(), share);
                 Some(History::EMPTY)
@@ -113,26 +115,27 @@ impl Replica {
         let Snapshot { history, tables, calls, .. } = snapshot;
         // What was said of them before is void.
         let groups = &self.groups;
-        let is_of = |id: GroupId| groups.get(usize::from(id.0)).is_some_and(|g| share.has(g));
+        let is_of = |id: GroupId| groups.get(id).is_some_and(|g| share.has(g));
         self.lost.retain(|payload| !concerned(payload).is_some_and(is_of));
-        let histories: Vec<_> = tables.iter().map(|table| table.history).collect();
+        let histories: GroupMap<_> = tables.iter().map(|(id, it)| (id, it.history)).collect();
         self.break_log(&histories, share);
         let unheard_of: Vec<_> = {
-            let both = self.groups.iter().zip(&tables).filter(|(group, _)| share.has(group));
+            let groups = self.groups.iter().filter(|(_, group)| share.has(group));
+            let both = groups.filter_map(|(id, group)| Some((group, tables.get(id)?)));
             both.map(|(group, table)| group.ends_unheard_of(table)).collect()
         };
-        let former: Vec<_> = self.groups.iter().map(|g| g.table().history).collect();
-        let both = self.groups.iter_mut().zip(tables);
-        for (group, table) in both.filter(|(group, _)| share.has(group)) {
+        let former: GroupMap<_> =
+            self.groups.iter().map(|(id, group)| (id, group.table().history)).collect();
+        for (id, table) in tables {
+            let Some(group) = self.groups.get_mut(id).filter(|group| share.has(group)) else {
+                continue;
+            };
             group.fell_behind();
             group.doubt_what_was_heard(&unheard_of);
             if !canary!(KeepsOwnTables) {
                 group.adopt(table, &mut self.out);
             }
-            group.bind(|caller| {
-                let caller = usize::from(caller.0);
-                former.get(caller) != histories.get(caller)
-            });
+            group.bind(|caller| former.get(caller) != histories.get(caller));
         }
         self.take_calls(calls, share);
         history

@@ -16,7 +16,7 @@ impl Replica {
     pub fn handle_backup(&mut self, group: GroupId, id: u64) {
         let (refused, here) = (self.refusal(group), self.here);
         let out = &mut self.out;
-        match (refused, self.groups.get_mut(usize::from(group.0))) {
+        match (refused, self.groups.get_mut(group)) {
             (None, Some(group)) => group.begin_backup(id, here, out),
             (refused, _) => {
                 let result = Err(refused.unwrap_or(BackupRefused::Group(CommandRefused::NoGroup)));
@@ -32,7 +32,7 @@ impl Replica {
         let component = self.lineage.as_ref().map(|lineage| lineage.view);
         let (refused, here) = (self.refusal(group), self.here);
         let out = &mut self.out;
-        match (refused, component, self.groups.get_mut(usize::from(group.0))) {
+        match (refused, component, self.groups.get_mut(group)) {
             (None, Some(component), Some(group)) => {
                 group.begin_restore(id, backup, (component, here), out);
             }
@@ -50,7 +50,7 @@ impl Replica {
     }
 
     fn refusal(&self, group: GroupId) -> Option<BackupRefused> {
-        if self.groups.get(usize::from(group.0)).is_none() {
+        if self.groups.get(group).is_none() {
             return Some(BackupRefused::Group(CommandRefused::NoGroup));
         }
         let refused = match (self.is_primary(), self.stands_apart(group)) {
@@ -72,7 +72,7 @@ impl Replica {
 
     /// The view is over: nobody will say what a majority holds of it.
     pub(super) fn give_up_operations(&mut self) {
-        for group in &mut self.groups {
+        for group in self.groups.values_mut() {
             group.give_up_operation(&mut self.out);
         }
     }

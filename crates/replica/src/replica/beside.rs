@@ -34,7 +34,7 @@ impl Replica {
                     self.outside.wait(key, (target, number));
                 }
                 let is_primary = self.is_primary();
-                let Some(group) = self.groups.get_mut(usize::from(spot.group.0)) else { return };
+                let Some(group) = self.groups.get_mut(spot.group) else { return };
                 if node != self.here.node {
                     group.need_not_serve(key);
                 } else if is_primary {
@@ -46,7 +46,7 @@ impl Replica {
             }
             Copy::Ended(what) => {
                 self.outside.wait_no_more(key);
-                if let Some(group) = self.groups.get_mut(usize::from(spot.group.0)) {
+                if let Some(group) = self.groups.get_mut(spot.group) {
                     group.need_not_serve(key);
                 }
                 if mine {
@@ -63,7 +63,7 @@ impl Replica {
 
     /// Members that can serve a read there: none if their group is not there any more.
     fn able(&self, spot: Spot, origin: NodeId) -> Vec<(NodeId, u64)> {
-        let group = self.groups.get(usize::from(spot.group.0));
+        let group = self.groups.get(spot.group);
         let group = group.filter(|_| self.calls.is_at(spot));
         group.map_or_else(Vec::new, |group| group.can_serve(origin))
     }
@@ -86,7 +86,7 @@ impl Replica {
     /// A component was established: what nobody may have heard is said again, as long as it counts.
     pub(super) fn say_tasks_again(&mut self) {
         let is_apart = self.apart.is_some();
-        for group in &mut self.groups {
+        for group in self.groups.values_mut() {
             if is_apart && group.lives_in_memory() {
                 continue;
             }
@@ -103,7 +103,7 @@ impl Replica {
 
     /// Who says what came of a read: the member under the try that the group knows.
     pub(super) fn server_of(&self, target: GroupId, node: NodeId) -> Option<(NodeId, u64)> {
-        let table = self.groups.get(usize::from(target.0)).map(Group::table)?;
+        let table = self.groups.get(target).map(Group::table)?;
         Some((node, table.attempt(node)?.0))
     }
 }

@@ -12,14 +12,15 @@ use super::shorten::Cut;
 use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
 use crate::group::Group;
+use crate::group_map::GroupMap;
 use crate::history::History;
 use crate::ids::{GroupId, RequestNumber, ViewId};
 use crate::log::{Established, LogRecord, Place};
 use crate::output::Output;
 use crate::peer::PeerMessage;
 use crate::remains::holders_min;
+use crate::table::GroupTable;
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec;
 use alloc::vec::Vec;
 use quorba_base::{NodeId, canary};
 
@@ -60,6 +61,28 @@ pub(super) enum Awaited {
     Outside(GroupId, RequestNumber),
 }
 
+/// What the disk has, and lacks, of one group.
+#[derive(Clone, Copy, Default)]
+pub(super) struct OfGroup {
+    /// The record from which on the log needs a state that is not on disk yet.
+    pub(super) broken: Option<u64>,
+    /// Such a state has come, or the doubt has gone, while what this node's member said, or looks
+    /// up, is of before.
+    withheld: bool,
+    /// What was done because such a state is lacking.
+    pub(super) mending: Mending,
+    /// Where in the component it went on from what disks have. What was applied before is in the
+    /// log, but not in the history that goes on.
+    turned: u64,
+}
+
+impl OfGroup {
+    /// What of the component's order the disk does not have.
+    fn gap(&self) -> u64 {
+        if self.broken.is_some() || self.withheld { Said::WHOLE } else { self.turned }
+    }
+}
+
 /// See the module's text.
 pub(super) struct Disk {
     /// A group is durable, so everything is written down.
@@ -82,16 +105,8 @@ pub(super) struct Disk {
     others: BTreeMap<NodeId, Said>,
     /// What the others were told last.
     told: Option<Said>,
-    /// By group: the record from which on the log needs a state that is not on disk yet.
-    pub(super) broken: Vec<Option<u64>>,
-    /// By group: such a state has come, or the doubt has gone, while what this node's member said,
-    /// or looks up, is of before.
-    withheld: Vec<bool>,
-    /// By group: what was done because such a state is lacking.
-    pub(super) mending: Vec<Mending>,
-    /// By group: where in the component it went on from what disks have. What was applied before
-    /// is in the log, but not in the history that goes on.
-    turned: Vec<u64>,
+    /// What the disk has of each group.
+    pub(super) of: GroupMap<OfGroup>,
     /// What of this node's no majority has on disk yet, by places.
     awaiting: VecDeque<(u64, GroupId, Awaited)>,
     /// What this boot writes is found by the next one.
@@ -112,10 +127,7 @@ impl Disk {
             wants_cut: false,
             others: BTreeMap::new(),
             told: None,
-            broken: vec![None; config.groups.len()],
-            withheld: vec![false; config.groups.len()],
-            mending: vec![Mending::default(); config.groups.len()],
-            turned: vec![0; config.groups.len()],
+            of: GroupMap::of(config.groups.ids(), |_| OfGroup::default()),
             awaiting: VecDeque::new(),
             is_trusted: !config.in_doubt,
             is_rebuilt: false,
@@ -128,30 +140,25 @@ impl Disk {
         let records = self.synced.checked_sub(record)?;
         let cuts = self.cuts.iter().filter(|cut| **cut <= self.synced).count() as u64;
         let prefix = if canary!(CutsAreMessages) { records } else { records - cuts };
-        let gap = |((broken, withheld), turned): ((&Option<u64>, &bool), &u64)| {
-            if broken.is_some() || *withheld { Said::WHOLE } else { *turned }
-        };
-        let gaps = self.broken.iter().zip(&self.withheld).zip(&self.turned).map(gap).enumerate();
-        let gaps = gaps.filter(|(_, up_to)| *up_to > 0);
-        let gaps = gaps.map(|(index, up_to)| (GroupId(index as u16), up_to)).collect();
+        let gaps = self.of.iter().map(|(group, of)| (group, of.gap()));
+        let gaps = gaps.filter(|(_, up_to)| *up_to > 0).collect();
         Some(Said { view, prefix, gaps })
     }
 
     /// From here on the log alone has what this node's member of a group has, or not.
     pub(super) fn note(&mut self, group: GroupId, is_whole: Option<bool>) {
         let record = self.written;
-        let broken = self.broken.get_mut(usize::from(group.0));
-        if let (Some(broken), Some(is_whole)) = (broken, is_whole) {
-            *broken = (!is_whole).then_some(record);
-            self.withheld[usize::from(group.0)] = false;
+        if let (Some(of), Some(is_whole)) = (self.of.get_mut(group), is_whole) {
+            of.broken = (!is_whole).then_some(record);
+            of.withheld = false;
         }
     }
 
     /// A group went on from what disks have, at that place of the component: of what was ordered
     /// before, nobody may be told that it is safe.
     pub(super) fn turn(&mut self, group: GroupId, prefix: u64) {
-        if let Some(turned) = self.turned.get_mut(usize::from(group.0)) {
-            *turned = prefix;
+        if let Some(of) = self.of.get_mut(group) {
+            of.turned = prefix;
         }
         self.awaiting.retain(|(_, of, _)| *of != group);
     }
@@ -185,20 +192,18 @@ impl Replica {
     /// The disk is in doubt no more, after [`Output::Rebuilt`].
     pub fn handle_trusted(&mut self) {
         self.disk.is_trusted = true;
-        for index in 0..self.groups.len() {
-            self.disk_has_more(index);
-        }
+        let groups: Vec<_> = self.groups.ids().collect();
+        groups.into_iter().for_each(|group| self.disk_has_more(group));
         self.tell_disk();
     }
 
     /// A state that [`Output::Save`] asked for is on disk, and so is the log up to its place.
     pub fn handle_saved(&mut self, group: GroupId, place: u64) {
-        let index = usize::from(group.0);
-        if let Some(broken) = self.disk.broken.get_mut(index)
-            && broken.take_if(|needed| *needed <= place).is_some()
+        if let Some(of) = self.disk.of.get_mut(group)
+            && of.broken.take_if(|needed| *needed <= place).is_some()
         {
-            self.disk.mending[index] = Mending::default();
-            self.disk_has_more(index);
+            of.mending = Mending::default();
+            self.disk_has_more(group);
         }
         if let Some(cut) = &mut self.disk.cut {
             cut.saved(group, place);
@@ -208,20 +213,18 @@ impl Replica {
     }
 
     /// The disk has more for a group than its member could have said until now.
-    fn disk_has_more(&mut self, index: usize) {
-        if let (Some(group), Some(withheld)) =
-            (self.groups.get_mut(index), self.disk.withheld.get_mut(index))
-        {
-            *withheld = group.needs_state_on_disk();
+    fn disk_has_more(&mut self, id: GroupId) {
+        if let (Some(group), Some(of)) = (self.groups.get_mut(id), self.disk.of.get_mut(id)) {
+            of.withheld = group.needs_state_on_disk();
             group.disk_has_more();
         }
     }
 
     /// Who is in, or about to be, says nothing of the disk but what is looked up anew.
     fn count_withheld(&mut self) {
-        for (withheld, group) in self.disk.withheld.iter_mut().zip(&mut self.groups) {
-            if *withheld && group.has_no_word() {
-                *withheld = false;
+        for (id, of) in self.disk.of.iter_mut().filter(|(_, of)| of.withheld) {
+            if let Some(group) = self.groups.get_mut(id).filter(|group| group.has_no_word()) {
+                of.withheld = false;
                 group.outdate_remains();
             }
         }
@@ -248,7 +251,7 @@ impl Replica {
     /// A component was established: it is written down, with what it goes on from.
     pub(super) fn log_component(&mut self) {
         self.disk.awaiting.clear();
-        self.disk.turned.fill(0);
+        self.disk.of.values_mut().for_each(|of| of.turned = 0);
         let Some(lineage) = self.lineage.clone().filter(|_| self.disk.is_used) else { return };
         let view = lineage.view;
         self.disk.written += 1;
@@ -256,7 +259,7 @@ impl Replica {
         self.disk.cuts.clear();
         self.disk.told = None;
         self.here.place = self.disk.place(self.here.node, 0);
-        let tables = self.groups.iter().map(|group| group.table().clone()).collect();
+        let tables = self.tables();
         let (since, history) = (self.disk.since, self.history);
         let (calls, apart) = (self.calls.clone(), self.apart.clone());
         let established = Established { since, lineage, prefix: 0, history, tables, calls, apart };
@@ -267,24 +270,29 @@ impl Replica {
 
     /// The group tables are about to be replaced: a log that lacks what is in them needs the state
     /// of the member that goes on from there.
-    pub(super) fn break_log(&mut self, histories: &[History], share: Share) {
+    pub(super) fn break_log(&mut self, histories: &GroupMap<History>, share: Share) {
         let next = self.disk.written + 1;
-        for (index, (group, history)) in self.groups.iter().zip(histories).enumerate() {
-            if !share.has(group) {
+        for (id, group) in self.groups.iter().filter(|(_, group)| share.has(group)) {
+            let (Some(history), Some(of)) = (histories.get(id), self.disk.of.get_mut(id)) else {
                 continue;
-            }
+            };
             if *history == History::EMPTY {
-                (self.disk.broken[index], self.disk.withheld[index]) = (None, false);
+                (of.broken, of.withheld) = (None, false);
             } else if group.table().history != *history && group.needs_state_on_disk() {
-                self.disk.broken[index] = Some(next);
+                of.broken = Some(next);
             }
         }
+    }
+
+    /// The tables of all groups as they are now.
+    pub(super) fn tables(&self) -> GroupMap<GroupTable> {
+        self.groups.iter().map(|(id, group)| (id, group.table().clone())).collect()
     }
 
     /// A request of this node's gateway was delivered to a group that took it, or a read mark of
     /// its members.
     pub(super) fn await_disk(&mut self, group: GroupId, awaited: Awaited) {
-        if self.groups.get(usize::from(group.0)).is_some_and(Group::is_durable) {
+        if self.groups.get(group).is_some_and(Group::is_durable) {
             self.disk.awaiting.push_back((self.prefix, group, awaited));
         }
     }
@@ -308,9 +316,10 @@ impl Replica {
         // Only with the states that the log goes on from it has what was lost. A member that was
         // taken out is given none; if it is added again, the log lacks its state as before.
         let me = self.here.node;
-        let mut missing = self.disk.broken.iter().zip(&self.groups);
-        let is_whole =
-            missing.all(|(broken, group)| broken.is_none() || group.table().removed().contains(me));
+        let is_whole = self.groups.iter().all(|(id, group)| {
+            let is_broken = self.disk.of.get(id).is_some_and(|of| of.broken.is_some());
+            !is_broken || group.table().removed().contains(me)
+        });
         let waits = has_component && is_whole && !self.disk.is_trusted;
         if waits && !core::mem::replace(&mut self.disk.is_rebuilt, true) {
             self.out.push_back(Output::Rebuilt);
@@ -356,7 +365,7 @@ impl Replica {
         match awaited {
             Awaited::Restore => {
                 let out = &mut self.out;
-                self.groups[usize::from(group.0)].operation_logged(out);
+                self.groups[group].operation_logged(out);
             }
             Awaited::Request(number) => self.out.push_back(Output::Logged { group, number }),
             Awaited::Outside(group, number) => {
@@ -364,7 +373,7 @@ impl Replica {
             }
             Awaited::Mark(mark) => {
                 let (here, out) = (self.here, &mut self.out);
-                self.groups[usize::from(group.0)].mark_logged(mark, here, out);
+                self.groups[group].mark_logged(mark, here, out);
             }
         }
     }
@@ -391,7 +400,7 @@ impl Replica {
         let holders = self.config.quorum.holders_min(self.config.nodes.len(), nodes.len());
         let on_disks = furthest(nodes.iter().map(of), holders);
         // And so many members, that the group can go on from one of them.
-        let Some(group) = self.groups.get(usize::from(group.0)) else { return 0 };
+        let Some(group) = self.groups.get(group) else { return 0 };
         let members = group.members();
         // Whoever was taken out has nothing to say when all nodes have ended.
         let removed = group.table().removed();

@@ -31,7 +31,7 @@ impl Replica {
         call: NestedCall,
     ) -> bool {
         let (caller, during) = (call.key.caller, call.key.during);
-        let Some(group) = self.groups.get(usize::from(caller.0)) else { return false };
+        let Some(group) = self.groups.get(caller) else { return false };
         let is_mine = by == (self.here.node, self.here.incarnation);
         if !is_mine || !group.may_call(request.group) {
             return false;
@@ -54,7 +54,7 @@ impl Replica {
         let mut again: Vec<(GroupId, RequestNumber, Option<Attempt>)> = Vec::new();
         let groups = &self.groups;
         self.held.0.retain(|(target, number), (caller, during)| {
-            let group = groups.get(usize::from(caller.0));
+            let group = groups.get(*caller);
             let attempt = match group.map_or(Standing::Gone, |group| group.standing(*during)) {
                 Standing::Returning => return true,
                 Standing::Serving(attempt) => Some(attempt),

@@ -24,13 +24,13 @@ impl Replica {
     /// Calls that servers here are to execute.
     #[must_use]
     pub fn calls_under_way(&self) -> usize {
-        self.groups.iter().map(Group::calls_under_way).sum()
+        self.groups.values().map(Group::calls_under_way).sum()
     }
 
     /// Whether anybody waits for what the server of `group` says next; `None` if it has nothing to
     /// say. If nobody does, nothing is lost by reading it a moment later.
     #[must_use]
     pub fn reply_wanted(&self, group: GroupId) -> Option<bool> {
-        self.groups.get(usize::from(group.0))?.reply_wanted()
+        self.groups.get(group)?.reply_wanted()
     }
 }

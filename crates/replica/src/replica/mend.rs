@@ -9,6 +9,7 @@
 
 use super::Replica;
 use crate::group::Depictable;
+use crate::ids::GroupId;
 use quorba_base::{Duration, Instant};
 
 /// A server that cannot give its state is asked again after so long, and then after twice as long
@@ -33,30 +34,31 @@ impl Mending {
 
 impl Replica {
     /// Has the member of a group depicted whose disk lacks its state. True if that was begun.
-    pub(super) fn mend(&mut self, now: Instant, index: usize) -> bool {
-        if self.mends_at(index).is_none_or(|at| at > now) {
+    pub(super) fn mend(&mut self, now: Instant, group: GroupId) -> bool {
+        if self.mends_at(group).is_none_or(|at| at > now) {
             return false;
         }
-        self.disk.mending[index].begin(now);
-        self.groups[index].depict(self.here.place);
+        self.disk.of[group].mending.begin(now);
+        self.groups[group].depict(self.here.place);
         true
     }
 
     /// When a disk that lacks a state is to be given it.
     pub(super) fn mending_deadline(&self) -> Option<Instant> {
-        (0..self.groups.len()).filter_map(|index| self.mends_at(index)).min()
+        self.groups.ids().filter_map(|group| self.mends_at(group)).min()
     }
 
     /// Whether this node's disk does not count for a group that its member is in.
-    pub(super) fn lacks_state(&self, index: usize) -> bool {
-        let is_broken = self.disk.broken.get(index).is_some_and(Option::is_some);
-        is_broken && self.groups[index].depictable() == Depictable::Yes
+    pub(super) fn lacks_state(&self, group: GroupId) -> bool {
+        let is_broken = self.disk.of.get(group).is_some_and(|of| of.broken.is_some());
+        is_broken && self.groups[group].depictable() == Depictable::Yes
     }
 
-    fn mends_at(&self, index: usize) -> Option<Instant> {
-        let needed = (*self.disk.broken.get(index)?)?;
-        let is_able = self.is_primary() && self.lacks_state(index);
-        let waits = is_able && !self.groups[index].has_image_behind(needed);
-        waits.then(|| self.disk.mending[index].not_before)
+    fn mends_at(&self, group: GroupId) -> Option<Instant> {
+        let of = self.disk.of.get(group)?;
+        let needed = of.broken?;
+        let is_able = self.is_primary() && self.lacks_state(group);
+        let waits = is_able && !self.groups[group].has_image_behind(needed);
+        waits.then_some(of.mending.not_before)
     }
 }

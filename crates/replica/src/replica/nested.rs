@@ -35,7 +35,7 @@ impl Replica {
         caller: GroupId,
         giop: &Bytes,
     ) -> Option<NestedCall> {
-        let group = self.groups.get_mut(usize::from(caller.0))?;
+        let group = self.groups.get_mut(caller)?;
         let Some((during, number, attempt)) = group.begin_call() else {
             group.figures.void += 1;
             return None;
@@ -49,7 +49,7 @@ impl Replica {
 
     /// The local server has its answer, or does not wait for it any more.
     pub fn end_call(&mut self, now: Instant, key: CallKey) {
-        if let Some(group) = self.groups.get_mut(usize::from(key.caller.0)) {
+        if let Some(group) = self.groups.get_mut(key.caller) {
             group.end_call(now, key.during);
         }
     }
@@ -79,7 +79,7 @@ impl Replica {
         let (origin, _) = by;
         let outside = self.outside(target);
         let callee = self.callee_of(request, outside);
-        let source = self.groups.get(usize::from(caller.0)).filter(|group| {
+        let source = self.groups.get(caller).filter(|group| {
             let table = group.table();
             group.may_call(target)
                 && (table.attempt(origin) == Some(call.attempt) || canary!(VoidCallsCount))
@@ -93,7 +93,7 @@ impl Replica {
         };
         let verdict = self.calls.deliver(&call, target, callee);
         let in_primary = matches!(self.phase, Phase::Primary);
-        let group = &mut self.groups[usize::from(caller.0)];
+        let group = &mut self.groups[caller];
         match verdict {
             Verdict::New { floors } => {
                 group.figures.made += 1;
@@ -144,7 +144,7 @@ impl Replica {
         if let Some(OutsideConfig { reply_bytes_max, .. }) = outside {
             return Some(Callee::Outside { reply_bytes_max });
         }
-        let group = self.groups.get(usize::from(request.group.0))?;
+        let group = self.groups.get(request.group)?;
         let is_read = self.config.serves_circles && group.is_read(&request.giop);
         Some(callee(group, is_read))
     }

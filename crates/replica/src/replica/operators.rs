@@ -18,7 +18,7 @@ impl Replica {
     /// An operator wants to change a group; [`Output::Commanded`] with the same `id` says what
     /// became of it, unless the node is thrown out of the primary component before.
     pub fn handle_command(&mut self, group: GroupId, id: u64, command: Command) {
-        let refused = if self.groups.get(usize::from(group.0)).is_none() {
+        let refused = if self.groups.get(group).is_none() {
             Some(CommandRefused::NoGroup)
         } else if !self.is_primary() {
             Some(CommandRefused::NoPrimary)
@@ -36,7 +36,7 @@ impl Replica {
     /// An operator gives up the request with this number, counted from the group's first, which the
     /// server of this node's member has, or which waits for it; else as [`Self::handle_command`].
     pub fn handle_skip(&mut self, group: GroupId, id: u64, number: u64) {
-        let found = self.groups.get(usize::from(group.0)).and_then(|group| group.find(number));
+        let found = self.groups.get(group).and_then(|group| group.find(number));
         match found {
             Some(at) => self.handle_command(group, id, Command::Skip(at)),
             None => {
@@ -49,7 +49,7 @@ impl Replica {
     /// An operator gives up the request with this number, which was answered, and behind which
     /// servers end; else as [`Self::handle_command`].
     pub fn handle_skip_answered(&mut self, group: GroupId, id: u64, number: u64) {
-        let found = self.groups.get(usize::from(group.0)).and_then(|group| group.recall(number));
+        let found = self.groups.get(group).and_then(|group| group.recall(number));
         match found {
             Some(at) => self.handle_command(group, id, Command::SkipAnswered(at)),
             None => {
@@ -63,27 +63,27 @@ impl Replica {
     /// request, and in a group whose servers have several calls at a time.
     #[must_use]
     pub fn moment(&self, group: GroupId) -> Option<Moment> {
-        self.groups.get(usize::from(group.0))?.moment()
+        self.groups.get(group)?.moment()
     }
 
     /// Whether a reply of `group` says how its request has ended without one of a server: that was
     /// decided behind the request in the order.
     #[must_use]
     pub fn tells_end(&self, group: GroupId, giop: &Bytes) -> bool {
-        let group = self.groups.get(usize::from(group.0));
+        let group = self.groups.get(group);
         group.is_some_and(Group::has_ends) && refusal::tells_end(giop)
     }
 
     /// What `group` was delivered lately; nothing without a member of it on this node.
     pub fn recent(&mut self, now: Instant, group: GroupId, query: &RecentQuery) -> RecentPage {
-        let group = self.groups.get_mut(usize::from(group.0));
+        let group = self.groups.get_mut(group);
         group.map_or_else(RecentPage::default, |group| group.recent(now, query))
     }
 
     /// What is remembered of the request of `group` with this number, counted from its first.
     #[must_use]
     pub fn request(&self, group: GroupId, number: u64) -> Option<RecentRequest> {
-        self.groups.get(usize::from(group.0))?.request(number)
+        self.groups.get(group)?.request(number)
     }
 
     /// What is remembered of the request of `group` that the gateway of this node, in this boot,
@@ -91,6 +91,6 @@ impl Replica {
     #[must_use]
     pub fn own_request(&self, group: GroupId, number: u64) -> Option<RecentRequest> {
         let gateway = (self.config.me, self.config.incarnation, number);
-        self.groups.get(usize::from(group.0))?.request_of(gateway)
+        self.groups.get(group)?.request_of(gateway)
     }
 }

@@ -56,8 +56,7 @@ struct Making {
 impl Replica {
     /// How the server outside that goes by this number is called; none if a group does.
     pub(super) fn outside(&self, target: GroupId) -> Option<OutsideConfig> {
-        let index = usize::from(target.0).checked_sub(self.groups.len())?;
-        self.config.outside.get(index).copied()
+        self.config.outside.get(target).copied()
     }
 
     /// Whether the number stands for a server outside.
@@ -148,7 +147,7 @@ impl Replica {
         if !outside.end(by, tries, report, rule) {
             return;
         }
-        if let Some(group) = self.groups.get_mut(usize::from(target.0)).filter(|_| is_read) {
+        if let Some(group) = self.groups.get_mut(target).filter(|_| is_read) {
             group.need_not_serve(key);
         }
         if let OutsideReport::Failed(why) = report {
@@ -181,7 +180,7 @@ impl Replica {
         let (is_apart, groups) = (self.apart.is_some(), &self.groups);
         // What groups that wait have called is said when they go on.
         let waits = |key: &CallKey| {
-            let caller = groups.get(usize::from(key.caller.0));
+            let caller = groups.get(key.caller);
             is_apart && caller.is_some_and(Group::lives_in_memory)
         };
         let (calls, me) = (&mut self.calls, (self.here.node, self.here.incarnation));

@@ -35,7 +35,7 @@ impl Replica {
     /// Messages pass in both directions between this node and that boot of another.
     pub fn handle_peer_up(&mut self, now: Instant, node: NodeId, _incarnation: u64) {
         let out = &mut self.out;
-        self.groups.iter_mut().for_each(|group| group.peer_up(node, out));
+        self.groups.values_mut().for_each(|group| group.peer_up(node, out));
         self.tell_disk_to(node);
         self.settle_all(now);
     }
@@ -62,6 +62,6 @@ impl Replica {
 
     fn set_blocked(&mut self, node: NodeId, is_blocked: bool) {
         let out = &mut self.out;
-        self.groups.iter_mut().for_each(|group| group.set_blocked(node, is_blocked, out));
+        self.groups.values_mut().for_each(|group| group.set_blocked(node, is_blocked, out));
     }
 }

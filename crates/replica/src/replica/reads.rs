@@ -13,7 +13,7 @@ impl Replica {
     #[must_use]
     pub fn can_read(&self, group: GroupId) -> bool {
         self.is_active(group)
-            && self.groups.get(usize::from(group.0)).is_some_and(|group| group.reader().is_some())
+            && self.groups.get(group).is_some_and(|group| group.reader().is_some())
     }
 
     /// A call of an operation that [`crate::GroupConfig::reads`] names; [`crate::Output::Read`]
@@ -37,7 +37,7 @@ impl Replica {
     #[must_use]
     pub fn takes_call(&self, group: GroupId, bytes: usize) -> bool {
         let is_active = self.is_active(group);
-        let group = self.groups.get(usize::from(group.0));
+        let group = self.groups.get(group);
         is_active && group.is_some_and(|group| group.is_stateless() && group.takes_call(bytes))
     }
 
@@ -45,7 +45,7 @@ impl Replica {
     /// few requests are not spoken of.
     #[must_use]
     pub fn behind(&self, now: Instant, group: GroupId) -> Behind {
-        self.groups.get(usize::from(group.0)).map_or_else(Behind::default, |g| g.behind(now))
+        self.groups.get(group).map_or_else(Behind::default, |g| g.behind(now))
     }
 
     /// A request, as it would be ordered, to a stateless group; [`crate::Output::Read`] says what
@@ -72,6 +72,6 @@ impl Replica {
     /// The view is over, and what is known of marks with it.
     pub(super) fn end_reads(&mut self) {
         let (here, out) = (self.here, &mut self.out);
-        self.groups.iter_mut().for_each(|group| group.end_reads(here, out));
+        self.groups.values_mut().for_each(|group| group.end_reads(here, out));
     }
 }

@@ -21,7 +21,7 @@ use quorba_base::Instant;
 impl Replica {
     /// Takes over what the disk remembers; gives false, and is not to be used, if it cannot.
     pub(super) fn recover(&mut self, recovered: Recovered) -> bool {
-        self.groups.iter_mut().for_each(crate::group::Group::begin_replay);
+        self.groups.values_mut().for_each(crate::group::Group::begin_replay);
         for record in recovered.records {
             let is_read = match record {
                 LogRecord::Component { payload, .. } => self.replay_component(payload),
@@ -39,19 +39,18 @@ impl Replica {
             self.out.clear();
         }
         let here = self.here;
-        for (index, group) in self.groups.iter_mut().enumerate() {
-            let of_it = recovered.states.iter().filter(|(of, _)| usize::from(of.0) == index);
+        for (id, group) in self.groups.iter_mut() {
+            let of_it = recovered.states.iter().filter(|(of, _)| *of == id);
             let of_it = of_it.map(|(_, bytes)| Image::decode(bytes.clone()));
             let (images, unread): (Vec<_>, Vec<_>) = of_it.partition(Result::is_ok);
             let images = images.into_iter().flatten().collect();
-            let is_lacking =
-                recovered.lacking.contains(&GroupId(index as u16)) || !unread.is_empty();
+            let is_lacking = recovered.lacking.contains(&id) || !unread.is_empty();
             let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
             let outcome = group.end_replay((images, is_lacking), end, here, &mut self.out);
             // Whoever relied on the last boot is told when somebody can hear it.
             self.lost.extend(outcome.news);
             let is_broken = !outcome.is_whole && group.needs_state_on_disk();
-            self.disk.broken[index] = is_broken.then_some(0);
+            self.disk.of[id].broken = is_broken.then_some(0);
         }
         self.out.clear();
         true
@@ -64,13 +63,12 @@ impl Replica {
         (group, number): (GroupId, u64),
         found: Option<Recovered>,
     ) {
-        let index = usize::from(group.0);
-        if !self.groups.get_mut(index).is_some_and(|group| group.waits_for_look(number)) {
+        if !self.groups.get_mut(group).is_some_and(|group| group.waits_for_look(number)) {
             return;
         }
         let found = found.and_then(|found| {
             let mut restarted = Self::without_memory(self.config.clone());
-            restarted.recover(found).then(|| restarted.groups.swap_remove(index))
+            restarted.recover(found).then(|| restarted.groups.remove(group)).flatten()
         });
         self.with_group(now, group, |group, _, out| group.looked_up(found, out));
     }
@@ -78,7 +76,7 @@ impl Replica {
     /// A group, which stood there `before`, may have gone on from a member's disk.
     pub(super) fn heed_join(&mut self, id: GroupId, before: (History, u64)) {
         let in_primary = matches!(self.phase, Phase::Primary);
-        let Some(group) = self.groups.get_mut(usize::from(id.0)) else { return };
+        let Some(group) = self.groups.get_mut(id) else { return };
         let is_whole = group.take_log_is_whole();
         if in_primary {
             self.disk.note(id, is_whole);
@@ -95,15 +93,15 @@ impl Replica {
         let Ok(established) = Established::decode(payload) else { return false };
         let Established { since, lineage, prefix, history, tables, calls, apart } = established;
         let is_other = |apart: &Standing| apart.groups != self.living_in_memory();
-        if tables.len() != self.groups.len() || apart.as_ref().is_some_and(is_other) {
+        if !tables.ids().eq(self.groups.ids()) || apart.as_ref().is_some_and(is_other) {
             return false;
         }
         self.disk.since = since;
         (self.calls, self.apart) = (calls, apart);
         let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
         (self.lineage, self.prefix, self.history) = (Some(lineage), prefix, history);
-        for (group, table) in self.groups.iter_mut().zip(tables) {
-            group.replay_table(table, end);
+        for (id, table) in tables {
+            self.groups[id].replay_table(table, end);
         }
         true
     }

@@ -48,20 +48,20 @@ impl Replica {
             return false;
         }
         // A group that waits for memory elsewhere may be given up here.
-        let holds = |(group, id): (&Group, u16)| match group.depictable() {
-            Depictable::No(LogHold::NotIn) => !self.stands_apart(GroupId(id)),
+        let holds = |(id, group): (GroupId, &Group)| match group.depictable() {
+            Depictable::No(LogHold::NotIn) => !self.stands_apart(id),
             Depictable::No(LogHold::NoState) => true,
             Depictable::NotNeeded | Depictable::Yes => false,
         };
-        if self.groups.iter().zip(0..).any(holds) {
+        if self.groups.iter().any(holds) {
             return false;
         }
         let Some(place) = self.log_cut() else { return false };
         let mut waits = BTreeSet::new();
-        for (index, group) in self.groups.iter_mut().enumerate() {
+        for (id, group) in self.groups.iter_mut() {
             if group.depictable() == Depictable::Yes && !canary!(ShortensTooEarly) {
                 group.depict(place);
-                waits.insert(GroupId(index as u16));
+                waits.insert(id);
             }
         }
         self.disk.cut = Some(Cut { record: place.record, waits });
@@ -82,7 +82,7 @@ impl Replica {
         let lineage = self.lineage.clone()?;
         let view = lineage.view;
         let place = self.disk.note_cut(self.here.node, self.prefix);
-        let tables = self.groups.iter().map(|group| group.table().clone()).collect();
+        let tables = self.tables();
         let (since, prefix, history) = (self.disk.since, self.prefix, self.history);
         let (calls, apart) = (self.calls.clone(), self.apart.clone());
         let established = Established { since, lineage, prefix, history, tables, calls, apart };

@@ -1,6 +1,7 @@
 //! Promise 1: what was acknowledged is in the history of every member that serves.
 
 use super::{Serving, acknowledged_calls};
+use crate::names::index_of;
 use crate::servant::Wish;
 use crate::world::World;
 use std::collections::BTreeSet;
@@ -35,7 +36,7 @@ impl World {
         let has_all = |group: usize| {
             let is_of = |server: &usize| {
                 let server = &self.servers[*server];
-                server.alive && usize::from(server.group.0) == group && server.log.len() > 0
+                server.alive && index_of(server.group) == group && server.log.len() > 0
             };
             (0..self.servers.len()).filter(is_of).any(|server| self.has_all(group, server))
         };

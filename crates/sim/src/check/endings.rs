@@ -8,6 +8,7 @@
 
 use super::acknowledged_calls;
 use crate::ledger::Call;
+use crate::names::{group_id, index_of};
 use crate::servant::{Log, Operation, Reference, Wish};
 use crate::server::Work;
 use crate::world::{World, ms, node_id};
@@ -97,7 +98,7 @@ impl Endings {
 
     /// Whether a member may differ from others.
     pub(super) fn may_differ(&self, node: NodeId, group: GroupId) -> bool {
-        self.strange.contains(&(usize::from(node.index()), usize::from(group.0)))
+        self.strange.contains(&(usize::from(node.index()), index_of(group)))
     }
 
     /// Whether a group may have ended a call without a reply.
@@ -123,10 +124,10 @@ impl World {
                 let given_up = &mut self.checks.endings.given_up;
                 match state {
                     MemberState::Joining { lacks: Lacks::State, .. } => {
-                        given_up.insert((node, usize::from(group.0)));
+                        given_up.insert((node, index_of(group)));
                     }
                     MemberState::In { .. } => {
-                        given_up.remove(&(node, usize::from(group.0)));
+                        given_up.remove(&(node, index_of(group)));
                     }
                     _ => {}
                 }
@@ -140,14 +141,14 @@ impl World {
             ReplicaEvent::Blocked { .. } => self.checks.endings.absent(node, now),
             ReplicaEvent::AtFault { .. } => self.checks.endings.faults += 1,
             ReplicaEvent::Member { group, state: MemberState::Down(_), .. } => {
-                self.leaves_in_doubt(usize::from(group.0));
+                self.leaves_in_doubt(index_of(group));
             }
             ReplicaEvent::Diverged { group, .. } => {
-                self.checks.endings.differed_at.insert(usize::from(group.0), now);
+                self.checks.endings.differed_at.insert(index_of(group), now);
             }
             ReplicaEvent::RequestEnded { group, end, .. } if *end != RequestEnd::EndsServers => {
                 if *end == RequestEnd::Skipped {
-                    self.checks.endings.skipped.insert(usize::from(group.0));
+                    self.checks.endings.skipped.insert(index_of(group));
                 }
                 self.note_request_end(node, *group);
             }
@@ -159,7 +160,7 @@ impl World {
     /// begun something else of what was with it together with a request that had no reply, or has
     /// executed what was given up. Whether the group had said so, others judge.
     pub(super) fn differs(&mut self, member: NodeId, group: GroupId) -> bool {
-        let index = usize::from(group.0);
+        let index = index_of(group);
         let node = usize::from(member.index());
         if self.checks.endings.may_differ(member, group) {
             return true;
@@ -187,14 +188,14 @@ impl World {
     /// A request has ended without a reply. Who has not answered it alone is a server that has
     /// failed: where those that have are gone, nothing is left of what they did with it.
     fn note_request_end(&mut self, node: usize, group: GroupId) {
-        let index = usize::from(group.0);
+        let index = index_of(group);
         let has_failed = |node: usize| {
             self.server_of(node, index).filter(|server| self.servers[*server].was_strange)
         };
         let Some(snapshot) = self.hosts[node].node.as_ref().map(|node| node.snapshot()) else {
             return;
         };
-        let members = snapshot.groups[index].members.iter();
+        let members = snapshot.groups[group_id(index)].members.iter();
         let inside = members.filter(|(_, state)| matches!(state, MemberState::In { .. }));
         let failed: Vec<_> =
             inside.map(|(member, _)| has_failed(usize::from(member.index()))).collect();
@@ -218,7 +219,7 @@ impl World {
             let server = self.server_of(usize::from(member.index()), group);
             server.is_some_and(|server| alone.contains(&server) && self.servers[server].alive)
         };
-        let members = own.groups[group].members.iter();
+        let members = own.groups[group_id(group)].members.iter();
         let mut inside = members.filter(|(_, state)| matches!(state, MemberState::In { .. }));
         if inside.any(|(member, _)| has_it(*member)) {
             if !has_it(member) {
@@ -281,7 +282,7 @@ impl World {
 
     /// Whether a node says so, besides. Until that is decided, replies may be of any of them.
     pub(super) fn is_split(&self, snapshot: &NodeSnapshot, group: usize) -> bool {
-        snapshot.groups[group].endings.doubt.is_some() && self.may_be_split(group)
+        snapshot.groups[group_id(group)].endings.doubt.is_some() && self.may_be_split(group)
     }
 
     /// A call is answered: whether its reply may be of a member that differs from the others.
@@ -377,7 +378,8 @@ impl World {
         let (node, at) = (self.servers[server].node, self.now);
         let group = usize::from(self.servers[server].group.0);
         let snapshot = self.hosts[node].node.as_ref().map(|node| node.snapshot());
-        let is_in = snapshot.is_some_and(|snapshot| super::is_in(&snapshot.groups[group], node));
+        let is_in =
+            snapshot.is_some_and(|snapshot| super::is_in(&snapshot.groups[group_id(group)], node));
         self.checks.endings.died += 1;
         self.checks.endings.deaths.entry(reference).or_default().push(Death { node, at, is_in });
     }
@@ -471,7 +473,7 @@ impl World {
             use DownReason::{NodeLeft, NodeMissedMessages};
             matches!(state, MemberState::Down(NodeLeft | NodeMissedMessages))
         };
-        let members = own.iter().flat_map(|own| &own.groups[group].members);
+        let members = own.iter().flat_map(|own| &own.groups[group_id(group)].members);
         let mut members = members.filter(|(member, _)| *member == node_id(node));
         let is_given_up = self.checks.endings.given_up.contains(&(node, group));
         if is_given_up || members.any(|(_, state)| fell_out(state)) {
@@ -503,7 +505,8 @@ impl World {
     ) -> bool {
         let others = snapshots.iter().enumerate().filter(|(other, _)| *other != node);
         others.into_iter().any(|(other, snapshot)| {
-            let is_in = snapshot.as_ref().is_some_and(|s| super::is_in(&s.groups[group], other));
+            let is_in =
+                snapshot.as_ref().is_some_and(|s| super::is_in(&s.groups[group_id(group)], other));
             let server = self.server_of(other, group).map(|server| &self.servers[server]);
             let answers = server.is_some_and(|s| s.alive && !s.hangs && !s.owes_some());
             is_in && answers && self.roster.stays(group, other)
@@ -517,7 +520,7 @@ impl World {
         let others = snapshots.iter().enumerate().filter(|(other, _)| *other != node);
         others.into_iter().any(|(other, snapshot)| {
             let Some(snapshot) = snapshot else { return false };
-            let table = &snapshot.groups[group];
+            let table = &snapshot.groups[group_id(group)];
             let server = self.server_of(other, group).map(|server| &self.servers[server]);
             let waits = table.endings.waiting.as_ref();
             let is_unseen = waits.is_none_or(|(_, since, _)| self.now.since(*since) < limit);
@@ -530,7 +533,7 @@ impl World {
         let Some((node, at)) = self.checks.endings.last_servers.remove(&group) else { return };
         // The node kept the state for the next server, and was cut off (seed 563 of `backups`).
         let own = self.hosts[node].node.as_ref().map(|node| node.snapshot());
-        let keeps_it = own.is_some_and(|own| super::is_in(&own.groups[group], node));
+        let keeps_it = own.is_some_and(|own| super::is_in(&own.groups[group_id(group)], node));
         if self.now.since(at) < LOST_WITHIN && !keeps_it {
             let text = format!("n{node} ended the last server of g{group}, and it is lost");
             self.checks.violate("last server", self.now, text);

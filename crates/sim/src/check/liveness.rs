@@ -1,6 +1,7 @@
 //! After the last fault everything comes back by itself: one view, every member in, every request
 //! answered.
 
+use crate::names::{group_id, index_of};
 use crate::world::World;
 use quorba_engine::NodeSnapshot;
 use quorba_engine::order::StateName;
@@ -39,7 +40,7 @@ pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Op
     }
     // What a slow server still computes is in no history yet.
     let busy = world.servers.iter().find(|server| {
-        let lives = world.checks.groups[usize::from(server.group.0)].is_alive();
+        let lives = world.checks.groups[index_of(server.group)].is_alive();
         server.alive && lives && (!server.running.is_empty() || !server.queue.is_empty())
     });
     if let Some(server) = busy {

@@ -23,6 +23,7 @@ mod replies;
 mod stateless;
 
 use crate::ledger::{Call, Outcome};
+use crate::names::{group_id, index_of};
 use crate::plan::{GroupPlan, Plan};
 use crate::report::{INVARIANTS, Violation};
 use crate::servant::{Log, Mark, Reference, Wish};
@@ -166,7 +167,7 @@ impl Checks {
     /// State was lost in a way that the fault model excuses.
     pub(crate) fn lost(&mut self, now: Instant, group: usize) {
         self.losses += 1;
-        self.moments.forget(GroupId(group as u16));
+        self.moments.forget(group_id(group));
         let facts = &mut self.groups[group];
         facts.lost_at = Some(now);
         facts.positions = one_primary::Positions::default();
@@ -211,7 +212,7 @@ impl World {
 
     fn note_replica_event(&mut self, node: usize, event: &ReplicaEvent) {
         if let ReplicaEvent::Member { group, .. } = event {
-            self.checks.groups[usize::from(group.0)].moved_at = Some(self.now);
+            self.checks.groups[index_of(group)].moved_at = Some(self.now);
         }
         self.note_absences(node, event);
         match event {
@@ -251,7 +252,7 @@ impl World {
                 ..
             } => {
                 // The state of a durable group is on disks, whoever says that it is lost.
-                let group = usize::from(group.0);
+                let group = index_of(group);
                 self.checks.groups[group].dead = !self.plan.groups[group].durable;
                 self.note_total_loss(group);
                 self.note_lost(group);
@@ -264,10 +265,10 @@ impl World {
             } if *member == node_id(node) => self.roster.is_removed(node, *group),
             ReplicaEvent::Changed { group, command } => {
                 self.roster.changed(node, *group, *command);
-                self.note_restore(node, usize::from(group.0), *command);
+                self.note_restore(node, index_of(group), *command);
             }
             ReplicaEvent::Member { group, node: member, state: MemberState::In { .. } } => {
-                let group = usize::from(group.0);
+                let group = index_of(group);
                 self.note_state_of(node, *member, group);
                 self.checks.groups[group].dead = false;
                 self.checks.endings.goes_on(group);
@@ -282,11 +283,11 @@ impl World {
     /// A member is in, and perhaps the first of a new history.
     fn note_fresh_member(&mut self, node: usize, group: usize) {
         let Some(engine) = self.hosts[node].node.as_ref() else { return };
-        let table = &engine.snapshot().groups[group];
+        let table = &engine.snapshot().groups[group_id(group)];
         let is_in = |(_, state): &&(NodeId, MemberState)| matches!(state, MemberState::In { .. });
         // Requests may have been delivered to it in the same step.
         if table.members.iter().filter(is_in).count() == 1 {
-            self.checks.moments.begins(self.now, GroupId(group as u16));
+            self.checks.moments.begins(self.now, group_id(group));
         }
         if table.history.count == 0 {
             self.begins_anew(group);
@@ -365,17 +366,18 @@ impl World {
             self.checks.groups[group].first = Some(mark);
             return;
         }
-        let live = self.live_servers(GroupId(group as u16));
+        let live = self.live_servers(group_id(group));
         let mut logs = live.into_iter().map(|server| &self.servers[server].log);
         let log = logs.find(|log| log.len() >= mark.length && log.mark(mark.length) == mark);
-        self.checks.groups[group].first = log.filter(|log| log.len() > 0).map(|log| log.mark(1));
+        self.checks.groups[group].first =
+            log.filter(|log| log.len() > 0).map(|log| log.mark(1));
     }
 
     /// A request was executed. With `on_total_loss = "fresh"` a group may begin again after its
     /// last member: everything before is lost, as configured. If a member with the state is left
     /// beside the new one, the comparison of the members' logs finds it.
     pub(crate) fn note_fresh_start(&mut self, group: GroupId, end: Mark) {
-        let index = usize::from(group.0);
+        let index = index_of(group);
         if self.checks.groups[index].stateless {
             return;
         }
@@ -482,7 +484,7 @@ impl World {
         let others = snapshots.iter().enumerate().filter(|(other, _)| *other != node);
         others.into_iter().any(|(other, snapshot)| {
             let Some(snapshot) = snapshot else { return false };
-            let table = &snapshot.groups[group];
+            let table = &snapshot.groups[group_id(group)];
             let server = self.hosts[other].supervisors[group].as_ref().and_then(|s| s.server);
             let hangs = server.is_some_and(|server| {
                 let server = &self.servers[server];
@@ -509,7 +511,7 @@ impl World {
         }
         for (node, snapshot) in snapshots.iter().enumerate() {
             let Some(snapshot) = snapshot else { continue };
-            let table = &snapshot.groups[group];
+            let table = &snapshot.groups[group_id(group)];
             let has_state = matches!(table.local, Some("serving" | "standing by"));
             let has_state = has_state && !table.waits_for_memory;
             let supervisor = self.hosts[node].supervisors[group].as_ref();

@@ -4,6 +4,7 @@
 //! What it is not: a check of who executes what. A moment's seed names a place in one history of a
 //! group, for it is the digest of all that was delivered before.
 
+use crate::names::index_of;
 use crate::servant::Operation;
 use crate::world::World;
 use bytes::Bytes;
@@ -71,7 +72,7 @@ impl Moments {
 impl World {
     /// A node sends `bytes` to its server of `group`.
     pub(crate) fn note_moment(&mut self, node: usize, group: GroupId, bytes: &Bytes) {
-        let Some(supervisor) = self.hosts[node].supervisors[usize::from(group.0)] else { return };
+        let Some(supervisor) = self.hosts[node].supervisors[index_of(group)] else { return };
         let Some(server) = supervisor.server else { return };
         let Ok(message) = Message::from_bytes(bytes.clone()) else { return };
         let Ok(Body::Request(request)) = message.parse() else { return };

@@ -2,6 +2,7 @@
 //! and nodes of the same view agree on what was delivered.
 
 use super::Serving;
+use crate::names::group_id;
 use crate::servant::OBJECTS;
 use crate::world::World;
 use quorba_engine::NodeSnapshot;
@@ -62,7 +63,7 @@ fn primary(snapshots: &[Option<NodeSnapshot>], node: usize) -> Option<&NodeSnaps
 /// the leader's state.
 fn in_doubt(snapshots: &[Option<NodeSnapshot>], one: &Serving<'_>, group: usize) -> bool {
     primary(snapshots, one.node).is_some_and(|snapshot| {
-        let table = &snapshot.groups[group];
+        let table = &snapshot.groups[group_id(group)];
         table.endings.doubt.is_some() || table.style.is_passive() && table.logged > 0
     })
 }
@@ -81,7 +82,7 @@ fn same_life(
     (one, other): (usize, usize),
     group: usize,
 ) -> bool {
-    let members = |node| primary(snapshots, node).map(|node| &node.groups[group].members);
+    let members = |node| primary(snapshots, node).map(|node| &node.groups[group_id(group)].members);
     !world.plan.backups || members(one) == members(other)
 }
 
@@ -132,8 +133,8 @@ fn compare_tables(
     if !same_view(snapshots, one, other) {
         return None;
     }
-    let a = &primary(snapshots, one)?.groups[group];
-    let b = &primary(snapshots, other)?.groups[group];
+    let a = &primary(snapshots, one)?.groups[group_id(group)];
+    let b = &primary(snapshots, other)?.groups[group_id(group)];
     if a.waits_for_memory || b.waits_for_memory {
         // Each stands where it stood.
         return None;

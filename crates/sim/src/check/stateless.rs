@@ -2,6 +2,7 @@
 //! group's business.
 
 use super::acknowledged_calls;
+use crate::names::group_id;
 use crate::servant::Wish;
 use crate::world::World;
 

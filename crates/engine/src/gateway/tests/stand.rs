@@ -176,7 +176,7 @@ impl Stand {
     /// What comes of requests with servers is what `reply` says.
     pub(super) fn execute_with(&mut self, reply: impl Fn(RequestNumber) -> Option<Bytes>) {
         let waits_for_it = |gateway: &Gateway, group: GroupId, number| {
-            let found = gateway.groups[usize::from(group.0)].book.get(number);
+            let found = gateway.groups[group].book.get(number);
             found.is_some_and(|request| request.connection == BYSTANDER)
         };
         let (kept, executed): (Vec<_>, Vec<_>) = core::mem::take(&mut self.with_servers)
@@ -184,7 +184,7 @@ impl Stand {
             .partition(|(group, number, _)| waits_for_it(&self.gateway, *group, *number));
         self.with_servers = kept;
         for (group, number, by) in executed {
-            let found = self.gateway.groups[usize::from(group.0)].book.get(number);
+            let found = self.gateway.groups[group].book.get(number);
             let oneway = found.is_some_and(|request| request.oneway);
             let reply = reply(number).filter(|_| !oneway);
             match by {
