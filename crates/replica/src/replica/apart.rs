@@ -135,6 +135,9 @@ impl Replica {
             });
         }
         self.take_calls(calls, share);
+        for group in &mut self.groups {
+            group.mind_refused(|key| self.calls.is_refused(key));
+        }
         history
     }
 

@@ -15,7 +15,7 @@ use quorba_base::{Duration, Instant, NodeId};
 use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::{
     Concurrency, DownReason, Event as ReplicaEvent, GroupId, GroupSnapshot, Lacks, MemberState,
-    RequestEnd, Style,
+    PrimaryStatus, RequestEnd, Style,
 };
 use quorba_giop::{MinorCode, QUORBA_VMCID, SystemException};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -171,7 +171,13 @@ impl World {
             let common = log.len().min(other.len());
             log.mark(common) != other.mark(common)
         };
-        let differs = self.serving(&snapshots, index).iter().any(|other| is_another(other.log));
+        let serving = self.serving(&snapshots, index);
+        // Those whose replies were others are gone (seed 9800220 of `styles`).
+        let is_alone = serving.iter().all(|other| other.node == node);
+        if is_alone && self.plan.groups[index].odd.is_some() {
+            return true;
+        }
+        let differs = serving.iter().any(|other| is_another(other.log));
         if differs {
             // Other nodes say so later.
             self.checks.endings.strange.insert((node, index));
@@ -530,7 +536,9 @@ impl World {
         let Some((node, at)) = self.checks.endings.last_servers.remove(&group) else { return };
         // The node kept the state for the next server, and was cut off (seed 563 of `backups`).
         let own = self.hosts[node].node.as_ref().map(|node| node.snapshot());
-        let keeps_it = own.is_some_and(|own| super::is_in(&own.groups[group], node));
+        let keeps_it = own.is_some_and(|own| {
+            own.primary != PrimaryStatus::Primary && super::is_in(&own.groups[group], node)
+        });
         if self.now.since(at) < LOST_WITHIN && !keeps_it {
             let text = format!("n{node} ended the last server of g{group}, and it is lost");
             self.checks.violate("last server", self.now, text);
