@@ -267,6 +267,13 @@ impl Calls {
         Some(Spot { group: target, during, number })
     }
 
+    /// Whether it is known to be refused.
+    pub(crate) fn is_refused(&self, key: CallKey) -> bool {
+        let caller = self.callers.get(&key.caller);
+        let known = caller.and_then(|caller| caller.known.get(&(key.during, key.number)));
+        known.is_some_and(|known| known.refused.is_some())
+    }
+
     /// Whether the last that is known of its group is that it stands there.
     pub(crate) fn is_at(&self, spot: Spot) -> bool {
         let last = self.callers.get(&spot.group).and_then(|caller| caller.known.keys().next_back());

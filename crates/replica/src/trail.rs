@@ -4,7 +4,7 @@
 //! Invariant: it has every request from some place of the history on.
 
 use crate::history::History;
-use crate::ids::{GatewayKey, GroupId, RequestKey, RequestNumber};
+use crate::ids::{CallKey, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::log::{put_history, take_history};
 use crate::member::Arrived;
 use crate::moment::Moment;
@@ -73,12 +73,16 @@ impl Trail {
 
     /// Groups whose calls are among the requests behind that place, if that is known.
     pub(crate) fn callers_behind(&self, history: History) -> BTreeSet<GroupId> {
+        self.calls_behind(history).map(|call| call.caller).collect()
+    }
+
+    /// The calls among the requests behind that place, if that is known.
+    pub(crate) fn calls_behind(&self, history: History) -> impl Iterator<Item = CallKey> + '_ {
         let behind = self.place(history).unwrap_or(self.requests.len());
-        let caller = |arrived: &Arrived| match &arrived.key {
-            RequestKey::Nested(call) => Some(call.caller),
+        self.requests.range(behind..).filter_map(|arrived| match &arrived.key {
+            RequestKey::Nested(call) => Some(*call),
             RequestKey::Gateway(_) | RequestKey::Client { .. } => None,
-        };
-        self.requests.range(behind..).filter_map(caller).collect()
+        })
     }
 
     /// How many requests are kept up to that place; `None` if it is not known.

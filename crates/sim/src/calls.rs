@@ -151,7 +151,7 @@ impl World {
         let wish = if may_look && inner.looks() { Wish::Peek } else { Wish::Append };
         let message = servant::request(dialect, id, wish, inner, 0, &[], false);
         calling.message = message.bytes().clone();
-        let callee = Callee::Gateway { node, boot: None, group: group_id(group) };
+        let callee = Callee::Gateway { node, boot: None, group: self.plan.callee_id(group) };
         let stream = self.connect(Caller::Server { server, group: caller }, callee, false);
         calling.stream = stream;
         calling.framer = Server::framer();

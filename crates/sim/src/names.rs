@@ -27,6 +27,11 @@ pub(crate) fn outsider_id(index: usize) -> GroupId {
     GroupId(OUTSIDE + index as u16)
 }
 
+/// The position of that server outside in the plan.
+pub(crate) fn outsider_index(id: GroupId) -> usize {
+    usize::from(id.0 - OUTSIDE)
+}
+
 impl Plan {
     /// The id of what a group calls: positions behind the last group are those of servers outside.
     pub(crate) fn callee_id(&self, index: usize) -> GroupId {

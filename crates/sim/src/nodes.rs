@@ -7,7 +7,7 @@ use crate::ambush::Occasion;
 use crate::event::Event;
 use crate::host::Input;
 use crate::machine::Machine;
-use crate::names::{group_id, index_of};
+use crate::names::{group_id, index_of, outsider_id};
 use crate::network::{Leaving, owned};
 use crate::plan::{AckPlan, GroupPlan, Plan};
 use crate::stream::{Segment, Side, StreamId};
@@ -89,8 +89,10 @@ impl World {
             record: disk.record.clone(),
             recovered,
             in_doubt,
-            groups: plan.groups.iter().map(|g| settings(plan, g)).collect(),
-            outside: plan.outside.iter().map(crate::plan::OutsidePlan::settings).collect(),
+            groups: (0..plan.groups.len()).map(|at| (group_id(at), settings(plan, &plan.groups[at]))).collect(),
+            outside: (0..plan.outside.len())
+                .map(|at| (outsider_id(at), plan.outside[at].settings()))
+                .collect(),
             domain: Bytes::from_static(b"sim"),
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
             wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
@@ -392,7 +394,7 @@ impl World {
             }
             let snapshot = node.snapshot();
             // Groups that are not durable may have to wait for more.
-            let is_whole = !snapshot.groups.iter().any(|group| group.waits_for_memory);
+            let is_whole = !snapshot.groups.values().any(|group| group.waits_for_memory);
             host.amnesic = snapshot.primary != PrimaryStatus::Primary || !is_whole;
         }
     }
@@ -452,7 +454,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
                 chunk_bytes: plan.peers.chunk_bytes,
                 bytes_per_second: plan.peers.transfer_rate,
             },
-            calls: group.calls.iter().map(|target| GroupId(*target as u16)).collect(),
+            calls: group.calls.iter().map(|target| plan.callee_id(*target)).collect(),
             is_called: group.is_called,
         },
         unavailable_wait: ms(plan.unavailable_wait_ms),

@@ -4,6 +4,7 @@
 //! What it is not: replicated; the checks of what it was asked are in `check::calls`. Invariant:
 //! what it has executed it has executed, whether or not anybody hears of it.
 
+use crate::names::outsider_index;
 use crate::event::Event;
 use crate::host::Input;
 use crate::plan::OutsidePlan;
@@ -226,7 +227,7 @@ impl World {
         let caller = Caller::Abroad { node, boot, connection };
         match command {
             AbroadCommand::Connect { server } => {
-                self.connect(caller, Callee::Outsider(server), false);
+                self.connect(caller, Callee::Outsider(outsider_index(server)), false);
             }
             AbroadCommand::Send(bytes) => {
                 self.transcript.mix_bytes(&bytes);

@@ -93,7 +93,7 @@ pub(crate) fn run_plan(seed: u64, plan: Plan, options: Options) -> Report {
     }
     let dead = world.checks.groups.iter().filter(|group| group.dead).count();
     let gateways = world.snapshots().into_iter().flatten().flat_map(|node| node.gateway.groups);
-    let reads = gateways.map(|group| group.reads).sum();
+    let reads = gateways.map(|(_, group)| group.reads).sum();
     let acknowledged = world.ledger.count(|o| matches!(o, Outcome::Acknowledged { .. }));
     Report {
         scope: options.scope,

@@ -5,7 +5,7 @@
 use super::Group;
 use crate::envelope::Envelope;
 use crate::history::History;
-use crate::ids::{Attempt, GroupId, RequestKey};
+use crate::ids::{Attempt, CallKey, GroupId, RequestKey};
 use crate::member::Standing;
 use crate::output::{Outbox, Output};
 use crate::table::GroupTable;
@@ -57,6 +57,14 @@ impl Group {
     pub(crate) fn bind(&mut self, has_split: impl Fn(GroupId) -> bool) {
         let callers = self.trail.callers_behind(self.table.history);
         self.is_bound |= callers.into_iter().any(has_split);
+    }
+
+    /// Calls are refused for good while nobody is in: whoever has executed one of them behind what
+    /// the group has cannot bring that (seed 9800374 of the simulator's `calls`).
+    pub(crate) fn mind_refused(&mut self, is_refused: impl Fn(CallKey) -> bool) {
+        if !self.is_bound && self.table.in_set().is_empty() {
+            self.is_bound = self.trail.calls_behind(self.table.history).any(is_refused);
+        }
     }
 
     /// Which calls of other groups have ended without a reply, as `table` knows and this node did

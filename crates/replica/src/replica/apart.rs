@@ -138,6 +138,9 @@ impl Replica {
             group.bind(|caller| former.get(caller) != histories.get(caller));
         }
         self.take_calls(calls, share);
+        for group in self.groups.values_mut() {
+            group.mind_refused(|key| self.calls.is_refused(key));
+        }
         history
     }
 

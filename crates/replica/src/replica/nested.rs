@@ -115,12 +115,16 @@ impl Replica {
                 if first {
                     group.figures.made += 1;
                     group.figures.refused += 1;
+                    let refused = call.key;
                     if why == CallRefusal::NoRoom && in_primary {
                         group.say_floor(&mut self.out);
                     }
                     let during = during.count;
                     let event = Event::CallRefused { caller, target, during, why };
                     self.out.push_back(Output::Event(event));
+                    if let Some(callee) = self.groups.get_mut(target) {
+                        callee.mind_refused(|key| key == refused);
+                    }
                 }
                 self.answer_call(by, request, refusal::call_refused(&request.giop, why));
                 false

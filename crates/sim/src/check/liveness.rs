@@ -32,7 +32,8 @@ pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Op
         if let Some(text) = members_missing(world, node, snapshot) {
             return Some(text);
         }
-        for (group, counters) in snapshot.gateway.groups.iter().enumerate() {
+        for (id, counters) in snapshot.gateway.groups.iter() {
+            let group = index_of(id);
             if counters.pending > 0 && world.checks.groups[group].is_alive() {
                 return Some(format!("n{node} g{group} keeps {} requests", counters.pending));
             }
@@ -54,7 +55,8 @@ pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Op
 }
 
 fn members_missing(world: &World, node: usize, snapshot: &NodeSnapshot) -> Option<String> {
-    for (group, table) in snapshot.groups.iter().enumerate() {
+    for (id, table) in snapshot.groups.iter() {
+        let group = index_of(id);
         if !world.checks.groups[group].is_alive() {
             continue;
         }

@@ -1,7 +1,7 @@
 //! Memory is bounded: what is kept follows what is open, not how long the node has run.
 
 use crate::ledger::{Call, Outcome};
-use crate::names::group_id;
+use crate::names::{group_id, index_of};
 use crate::world::World;
 use quorba_base::Duration;
 use quorba_engine::NodeSnapshot;
@@ -48,7 +48,8 @@ pub(super) fn check_quiet(
     let mut found = Vec::new();
     for (node, snapshot) in snapshots.iter().enumerate() {
         let Some(snapshot) = snapshot else { continue };
-        for (group, counters) in snapshot.gateway.groups.iter().enumerate() {
+        for (id, counters) in snapshot.gateway.groups.iter() {
+            let group = index_of(id);
             let facts = &world.checks.groups[group];
             if counters.pending > 0 && facts.is_alive() {
                 let text = format!("n{node} g{group} still keeps {} requests", counters.pending);
@@ -56,7 +57,7 @@ pub(super) fn check_quiet(
             }
         }
         let gateway = &snapshot.gateway;
-        let is_idle = gateway.groups.iter().all(|counters| counters.pending == 0);
+        let is_idle = gateway.groups.values().all(|counters| counters.pending == 0);
         // Somebody may have stopped in the middle of a message, and keeps the connection.
         let begun = if gateway.connections == 0 { 0 } else { gateway.buffered_bytes };
         if is_idle && (gateway.held_bytes > begun || gateway.buffered_bytes > begun) {
@@ -64,7 +65,8 @@ pub(super) fn check_quiet(
             let text = format!("n{node} has no call, and holds {held} and {buffered} bytes");
             found.push(("memory", text));
         }
-        for (group, table) in snapshot.groups.iter().enumerate() {
+        for (id, table) in snapshot.groups.iter() {
+            let group = index_of(id);
             let calls = || world.ledger.calls.values().filter(|call| call.group == group);
             let retention = Duration::from_millis(world.plan.groups[group].retention_ms);
             // What is older was forgotten when the group was called last.

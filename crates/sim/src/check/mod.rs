@@ -212,7 +212,7 @@ impl World {
 
     fn note_replica_event(&mut self, node: usize, event: &ReplicaEvent) {
         if let ReplicaEvent::Member { group, .. } = event {
-            self.checks.groups[index_of(group)].moved_at = Some(self.now);
+            self.checks.groups[index_of(*group)].moved_at = Some(self.now);
         }
         self.note_absences(node, event);
         match event {
@@ -252,7 +252,7 @@ impl World {
                 ..
             } => {
                 // The state of a durable group is on disks, whoever says that it is lost.
-                let group = index_of(group);
+                let group = index_of(*group);
                 self.checks.groups[group].dead = !self.plan.groups[group].durable;
                 self.note_total_loss(group);
                 self.note_lost(group);
@@ -265,10 +265,10 @@ impl World {
             } if *member == node_id(node) => self.roster.is_removed(node, *group),
             ReplicaEvent::Changed { group, command } => {
                 self.roster.changed(node, *group, *command);
-                self.note_restore(node, index_of(group), *command);
+                self.note_restore(node, index_of(*group), *command);
             }
             ReplicaEvent::Member { group, node: member, state: MemberState::In { .. } } => {
-                let group = index_of(group);
+                let group = index_of(*group);
                 self.note_state_of(node, *member, group);
                 self.checks.groups[group].dead = false;
                 self.checks.endings.goes_on(group);
