@@ -106,7 +106,7 @@ impl Bench {
         };
         let config = |index| {
             let mut config = plan.config(index);
-            config.groups[0].replica.concurrency = Concurrency::Pipelined;
+            config.groups[GROUP].replica.concurrency = Concurrency::Pipelined;
             config
         };
         let mut bench = Self {
@@ -126,7 +126,7 @@ impl Bench {
         for _ in 0..20 {
             bench.pass(Duration::from_millis(50));
         }
-        let opened = |node: &Node| node.snapshot().groups[0].opened;
+        let opened = |node: &Node| node.snapshot().groups[GROUP].opened;
         assert!(bench.nodes.iter().all(opened), "the group serves");
         for client in 0..CLIENTS {
             let (id, peer) = (ConnectionId(client as u64), IpAddr::V4(Ipv4Addr::LOCALHOST));

@@ -4,7 +4,7 @@ mod stage;
 
 use quorba_base::Duration;
 use quorba_engine::replica::{OrderedReplies, ReplyPath};
-use stage::{Got, Plan, Stage};
+use stage::{GROUP, Got, Plan, Stage};
 
 const CALLS: u32 = 50;
 
@@ -19,10 +19,10 @@ fn replies(reply: ReplyPath) -> (u64, u64, u64) {
     }
     s.pass(Duration::from_secs(1));
     let of = |figure: fn(&OrderedReplies) -> u64| {
-        let snapshots = s.nodes.iter().map(|node| node.snapshot().groups[0].ordered_replies);
+        let snapshots = s.nodes.iter().map(|node| node.snapshot().groups[GROUP].ordered_replies);
         snapshots.map(|replies| figure(&replies)).sum::<u64>()
     };
-    let dropped = s.nodes[0].snapshot().gateway.groups[0].replies_dropped;
+    let dropped = s.nodes[0].snapshot().gateway.groups[GROUP].replies_dropped;
     (of(|replies| replies.sent), of(|replies| replies.suppressed), dropped)
 }
 

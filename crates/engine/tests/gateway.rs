@@ -37,7 +37,7 @@ fn of_several_ordered_replies_the_client_gets_one() {
     }
     assert_eq!(s.executed, [2, 2, 2]);
     assert!(s.got[1].is_empty() && s.got[2].is_empty());
-    assert_eq!(s.nodes[0].snapshot().gateway.groups[0].pending, 0, "nothing is left behind");
+    assert_eq!(s.nodes[0].snapshot().gateway.groups[GROUP].pending, 0, "nothing is left behind");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn clients_cannot_move_a_groups_state() {
         }
     }
     assert_eq!(s.executed, [0]);
-    assert!(s.nodes[0].snapshot().gateway.groups[0].refused >= 24);
+    assert!(s.nodes[0].snapshot().gateway.groups[GROUP].refused >= 24);
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn where_all_connections_are_taken_the_client_that_is_silent_for_longest_makes_r
     s.call(3);
     s.pass(Duration::from_secs(2));
     open(&mut s, fourth);
-    assert_eq!(s.nodes[0].snapshot().gateway.groups[0].refused, 1, "both are waited for");
+    assert_eq!(s.nodes[0].snapshot().gateway.groups[GROUP].refused, 1, "both are waited for");
     s.held = false;
     s.pass(Duration::from_secs(2));
     let got = s.client_got();

@@ -27,7 +27,7 @@ fn unsent(s: &mut Stage, id: ConnectionId, bytes: usize) {
 }
 
 fn pending(s: &Stage) -> usize {
-    s.nodes[0].snapshot().gateway.groups[0].pending
+    s.nodes[0].snapshot().gateway.groups[GROUP].pending
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn members_forget_long_replies_that_nobody_will_ask_for_again_without_another_re
         node[usize::from(GROUP.0)].filler = MIB;
     }
     let retained = |s: &Stage| -> Vec<usize> {
-        s.nodes.iter().map(|node| node.snapshot().groups[0].retained_bytes).collect()
+        s.nodes.iter().map(|node| node.snapshot().groups[GROUP].retained_bytes).collect()
     };
     s.say(&calls(1..4, ResponseFlags::WithTarget));
     s.pass_until(|stage| stage.executed == [3, 3, 3]);

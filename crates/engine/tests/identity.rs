@@ -8,7 +8,7 @@ use quorba_engine::replica::IdentityFigures;
 use quorba_engine::{Certificate, ClientPeer};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Completion, Endian, ExceptionKind, FtRequest, ResponseFlags, Version, context};
-use stage::{CLIENT, Got, Stage};
+use stage::{CLIENT, GROUP, Got, Stage};
 use std::net::IpAddr;
 
 const OWNER: [u8; 4] = [127, 0, 0, 2];
@@ -61,7 +61,7 @@ fn refused(request_id: u32) -> [Got; 1] {
 }
 
 fn figures(s: &Stage, node: usize) -> IdentityFigures {
-    s.nodes[node].snapshot().groups[0].identities
+    s.nodes[node].snapshot().groups[GROUP].identities
 }
 
 #[test]

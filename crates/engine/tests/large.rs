@@ -113,7 +113,11 @@ fn a_request_that_the_order_cannot_carry_is_refused_and_others_go_on() {
         }
         s.pass_until(|stage| stage.logs(OTHER).iter().all(|log| *log == [101, 102, 103]));
         s.pass_until(|stage| stage.logs(GROUP).iter().all(|log| *log == [1, 2]));
-        assert_eq!(s.nodes[0].snapshot().gateway.groups[0].pending, 0, "nothing is left behind");
+        assert_eq!(
+            s.nodes[0].snapshot().gateway.groups[GROUP].pending,
+            0,
+            "nothing is left behind"
+        );
     }
 }
 

@@ -60,7 +60,7 @@ fn until_whole(s: &mut Stage) {
     let nodes: Vec<usize> = (0..s.nodes.len()).collect();
     until_only(s, &nodes);
     s.pass_until(|stage| {
-        let groups = stage.nodes.iter().map(|node| node.snapshot().groups[0].local);
+        let groups = stage.nodes.iter().map(|node| node.snapshot().groups[GROUP].local);
         groups.into_iter().all(|local| local == Some("serving"))
     });
 }

@@ -10,6 +10,7 @@ use self::handshakes::{Begun, Handshakes};
 use self::keys::Keys;
 use crate::NodeError;
 use crate::descriptors::Passing;
+use crate::names::{group_id, outside_id};
 use crate::supervise::bind_address;
 use quorba_base::NodeId;
 use quorba_config::{Domain, Node};
@@ -102,7 +103,7 @@ impl Clients {
                 address,
                 source,
             })?;
-            let group = GroupId(index as u16);
+            let group = group_id(index);
             listeners.push(Listener { socket, group, caller: None, token, tls });
         }
         Ok(Self {
@@ -129,8 +130,8 @@ impl Clients {
     ) -> Result<(), NodeError> {
         let callers = domain.groups.iter().enumerate();
         for (index, caller) in callers.filter(|(_, group)| group.members.contains(me)) {
-            let outside = caller.outside.iter().map(|server| domain.groups.len() + server);
-            for target in caller.calls.iter().copied().chain(outside) {
+            let outside = caller.outside.iter().map(|server| outside_id(*server));
+            for target in caller.calls.iter().map(|target| group_id(*target)).chain(outside) {
                 let token = first_token + self.listeners.len() as u64;
                 let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 let open = || -> io::Result<TcpListener> {
@@ -144,7 +145,7 @@ impl Clients {
                     address,
                     source,
                 })?;
-                let (group, caller) = (GroupId(target as u16), Some(GroupId(index as u16)));
+                let (group, caller) = (target, Some(group_id(index)));
                 self.listeners.push(Listener { socket, group, caller, token, tls: false });
             }
         }

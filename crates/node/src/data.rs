@@ -22,6 +22,7 @@ use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
 use crate::descriptors::{Passing, Reserve};
 use crate::log::{Log, LogNews};
+use crate::names::{group_id, index_of};
 use crate::pace::Pace;
 use crate::pilots::Pilots;
 use crate::priority::Priority;
@@ -496,7 +497,7 @@ impl DataPlane {
     }
 
     fn is_current(&self, group: GroupId, stops: u32) -> bool {
-        let supervisor = self.supervisors.get(usize::from(group.0)).and_then(Option::as_ref);
+        let supervisor = self.supervisors.get(index_of(group)).and_then(Option::as_ref);
         supervisor.is_some_and(|supervisor| supervisor.stops() == stops)
     }
 
@@ -527,7 +528,7 @@ impl DataPlane {
             }
             admin::Question::Change(name, admin::Change::Release(node), asker) => {
                 let released = self.reporter.own_member(&name, &node).map(|group| {
-                    let supervisor = self.supervisors[usize::from(group.0)].as_ref();
+                    let supervisor = self.supervisors[index_of(group)].as_ref();
                     supervisor.expect("every member has one").release();
                 });
                 let _ = asker.send(released);
@@ -665,7 +666,7 @@ fn supervise(
     let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
     let mut supervisors = Vec::new();
     for (index, group) in domain.groups.iter().enumerate() {
-        let id = GroupId(index as u16);
+        let id = group_id(index);
         let news = mailer.clone();
         supervisors.push(if group.members.contains(me) {
             let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));

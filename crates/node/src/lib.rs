@@ -33,6 +33,7 @@ pub mod health;
 mod keeper;
 mod log;
 pub mod logged;
+mod names;
 mod output;
 mod pace;
 mod pauses;

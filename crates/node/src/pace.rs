@@ -15,6 +15,7 @@ use quorba_engine::order::Progress;
 use quorba_engine::replica::GroupId;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::names::index_of;
 use crate::status::PaceStatus;
 
 /// Samples of a kind that are kept.
@@ -102,14 +103,14 @@ impl Pace {
 
     /// The local server of `group` is about to be given a request.
     pub(crate) fn server_asked(&mut self, group: GroupId) {
-        if let Some(server) = self.servers.get_mut(usize::from(group.0)) {
+        if let Some(server) = self.servers.get_mut(index_of(group)) {
             server.asked_ns = Some(now_ns());
         }
     }
 
     /// The local server of `group` has said something.
     pub(crate) fn server_spoke(&mut self, group: GroupId) {
-        if let Some(server) = self.servers.get_mut(usize::from(group.0))
+        if let Some(server) = self.servers.get_mut(index_of(group))
             && let Some(since_ns) = server.asked_ns.take()
         {
             server.took.add(now_ns().saturating_sub(since_ns));

@@ -11,6 +11,7 @@ use quorba_engine::NodeSnapshot;
 use quorba_engine::replica::GroupId;
 use quorba_placement::{Pilot, Seen};
 
+use crate::names::index_of;
 use crate::placement::{Counters, Pace, RingTimes};
 use crate::status::PaceStatus;
 
@@ -71,13 +72,13 @@ impl Pilots {
                 continue;
             }
             *looked = Clock::now();
-            let Some(snapshot) = node.groups.get(usize::from(id.0)) else { continue };
+            let Some(snapshot) = node.groups.get(*id) else { continue };
             let counters = Counters::of_snapshot(snapshot, node.order.counters.token_visits);
             let mut load = counters.since(before, over, times, ring.clone());
             *before = counters;
             // What clients at other gateways take, this node does not know.
-            load.pace = pace.and_then(|pace| Pace::new(pace, usize::from(id.0)));
-            let predictions = load.predict(&self.domain, &self.domain.groups[usize::from(id.0)]);
+            load.pace = pace.and_then(|pace| Pace::new(pace, index_of(*id)));
+            let predictions = load.predict(&self.domain, &self.domain.groups[index_of(*id)]);
             let leader = snapshot.leader;
             let seen = Seen { leader, calls: load.calls(), predictions: &predictions };
             wanted.extend(pilot.look(now, &seen).map(|node| (*id, node)));

@@ -7,6 +7,7 @@
 //! Invariants: while the node runs nothing is written and no memory is asked for; of more samples
 //! than there is room for, the last ones are kept, and how many are missing is said.
 
+use crate::names::index_of;
 use quorba_engine::ConnectionId;
 use quorba_engine::order::{Progress, Ticket};
 use quorba_engine::replica::GroupId;
@@ -108,12 +109,12 @@ impl Recorder {
 
     /// The local server of `group` is about to be given a request.
     pub(crate) fn server_asked(&mut self, group: GroupId) {
-        self.asked_ns[usize::from(group.0)] = Some(now_ns());
+        self.asked_ns[index_of(group)] = Some(now_ns());
     }
 
     /// The local server of `group` has said something.
     pub(crate) fn server_spoke(&mut self, group: GroupId) {
-        if let Some(since_ns) = self.asked_ns[usize::from(group.0)].take() {
+        if let Some(since_ns) = self.asked_ns[index_of(group)].take() {
             self.servers.add(since_ns, now_ns());
         }
     }

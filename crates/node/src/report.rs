@@ -13,6 +13,7 @@ mod unanswered;
 pub(crate) use self::unanswered::end_word;
 use crate::NodeError;
 use crate::admin::Change;
+use crate::names::{group_id, index_of, outside_index};
 use crate::recent::{self, Requests};
 use crate::status::{
     BroughtStatus, CallStatus, Caller, GroupStatus, IdentityStatus, MemberState as State,
@@ -124,11 +125,9 @@ impl Reporter {
     }
 
     pub(crate) fn group_name(&self, group: GroupId) -> &str {
-        let index = usize::from(group.0);
-        let outside = index.checked_sub(self.domain.groups.len());
-        let outside = outside.and_then(|index| self.domain.outside.get(index));
-        let group = self.domain.groups.get(index).map(|group| group.name.as_str());
-        group.or(outside.map(|server| server.name.as_str())).unwrap_or("?")
+        let outside = outside_index(group).and_then(|index| self.domain.outside.get(index));
+        let group = self.domain.groups.get(index_of(group)).map(|group| group.name.as_str());
+        outside.map(|server| server.name.as_str()).or(group).unwrap_or("?")
     }
 
     pub(crate) fn disk_failed(&self, source: std::io::Error) -> NodeError {
@@ -180,12 +179,11 @@ impl Reporter {
             .domain
             .groups
             .iter()
-            .zip(&snapshot.groups)
-            .zip(&snapshot.gateway.groups)
-            .zip(servers)
             .enumerate()
-            .map(|(index, (((group, replica), gateway), server))| {
-                let id = GroupId(index as u16);
+            .zip(servers)
+            .map(|((index, group), server)| {
+                let id = group_id(index);
+                let (replica, gateway) = (&snapshot.groups[id], &snapshot.gateway.groups[id]);
                 let last = self.last_changes.get(&id).cloned();
                 let away = self.domain.node_set().difference(snapshot.order.members);
                 let waits = replica.waits_for_memory;
@@ -266,7 +264,7 @@ impl Reporter {
     /// The group called `name`.
     pub(crate) fn group_id(&self, name: &str) -> Result<GroupId, String> {
         let index = self.domain.groups.iter().position(|group| group.name == name);
-        index.map(|index| GroupId(index as u16)).ok_or_else(|| format!("there is no group {name}"))
+        index.map(group_id).ok_or_else(|| format!("there is no group {name}"))
     }
 
     fn node_id(&self, name: &str) -> Result<NodeId, String> {
@@ -275,13 +273,13 @@ impl Reporter {
 
     /// Whether this node has a member of the group.
     pub(crate) fn has_member(&self, group: GroupId) -> bool {
-        let group = self.domain.groups.get(usize::from(group.0));
+        let group = self.domain.groups.get(index_of(group));
         group.is_some_and(|group| group.members.contains(self.me))
     }
 
     /// The group as the domain file has it.
     pub(crate) fn group_config(&self, group: GroupId) -> &quorba_config::Group {
-        &self.domain.groups[usize::from(group.0)]
+        &self.domain.groups[index_of(group)]
     }
 
     /// What a backup of the group is called by.
@@ -301,7 +299,7 @@ impl Reporter {
     ) -> Result<(GroupId, Command), String> {
         let groups = &self.domain.groups;
         let id = self.group_id(name)?;
-        let index = usize::from(id.0);
+        let index = index_of(id);
         let command = match change {
             Change::Style(word) => match Style::ALL.iter().find(|style| style.text() == word) {
                 Some(style)
@@ -344,7 +342,7 @@ impl Reporter {
             Some(id) if !groups[index].members.contains(id) => {
                 Err(format!("group {name} has no member on node {node}"))
             }
-            Some(_) => Ok(GroupId(index as u16)),
+            Some(_) => Ok(group_id(index)),
         }
     }
 
@@ -542,14 +540,14 @@ impl Reporter {
     /// Groups because of which the log cannot be shortened now, and why.
     pub(crate) fn log_holds(&self, snapshot: &NodeSnapshot) -> Vec<(&str, LogHold)> {
         let names = self.domain.groups.iter().map(|group| group.name.as_str());
-        let holds = snapshot.groups.iter().map(|group| group.log_hold);
+        let holds = snapshot.groups.values().map(|group| group.log_hold);
         names.zip(holds).filter_map(|(name, hold)| Some((name, hold?))).collect()
     }
 
     /// Groups whose member here is in, while this node's log lacks its state.
     pub(crate) fn log_lacks(&self, snapshot: &NodeSnapshot) -> Vec<&str> {
         let names = self.domain.groups.iter().map(|group| group.name.as_str());
-        let lacks = snapshot.groups.iter().map(|group| group.disk_lacks_state);
+        let lacks = snapshot.groups.values().map(|group| group.disk_lacks_state);
         names.zip(lacks).filter_map(|(name, lacks)| lacks.then_some(name)).collect()
     }
 

@@ -5,6 +5,7 @@
 use crate::boot::BootFile;
 use crate::descriptors::Passing;
 use crate::log::Boot;
+use crate::names::{group_id, outside_id};
 use quorba_base::{Instant, NodeId};
 use quorba_config::{
     Ack, Backend, Concurrency, Domain, Engine, Group, OnDoubt, OnTotalLoss, Outside, QuorumRule,
@@ -62,6 +63,8 @@ fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> No
     debug_assert_eq!(now, Instant::ZERO, "the wall clock is taken at the origin");
     let mut salt = [0; 16];
     getrandom::fill(&mut salt).expect("the kernel has randomness");
+    let groups = domain.groups.iter().enumerate();
+    let servers = domain.outside.iter().enumerate();
     NodeConfig {
         order: order_config(domain, me),
         boot: OrderBoot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
@@ -69,8 +72,8 @@ fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> No
         record: boot.record(),
         recovered: None,
         in_doubt: false,
-        groups: domain.groups.iter().map(|group| group_settings(domain, group)).collect(),
-        outside: domain.outside.iter().map(outside).collect(),
+        groups: groups.map(|(at, group)| (group_id(at), group_settings(domain, group))).collect(),
+        outside: servers.map(|(at, server)| (outside_id(at), outside(server))).collect(),
         domain: domain.id.clone().into(),
         limits: limits(domain),
         wall_clock_origin: wall_clock(),
@@ -125,7 +128,7 @@ fn read_rule(group: &Group) -> ReadRule {
 fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
     GroupSettings {
         replica: GroupConfig {
-            calls: called_by(domain, group),
+            calls: called_by(group),
             is_called: is_called(domain, group),
             members: group.members,
             state_object: group.state_object.clone().map(Into::into),
@@ -202,10 +205,10 @@ fn access(group: &Group) -> Access {
     Access { clients, state_operations: texts(&group.state_operations) }
 }
 
-/// Servers outside are numbered behind the groups.
-fn called_by(domain: &Domain, group: &Group) -> Vec<GroupId> {
-    let outside = group.outside.iter().map(|index| domain.groups.len() + index);
-    group.calls.iter().copied().chain(outside).map(|index| GroupId(index as u16)).collect()
+/// Groups, and servers outside.
+fn called_by(group: &Group) -> Vec<GroupId> {
+    let outside = group.outside.iter().map(|index| outside_id(*index));
+    group.calls.iter().map(|index| group_id(*index)).chain(outside).collect()
 }
 
 fn outside(server: &Outside) -> OutsideSettings {

@@ -8,6 +8,7 @@
 use crate::NodeError;
 use crate::descriptors::Reserve;
 use crate::door::Door;
+use crate::names::{index_of, outside_index};
 use crate::output::Output;
 use crate::pauses::{Pause, PauseRule};
 use crate::process::{CANNOT_START, KEEP, NOT_STARTED};
@@ -97,15 +98,13 @@ impl Launcher {
         prefix: Vec<String>,
         ports: &[(GroupId, u16)],
     ) -> Self {
-        let groups = domain.groups.iter().map(|group| group.name.as_str());
-        let outside = domain.outside.iter().map(|server| server.name.as_str());
-        let names: Vec<&str> = groups.chain(outside).collect();
         let gateways = domain.nodes.iter().map(|node| group.gateway(node).to_string()).collect();
         let mut launcher = Self { prefix, calls: Vec::new(), urls: Vec::new(), gateways };
         for (of, port) in ports {
-            let index = usize::from(of.0);
-            launcher.calls.push((names[index].to_owned(), *port));
-            let server = index.checked_sub(domain.groups.len()).map(|of| &domain.outside[of]);
+            let server = outside_index(*of).map(|index| &domain.outside[index]);
+            let name = server.map(|server| &server.name);
+            let name = name.unwrap_or_else(|| &domain.groups[index_of(*of)].name);
+            launcher.calls.push((name.clone(), *port));
             if let Some(endpoint) = server.and_then(|server| server.endpoints.first()) {
                 let address = corbaloc::Address::Iiop {
                     version: endpoint.version,
@@ -114,7 +113,7 @@ impl Launcher {
                 };
                 let object_key = endpoint.object_key.to_vec();
                 let url = Corbaloc { addresses: vec![address], object_key };
-                launcher.urls.push((names[index].to_owned(), url.to_string()));
+                launcher.urls.push((name.clone(), url.to_string()));
             }
         }
         launcher

@@ -27,7 +27,7 @@ fn a_member_executes_one_request_at_a_time() {
     c.request(0, 1, "a");
     c.request(0, 2, "b");
     c.settle();
-    assert_eq!(c.nodes[0].replica.group_snapshots()[0].queued, 1, "b waits for a");
+    assert_eq!(c.nodes[0].replica.group_snapshots()[GROUP].queued, 1, "b waits for a");
     assert!(c.executed(0).is_empty());
     c.nodes[0].server.as_mut().unwrap().held = false;
     c.settle();

@@ -2,7 +2,7 @@
 
 mod cluster;
 
-use cluster::{Cluster, Plan};
+use cluster::{Cluster, GROUP, Plan};
 use quorba_base::Duration;
 use quorba_replica::{DownReason, Style};
 
@@ -120,7 +120,7 @@ fn both_sides_show_how_far_it_is() {
     assert_eq!((given.total, usize::from(given.peer.index())), (taken.total, 2));
     assert!(given.done <= taken.done && taken.done >= 16 * 50);
     c.settle();
-    assert!(c.nodes.iter().all(|node| node.replica.group_snapshots()[0].transfers.len() <= 1));
+    assert!(c.nodes.iter().all(|node| node.replica.group_snapshots()[GROUP].transfers.len() <= 1));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::host::Input;
 use crate::names::group_id;
 use crate::world::{World, ms};
 use quorba_base::Duration;
-use quorba_engine::replica::{GroupId, PrimaryStatus};
+use quorba_engine::replica::PrimaryStatus;
 
 /// How often the operator looks.
 const LOOKS_EVERY: Duration = Duration::from_millis(250);

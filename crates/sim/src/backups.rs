@@ -14,7 +14,7 @@ use crate::rng::Rng;
 use crate::servant::{Log, Reference, Wish};
 use crate::world::{World, ms, node_id, us};
 use quorba_base::Instant;
-use quorba_engine::replica::{Backup, BackupRefused, Command, GroupId};
+use quorba_engine::replica::{Backup, BackupRefused, Command};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Backups that are kept of each group.

@@ -11,14 +11,13 @@
 
 use crate::check::endings::end_of;
 use crate::ledger::{Call, Outcome, SERVERS};
-use crate::names::{group_id, index_of};
+use crate::names::index_of;
 use crate::rng::finish;
 use crate::servant::{self, Dialect, Mark, Operation, Reference, Wish};
 use crate::server::{Misdeed, Server};
 use crate::stream::{Callee, Caller, Segment, Side, StreamId};
 use crate::world::World;
 use bytes::Bytes;
-use quorba_engine::replica::GroupId;
 use quorba_giop::{
     Body, Endian, Framer, Message, MinorCode, QUORBA_VMCID, ReplyStatus, SystemException, Version,
 };

@@ -18,7 +18,7 @@ use crate::servant::{self, Dialect, Reference, Wish};
 use crate::stream::{Callee, Caller, Segment, Side, StreamId};
 use crate::world::{World, ms, us};
 use quorba_base::{Duration, Instant};
-use quorba_engine::replica::{Concurrency, GroupId};
+use quorba_engine::replica::Concurrency;
 use quorba_giop::{Endian, Framer, FtRequest, Version, context};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -15,7 +15,7 @@ use crate::stream::{Callee, Caller, Segment, Side};
 use crate::world::{World, ms, node_id, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
-use quorba_engine::replica::{Command, GroupId, Style};
+use quorba_engine::replica::{Command, Style};
 use quorba_giop::build;
 
 /// How long a node is gone that has heard of a call alone.

@@ -89,7 +89,9 @@ impl World {
             record: disk.record.clone(),
             recovered,
             in_doubt,
-            groups: (0..plan.groups.len()).map(|at| (group_id(at), settings(plan, &plan.groups[at]))).collect(),
+            groups: (0..plan.groups.len())
+                .map(|at| (group_id(at), settings(plan, &plan.groups[at])))
+                .collect(),
             outside: (0..plan.outside.len())
                 .map(|at| (outsider_id(at), plan.outside[at].settings()))
                 .collect(),

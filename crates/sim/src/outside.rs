@@ -4,9 +4,9 @@
 //! What it is not: replicated; the checks of what it was asked are in `check::calls`. Invariant:
 //! what it has executed it has executed, whether or not anybody hears of it.
 
-use crate::names::outsider_index;
 use crate::event::Event;
 use crate::host::Input;
+use crate::names::outsider_index;
 use crate::plan::OutsidePlan;
 use crate::rng::finish;
 use crate::servant::{Mark, Operation, Reference};

@@ -8,13 +8,15 @@ use quorba_replica::{History, OnDoubt};
 const NOW: Instant = Instant::ZERO;
 const CONNECT: Duration = Duration::from_secs(1);
 const REPLY: Duration = Duration::from_secs(5);
+const SERVER: GroupId = GroupId(40_000);
 const REQUEST_ID: u32 = 9;
 
 fn abroad() -> Abroad {
     let replica = OutsideConfig { on_doubt: OnDoubt::Fail, reply_bytes_max: 1_024 };
     let settings = OutsideSettings { replica, connect: CONNECT, reply: REPLY };
-    let mut abroad = Abroad::new(Bytes::from_static(b"plant"), alloc::vec![settings]);
-    abroad.begin(NOW, 0, Errand::Call(key(), 2), envelope());
+    let mut abroad =
+        Abroad::new(Bytes::from_static(b"plant"), GroupMap::of([SERVER], |_| settings));
+    abroad.begin(NOW, SERVER, Errand::Call(key(), 2), envelope());
     abroad
 }
 
@@ -51,7 +53,7 @@ fn envelope() -> RequestEnvelope {
 /// The connection that is asked for, if one is.
 fn asked_for(abroad: &mut Abroad) -> Option<AbroadId> {
     core::iter::from_fn(|| abroad.out.pop_front()).find_map(|output| match output {
-        Output::Abroad { connection, command: AbroadCommand::Connect { server: 0 } } => {
+        Output::Abroad { connection, command: AbroadCommand::Connect { server: SERVER } } => {
             Some(connection)
         }
         _ => None,
@@ -177,7 +179,7 @@ fn calls_beyond_the_limit_wait_for_one_to_end() {
     let first = asked_for(&mut abroad).unwrap();
     for number in 0..CALLS_MAX as u64 {
         let errand = Errand::Ask(GroupId(2), RequestNumber(number));
-        abroad.begin(NOW, 0, errand, envelope());
+        abroad.begin(NOW, SERVER, errand, envelope());
     }
     let connects = abroad.out.drain(..).count();
     assert_eq!(connects, CALLS_MAX - 1);

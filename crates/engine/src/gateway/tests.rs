@@ -59,7 +59,8 @@ fn settings() -> GroupSettings {
 }
 
 fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
-    Gateway::new(limits, 1 << 20, 0, alloc::vec![settings(); groups], 0)
+    let groups = GroupMap::of((0..groups as u16).map(GroupId), |_| settings());
+    Gateway::new(limits, 1 << 20, 0, groups, core::iter::empty())
 }
 
 /// `count` requests over a new connection to `group`.
@@ -97,7 +98,7 @@ fn a_single_request_is_submitted_within_one_round_beside_a_full_backlog() {
         before += 1;
     }
     assert!(before <= TURN_MAX, "{before} requests of the hot group came first");
-    assert!(gateway.groups[0].parked.len() > 1000, "the hot group has a backlog still");
+    assert!(gateway.groups[GroupId(0)].parked.len() > 1000, "the hot group has a backlog still");
 }
 
 #[test]
@@ -122,10 +123,10 @@ fn a_hot_group_leaves_the_others_their_share_of_the_room() {
     for connection in 0..20 {
         send(&mut gateway, connection, 0, 64);
     }
-    assert_eq!(gateway.groups[0].book.len(), 250, "all but three shares of 50");
+    assert_eq!(gateway.groups[GroupId(0)].book.len(), 250, "all but three shares of 50");
     for group in 1..4 {
         send(&mut gateway, 20 + u64::from(group), group, 64);
-        assert_eq!(gateway.groups[usize::from(group)].book.len(), 50);
+        assert_eq!(gateway.groups[GroupId(group)].book.len(), 50);
     }
 }
 

@@ -119,7 +119,7 @@ impl Stage {
             }
         }
         stage.settle();
-        let opened = |node: &Node| node.snapshot().groups.iter().all(|group| group.opened);
+        let opened = |node: &Node| node.snapshot().groups.values().all(|group| group.opened);
         stage.pass_until(|stage| stage.nodes.iter().all(opened));
         stage.connect();
         self
@@ -127,7 +127,7 @@ impl Stage {
 
     /// What the member of a group at a node is doing.
     pub fn local(&self, group: GroupId, index: usize) -> Option<&'static str> {
-        self.nodes[index].snapshot().groups[usize::from(group.0)].local
+        self.nodes[index].snapshot().groups[group].local
     }
 
     pub fn statuses(&self) -> Vec<PrimaryStatus> {

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_engine::order::{Boot, Config, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, Quorum, ReadRule, Record,
-    ReplyPath, Style, TotalLoss,
+    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, GroupId, GroupMap, Quorum,
+    ReadRule, Record, ReplyPath, Style, TotalLoss,
 };
 use quorba_engine::{Access, GatewayLimits, GroupSettings, NodeConfig};
 
@@ -96,9 +96,9 @@ impl Plan {
             record: Record::default(),
             recovered: None,
             in_doubt: false,
-            outside: Vec::new(),
+            outside: GroupMap::new(),
             domain: Bytes::from_static(b"stage"),
-            groups: vec![settings; self.groups],
+            groups: GroupMap::of((0..self.groups as u16).map(GroupId), |_| settings.clone()),
             limits: self.limits,
             wall_clock_origin: 0,
         }

@@ -3,6 +3,7 @@
 //! Invariant: what cannot be read changes nothing; connections that are there keep what they have.
 
 use crate::NodeError;
+use crate::names::group_id;
 use quorba_config::{Domain, Tls};
 use quorba_engine::replica::GroupId;
 use quorba_net::{TlsAcceptor, TlsError, TlsFiles};
@@ -27,7 +28,7 @@ impl Keys {
         let keys = groups.map(|(index, group, files)| {
             let failed = |problem| NodeError::Tls { group: group.name.clone(), problem };
             let acceptor = read(&files).map_err(failed)?;
-            Ok(Self { group: GroupId(index as u16), name: group.name.clone(), files, acceptor })
+            Ok(Self { group: group_id(index), name: group.name.clone(), files, acceptor })
         });
         keys.collect()
     }

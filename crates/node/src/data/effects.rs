@@ -6,6 +6,7 @@
 
 use super::DataPlane;
 use crate::log::{LogNews, Progress};
+use crate::names::index_of;
 use crate::supervise::Supervisor;
 use crate::{NodeError, events, tunnel};
 use bytes::Bytes;
@@ -246,13 +247,13 @@ impl DataPlane {
     fn tell_supervisor(&self, event: &Event) {
         if let Event::Replica(ReplicaEvent::Changed { group, command }) = event
             && matches!(command, Command::SkipAnswered(_))
-            && let Some(Some(supervisor)) = self.supervisors.get(usize::from(group.0))
+            && let Some(Some(supervisor)) = self.supervisors.get(index_of(*group))
         {
             supervisor.release();
         }
         if let Event::Replica(ReplicaEvent::Member { group, node, state }) = event
             && self.reporter.is_me(*node)
-            && let Some(Some(supervisor)) = self.supervisors.get(usize::from(group.0))
+            && let Some(Some(supervisor)) = self.supervisors.get(index_of(*group))
         {
             supervisor.member_is_in(matches!(state, MemberState::In { .. }));
         }
@@ -294,13 +295,13 @@ impl DataPlane {
                 self.send_to_server(group, channel, pieces);
             }
             ServerCommand::Start => {
-                if let Some(Some(supervisor)) = self.supervisors.get(usize::from(group.0)) {
+                if let Some(Some(supervisor)) = self.supervisors.get(index_of(group)) {
                     supervisor.want();
                 }
             }
             ServerCommand::Stop => {
                 self.servers.close_group(group);
-                if let Some(Some(supervisor)) = self.supervisors.get_mut(usize::from(group.0)) {
+                if let Some(Some(supervisor)) = self.supervisors.get_mut(index_of(group)) {
                     supervisor.give_up();
                 }
             }
@@ -317,7 +318,7 @@ impl DataPlane {
                     "restarting the server"
                 );
                 self.servers.close_group(group);
-                if let Some(Some(supervisor)) = self.supervisors.get(usize::from(group.0)) {
+                if let Some(Some(supervisor)) = self.supervisors.get(index_of(group)) {
                     supervisor.restart();
                 }
             }

@@ -6,6 +6,7 @@
 //! node runs, so that a connection's end is seen as well.
 
 use super::DataPlane;
+use crate::names::group_id;
 use quorba_engine::replica::GroupId;
 use quorba_net::ReadOutcome;
 use std::time::{Duration, Instant as Clock};
@@ -30,7 +31,7 @@ impl DataPlane {
     /// to do, so that something will come from the ring soon.
     pub(super) fn look_who_waits(&mut self, is_busy: bool, now: Clock) {
         for index in 0..self.reading.len() {
-            let group = GroupId(index as u16);
+            let group = group_id(index);
             match self.engine.reply_wanted(group) {
                 // Its server has nothing to say but that it ends, and that is to be seen as well.
                 None if self.reading[index].is_late => {
@@ -58,7 +59,7 @@ impl DataPlane {
         let reading = &mut self.reading[index];
         let was_late = std::mem::take(reading).is_late;
         if was_late {
-            self.servers.set_reading(GroupId(index as u16), true, &self.poller);
+            self.servers.set_reading(group_id(index), true, &self.poller);
         }
     }
 
@@ -83,7 +84,7 @@ impl DataPlane {
                 continue;
             }
             self.reading[index].until = None;
-            let group = GroupId(index as u16);
+            let group = group_id(index);
             for token in self.servers.tokens_of(group) {
                 self.read_old(group, token);
             }

@@ -3,6 +3,7 @@
 use super::DataPlane;
 use crate::admin::Wanted;
 use crate::commands::Asker;
+use crate::names::{group_id, index_of};
 use crate::recent::{self, Requests};
 use crate::status::{Status, WaitStatus, millis};
 use crate::tunnel;
@@ -16,7 +17,7 @@ impl DataPlane {
     /// The group's server is told the time of the request that it executes now, if it wants to
     /// know.
     pub(super) fn tell_time(&self, group: GroupId) {
-        if let Some(Some(time)) = self.times.get(usize::from(group.0)) {
+        if let Some(Some(time)) = self.times.get(index_of(group)) {
             time.publish(self.engine.moment(group));
         }
     }
@@ -63,8 +64,7 @@ impl DataPlane {
 
     /// Whose requests the local servers are at, as far as this node's clients have sent them.
     pub(super) fn look_whose_waits(&mut self, snapshot: &NodeSnapshot) {
-        for (index, group) in snapshot.groups.iter().enumerate() {
-            let id = GroupId(index as u16);
+        for (id, group) in snapshot.groups.iter() {
             if let Some(number) = self.reporter.own_waiting(&group.endings)
                 && let Some(client) = self.engine.client_of(id, number)
             {
@@ -83,7 +83,7 @@ impl DataPlane {
     /// be at.
     pub(super) fn tell_who_waits(&self, status: &mut Status) {
         for (index, group) in status.groups.iter_mut().enumerate() {
-            let id = GroupId(index as u16);
+            let id = group_id(index);
             let numbers = self.reporter.unanswered(id).into_iter();
             let requests = numbers.filter_map(|number| self.engine.own_request(id, number));
             group.waiting = self.reporter.waiting(self.now(), id, requests.collect());

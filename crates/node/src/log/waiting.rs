@@ -4,6 +4,7 @@
 //! file declares others as such groups does not start.
 
 use crate::NodeError;
+use crate::names::index_of;
 use crate::settings::style;
 use quorba_config::{Domain, Group};
 use quorba_engine::replica::{GroupId, lives_in_memory};
@@ -17,7 +18,7 @@ pub(super) fn check(
     path: &Path,
 ) -> Result<(), NodeError> {
     let Some(waiting) = waiting else { return Ok(()) };
-    let waited = |index: usize| waiting.iter().any(|group| usize::from(group.0) == index);
+    let waited = |index: usize| waiting.iter().any(|group| index_of(*group) == index);
     let lives = |group: &Group| {
         lives_in_memory(group.durable, style(group.style), group.state_object.is_some())
     };

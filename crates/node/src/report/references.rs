@@ -6,6 +6,7 @@
 
 use super::Reporter;
 use crate::health::references::NEXT;
+use crate::names::index_of;
 use crate::recent::escaped;
 use crate::status::{ReferenceKeysStatus, ReferenceStatus, millis};
 use quorba_base::NodeId;
@@ -284,7 +285,7 @@ impl Reporter {
         ports: &[Option<u16>],
     ) -> Vec<(String, &'static str)> {
         let Self { domain, me, references, .. } = self;
-        let Some(config) = domain.groups.get(usize::from(group.0)) else { return Vec::new() };
+        let Some(config) = domain.groups.get(index_of(group)) else { return Vec::new() };
         let scene = Scene { domain, me: *me, group: config, ports };
         let Returned { reply, body_offset, endian, .. } = returned;
         let operation = escaped(&returned.operation);

@@ -23,7 +23,7 @@ pub use node::{Disk, Node};
 pub use plan::Plan;
 pub use server::Server;
 
-pub const GROUP: GroupId = GroupId(0);
+pub const GROUP: GroupId = GroupId(5);
 
 pub struct Cluster {
     pub nodes: Vec<Node>,
@@ -203,12 +203,12 @@ impl Cluster {
     }
 
     pub fn leader(&self, index: usize) -> Option<usize> {
-        let leader = self.nodes[index].replica.group_snapshots()[0].leader;
+        let leader = self.nodes[index].replica.group_snapshots()[GROUP].leader;
         leader.map(|node| usize::from(node.index()))
     }
 
     pub fn logged(&self, index: usize) -> usize {
-        self.nodes[index].replica.group_snapshots()[0].logged
+        self.nodes[index].replica.group_snapshots()[GROUP].logged
     }
 
     /// The server of a node, which has one.
@@ -306,17 +306,17 @@ impl Cluster {
     }
 
     pub fn snapshot(&self, index: usize) -> GroupSnapshot {
-        self.nodes[index].replica.group_snapshots().remove(0)
+        self.nodes[index].replica.group_snapshots().remove(GROUP).expect("there")
     }
 
     /// The transfer of the member at `index`.
     pub fn transfers(&self, index: usize) -> TransferProgress {
-        self.nodes[index].replica.group_snapshots()[0].transfers[0]
+        self.nodes[index].replica.group_snapshots()[GROUP].transfers[0]
     }
 
     /// The states of all members as node `index` knows them.
     pub fn states(&self, index: usize) -> Vec<&'static str> {
-        let snapshot = &self.nodes[index].replica.group_snapshots()[0];
+        let snapshot = &self.nodes[index].replica.group_snapshots()[GROUP];
         snapshot
             .members
             .iter()

@@ -2,12 +2,12 @@
 //! were told.
 
 use super::plan::group_config;
-use super::{Plan, Server, id};
+use super::{GROUP, Plan, Server, id};
 use bytes::Bytes;
 use quorba_base::NodeSet;
 use quorba_replica::{
     Backup, BackupRefused, CommandRefused, DownReason, Event, GatewayKey, GroupConfig, GroupId,
-    LogRecord, MemberState, Record, Recovered, Replica, ReplicaConfig,
+    GroupMap, LogRecord, MemberState, Record, Recovered, Replica, ReplicaConfig,
 };
 use std::collections::VecDeque;
 
@@ -87,15 +87,16 @@ impl Node {
         let group = group_config(plan, nodes);
         let me = id(index);
         let other = GroupConfig { durable: true, ..group.clone() };
-        let groups = if plan.beside_durable { vec![group, other] } else { vec![group] };
+        let other = (GroupId(GROUP.0 + 4), other);
+        let groups = [(GROUP, group)].into_iter().chain(plan.beside_durable.then_some(other));
         let config = ReplicaConfig {
             me,
             incarnation,
             nodes,
             quorum: plan.quorum,
             record: record.clone(),
-            groups,
-            outside: Vec::new(),
+            groups: groups.collect(),
+            outside: GroupMap::new(),
             serves_circles: true,
             in_doubt: false,
             recovered: (!disk.records.is_empty()).then(|| Recovered {

@@ -3,7 +3,6 @@
 
 use super::Serving;
 use crate::ledger::Outcome;
-use crate::names::group_id;
 use crate::servant::Wish;
 use crate::world::World;
 
@@ -23,8 +22,7 @@ pub(super) fn check(
             // A server is refused its call in the order, and that was lost with a loss.
             Some(call)
                 if call.outcome == Outcome::Refused
-                    && (!call.is_servers()
-                        || world.checks.groups[group].counts(call)) =>
+                    && (!call.is_servers() || world.checks.groups[group].counts(call)) =>
             {
                 format!("{name:x} was refused with COMPLETED_NO, but n{node} executed it")
             }

@@ -6,6 +6,7 @@
 
 use super::{GroupFacts, acknowledged_calls};
 use crate::ledger::{Call, Outcome};
+use crate::names::group_id;
 use crate::plan::Plan;
 use crate::run::come_to_peace;
 use crate::servant::{Log, Mark, Reference, Wish};
@@ -14,7 +15,7 @@ use crate::world::{World, node_id};
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Attempt, Concurrency, Event as ReplicaEvent, GroupId, MemberState, OutReason, Style, ViewId,
+    Attempt, Concurrency, Event as ReplicaEvent, MemberState, OutReason, Style, ViewId,
 };
 use quorba_engine::{Event as EngineEvent, NodeSnapshot};
 use std::collections::BTreeSet;
@@ -291,11 +292,11 @@ fn two_decisions_for_one_view_and_a_minority_are_refused() {
 #[test]
 fn a_member_that_is_said_to_differ_and_does_not_is_refused() {
     refuses("divergence", |world| {
-        let (group, node) = (GroupId(0), node_id(1));
+        let (group, node) = (group_id(0), node_id(1));
         says(world, ReplicaEvent::Diverged { group, node, request: 3, expelled: true });
     });
     refuses("divergence", |world| {
-        says(world, ReplicaEvent::Disagreement { group: GroupId(0), request: 3 });
+        says(world, ReplicaEvent::Disagreement { group: group_id(0), request: 3 });
     });
 }
 
@@ -305,7 +306,7 @@ fn a_group_that_is_lost_with_the_server_that_a_node_ended_is_refused() {
         world.checks.endings.last_servers.insert(0, (1, world.now));
         let (reason, attempt) = (OutReason::TotalLoss, Attempt(1));
         let state = MemberState::Out { attempt, reason };
-        says(world, ReplicaEvent::Member { group: GroupId(0), node: node_id(1), state });
+        says(world, ReplicaEvent::Member { group: group_id(0), node: node_id(1), state });
     });
 }
 
@@ -329,9 +330,9 @@ fn what_is_kept_for_longer_than_somebody_may_ask_for_it_is_refused() {
     let windows: usize = world.clients.iter().map(|client| client.plan.window).sum();
     // All that was ever sent, and what may be open beside: nobody needs more.
     let most = sent + 2 * windows * (world.plan.nodes + 1) + 200;
-    let too_many = kept(&world, |node| node.groups[0].retained = most + 1);
+    let too_many = kept(&world, |node| node.groups[group_id(0)].retained = most + 1);
     assert_eq!(too_many.len(), nodes, "{too_many:?}");
-    let pending = kept(&world, |node| node.gateway.groups[0].pending = 1);
+    let pending = kept(&world, |node| node.gateway.groups[group_id(0)].pending = 1);
     assert_eq!(pending.len(), nodes);
     let misfits = kept(&world, |node| node.order.misfits = 1);
     assert_eq!(misfits.len(), nodes);

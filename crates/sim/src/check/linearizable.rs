@@ -9,7 +9,6 @@
 
 use super::GroupFacts;
 use crate::ledger::{Call, Outcome};
-use crate::names::group_id;
 use crate::servant::{OBJECTS, Reference, Wish};
 use crate::world::World;
 use quorba_base::Instant;

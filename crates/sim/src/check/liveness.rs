@@ -1,7 +1,7 @@
 //! After the last fault everything comes back by itself: one view, every member in, every request
 //! answered.
 
-use crate::names::{group_id, index_of};
+use crate::names::index_of;
 use crate::world::World;
 use quorba_engine::NodeSnapshot;
 use quorba_engine::order::StateName;

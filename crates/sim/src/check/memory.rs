@@ -1,7 +1,7 @@
 //! Memory is bounded: what is kept follows what is open, not how long the node has run.
 
 use crate::ledger::{Call, Outcome};
-use crate::names::{group_id, index_of};
+use crate::names::index_of;
 use crate::world::World;
 use quorba_base::Duration;
 use quorba_engine::NodeSnapshot;

@@ -369,8 +369,7 @@ impl World {
         let live = self.live_servers(group_id(group));
         let mut logs = live.into_iter().map(|server| &self.servers[server].log);
         let log = logs.find(|log| log.len() >= mark.length && log.mark(mark.length) == mark);
-        self.checks.groups[group].first =
-            log.filter(|log| log.len() > 0).map(|log| log.mark(1));
+        self.checks.groups[group].first = log.filter(|log| log.len() > 0).map(|log| log.mark(1));
     }
 
     /// A request was executed. With `on_total_loss = "fresh"` a group may begin again after its
@@ -539,10 +538,11 @@ fn describe(event: &ReplicaEvent) -> String {
         ReplicaEvent::Blocked { view, reason } => {
             format!("blocked {}:{}: {}", view.seq, view.representative, reason.text())
         }
-        ReplicaEvent::Member { group: GroupId(group), node, state } => {
+        ReplicaEvent::Member { group, node, state } => {
+            let group = index_of(*group);
             format!("g{group} member {node} {state:?}")
         }
-        ReplicaEvent::Opened { group: GroupId(group) } => format!("g{group} takes requests"),
+        ReplicaEvent::Opened { group } => format!("g{} takes requests", index_of(*group)),
         other => format!("{other:?}"),
     }
 }

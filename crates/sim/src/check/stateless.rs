@@ -2,7 +2,6 @@
 //! group's business.
 
 use super::acknowledged_calls;
-use crate::names::group_id;
 use crate::servant::Wish;
 use crate::world::World;
 

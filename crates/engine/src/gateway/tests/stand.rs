@@ -58,8 +58,9 @@ impl Stand {
         active.replica.reads.operations = [Bytes::from_static(b"read")].into();
         let mut stateless = settings();
         stateless.replica.style = Style::Stateless;
+        let groups = [(GroupId(0), active), (GroupId(1), stateless)].into_iter().collect();
         Self {
-            gateway: Gateway::new(limits, 1 << 20, 0, [active, stateless].into(), 0),
+            gateway: Gateway::new(limits, 1 << 20, 0, groups, core::iter::empty()),
             now: NOW,
             tickets: 0,
             with_servers: Vec::new(),

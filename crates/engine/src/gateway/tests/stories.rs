@@ -293,7 +293,7 @@ pub(super) const SAYS_SOMETHING_ELSE: &[StoryOfOne] = &[
 
 /// But for the bystander: nobody else will ask for what the order still has.
 fn nobody_waits(stand: &Stand) {
-    assert_eq!(stand.kept().0.groups[0].book.len(), 1);
+    assert_eq!(stand.kept().0.groups[GroupId(0)].book.len(), 1);
 }
 
 /// Two connections are allowed.

@@ -64,7 +64,7 @@ fn who_waits_for_a_reply_or_leaves_one_is_not_idle() {
 #[test]
 fn what_was_executed_nowhere_waits_a_moment_even_where_nothing_waits() {
     let mut stand = Stand::new(limits());
-    stand.gateway.groups[0].rules.unavailable_wait = Duration::ZERO;
+    stand.gateway.groups[GroupId(0)].rules.unavailable_wait = Duration::ZERO;
     stand.open(ONE, ACTIVE, ADDRESS);
     stand.receive(ONE, &call(1));
     stand.submit();
