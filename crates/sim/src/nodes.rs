@@ -355,7 +355,7 @@ impl World {
                 self.backed_up((node, index_of(group)), id, result);
             }
             Output::Restored { group, id, result } => {
-                self.say(|| format!("n{node} restored g{} ({id}): {result:?}", group.0));
+                self.say(|| format!("n{node} restored g{} ({id}): {result:?}", index_of(group)));
                 if result.is_ok() {
                     self.restore_confirmed(node, index_of(group));
                 }

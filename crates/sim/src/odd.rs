@@ -273,7 +273,7 @@ impl World {
 
     /// How much longer a call takes than it should.
     pub(crate) fn lateness(&self, server: usize, work: &Work) -> Duration {
-        let group = usize::from(self.servers[server].group.0);
+        let group = index_of(self.servers[server].group);
         match self.reaction(server, work) {
             Some(Reaction::Late) => ms(self.plan.groups[group].server_reply_ms * 13 / 10 + 100),
             _ => Duration::ZERO,

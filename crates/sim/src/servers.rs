@@ -88,7 +88,7 @@ impl World {
         };
         let supervisor = self.hosts[node].supervisors[index_of(group)].as_mut();
         supervisor.expect("looked up above").started_at = self.now;
-        self.say(|| format!("n{node} g{} server starts", group.0));
+        self.say(|| format!("n{node} g{} server starts", index_of(group)));
         self.tell(node, group, ready, None);
     }
 
@@ -211,7 +211,9 @@ impl World {
                 }
             }
             ServerCommand::Restart(reason) => {
-                self.say(|| format!("n{node} g{} restarts its server: {}", group.0, reason.text()));
+                self.say(|| {
+                    format!("n{node} g{} restarts its server: {}", index_of(group), reason.text())
+                });
                 self.note_restart(node, index_of(group), reason);
                 self.close_channels(node, group);
                 self.restart_server(node, group);
@@ -231,7 +233,7 @@ impl World {
     }
 
     fn stop_server(&mut self, node: usize, group: GroupId) {
-        self.say(|| format!("n{node} g{} needs no server", group.0));
+        self.say(|| format!("n{node} g{} needs no server", index_of(group)));
         self.close_channels(node, group);
         let Some(supervisor) = &mut self.hosts[node].supervisors[index_of(group)] else {
             return;
@@ -343,7 +345,7 @@ impl World {
     }
 
     fn server_begins(&mut self, server: usize, work: Work) {
-        self.note_begin(usize::from(self.servers[server].group.0), server, &work);
+        self.note_begin(index_of(self.servers[server].group), server, &work);
         if self.says_goodbye(server, &work) {
             return;
         }

@@ -382,7 +382,7 @@ impl World {
     pub(crate) fn note_death(&mut self, server: usize, work: &Work) {
         let Operation::Append(reference) = work.operation else { return };
         let (node, at) = (self.servers[server].node, self.now);
-        let group = usize::from(self.servers[server].group.0);
+        let group = index_of(self.servers[server].group);
         let snapshot = self.hosts[node].node.as_ref().map(|node| node.snapshot());
         let is_in =
             snapshot.is_some_and(|snapshot| super::is_in(&snapshot.groups[group_id(group)], node));

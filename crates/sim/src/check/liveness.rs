@@ -45,7 +45,11 @@ pub(super) fn unsettled(world: &World, snapshots: &[Option<NodeSnapshot>]) -> Op
         server.alive && lives && (!server.running.is_empty() || !server.queue.is_empty())
     });
     if let Some(server) = busy {
-        return Some(format!("the server of g{} at n{} is busy", server.group.0, server.node));
+        return Some(format!(
+            "the server of g{} at n{} is busy",
+            index_of(server.group),
+            server.node
+        ));
     }
     world
         .clients

@@ -58,14 +58,16 @@ impl Moments {
             && !is_former(told)
         {
             let Told { moment: known, operation: same, .. } = told;
-            let text =
-                format!("g{}: {operation:?} at {moment:?}, and {same:?} at {known:?}", group.0);
+            let text = format!(
+                "g{}: {operation:?} at {moment:?}, and {same:?} at {known:?}",
+                index_of(group)
+            );
             return Some(text);
         }
         self.told.insert(key, Told { moment, operation, at });
         let last = self.last.insert((group, server), moment);
         let earlier = last.filter(|last| last.number < moment.number && last.time > moment.time)?;
-        Some(format!("g{}: {moment:?} comes behind {earlier:?}", group.0))
+        Some(format!("g{}: {moment:?} comes behind {earlier:?}", index_of(group)))
     }
 }
 
