@@ -1,4 +1,5 @@
-//! The few types that every room of Quorba shares: time as a number, node ids and node sets.
+//! The few types that every room of Quorba shares: time as a number, node ids and node sets,
+//! the names of rings and what is written down of their order.
 //!
 //! What it is not: a place for helpers. A type belongs here only if two rooms that must not name
 //! each other (`order` and `replica`) both speak it.
@@ -12,10 +13,12 @@
 #[cfg(feature = "canaries")]
 pub mod canary;
 mod node;
+mod ring;
 mod time;
 
 pub use core::time::Duration;
 pub use node::{NODES_MAX, NodeId, NodeSet, NodeSetIter};
+pub use ring::{LogRecord, Position, RingId};
 pub use time::Instant;
 
 /// Whether the bug of this name is planted: the constant `false` without the feature `canaries`.

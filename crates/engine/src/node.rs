@@ -30,7 +30,7 @@ use quorba_order::{
 use quorba_replica::{
     Ack, ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId, GroupMap,
     Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica, ReplicaConfig, ReplicaView,
-    ViewId,
+    RingId,
 };
 
 /// One node of the domain; see the crate's text.
@@ -467,7 +467,7 @@ impl Node {
                     self.gateway.view_changed();
                     self.control.view_changed();
                     let id =
-                        ViewId { seq: view.ring.seq, representative: view.ring.representative };
+                        RingId { seq: view.ring.seq, representative: view.ring.representative };
                     let members = view.incarnations.clone();
                     self.replica.handle_view(ReplicaView { id, members });
                 }

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 use quorba_journal::disk::{Disk, FileDisk};
 use quorba_journal::{
-    Committer, ComponentId, Journal, Notice, Opened, Options, Owner, Position, Record, Recovered,
-    Refused,
+    Committer, Journal, Notice, Opened, Options, Owner, Position, Record, Recovered, Refused,
+    RingId,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn owner() -> Result<Owner, Failure> {
 
 fn record(bytes: usize) -> Result<Record, Failure> {
     let Owner { node, .. } = owner()?;
-    let component = ComponentId { seq: 1, representative: node };
+    let component = RingId { seq: 1, representative: node };
     let position = Position { component, prefix: 1 };
     let payload = Bytes::from(vec![7; bytes]);
     Ok(Record::Message { origin: node, incarnation: 1, ticket: 1, position, payload })

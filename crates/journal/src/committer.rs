@@ -12,7 +12,7 @@
 use crate::checkpoint::Sealed;
 use crate::disk::is_shortage;
 use crate::format::Seq;
-use crate::format::record::{PAYLOAD_BYTES_MAX, Record};
+use crate::format::record::{PAYLOAD_BYTES_MAX, Record, Stored};
 use crate::journal::{AdoptError, CommitError, Journal};
 use quorba_base::{Duration, Instant};
 use std::io;

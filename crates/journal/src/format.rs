@@ -15,6 +15,7 @@ pub mod tail;
 
 use core::fmt;
 use quorba_base::NodeId;
+pub use quorba_base::{Position, RingId};
 
 /// The version of the format; a log of another one is not read.
 pub const VERSION: u16 = 10;
@@ -62,31 +63,6 @@ pub struct Owner {
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "node {} of domain {:016x}", self.node, self.domain_digest)
-    }
-}
-
-/// The view that a primary component was established in.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ComponentId {
-    /// Counts up with every view.
-    pub seq: u64,
-    /// The node that formed the view.
-    pub representative: NodeId,
-}
-
-/// A place in the domain's order: how many messages a primary component had applied.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Position {
-    /// The component.
-    pub component: ComponentId,
-    /// Messages applied in it, this one included.
-    pub prefix: u64,
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ComponentId { seq, representative } = self.component;
-        write!(f, "{seq}{representative}+{}", self.prefix)
     }
 }
 

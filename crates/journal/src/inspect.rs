@@ -11,7 +11,7 @@ use crate::format::checkpoint;
 use crate::format::record::Record;
 use crate::format::scan::{Entry, Scan};
 use crate::format::segment::{self, SegmentFault, SegmentHeader};
-use crate::format::{ComponentId, Owner, Seq};
+use crate::format::{Owner, RingId, Seq};
 use crate::journal::Files;
 use crate::meta::{self, Found, Metadata};
 use crate::nonce::Nonces;
@@ -148,7 +148,7 @@ fn describe_entry(entry: &Entry) -> String {
         Record::Message { origin, incarnation, ticket, position, .. } => {
             format!("at {position} message {ticket} of {origin}, boot {incarnation}")
         }
-        Record::Component { component: ComponentId { seq, representative }, .. } => {
+        Record::Component { component: RingId { seq, representative }, .. } => {
             format!("component {seq}{representative}")
         }
     };

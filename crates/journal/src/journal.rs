@@ -24,7 +24,7 @@ pub(crate) use survey::Files;
 
 use crate::checkpoint::Checkpoints;
 use crate::disk::{Disk, DiskFile, is_shortage};
-use crate::format::record::{PAYLOAD_BYTES_MAX, Record, Stamp};
+use crate::format::record::{PAYLOAD_BYTES_MAX, Record, Stamp, Stored};
 use crate::format::segment::{self, SegmentHeader};
 use crate::format::{Owner, Seq};
 use crate::meta::{Meta, Metadata};

@@ -14,7 +14,7 @@
 //! use quorba_base::{Instant, NodeId};
 //! use quorba_journal::disk::SimulatedDisk; // or FileDisk::open(path)
 //! use quorba_journal::{
-//!     ComponentId, Journal, Opened, Options, Owner, Position, Record, Recovered, Seq,
+//!     RingId, Journal, Opened, Options, Owner, Position, Record, Recovered, Seq,
 //! };
 //! use std::sync::Arc;
 //!
@@ -24,7 +24,7 @@
 //!
 //! // The first boot: appends, one commit, a checkpoint of group 3.
 //! let Opened { mut journal, .. } = Journal::open(disk.clone(), Options::new(owner, 1, 0x5a17))?;
-//! let position = Position { component: ComponentId { seq: 8, representative: node }, prefix: 1 };
+//! let position = Position { component: RingId { seq: 8, representative: node }, prefix: 1 };
 //! let payload = Bytes::from_static(b"transfer 10");
 //! let seq = journal.append(Record::Message {
 //!     origin: node,
@@ -85,9 +85,9 @@ pub use checkpoint::{Checkpoint, Checkpoints, Reader, Sealed, Writer};
 pub use committer::{Committer, Notice, Refused};
 #[cfg(feature = "std")]
 pub use damage::{Cause, Damage};
-pub use format::record::Record;
+pub use format::record::{Record, Stored};
 pub use format::scan::Entry;
-pub use format::{ComponentId, Owner, Position, Seq};
+pub use format::{Owner, Position, RingId, Seq};
 #[cfg(feature = "std")]
 pub use inspect::inspect;
 #[cfg(feature = "std")]

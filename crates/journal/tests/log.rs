@@ -7,7 +7,7 @@ use quorba_base::{Instant, NodeId};
 use quorba_journal::disk::{Disk, Faults, FileDisk, SimulatedDisk};
 use quorba_journal::{
     AdoptError, Cause, CommitError, Journal, OpenError, Opened, Options, Owner, Recovered, Seq,
-    inspect,
+    Stored, inspect,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;

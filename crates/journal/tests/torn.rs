@@ -6,7 +6,7 @@ mod harness;
 use harness::{Model, Trust, chance, owner, record};
 use quorba_base::Duration;
 use quorba_journal::disk::{Faults, SimulatedDisk, Survival};
-use quorba_journal::{Cause, Journal, Opened, Options, Recovered};
+use quorba_journal::{Cause, Journal, Opened, Options, Recovered, Stored};
 use std::sync::Arc;
 
 const SEGMENT: &str = "log-0000000001.seg";

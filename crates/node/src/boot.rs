@@ -9,7 +9,7 @@ mod slots;
 use crate::NodeError;
 use crate::claim::Claim;
 use quorba_base::NodeId;
-use quorba_engine::replica::{Former, Lineage, Record, ViewId};
+use quorba_engine::replica::{Former, Lineage, Record, RingId};
 use slots::{Slots, Unusable};
 use std::fs;
 use std::io;
@@ -127,7 +127,7 @@ fn written(memory: &Memory) -> String {
     if let Some(formed) = &record.formed {
         put_component(&mut text, "formed", formed);
     }
-    if let Some(ViewId { seq, representative }) = record.base {
+    if let Some(RingId { seq, representative }) = record.base {
         text += &format!("base {seq} {}\n", representative.index());
     }
     for attempt in &record.attempts {
@@ -138,7 +138,7 @@ fn written(memory: &Memory) -> String {
         if let Some(formed) = formed {
             put_component(&mut text, "former_formed", formed);
         }
-        if let Some(ViewId { seq, representative }) = base {
+        if let Some(RingId { seq, representative }) = base {
             text += &format!("former_base {seq} {}\n", representative.index());
         }
     }
@@ -147,7 +147,7 @@ fn written(memory: &Memory) -> String {
 
 /// A line such as `formed 65 0 0:1700 1:1650`: the view, its representative, nodes and boots.
 fn put_component(text: &mut String, what: &str, component: &Lineage) {
-    let ViewId { seq, representative } = component.view;
+    let RingId { seq, representative } = component.view;
     *text += &format!("{what} {seq} {}", representative.index());
     for (node, incarnation) in &component.members {
         *text += &format!(" {}:{incarnation}", node.index());
@@ -159,7 +159,7 @@ fn component(text: &str) -> Option<Lineage> {
     let mut words = text.split(' ');
     let seq = words.next()?.parse().ok()?;
     let node = |word: &str| NodeId::new(word.parse().ok()?);
-    let view = ViewId { seq, representative: node(words.next()?)? };
+    let view = RingId { seq, representative: node(words.next()?)? };
     let member = |word: &str| {
         let (who, incarnation) = word.split_once(':')?;
         Some((node(who)?, incarnation.parse().ok()?))
@@ -207,7 +207,7 @@ mod tests {
         first.set_ring_seq(12).unwrap();
         let node = |index| NodeId::new(index).unwrap();
         let component = |seq| Lineage {
-            view: ViewId { seq, representative: node(3) },
+            view: RingId { seq, representative: node(3) },
             members: vec![(node(3), u64::MAX), (node(5), seq)],
         };
         let attempts = vec![component(66), component(70)];

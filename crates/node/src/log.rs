@@ -13,11 +13,11 @@ use crate::status::{LogStatus, millis};
 use quorba_base::NodeId;
 use quorba_config::Domain;
 use quorba_engine::Output;
-use quorba_engine::replica::{GroupId, LogHold, LogRecord, Place, Recovered, ViewId};
+use quorba_engine::replica::{GroupId, LogHold, LogRecord, Place, Recovered};
 use quorba_journal::disk::FileDisk;
 use quorba_journal::{
-    Checkpoints, Committer, ComponentId, Journal, Memory, Notice, OpenError, Opened, Options,
-    Owner, Position, Record, Recovered as Found, Refused, Sealed, Seq,
+    Checkpoints, Committer, Journal, Memory, Notice, OpenError, Opened, Options, Owner, Position,
+    Record, Recovered as Found, Refused, Sealed, Seq, Stored,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -212,7 +212,6 @@ impl Log {
 
     /// One more record; [`Self::flush`] hands it over.
     fn append(&mut self, record: LogRecord) {
-        let record = of_engine(record);
         self.lookups.appended();
         self.backlog_bytes += record.bytes();
         self.growth.add(record.bytes());
@@ -248,7 +247,7 @@ impl Log {
     fn save(&self, group: GroupId, place: Place, parts: [bytes::Bytes; 2]) {
         let (checkpoints, tell) = (self.checkpoints.clone(), Arc::clone(&self.tell));
         let seq = Seq(self.begin.0 + place.record);
-        let position = position(place.view, place.prefix);
+        let position = Position { component: place.view, prefix: place.prefix };
         let write = move || {
             let mut writer = checkpoints.begin(group.0, seq, position)?;
             match parts.iter().try_for_each(|part| writer.write(part)) {
@@ -449,7 +448,7 @@ fn read(checkpoints: &Checkpoints, memory: &Memory) -> Result<Recovered, String>
     let mut recovered = Recovered::default();
     for entry in memory.records() {
         let entry = entry.map_err(|damage| damage.to_string())?;
-        recovered.records.push(to_engine(entry.record));
+        recovered.records.push(entry.record);
     }
     recovered.lacking = memory.lacking.iter().map(|group| GroupId(*group)).collect();
     for checkpoint in &memory.checkpoints {
@@ -472,40 +471,6 @@ fn owner_digest(domain: &Domain) -> u64 {
     text.flat_map(|name| name.bytes().chain([0])).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
         (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
     })
-}
-
-fn position(view: ViewId, prefix: u64) -> Position {
-    let ViewId { seq, representative } = view;
-    Position { component: ComponentId { seq, representative }, prefix }
-}
-
-fn of_engine(record: LogRecord) -> Record {
-    match record {
-        LogRecord::Component { view, payload } => {
-            Record::Component { component: position(view, 0).component, payload }
-        }
-        LogRecord::Message { view, prefix, origin, incarnation, ticket, payload } => {
-            let position = position(view, prefix);
-            Record::Message { origin, incarnation, ticket, position, payload }
-        }
-    }
-}
-
-fn to_engine(record: Record) -> LogRecord {
-    let view = |component: ComponentId| ViewId {
-        seq: component.seq,
-        representative: component.representative,
-    };
-    match record {
-        Record::Component { component, payload } => {
-            LogRecord::Component { view: view(component), payload }
-        }
-        Record::Message { origin, incarnation, ticket, position, payload } => {
-            let Position { component, prefix } = position;
-            let view = view(component);
-            LogRecord::Message { view, prefix, origin, incarnation, ticket, payload }
-        }
-    }
 }
 
 /// What is wrong, and what to do about it.

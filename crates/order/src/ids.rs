@@ -3,28 +3,7 @@
 //! Invariant: all of them are totally ordered, and compare the same on every node.
 
 use core::fmt;
-use quorba_base::NodeId;
-
-/// A ring, that is one configuration of the membership. Never used twice.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RingId {
-    /// Grows with every ring that any of its members has been in.
-    pub seq: u64,
-    /// The member that minted the id.
-    pub representative: NodeId,
-}
-
-impl fmt::Debug for RingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.seq, self.representative)
-    }
-}
-
-impl fmt::Display for RingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
+pub use quorba_base::RingId;
 
 /// Where a message stands in the order. Equal at every node that delivers the message, and
 /// different for different messages.

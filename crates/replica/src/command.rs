@@ -6,7 +6,7 @@
 
 use crate::config::GroupConfig;
 use crate::history::History;
-use crate::ids::{Attempt, ViewId};
+use crate::ids::{Attempt, RingId};
 use crate::log::{put_history, take_history};
 use crate::remains::{holders_min, speakers_min};
 use crate::style::Style;
@@ -38,7 +38,7 @@ pub enum Command {
         attempt: Attempt,
         /// The primary component in which it counts, and in no later one: whoever asked for it is
         /// not told any more what becomes of it then.
-        component: ViewId,
+        component: RingId,
         /// What servers have been told the time is, TimeT.
         wall: u64,
         /// Which state.

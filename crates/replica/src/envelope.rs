@@ -11,7 +11,7 @@ use crate::command::Command;
 use crate::endings::Report;
 use crate::hello::{Hello, Snapshot};
 use crate::history::History;
-use crate::ids::{Attempt, CallKey, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId};
+use crate::ids::{Attempt, CallKey, GatewayKey, GroupId, RequestKey, RequestNumber, RingId};
 use crate::nested::NestedCall;
 use crate::offer::Offer;
 use crate::outside::OutsideReport;
@@ -288,6 +288,6 @@ pub(crate) enum Envelope {
     /// The sender has written down that the view may become a primary component.
     Recorded {
         /// Which view.
-        view: ViewId,
+        view: RingId,
     },
 }

@@ -2,7 +2,7 @@
 
 use crate::group_map::GroupMap;
 use crate::history::History;
-use crate::ids::{GroupId, ViewId};
+use crate::ids::{GroupId, RingId};
 use crate::log::{put_history, take_history};
 use crate::nested::Calls;
 use crate::table::GroupTable;
@@ -14,7 +14,7 @@ use quorba_base::{NodeId, NodeSet};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Lineage {
     /// The view in which the component was decided.
-    pub view: ViewId,
+    pub view: RingId,
     /// Its nodes with the boot in which they took part.
     pub members: Vec<(NodeId, u64)>,
 }
@@ -51,7 +51,7 @@ pub struct Record {
     /// The last one that it knows to have been formed.
     pub formed: Option<Lineage>,
     /// The last component that anybody remembered when `formed` was decided: what it goes on from.
-    pub base: Option<ViewId>,
+    pub base: Option<RingId>,
     /// Later ones that it took part in preparing, and that may have been formed (dynamic rule).
     pub attempts: Vec<Lineage>,
     /// The same for groups that are not durable, if they had no part in `formed`; see
@@ -65,13 +65,13 @@ pub struct Former {
     /// Which one; `None`: they never did.
     pub formed: Option<Lineage>,
     /// What it went on from.
-    pub base: Option<ViewId>,
+    pub base: Option<RingId>,
 }
 
 impl Record {
     /// The last component in it.
     #[must_use]
-    pub fn latest(&self) -> Option<ViewId> {
+    pub fn latest(&self) -> Option<RingId> {
         self.formed.iter().chain(&self.attempts).map(|lineage| lineage.view).max()
     }
 
@@ -109,7 +109,7 @@ impl Record {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hello {
     /// The view that this is about; others are ignored.
-    pub view: ViewId,
+    pub view: RingId,
     /// What the disk knows (of this boot or a former one).
     pub record: Record,
     /// The first boot of the memory that goes on: this one, unless a log has carried it over.
@@ -203,7 +203,7 @@ impl Hello {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Snapshot {
     /// The view that was decided.
-    pub(crate) view: ViewId,
+    pub(crate) view: RingId,
     /// It tells of groups that are not durable, which go on from other nodes than the domain.
     pub(crate) is_apart: bool,
     /// Digest of everything applied so far.
@@ -254,14 +254,14 @@ pub(crate) fn take_tables(reader: &mut Reader) -> Result<GroupMap<GroupTable>, I
     Ok(tables)
 }
 
-fn put_base(writer: &mut Writer, base: Option<ViewId>) {
+fn put_base(writer: &mut Writer, base: Option<RingId>) {
     writer.u8(u8::from(base.is_some()));
     if let Some(base) = base {
         put_view(writer, base);
     }
 }
 
-fn take_base(reader: &mut Reader) -> Result<Option<ViewId>, InvalidEnvelope> {
+fn take_base(reader: &mut Reader) -> Result<Option<RingId>, InvalidEnvelope> {
     match reader.bool("base flag")? {
         true => take_view(reader).map(Some),
         false => Ok(None),
@@ -282,11 +282,11 @@ pub(crate) fn take_lineage(reader: &mut Reader) -> Result<Option<Lineage>, Inval
     }
 }
 
-pub(crate) fn put_view(writer: &mut Writer, view: ViewId) {
+pub(crate) fn put_view(writer: &mut Writer, view: RingId) {
     writer.u64(view.seq);
     writer.node(view.representative);
 }
 
-pub(crate) fn take_view(reader: &mut Reader) -> Result<ViewId, InvalidEnvelope> {
-    Ok(ViewId { seq: reader.u64("view")?, representative: reader.node("representative")? })
+pub(crate) fn take_view(reader: &mut Reader) -> Result<RingId, InvalidEnvelope> {
+    Ok(RingId { seq: reader.u64("view")?, representative: reader.node("representative")? })
 }

@@ -6,6 +6,7 @@ use crate::binding::Binding;
 use crate::history::History;
 use bytes::Bytes;
 use quorba_base::NodeId;
+pub use quorba_base::RingId;
 
 /// An object group: its position in the domain file, from 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -28,15 +29,6 @@ impl Attempt {
 /// A connection to the local server; requests of one code-set negotiation share a channel.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ChannelId(pub u32);
-
-/// A view (configuration) of the ordering layer.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ViewId {
-    /// Counts up with every ring; never reused by the same representative.
-    pub seq: u64,
-    /// The node that formed the ring.
-    pub representative: NodeId,
-}
 
 /// A gateway's own name for a request: unique for ever, because the incarnation is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

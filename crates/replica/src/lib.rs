@@ -87,7 +87,7 @@ pub use group_map::GroupMap;
 pub use hello::{Former, Hello, Lineage, Record};
 pub use history::History;
 pub use ids::{
-    Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId,
+    Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, RingId,
 };
 pub use log::{LogRecord, Place, Recovered};
 pub use moment::Moment;

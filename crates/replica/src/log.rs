@@ -7,41 +7,14 @@
 use crate::group_map::GroupMap;
 use crate::hello::{Lineage, put_lineage, put_tables, take_lineage, take_tables};
 use crate::history::History;
-use crate::ids::{GroupId, ViewId};
+use crate::ids::{GroupId, RingId};
 use crate::nested::Calls;
 use crate::table::GroupTable;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;
+pub use quorba_base::LogRecord;
 use quorba_base::NodeId;
-
-/// One entry of the log.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum LogRecord {
-    /// A primary component was established, with this node in it; or this is what had become of it
-    /// later, for a log whose beginning is given up.
-    Component {
-        /// Its view.
-        view: ViewId,
-        /// What it is.
-        payload: Bytes,
-    },
-    /// A message was applied in it.
-    Message {
-        /// The component's view.
-        view: ViewId,
-        /// Messages applied in it, with this one.
-        prefix: u64,
-        /// Who sent it.
-        origin: NodeId,
-        /// In which boot.
-        incarnation: u64,
-        /// The origin's count of its messages.
-        ticket: u64,
-        /// What it says.
-        payload: Bytes,
-    },
-}
 
 /// A place in the log.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -49,7 +22,7 @@ pub struct Place {
     /// The record, counted from the first that this boot has handed out.
     pub record: u64,
     /// The component.
-    pub view: ViewId,
+    pub view: RingId,
     /// Messages applied in it.
     pub prefix: u64,
 }
@@ -57,7 +30,7 @@ pub struct Place {
 impl Place {
     /// Before everything.
     pub(crate) fn begin(node: NodeId) -> Self {
-        Self { record: 0, view: ViewId { seq: 0, representative: node }, prefix: 0 }
+        Self { record: 0, view: RingId { seq: 0, representative: node }, prefix: 0 }
     }
 }
 
@@ -190,7 +163,7 @@ mod tests {
     #[test]
     fn a_component_is_read_as_it_was_written_and_damage_is_no_panic() {
         let node = NodeId::new(2).unwrap();
-        let view = ViewId { seq: 12, representative: node };
+        let view = RingId { seq: 12, representative: node };
         let lineage = Lineage { view, members: vec![(node, 3)] };
         let (history, tables) = (History::EMPTY, GroupMap::new());
         let calls = Calls::default();

@@ -8,7 +8,7 @@ use crate::group::IdentityFault;
 use crate::hello::Record;
 use crate::history::History;
 use crate::ids::{
-    Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, ViewId,
+    Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, RingId,
 };
 use crate::log::{LogRecord, Place};
 use crate::nested::CallRefusal;
@@ -259,7 +259,7 @@ pub enum Event {
     /// The view is a primary component.
     Primary {
         /// Which view.
-        view: ViewId,
+        view: RingId,
         /// All its nodes.
         members: NodeSet,
         /// Those that were up to date.
@@ -271,7 +271,7 @@ pub enum Event {
     /// nodes, or go on again.
     MemoryFrom {
         /// Which view.
-        view: ViewId,
+        view: RingId,
         /// Those that were up to date.
         current: NodeSet,
         /// Why they may go on.
@@ -281,12 +281,12 @@ pub enum Event {
     /// away may have what they acknowledged.
     MemoryWaits {
         /// Which view.
-        view: ViewId,
+        view: RingId,
     },
     /// The view must not serve.
     Blocked {
         /// Which view.
-        view: ViewId,
+        view: RingId,
         /// Why.
         reason: Blocked,
     },

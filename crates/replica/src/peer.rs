@@ -4,7 +4,7 @@
 //! nothing any more is left out. Invariant: the bulk stands last and is not copied on the way in.
 
 use crate::hello::{put_view, take_view};
-use crate::ids::{Attempt, GatewayKey, GroupId, RequestNumber, ViewId};
+use crate::ids::{Attempt, GatewayKey, GroupId, RequestNumber, RingId};
 use crate::transfer::{Chunk, Fetch};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
@@ -46,7 +46,7 @@ pub(crate) enum PeerMessage {
     /// The sender has so many messages of the component on disk, and all before it.
     Logged {
         /// The component's view.
-        view: ViewId,
+        view: RingId,
         /// Messages applied in it.
         prefix: u64,
         /// Of these groups the log lacks what was applied up to that place, or all (`u64::MAX`).
@@ -315,7 +315,7 @@ mod tests {
         vec![
             PeerMessage::Fetch { group, attempt, fetch },
             PeerMessage::Logged {
-                view: ViewId { seq: 4, representative: quorba_base::NodeId::new(1).unwrap() },
+                view: RingId { seq: 4, representative: quorba_base::NodeId::new(1).unwrap() },
                 prefix: 9,
                 gaps: vec![(group, 7)],
             },

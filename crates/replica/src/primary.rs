@@ -44,7 +44,7 @@ mod quorum;
 pub use quorum::{Quorum, QuorumRule};
 
 use crate::hello::{Hello, Lineage, Record};
-use crate::ids::ViewId;
+use crate::ids::RingId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use quorba_base::{NodeId, NodeSet, canary};
@@ -187,7 +187,7 @@ pub fn decide(
 /// What everyone has who is as far, if `holders_min` of `remembering` hold what `component`
 /// acknowledged. They have all formed it; if fewer have, nothing was acknowledged in it. Who has
 /// not may lack what was acknowledged before it.
-fn mark(component: ViewId, remembering: &[Progress], holders_min: usize) -> Option<Progress> {
+fn mark(component: RingId, remembering: &[Progress], holders_min: usize) -> Option<Progress> {
     let formed = remembering.iter().filter(|progress| progress.lineage == Some(component)).count();
     let index = holders_min.min(formed).checked_sub(1)?;
     remembering.get(index).copied()
@@ -230,7 +230,7 @@ fn is_followed(
 /// How far a node's history reaches: later components first, then messages applied in them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Progress {
-    lineage: Option<ViewId>,
+    lineage: Option<RingId>,
     prefix: u64,
 }
 

@@ -30,7 +30,7 @@
 //! pure function of what was delivered.
 
 use crate::history::History;
-use crate::ids::{Attempt, ViewId};
+use crate::ids::{Attempt, RingId};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, canary};
@@ -39,7 +39,7 @@ use quorba_base::{NodeId, canary};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Kept {
     /// The component in which it ends.
-    pub(crate) view: ViewId,
+    pub(crate) view: RingId,
     /// Messages applied in it.
     pub(crate) prefix: u64,
     /// What the group had been delivered there.
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn kept(seq: u64, prefix: u64) -> Remains {
-        let view = ViewId { seq, representative: node(0) };
+        let view = RingId { seq, representative: node(0) };
         let history = History { count: prefix, digest: seq };
         Remains::Kept(Kept { view, prefix, history, told: 0, is_intact: true })
     }

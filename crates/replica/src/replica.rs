@@ -28,7 +28,7 @@ use crate::group::{Group, GroupSnapshot, Here};
 use crate::group_map::GroupMap;
 use crate::hello::{Hello, Lineage, Record};
 use crate::history::History;
-use crate::ids::{ChannelId, GroupId, ViewId};
+use crate::ids::{ChannelId, GroupId, RingId};
 use crate::log::{Place, Standing};
 use crate::nested::Calls;
 use crate::output::{Availability, Event, Outbox, Output};
@@ -44,7 +44,7 @@ use quorba_base::{Instant, NodeId, NodeSet, canary};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplicaView {
     /// Its name.
-    pub id: ViewId,
+    pub id: RingId,
     /// Its nodes with the boot in which they take part.
     pub members: Vec<(NodeId, u64)>,
 }

@@ -7,7 +7,6 @@
 //! of a group's members taken out.
 
 mod faults;
-mod translate;
 
 use crate::event::Event;
 use crate::host::{Host, Input};
@@ -24,7 +23,6 @@ use quorba_journal::{
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use translate::{of_engine, position, to_engine};
 
 /// How long until a disk that is full or failed is tried again, and how often one that failed is.
 const RETRY_MS: u64 = 100;
@@ -131,7 +129,7 @@ fn owner(node: usize) -> Owner {
 fn read(journal: &Journal, memory: &Memory) -> Option<Recovered> {
     let mut recovered = Recovered::default();
     for entry in memory.records() {
-        recovered.records.push(to_engine(entry.ok()?.record));
+        recovered.records.push(entry.ok()?.record);
     }
     let checkpoints = journal.checkpoints();
     recovered.lacking = memory.lacking.iter().map(|group| GroupId(*group)).collect();
@@ -219,7 +217,7 @@ impl World {
             return;
         }
         for record in log.waiting.drain(..) {
-            journal.append(of_engine(record)).expect("the order carries less than the log");
+            journal.append(record).expect("the order carries less than the log");
         }
         (log.is_committing, log.attempts) = (true, 0);
         self.queue.push(self.now + wait, Event::Synced { node, boot: host.boot });
@@ -330,7 +328,7 @@ impl World {
         let log = &mut host.log;
         let Some(journal) = &log.journal else { return };
         let seq = Seq(log.begin.0 + place.record);
-        let position: Position = position(place.view, place.prefix);
+        let position = Position { component: place.view, prefix: place.prefix };
         let write = || {
             let mut writer = journal.checkpoints().begin(group.0, seq, position)?;
             writer.write(bytes)?;

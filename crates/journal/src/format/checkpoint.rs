@@ -12,7 +12,7 @@
 //! Invariants: a file that was not written to its end is never valid; blocks of two checkpoints
 //! cannot be mixed; no length is believed above [`BLOCK_BYTES_MAX`].
 
-use super::{ComponentId, Owner, Position, Seq, VERSION, u32_at, u64_at};
+use super::{Owner, Position, RingId, Seq, VERSION, u32_at, u64_at};
 use alloc::format;
 use alloc::string::String;
 use core::fmt;
@@ -120,7 +120,7 @@ impl CheckpointHeader {
             return Err(CheckpointFault::Owner(found));
         }
         let representative = node(header[11])?;
-        let component = ComponentId { seq: u64_at(header, 32), representative };
+        let component = RingId { seq: u64_at(header, 32), representative };
         Ok(Self {
             owner,
             group: u16::from_le_bytes([header[12], header[13]]),

@@ -11,10 +11,11 @@
 //! anywhere inside leaves a zero there; the header has a checksum of its own, so that a damaged
 //! body does not hide where the next record begins.
 
-use super::{ComponentId, Position, Seq, u32_at, u64_at};
+use super::{Seq, u32_at, u64_at};
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::NodeId;
+pub use quorba_base::LogRecord as Record;
+use quorba_base::{NodeId, Position, RingId};
 
 /// Octets of a record's header.
 pub const HEADER_BYTES: usize = 48;
@@ -36,63 +37,36 @@ const HEADER_END: [u8; 4] = *b"QEND";
 /// Not zero, and no flip of one bit away from it.
 const END: u8 = 0x5a;
 
-/// What a log holds.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Record {
-    /// A message that the node applied in a primary component.
-    Message {
-        /// The node that sent it.
-        origin: NodeId,
-        /// That node's boot.
-        incarnation: u64,
-        /// The sender's name for it.
-        ticket: u64,
-        /// Its place in the domain's order.
-        position: Position,
-        /// The message, opaque, at most [`PAYLOAD_BYTES_MAX`] octets.
-        payload: Bytes,
-    },
-    /// A primary component was established with this node in it.
-    Component {
-        /// Its view.
-        component: ComponentId,
-        /// What it is, opaque, at most [`PAYLOAD_BYTES_MAX`] octets.
-        payload: Bytes,
-    },
-}
-
-impl Record {
-    /// The opaque part.
-    #[must_use]
-    pub const fn payload(&self) -> &Bytes {
-        match self {
-            Self::Message { payload, .. } | Self::Component { payload, .. } => payload,
-        }
-    }
-
+/// A record as a segment has it. The payload is at most [`PAYLOAD_BYTES_MAX`] octets.
+pub trait Stored: Sized {
     /// Octets that it takes in a segment.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        HEADER_BYTES + padded(self.body_bytes())
-    }
-
-    fn body_bytes(&self) -> usize {
-        self.payload().len()
-            + match self {
-                Self::Message { .. } => MESSAGE_BYTES,
-                Self::Component { .. } => COMPONENT_BYTES,
-            }
-    }
+    fn bytes(&self) -> usize;
 
     /// Appends the record as it stands in a segment.
     ///
     /// # Panics
     /// If the payload is longer than [`PAYLOAD_BYTES_MAX`].
-    pub fn encode(&self, stamp: &Stamp, out: &mut Vec<u8>) {
+    fn encode(&self, stamp: &Stamp, out: &mut Vec<u8>);
+
+    /// Reads a body whose checksum is right. `None` if it is none of the kind.
+    fn decode_body(kind: Kind, body: &Bytes) -> Option<Self>;
+}
+
+impl Stored for Record {
+    fn bytes(&self) -> usize {
+        let fixed = match self {
+            Self::Message { .. } => MESSAGE_BYTES,
+            Self::Component { .. } => COMPONENT_BYTES,
+        };
+        HEADER_BYTES + padded(self.payload().len() + fixed)
+    }
+
+    fn encode(&self, stamp: &Stamp, out: &mut Vec<u8>) {
         assert!(self.payload().len() <= PAYLOAD_BYTES_MAX, "payload over its limit");
         let start = out.len();
         out.resize(start + HEADER_BYTES, 0);
-        self.encode_body(out);
+        encode_body(self, out);
         let body = &out[start + HEADER_BYTES..];
         let header = Header {
             kind: match self {
@@ -108,26 +82,7 @@ impl Record {
         out.push(END);
     }
 
-    fn encode_body(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Message { origin, incarnation, ticket, position, payload } => {
-                let Position { component, prefix } = position;
-                out.extend([origin.index(), component.representative.index(), 0, 0, 0, 0, 0, 0]);
-                for number in [*incarnation, *ticket, component.seq, *prefix] {
-                    out.extend(number.to_le_bytes());
-                }
-                out.extend_from_slice(payload);
-            }
-            Self::Component { component, payload } => {
-                out.extend([component.representative.index(), 0, 0, 0, 0, 0, 0, 0]);
-                out.extend(component.seq.to_le_bytes());
-                out.extend_from_slice(payload);
-            }
-        }
-    }
-
-    /// Reads a body whose checksum is right. `None` if it is none of the kind.
-    pub(crate) fn decode_body(kind: Kind, body: &Bytes) -> Option<Self> {
+    fn decode_body(kind: Kind, body: &Bytes) -> Option<Self> {
         let fixed = match kind {
             Kind::Message => MESSAGE_BYTES,
             Kind::Component => COMPONENT_BYTES,
@@ -144,7 +99,7 @@ impl Record {
         }
         let payload = body.slice(fixed..);
         let component = |seq, node: u8| {
-            Some(ComponentId { seq: u64_at(body, seq), representative: NodeId::new(node)? })
+            Some(RingId { seq: u64_at(body, seq), representative: NodeId::new(node)? })
         };
         Some(match kind {
             Kind::Message => Self::Message {
@@ -156,6 +111,24 @@ impl Record {
             },
             Kind::Component => Self::Component { component: component(8, body[0])?, payload },
         })
+    }
+}
+
+fn encode_body(record: &Record, out: &mut Vec<u8>) {
+    match record {
+        Record::Message { origin, incarnation, ticket, position, payload } => {
+            let Position { component, prefix } = position;
+            out.extend([origin.index(), component.representative.index(), 0, 0, 0, 0, 0, 0]);
+            for number in [*incarnation, *ticket, component.seq, *prefix] {
+                out.extend(number.to_le_bytes());
+            }
+            out.extend_from_slice(payload);
+        }
+        Record::Component { component, payload } => {
+            out.extend([component.representative.index(), 0, 0, 0, 0, 0, 0, 0]);
+            out.extend(component.seq.to_le_bytes());
+            out.extend_from_slice(payload);
+        }
     }
 }
 
@@ -174,8 +147,10 @@ pub struct Stamp {
 
 /// Which body a record has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A message.
     Message,
+    /// A component.
     Component,
 }
 

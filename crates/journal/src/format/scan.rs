@@ -7,7 +7,7 @@
 //! Invariants: a record is right only if its number, segment, nonce and checksums are; after the
 //! first wrong one the scan is over; nothing is copied, and nothing is allocated.
 
-use super::record::{HEADER_BYTES, Header, HeaderFault, Record, is_padding};
+use super::record::{HEADER_BYTES, Header, HeaderFault, Record, Stored, is_padding};
 use super::segment::{self, SegmentHeader};
 use super::{SECTOR_BYTES, Seq, is_blank, u64_at};
 use bytes::Bytes;

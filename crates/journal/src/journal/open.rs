@@ -8,6 +8,7 @@
 
 use super::survey::{Files, Found as Believed, Survey};
 use super::{Current, Journal, Memory, Options};
+use crate::Stored;
 use crate::checkpoint::Checkpoints;
 use crate::damage::{Cause, Damage};
 use crate::disk::Disk;

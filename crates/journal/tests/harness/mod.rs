@@ -10,8 +10,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId};
 use quorba_journal::disk::SimulatedDisk;
 use quorba_journal::{
-    AdoptError, CommitError, ComponentId, Damage, Journal, Memory, OpenError, Opened, Options,
-    Owner, Position, Record, Recovered, Seq,
+    AdoptError, CommitError, Damage, Journal, Memory, OpenError, Opened, Options, Owner, Position,
+    Record, Recovered, RingId, Seq,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) fn owner() -> Owner {
 }
 
 pub(crate) fn position(prefix: u64) -> Position {
-    let component = ComponentId { seq: 7, representative: NodeId::new(1).unwrap() };
+    let component = RingId { seq: 7, representative: NodeId::new(1).unwrap() };
     Position { component, prefix }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn record(life: u64, number: u64, bytes: usize) -> Record {
     let mut octets = chance(life << 32 ^ number);
     let payload: Vec<u8> = (0..bytes).map(|_| octets().to_le_bytes()[0]).collect();
     if number % 17 == 3 {
-        let component = ComponentId { seq: life, representative: NodeId::new(0).unwrap() };
+        let component = RingId { seq: life, representative: NodeId::new(0).unwrap() };
         return Record::Component { component, payload: Bytes::from(payload) };
     }
     Record::Message {

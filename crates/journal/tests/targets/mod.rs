@@ -11,11 +11,11 @@ use quorba_base::NodeId;
 use quorba_journal::format::checkpoint::{
     BLOCK_HEADER_BYTES, Blocks, CheckpointHeader, HEADER_BYTES,
 };
-use quorba_journal::format::record::{Record, Stamp};
+use quorba_journal::format::record::{Record, Stamp, Stored};
 use quorba_journal::format::scan::{Fault, Scan};
 use quorba_journal::format::segment::SegmentHeader;
 use quorba_journal::format::tail::{Verdict, judge};
-use quorba_journal::format::{ComponentId, Owner, Position, Seq};
+use quorba_journal::format::{Owner, Position, RingId, Seq};
 
 /// A target's name, and what it does with an input.
 type Target = (&'static str, fn(&[u8]));
@@ -38,7 +38,7 @@ fn header() -> SegmentHeader {
 
 fn record(number: u64, payload: &[u8]) -> Record {
     let node = owner().node;
-    let component = ComponentId { seq: number, representative: node };
+    let component = RingId { seq: number, representative: node };
     let payload = Bytes::copy_from_slice(payload);
     if number.is_multiple_of(3) {
         return Record::Component { component, payload };
@@ -130,7 +130,7 @@ fn scan(records: Option<&[Record]>, file: Vec<u8>) {
 fn checkpoint(input: &[u8]) {
     blocks(input);
     let node = owner().node;
-    let position = Position { component: ComponentId { seq: 1, representative: node }, prefix: 2 };
+    let position = Position { component: RingId { seq: 1, representative: node }, prefix: 2 };
     let header =
         CheckpointHeader { owner: owner(), group: 4, seq: Seq(8), position, nonce: 0x5eed };
     let mut file = header.encode().to_vec();

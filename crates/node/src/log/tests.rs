@@ -2,6 +2,7 @@
 
 use super::*;
 use bytes::Bytes;
+use quorba_base::RingId;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::mpsc::{Receiver, channel};
@@ -40,9 +41,9 @@ fn open(folder: &Path) -> (Log, Receiver<LogNews>) {
 
 fn record(prefix: u64) -> LogRecord {
     let origin = NodeId::new(0).expect("a node");
-    let view = ViewId { seq: 1, representative: origin };
-    let payload = Bytes::from_static(b"request");
-    LogRecord::Message { view, prefix, origin, incarnation: 1, ticket: prefix, payload }
+    let component = RingId { seq: 1, representative: origin };
+    let (position, payload) = (Position { component, prefix }, Bytes::from_static(b"request"));
+    LogRecord::Message { position, origin, incarnation: 1, ticket: prefix, payload }
 }
 
 /// Generous: what is waited for takes milliseconds, and the machine may be busy.
@@ -58,7 +59,7 @@ fn a_state_is_taken_in_behind_the_records_that_wait_for_a_full_disk() {
     log.append(record(1));
     // As after a batch that was refused.
     log.is_full = true;
-    let view = ViewId { seq: 1, representative: NodeId::new(0).expect("a node") };
+    let view = RingId { seq: 1, representative: NodeId::new(0).expect("a node") };
     let place = Place { record: 1, view, prefix: 1 };
     log.save(GroupId(0), place, [Bytes::from_static(b"head"), Bytes::from_static(b"state")]);
     let written = news.recv().expect("it is written");
@@ -142,7 +143,7 @@ fn what_waits_is_written_when_the_disk_takes_more_and_nothing_is_forgotten() {
     let (log, boot) = opened.expect("it is durable");
     let found = boot.recovered.expect("it was closed").records;
     let prefix = |record: &LogRecord| match record {
-        LogRecord::Message { prefix, .. } => *prefix,
+        LogRecord::Message { position, .. } => position.prefix,
         other => panic!("{other:?}"),
     };
     assert_eq!(found.iter().map(prefix).collect::<Vec<_>>(), Vec::from_iter(1..=10));
@@ -213,9 +214,9 @@ fn what_the_thread_does_not_take_is_offered_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut log, news) = open(folder.path());
     let large = |number| match record(number) {
-        LogRecord::Message { view, prefix, origin, incarnation, ticket, .. } => {
+        LogRecord::Message { position, origin, incarnation, ticket, .. } => {
             let payload = Bytes::from(vec![7; PAYLOAD_BYTES]);
-            LogRecord::Message { view, prefix, origin, incarnation, ticket, payload }
+            LogRecord::Message { position, origin, incarnation, ticket, payload }
         }
         other => other,
     };

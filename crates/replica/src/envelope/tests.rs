@@ -5,7 +5,7 @@ use crate::binding::Bound;
 use crate::endings::Report;
 use crate::hello::{Apart, Former, Lineage, Record};
 use crate::history::History;
-use crate::ids::{CallKey, ViewId};
+use crate::ids::{CallKey, RingId};
 use crate::remains::Remains;
 use crate::style::Style;
 use alloc::vec;
@@ -51,7 +51,7 @@ fn samples() -> alloc::vec::Vec<Envelope> {
     let node = NodeId::new(2).unwrap();
     let group = GroupId(7);
     let attempt = Attempt(3);
-    let view = ViewId { seq: 12, representative: node };
+    let view = RingId { seq: 12, representative: node };
     let request = request_sample(group);
     let key = CallKey { caller: GroupId(1), during: History::EMPTY, number: 3 };
     let nested = Some(NestedCall { key, attempt, digest: 12 });
@@ -111,7 +111,7 @@ fn samples() -> alloc::vec::Vec<Envelope> {
 
 fn hellos() -> [Envelope; 2] {
     let node = NodeId::new(2).unwrap();
-    let view = ViewId { seq: 3, representative: node };
+    let view = RingId { seq: 3, representative: node };
     [
         Envelope::Hello(Hello {
             view,
@@ -148,7 +148,7 @@ fn hellos() -> [Envelope; 2] {
 
 fn commands() -> impl Iterator<Item = Envelope> {
     let (node, group, attempt) = (NodeId::new(2).unwrap(), GroupId(7), Attempt(4));
-    let component = ViewId { seq: 3, representative: node };
+    let component = RingId { seq: 3, representative: node };
     let commands = [
         Command::Promote(node),
         Command::SetStyle(Style::WarmPassive),

@@ -8,7 +8,7 @@ use super::{Group, Here};
 use crate::backup::{Backup, BackupRefused, Captured, Operation, Staged};
 use crate::command::{Command, CommandRefused};
 use crate::envelope::{Envelope, ProcessEnd};
-use crate::ids::{Attempt, ViewId};
+use crate::ids::{Attempt, RingId};
 use crate::output::{Outbox, Output};
 use crate::table::DownReason;
 
@@ -32,7 +32,7 @@ impl Group {
         &mut self,
         id: u64,
         backup: Backup,
-        (component, here): (ViewId, Here),
+        (component, here): (RingId, Here),
         out: &mut Outbox,
     ) {
         let wall = backup.wall;

@@ -6,7 +6,7 @@
 use super::{Group, Here};
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::history::History;
-use crate::ids::{GroupId, ViewId};
+use crate::ids::{GroupId, RingId};
 use crate::image::Image;
 use crate::member::Arrived;
 use crate::output::{Outbox, Output};
@@ -47,7 +47,7 @@ struct Stretch {
 }
 
 /// A place in the log: a component, and messages applied in it.
-type End = (ViewId, u64);
+type End = (RingId, u64);
 
 /// How much had come when the group had this history.
 fn position(past: &[Past], history: History) -> Option<usize> {

@@ -24,7 +24,7 @@ use super::{
     Basis, Blocked, Decision, Quorum, Statement, holders_here, mark, most_shared, remembering,
 };
 use crate::hello::{Hello, Lineage, Record};
-use crate::ids::ViewId;
+use crate::ids::RingId;
 use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, NodeSet};
 
@@ -36,7 +36,7 @@ pub(crate) struct Known {
     /// The last one that somebody has in memory.
     remembered: Option<Lineage>,
     /// All those behind that one, formed or not.
-    later: BTreeMap<ViewId, Lineage>,
+    later: BTreeMap<RingId, Lineage>,
 }
 
 impl Known {

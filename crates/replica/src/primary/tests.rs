@@ -21,8 +21,8 @@ fn node(index: u8) -> NodeId {
     NodeId::new(index).unwrap()
 }
 
-fn view(seq: u64) -> ViewId {
-    ViewId { seq, representative: node(0) }
+fn view(seq: u64) -> RingId {
+    RingId { seq, representative: node(0) }
 }
 
 /// Builds statements: (node, boot, last component, prefix, branch).

@@ -9,7 +9,7 @@ use super::{Delivered, Phase, Replica, ReplicaView};
 use crate::envelope::Envelope;
 use crate::group::Group;
 use crate::hello::{Lineage, Record, Snapshot};
-use crate::ids::ViewId;
+use crate::ids::RingId;
 use crate::output::{Event, Output};
 use crate::primary::disks::{ForMemory, Verdict, decide_all};
 use crate::primary::dynamic::Known;
@@ -24,7 +24,7 @@ use quorba_base::{Instant, NodeId, NodeSet, canary};
 pub(super) struct Agreed {
     view: ReplicaView,
     /// The last component that one of its nodes remembers.
-    base: Option<ViewId>,
+    base: Option<RingId>,
     pub(super) held_back: Vec<Delivered>,
     /// Nodes that have not said that they wrote the attempt down (dynamic rule).
     unrecorded: NodeSet,
@@ -263,7 +263,7 @@ impl Replica {
     }
 
     /// What became of groups that are not durable, where that is another question.
-    fn say_of_memory(&mut self, memory: &Memory, (view, domain): (ViewId, NodeSet)) {
+    fn say_of_memory(&mut self, memory: &Memory, (view, domain): (RingId, NodeSet)) {
         let event = match memory {
             Memory::Same => return,
             Memory::Best => Event::MemoryFrom { view, current: domain, basis: Basis::MemoryLost },

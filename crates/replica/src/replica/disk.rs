@@ -14,7 +14,7 @@ use crate::config::ReplicaConfig;
 use crate::group::Group;
 use crate::group_map::GroupMap;
 use crate::history::History;
-use crate::ids::{GroupId, RequestNumber, ViewId};
+use crate::ids::{GroupId, RequestNumber, RingId};
 use crate::log::{Established, LogRecord, Place};
 use crate::output::Output;
 use crate::peer::PeerMessage;
@@ -22,12 +22,12 @@ use crate::remains::holders_min;
 use crate::table::GroupTable;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use quorba_base::{NodeId, canary};
+use quorba_base::{NodeId, Position, canary};
 
 /// How far a node is with its disk.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Said {
-    pub(super) view: ViewId,
+    pub(super) view: RingId,
     pub(super) prefix: u64,
     /// By group: what was applied up to there cannot be made again from the log.
     pub(super) gaps: Vec<(GroupId, u64)>,
@@ -94,7 +94,7 @@ pub(super) struct Disk {
     /// Of these, those that are on disk.
     pub(super) synced: u64,
     /// The last component and its record.
-    component: Option<(ViewId, u64)>,
+    component: Option<(RingId, u64)>,
     /// Records behind it that are no messages.
     cuts: Vec<u64>,
     /// The last one, until the log begins there.
@@ -238,9 +238,9 @@ impl Replica {
         let Some((view, _)) = self.disk.component else { return };
         self.disk.written += 1;
         self.here.place = self.disk.place(self.here.node, self.prefix);
+        let position = Position { component: view, prefix: self.prefix };
         self.out.push_back(Output::Log(LogRecord::Message {
-            view,
-            prefix: self.prefix,
+            position,
             origin: delivered.origin,
             incarnation: delivered.incarnation,
             ticket: delivered.ticket,
@@ -264,7 +264,7 @@ impl Replica {
         let (calls, apart) = (self.calls.clone(), self.apart.clone());
         let established = Established { since, lineage, prefix: 0, history, tables, calls, apart };
         let payload = established.encode();
-        self.out.push_back(Output::Log(LogRecord::Component { view, payload }));
+        self.out.push_back(Output::Log(LogRecord::Component { component: view, payload }));
         self.tell_disk();
     }
 

@@ -87,7 +87,7 @@ impl Replica {
         let (calls, apart) = (self.calls.clone(), self.apart.clone());
         let established = Established { since, lineage, prefix, history, tables, calls, apart };
         let payload = established.encode();
-        self.out.push_back(Output::Log(LogRecord::Component { view, payload }));
+        self.out.push_back(Output::Log(LogRecord::Component { component: view, payload }));
         Some(place)
     }
 

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId};
 use quorba_replica::{
     Command, Delivered, DownReason, GroupId, GroupSnapshot, MemberState, Quorum, Record,
-    ReplicaView, RequestEnd, TransferProgress, ViewId,
+    ReplicaView, RequestEnd, RingId, TransferProgress,
 };
 use std::collections::VecDeque;
 
@@ -105,7 +105,7 @@ impl Cluster {
         self.members = members.to_vec();
         let incarnations = |index: &usize| (id(*index), self.nodes[*index].incarnation);
         let view = ReplicaView {
-            id: ViewId { seq: self.view, representative: id(members[0]) },
+            id: RingId { seq: self.view, representative: id(members[0]) },
             members: members.iter().map(incarnations).collect(),
         };
         // What the old ring had not delivered is delivered by those who move together.

@@ -15,7 +15,7 @@ use crate::world::{World, node_id};
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Attempt, Concurrency, Event as ReplicaEvent, MemberState, OutReason, Style, ViewId,
+    Attempt, Concurrency, Event as ReplicaEvent, MemberState, OutReason, RingId, Style,
 };
 use quorba_engine::{Event as EngineEvent, NodeSnapshot};
 use std::collections::BTreeSet;
@@ -273,7 +273,7 @@ fn says(world: &mut World, event: ReplicaEvent) {
 
 #[test]
 fn two_decisions_for_one_view_and_a_minority_are_refused() {
-    let view = ViewId { seq: 1 << 40, representative: node_id(0) };
+    let view = RingId { seq: 1 << 40, representative: node_id(0) };
     let of = |count: usize| NodeSet::first(count);
     refuses("one primary", |world| {
         let all = of(world.plan.nodes);

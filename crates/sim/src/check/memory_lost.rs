@@ -7,16 +7,16 @@
 //! not one node is up that is sure to hold what it acknowledged.
 
 use quorba_base::NodeId;
-use quorba_engine::replica::{Lineage, Quorum, Record, ViewId};
+use quorba_engine::replica::{Lineage, Quorum, Record, RingId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// See the module's text.
 #[derive(Clone, Default)]
 pub(crate) struct Memories {
-    components: BTreeMap<ViewId, Lineage>,
+    components: BTreeMap<RingId, Lineage>,
     /// The last component that each node formed, and in which boot.
-    formed: BTreeMap<NodeId, (u64, ViewId)>,
-    judged: BTreeSet<ViewId>,
+    formed: BTreeMap<NodeId, (u64, RingId)>,
+    judged: BTreeSet<RingId>,
 }
 
 impl Memories {
@@ -28,7 +28,7 @@ impl Memories {
     }
 
     /// A node is in a primary component.
-    pub(super) fn note_formed(&mut self, node: NodeId, incarnation: u64, view: ViewId) {
+    pub(super) fn note_formed(&mut self, node: NodeId, incarnation: u64, view: RingId) {
         self.formed.insert(node, (incarnation, view));
     }
 
@@ -38,7 +38,7 @@ impl Memories {
         &mut self,
         nodes: usize,
         quorum: Quorum,
-        view: ViewId,
+        view: RingId,
         up: &[(NodeId, u64)],
     ) -> bool {
         if !self.judged.insert(view) {
@@ -69,7 +69,7 @@ mod tests {
     fn memory_is_lost_with_the_last_holder_and_not_before() {
         let quorum = Quorum { rule: QuorumRule::DynamicLinear, tie_breaker: None };
         let (a, b, c) = (node_id(0), node_id(1), node_id(2));
-        let view = |seq| ViewId { seq, representative: a };
+        let view = |seq| RingId { seq, representative: a };
         let component = |seq, members: &[(NodeId, u64)]| Record {
             formed: Some(Lineage { view: view(seq), members: members.to_vec() }),
             ..Record::default()

@@ -32,8 +32,8 @@ use crate::world::{World, node_id};
 use quorba_base::{Instant, NodeId, NodeSet};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Concurrency, Event as ReplicaEvent, GroupId, GroupSnapshot, MemberState, OutReason, Style,
-    ViewId,
+    Concurrency, Event as ReplicaEvent, GroupId, GroupSnapshot, MemberState, OutReason, RingId,
+    Style,
 };
 use quorba_engine::{Event as EngineEvent, NodeSnapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +88,7 @@ pub(crate) struct Checks {
     pub(crate) groups: Vec<GroupFacts>,
     decisions: one_primary::Decisions,
     /// What groups that are not durable went on from where the domain did not.
-    memory_from: BTreeMap<ViewId, (NodeSet, Basis)>,
+    memory_from: BTreeMap<RingId, (NodeSet, Basis)>,
     /// A majority has lost its memory, or may have.
     majority_ended: bool,
     pub(crate) memories: memory_lost::Memories,
@@ -305,7 +305,7 @@ impl World {
     }
 
     /// Groups that are not durable go on from other nodes than the domain.
-    fn note_memory_from(&mut self, node: usize, view: ViewId, current: NodeSet, basis: Basis) {
+    fn note_memory_from(&mut self, node: usize, view: RingId, current: NodeSet, basis: Basis) {
         let decided = *self.checks.memory_from.entry(view).or_insert((current, basis));
         if decided != (current, basis) {
             let text = format!("n{node} of memory in {view:?}: {decided:?}, {current:?} {basis:?}");
@@ -330,7 +330,7 @@ impl World {
         }
     }
 
-    fn memory_lost(&mut self, node: usize, view: ViewId, basis: Basis) {
+    fn memory_lost(&mut self, node: usize, view: RingId, basis: Basis) {
         let up = self.hosts.iter().enumerate().filter(|(_, host)| host.is_up());
         let up: Vec<_> = up.map(|(index, host)| (node_id(index), host.disk.incarnation)).collect();
         let Plan { nodes, quorum, .. } = self.plan;

@@ -8,7 +8,7 @@ use crate::ledger::Call;
 use crate::servant::{Mark, Reference};
 use quorba_base::NodeSet;
 use quorba_engine::replica::primary::Basis;
-use quorba_engine::replica::{Quorum, ViewId};
+use quorba_engine::replica::{Quorum, RingId};
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
@@ -34,13 +34,13 @@ impl Positions {
 
 /// What was decided for each view.
 #[derive(Clone, Default)]
-pub(crate) struct Decisions(BTreeMap<ViewId, (NodeSet, NodeSet, Basis)>);
+pub(crate) struct Decisions(BTreeMap<RingId, (NodeSet, NodeSet, Basis)>);
 
 impl Decisions {
     pub(super) fn note(
         &mut self,
         (nodes, quorum): (usize, Quorum),
-        view: ViewId,
+        view: RingId,
         members: NodeSet,
         current: NodeSet,
         basis: Basis,
@@ -64,7 +64,7 @@ impl Decisions {
         &self,
         nodes: usize,
         quorum: Quorum,
-        view: ViewId,
+        view: RingId,
         members: NodeSet,
     ) -> Option<String> {
         let before = self.0.range(..view).next_back();
@@ -93,7 +93,7 @@ mod tests {
         let quorum = Quorum { rule: QuorumRule::DynamicLinear, tie_breaker: None };
         let line: [(u64, &[usize]); 3] = [(1, &[0, 1, 2]), (4, &[0, 1]), (6, &[0])];
         let told = |decisions: &mut Decisions, seq, nodes: &[usize]| {
-            let view = ViewId { seq, representative: node_id(nodes[0]) };
+            let view = RingId { seq, representative: node_id(nodes[0]) };
             let members = set(nodes);
             decisions.note((3, quorum), view, members, members, Basis::Continues)
         };

@@ -161,7 +161,7 @@ impl World {
         }
     }
 
-    fn say(&mut self, id: ViewId, node: NodeId) -> Statement {
+    fn say(&mut self, id: RingId, node: NodeId) -> Statement {
         let host = self.host(node);
         host.view = id.seq;
         let Standing { lineage, prefix, apart, .. } = host.now.clone();
@@ -174,7 +174,7 @@ impl World {
     fn view(&mut self, quorum: Quorum, members: NodeSet, formed: NodeSet) {
         self.views += 1;
         let seq = self.views;
-        let id = ViewId { seq, representative: members.lowest().expect("not empty") };
+        let id = RingId { seq, representative: members.lowest().expect("not empty") };
         let said: BTreeMap<_, _> = members.iter().map(|node| (node, self.say(id, node))).collect();
         let nodes = NodeSet::first(self.hosts.len());
         let boots = said.iter().map(|(node, statement)| (*node, statement.incarnation)).collect();

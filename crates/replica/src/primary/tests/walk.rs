@@ -152,7 +152,7 @@ impl World {
     fn view(&mut self, quorum: Quorum, members: NodeSet, recorded: NodeSet, formed: NodeSet) {
         self.views += 1;
         let seq = self.views;
-        let id = ViewId { seq, representative: members.lowest().expect("not empty") };
+        let id = RingId { seq, representative: members.lowest().expect("not empty") };
         let mut statements = BTreeMap::new();
         for node in members {
             let host = self.host(node);
