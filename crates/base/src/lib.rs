@@ -12,11 +12,13 @@
 
 #[cfg(feature = "canaries")]
 pub mod canary;
+mod lane;
 mod node;
 mod ring;
 mod time;
 
 pub use core::time::Duration;
+pub use lane::Lane;
 pub use node::{NODES_MAX, NodeId, NodeSet, NodeSetIter};
 pub use ring::{LogRecord, Position, RingId};
 pub use time::Instant;

@@ -13,9 +13,7 @@ use quorba_base::NodeId;
 use quorba_config::{Domain, Engine};
 use quorba_engine::order::{Destination, Output as Ordered, Ticket};
 use quorba_engine::replica::Lane;
-use quorba_net::{
-    Fanout, Interest, Lane as LinkLane, LinkEvent, Links, Poller, Ready, RingSocket, Sent,
-};
+use quorba_net::{Fanout, Interest, LinkEvent, Links, Poller, Ready, RingSocket, Sent};
 use std::time::Instant as Clock;
 
 /// What [`Transport::open`] registers with the poller.
@@ -110,10 +108,6 @@ impl Transport {
     /// Puts a message for a node into its link's queue, to leave with the next
     /// [`Self::flush_links`].
     pub(crate) fn send_peer(&mut self, to: NodeId, lane: Lane, message: Bytes) -> Sent {
-        let lane = match lane {
-            Lane::Control => LinkLane::Control,
-            Lane::Bulk => LinkLane::Bulk,
-        };
         self.links.send(to, lane, message)
     }
 

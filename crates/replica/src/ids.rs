@@ -8,7 +8,7 @@ use bytes::Bytes;
 use quorba_base::NodeId;
 pub use quorba_base::RingId;
 
-/// An object group: its position in the domain file, from 0.
+/// An object group, or a server outside that groups call: a name, and no position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct GroupId(pub u16);
 

@@ -9,18 +9,10 @@ use crate::transfer::{Chunk, Fetch};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;
+pub use quorba_base::Lane;
 
 /// The longest message.
 pub const PEER_MESSAGE_BYTES_MAX: usize = 256 << 10;
-
-/// How urgent a message is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lane {
-    /// Somebody waits for it: in front of everything in the other lane.
-    Control,
-    /// It comes when there is room.
-    Bulk,
-}
 
 /// Everything that travels from one node to another.
 #[derive(Clone, PartialEq, Eq, Debug)]

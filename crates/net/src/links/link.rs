@@ -6,11 +6,11 @@
 
 use super::frame::Frames;
 use super::handshake::{Boot, Handshake, MESSAGE_BYTES_MAX, NONCE_BYTES, Nonce, Step};
-use super::queue::{Lane, Queue, Sent};
+use super::queue::{Queue, Sent};
 use crate::poller::{Poller, Ready};
 use crate::stream::{ReadOutcome, Stream};
 use bytes::Bytes;
-use quorba_base::NodeId;
+use quorba_base::{Lane, NodeId};
 use ring::hmac;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, TcpStream};

@@ -8,6 +8,7 @@
 
 use super::frame::{FrameKey, MESSAGE_BYTES_MAX};
 use bytes::Bytes;
+use quorba_base::Lane;
 use std::collections::VecDeque;
 
 /// Bytes that may wait in each lane.
@@ -18,15 +19,6 @@ const LOW_WATER_BYTES: usize = 1 << 20;
 const MESSAGE_COST_BYTES: usize = 64;
 /// Sealed at once, if not a single message is longer.
 const WIRE_BYTES: usize = 64 << 10;
-
-/// How urgent a message is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lane {
-    /// Somebody waits for it.
-    Control,
-    /// It comes when there is room.
-    Bulk,
-}
 
 /// What became of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
