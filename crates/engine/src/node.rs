@@ -30,7 +30,6 @@ use quorba_order::{
 use quorba_replica::{
     Ack, ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId, GroupMap,
     Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica, ReplicaConfig, ReplicaView,
-    RingId,
 };
 
 /// One node of the domain; see the crate's text.
@@ -466,10 +465,8 @@ impl Node {
                 if view.kind == ViewKind::Regular {
                     self.gateway.view_changed();
                     self.control.view_changed();
-                    let id =
-                        RingId { seq: view.ring.seq, representative: view.ring.representative };
                     let members = view.incarnations.clone();
-                    self.replica.handle_view(ReplicaView { id, members });
+                    self.replica.handle_view(ReplicaView { id: view.ring, members });
                 }
                 self.out.push_back(Output::Event(Event::View(view)));
             }

@@ -99,7 +99,8 @@ pub(crate) struct Group {
     /// What was delivered lately.
     trail: Trail,
     /// Behind what the group has, this member was delivered calls of groups that may know nothing
-    /// of the requests in which they were made: the group cannot go on from there.
+    /// of the requests in which they were made, or that were refused meanwhile: the group cannot
+    /// go on from there.
     is_bound: bool,
     /// A call of its server has ended otherwise than this node knew.
     heard_otherwise: bool,

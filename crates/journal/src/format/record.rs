@@ -38,7 +38,7 @@ const HEADER_END: [u8; 4] = *b"QEND";
 const END: u8 = 0x5a;
 
 /// A record as a segment has it. The payload is at most [`PAYLOAD_BYTES_MAX`] octets.
-pub trait Stored: Sized {
+pub trait Stored {
     /// Octets that it takes in a segment.
     #[must_use]
     fn bytes(&self) -> usize;
@@ -48,9 +48,6 @@ pub trait Stored: Sized {
     /// # Panics
     /// If the payload is longer than [`PAYLOAD_BYTES_MAX`].
     fn encode(&self, stamp: &Stamp, out: &mut Vec<u8>);
-
-    /// Reads a body whose checksum is right. `None` if it is none of the kind.
-    fn decode_body(kind: Kind, body: &Bytes) -> Option<Self>;
 }
 
 impl Stored for Record {
@@ -81,37 +78,6 @@ impl Stored for Record {
         out.resize(start + HEADER_BYTES + padded(header.body_bytes) - 1, 0);
         out.push(END);
     }
-
-    fn decode_body(kind: Kind, body: &Bytes) -> Option<Self> {
-        let fixed = match kind {
-            Kind::Message => MESSAGE_BYTES,
-            Kind::Component => COMPONENT_BYTES,
-        };
-        if body.len() < fixed || body.len() - fixed > PAYLOAD_BYTES_MAX {
-            return None;
-        }
-        let reserved = match kind {
-            Kind::Message => &body[2..8],
-            Kind::Component => &body[1..8],
-        };
-        if !super::is_blank(reserved) {
-            return None;
-        }
-        let payload = body.slice(fixed..);
-        let component = |seq, node: u8| {
-            Some(RingId { seq: u64_at(body, seq), representative: NodeId::new(node)? })
-        };
-        Some(match kind {
-            Kind::Message => Self::Message {
-                origin: NodeId::new(body[0])?,
-                incarnation: u64_at(body, 8),
-                ticket: u64_at(body, 16),
-                position: Position { component: component(24, body[1])?, prefix: u64_at(body, 32) },
-                payload,
-            },
-            Kind::Component => Self::Component { component: component(8, body[0])?, payload },
-        })
-    }
 }
 
 fn encode_body(record: &Record, out: &mut Vec<u8>) {
@@ -132,6 +98,37 @@ fn encode_body(record: &Record, out: &mut Vec<u8>) {
     }
 }
 
+/// Reads a body whose checksum is right. `None` if it is none of the kind.
+pub(crate) fn decode_body(kind: Kind, body: &Bytes) -> Option<Record> {
+    let fixed = match kind {
+        Kind::Message => MESSAGE_BYTES,
+        Kind::Component => COMPONENT_BYTES,
+    };
+    if body.len() < fixed || body.len() - fixed > PAYLOAD_BYTES_MAX {
+        return None;
+    }
+    let reserved = match kind {
+        Kind::Message => &body[2..8],
+        Kind::Component => &body[1..8],
+    };
+    if !super::is_blank(reserved) {
+        return None;
+    }
+    let payload = body.slice(fixed..);
+    let component =
+        |seq, node: u8| Some(RingId { seq: u64_at(body, seq), representative: NodeId::new(node)? });
+    Some(match kind {
+        Kind::Message => Record::Message {
+            origin: NodeId::new(body[0])?,
+            incarnation: u64_at(body, 8),
+            ticket: u64_at(body, 16),
+            position: Position { component: component(24, body[1])?, prefix: u64_at(body, 32) },
+            payload,
+        },
+        Kind::Component => Record::Component { component: component(8, body[0])?, payload },
+    })
+}
+
 /// Where and when a record is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stamp {
@@ -147,10 +144,8 @@ pub struct Stamp {
 
 /// Which body a record has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// A message.
+pub(crate) enum Kind {
     Message,
-    /// A component.
     Component,
 }
 

@@ -7,7 +7,7 @@
 //! Invariants: a record is right only if its number, segment, nonce and checksums are; after the
 //! first wrong one the scan is over; nothing is copied, and nothing is allocated.
 
-use super::record::{HEADER_BYTES, Header, HeaderFault, Record, Stored, is_padding};
+use super::record::{HEADER_BYTES, Header, HeaderFault, Record, decode_body, is_padding};
 use super::segment::{self, SegmentHeader};
 use super::{SECTOR_BYTES, Seq, is_blank, u64_at};
 use bytes::Bytes;
@@ -190,7 +190,7 @@ impl Scan {
             return Err(if torn { Fault::Torn } else { Fault::BodyChecksum });
         }
         let body = self.bytes.slice(self.offset + HEADER_BYTES..self.offset + body_end);
-        let record = Record::decode_body(header.kind, &body).ok_or(Fault::Body)?;
+        let record = decode_body(header.kind, &body).ok_or(Fault::Body)?;
         let offset = self.offset as u64;
         let (seq, durable) = (self.next, header.stamp.durable);
         self.offset += len;

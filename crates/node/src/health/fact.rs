@@ -384,8 +384,8 @@ impl Fact {
             }
             Self::NobodyIn { is_durable: true, behind: Some(behind), .. } => format!(
                 "read what the servers said; if that request, or one just before it, ends them, \
-                 quorba group skip {group} {} --answered gives it up, and quorba group release \
-                 {group} starts the servers: docs/recovery.md",
+                 quorba group skip {group} {} --answered --yes gives it up, and the servers start \
+                 again without it: docs/recovery.md",
                 behind.request.number
             ),
             Self::NobodyIn { is_durable: true, .. } => {

@@ -9,6 +9,7 @@ use crate::ids::{Attempt, CallKey, GroupId, RequestKey};
 use crate::member::Standing;
 use crate::output::{Outbox, Output};
 use crate::table::GroupTable;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeId};
 
@@ -74,14 +75,14 @@ impl Group {
         if known.count() == table.endings.count() {
             return EndsUnheardOf::default();
         }
-        let is_known = |key: &RequestKey| known.ends().any(|(of, _, _)| of == key);
-        let news = table.endings.ends().filter(|(key, _, _)| !is_known(key));
+        let heard_of: BTreeSet<&RequestKey> = known.ends().map(|(key, _, _)| key).collect();
+        let news = table.endings.ends().filter(|(key, _, _)| !heard_of.contains(key));
         let calls = news.filter_map(|(key, _, _)| match key {
             RequestKey::Nested(call) => Some((call.caller, call.during)),
             RequestKey::Gateway(_) | RequestKey::Client { .. } => None,
         });
-        let is_known = |at: History| known.skipped().any(|of| of == at);
-        let any_skipped = table.endings.skipped().any(|at| !is_known(at));
+        let given_up: Vec<History> = known.skipped().collect();
+        let any_skipped = table.endings.skipped().any(|at| !given_up.contains(&at));
         EndsUnheardOf { calls: calls.collect(), skipping: any_skipped.then_some(self.id) }
     }
 

@@ -37,24 +37,28 @@ impl Replica {
     /// server of this node's member has, or which waits for it; else as [`Self::handle_command`].
     pub fn handle_skip(&mut self, group: GroupId, id: u64, number: u64) {
         let found = self.groups.get(group).and_then(|group| group.find(number));
-        match found {
-            Some(at) => self.handle_command(group, id, Command::Skip(at)),
-            None => {
-                let result = Err(CommandRefused::NotWaiting(number));
-                self.out.push_back(Output::Commanded { id, result });
-            }
-        }
+        let command = found.map(Command::Skip).ok_or(CommandRefused::NotWaiting(number));
+        self.order_or_refuse(group, id, command);
     }
 
     /// An operator gives up the request with this number, which was answered, and behind which
     /// servers end; else as [`Self::handle_command`].
     pub fn handle_skip_answered(&mut self, group: GroupId, id: u64, number: u64) {
         let found = self.groups.get(group).and_then(|group| group.recall(number));
-        match found {
-            Some(at) => self.handle_command(group, id, Command::SkipAnswered(at)),
-            None => {
-                let result = Err(CommandRefused::NotKnown(number));
-                self.out.push_back(Output::Commanded { id, result });
+        let command = found.map(Command::SkipAnswered).ok_or(CommandRefused::NotKnown(number));
+        self.order_or_refuse(group, id, command);
+    }
+
+    fn order_or_refuse(
+        &mut self,
+        group: GroupId,
+        id: u64,
+        command: Result<Command, CommandRefused>,
+    ) {
+        match command {
+            Ok(command) => self.handle_command(group, id, command),
+            Err(refused) => {
+                self.out.push_back(Output::Commanded { id, result: Err(refused) });
             }
         }
     }

@@ -212,7 +212,7 @@ impl World {
         }
     }
 
-    fn server_of(&self, node: usize, group: usize) -> Option<usize> {
+    pub(super) fn server_of(&self, node: usize, group: usize) -> Option<usize> {
         self.hosts[node].supervisors[group].as_ref()?.server
     }
 
@@ -510,13 +510,9 @@ impl World {
         group: usize,
         node: usize,
     ) -> bool {
-        let others = snapshots.iter().enumerate().filter(|(other, _)| *other != node);
-        others.into_iter().any(|(other, snapshot)| {
-            let is_in =
-                snapshot.as_ref().is_some_and(|s| super::is_in(&s.groups[group_id(group)], other));
-            let server = self.server_of(other, group).map(|server| &self.servers[server]);
+        self.others_in(snapshots, group, node).any(|(other, _, server)| {
             let answers = server.is_some_and(|s| s.alive && !s.hangs && !s.owes_some());
-            is_in && answers && self.roster.stays(group, other)
+            answers && self.roster.stays(group, other)
         })
     }
 
@@ -524,14 +520,10 @@ impl World {
     /// word counted before it did (seed 9700279 of `domain`).
     fn hangs_unseen(&self, snapshots: &[Option<NodeSnapshot>], group: usize, node: usize) -> bool {
         let limit = Duration::from_millis(self.plan.groups[group].server_reply_ms);
-        let others = snapshots.iter().enumerate().filter(|(other, _)| *other != node);
-        others.into_iter().any(|(other, snapshot)| {
-            let Some(snapshot) = snapshot else { return false };
-            let table = &snapshot.groups[group_id(group)];
-            let server = self.server_of(other, group).map(|server| &self.servers[server]);
+        self.others_in(snapshots, group, node).any(|(_, table, server)| {
             let waits = table.endings.waiting.as_ref();
             let is_unseen = waits.is_none_or(|(_, since, _)| self.now.since(*since) < limit);
-            super::is_in(table, other) && server.is_some_and(|s| s.alive && s.hangs) && is_unseen
+            server.is_some_and(|s| s.alive && s.hangs) && is_unseen
         })
     }
 

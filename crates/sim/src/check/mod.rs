@@ -473,6 +473,23 @@ impl World {
         liveness::unsettled(self, &self.snapshots())
     }
 
+    /// Members beside the one of `node` that are in, in their own node's opinion, each with its
+    /// node and its server.
+    fn others_in<'a>(
+        &'a self,
+        snapshots: &'a [Option<NodeSnapshot>],
+        group: usize,
+        node: usize,
+    ) -> impl Iterator<Item = (usize, &'a GroupSnapshot, Option<&'a Server>)> {
+        let tables = snapshots.iter().enumerate().filter_map(move |(other, snapshot)| {
+            Some((other, &snapshot.as_ref()?.groups[group_id(group)]))
+        });
+        let others = tables.filter(move |(other, table)| *other != node && is_in(table, *other));
+        others.map(move |(other, table)| {
+            (other, table, self.server_of(other, group).map(|server| &self.servers[server]))
+        })
+    }
+
     /// Whether somebody beside `node` has the group's state, and a server that works or none.
     pub(crate) fn has_other_member(
         &self,
@@ -480,19 +497,11 @@ impl World {
         group: usize,
         node: usize,
     ) -> bool {
-        let others = snapshots.iter().enumerate().filter(|(other, _)| *other != node);
-        others.into_iter().any(|(other, snapshot)| {
-            let Some(snapshot) = snapshot else { return false };
-            let table = &snapshot.groups[group_id(group)];
-            let server = self.hosts[other].supervisors[group].as_ref().and_then(|s| s.server);
-            let hangs = server.is_some_and(|server| {
-                let server = &self.servers[server];
-                server.hangs || server.is_strange()
-            });
+        self.others_in(snapshots, group, node).any(|(other, table, server)| {
+            let hangs = server.is_some_and(|server| server.hangs || server.is_strange());
             let has_state =
                 matches!(table.local, Some("serving" | "standing by" | "starting its server"));
-            let stays = self.roster.stays(group, other);
-            is_in(table, other) && has_state && !hangs && stays
+            has_state && !hangs && self.roster.stays(group, other)
         })
     }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{DEADLINE, refused};
 use crate::ask::{self, Answer};
 use crate::command::status::require_group;
-use crate::context::Context;
+use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
 
@@ -27,21 +27,19 @@ pub(super) fn skip(
     require_group(domain, group)?;
     let deadline = context.deadline(DEADLINE);
     let answers = ask::everyone(domain, deadline.left());
-    let mut last = None;
-    for (name, client) in askable(&answers, group) {
-        match client.change(group, &Change::Skip(number), deadline.left()) {
-            Ok(()) => return show(context, group, number, name),
-            Err(AdminError::Conflict { address, refusal }) if refusal.contains(NOT_WAITING) => {
-                let error = AdminError::Conflict { address, refusal };
-                last.get_or_insert_with(|| refused(name, group, &error));
-            }
-            Err(error) => return Err(refused(name, group, &error)),
-        }
-    }
-    Err(last.unwrap_or_else(|| match knows(&answers, group) {
-        true => nobody_in(group),
-        false => ask::no_word(domain, &answers, group, None),
-    }))
+    // Another node may have it.
+    let passes = |error: &AdminError| match error {
+        AdminError::Conflict { refusal, .. } => refusal.contains(NOT_WAITING),
+        _ => false,
+    };
+    let asked = in_turn(askable(&answers, group), (group, Change::Skip(number)), deadline, passes);
+    let node = asked.map_err(|refused| {
+        refused.unwrap_or_else(|| match knows(&answers, group) {
+            true => nobody_in(group),
+            false => ask::no_word(domain, &answers, group, None),
+        })
+    })?;
+    show(context, group, number, node)
 }
 
 /// Gives up a request that was answered: a node that remembers it is asked.
@@ -54,18 +52,37 @@ pub(super) fn skip_answered(
     require_group(domain, group)?;
     let deadline = context.deadline(DEADLINE);
     let answers = ask::everyone(domain, deadline.left());
-    let mut last = None;
-    for answer in answers.iter().filter(|answer| answer.status.is_ok()) {
-        let change = Change::SkipAnswered(number);
-        match answer.client.change(group, &change, deadline.left()) {
-            Ok(()) => return show_answered(context, group, number),
+    let able = answers.iter().filter(|answer| answer.status.is_ok());
+    let nodes = able.map(|answer| (answer.node.as_str(), &answer.client));
+    let asked = in_turn(nodes, (group, Change::SkipAnswered(number)), deadline, |_| true);
+    asked.map_err(|refused| {
+        refused.unwrap_or_else(|| ask::no_word(domain, &answers, group, None))
+    })?;
+    show_answered(context, group, number)
+}
+
+/// Has one of these nodes carry the change out, and gives its name. Where one refuses and its
+/// refusal `passes`, the next one is asked; if nobody is left, the first refusal stands.
+fn in_turn<'a>(
+    nodes: impl IntoIterator<Item = (&'a str, &'a Client)>,
+    (group, change): (&str, Change),
+    deadline: Deadline,
+    passes: impl Fn(&AdminError) -> bool,
+) -> Result<&'a str, Option<Failure>> {
+    let mut first = None;
+    for (name, client) in nodes {
+        match client.change(group, &change, deadline.left()) {
+            Ok(()) => return Ok(name),
             Err(error) => {
-                let failure = refused(&answer.node, group, &error);
-                last.get_or_insert(failure);
+                let failure = refused(name, group, &error);
+                if !passes(&error) {
+                    return Err(Some(failure));
+                }
+                first.get_or_insert(failure);
             }
         }
     }
-    Err(last.unwrap_or_else(|| ask::no_word(domain, &answers, group, None)))
+    Err(first)
 }
 
 /// `--answered` without `--yes`.
