@@ -66,7 +66,7 @@ fn reply_filler_max() -> usize {
 
 fn fill_replies(s: &mut Stage, filler: usize) {
     for node in &mut s.servers {
-        node[usize::from(GROUP.0)].filler = filler;
+        node[GROUP.0 as usize].filler = filler;
     }
 }
 
@@ -184,7 +184,7 @@ fn a_reply_that_the_order_cannot_carry_is_replaced_and_all_members_stay() {
 /// A server is started again at node 1 and fetches the state from another member.
 fn restart_server(s: &mut Stage) {
     s.nodes[1].handle_server_down(s.now, GROUP, DownReason::ServerExited);
-    s.servers[1][usize::from(GROUP.0)].log.clear();
+    s.servers[1][GROUP.0 as usize].log.clear();
     s.settle();
     s.nodes[1].handle_server_up(s.now, GROUP);
     s.settle();
@@ -196,7 +196,7 @@ fn a_state_may_be_larger_than_what_the_order_carries_at_once() {
     s.call(1);
     s.pass_until(|stage| stage.logs(GROUP).iter().all(|log| *log == [1]));
     for node in &mut s.servers {
-        node[usize::from(GROUP.0)].state_filler = PAYLOAD_BYTES_MAX + 4;
+        node[GROUP.0 as usize].state_filler = PAYLOAD_BYTES_MAX + 4;
     }
     restart_server(&mut s);
     s.pass_until(|stage| stage.logs(GROUP)[1] == [1]);
@@ -210,7 +210,7 @@ fn a_state_that_is_too_large_to_be_taken_costs_no_member_its_place() {
     s.call(1);
     s.pass_until(|stage| stage.logs(GROUP).iter().all(|log| *log == [1]));
     for node in &mut s.servers {
-        node[usize::from(GROUP.0)].state_filler = 30 << 20;
+        node[GROUP.0 as usize].state_filler = 30 << 20;
     }
     restart_server(&mut s);
     s.pass(Duration::from_secs(2));
@@ -223,7 +223,7 @@ fn a_state_that_is_too_large_to_be_taken_costs_no_member_its_place() {
     assert_eq!(s.client_got(), [Got::Results(2)]);
     // As soon as it is smaller, the member comes in.
     for node in &mut s.servers {
-        node[usize::from(GROUP.0)].state_filler = 0;
+        node[GROUP.0 as usize].state_filler = 0;
     }
     s.pass_until(|stage| stage.logs(GROUP)[1] == [1, 2]);
 }

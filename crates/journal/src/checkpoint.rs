@@ -30,7 +30,7 @@ pub struct Checkpoints {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checkpoint {
     /// The group.
-    pub group: u16,
+    pub group: u64,
     /// The last record whose effect is in it: replay goes on with the next one.
     pub seq: Seq,
     /// The same as a place in the domain's order.
@@ -48,7 +48,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// The disk's.
-    pub fn begin(&self, group: u16, seq: Seq, position: Position) -> io::Result<Writer> {
+    pub fn begin(&self, group: u64, seq: Seq, position: Position) -> io::Result<Writer> {
         let nonce = self.nonces.next();
         let header = CheckpointHeader { owner: self.owner, group, seq, position, nonce };
         // A name of its own, so that a second attempt does not write into the first.

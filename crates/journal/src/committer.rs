@@ -66,7 +66,7 @@ enum Job {
     Append(Vec<Record>),
     Adopt(Sealed),
     TruncateBefore(Seq),
-    Forget(u16),
+    Forget(u64),
     Trust,
     Stop,
 }
@@ -141,7 +141,7 @@ impl Committer {
     }
 
     /// See [`Journal::forget`].
-    pub fn forget(&self, group: u16) -> bool {
+    pub fn forget(&self, group: u64) -> bool {
         self.jobs.send(Job::Forget(group)).is_ok()
     }
 

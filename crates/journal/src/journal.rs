@@ -163,7 +163,7 @@ impl Journal {
 
     /// Groups whose newest checkpoint was found damaged, without a newer one since.
     #[must_use]
-    pub const fn lacking(&self) -> &BTreeSet<u16> {
+    pub const fn lacking(&self) -> &BTreeSet<u64> {
         &self.metadata.lacking
     }
 

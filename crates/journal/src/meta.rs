@@ -24,7 +24,7 @@ pub(crate) const FILE_NEXT: &str = "meta.redb.next";
 
 const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 const SEGMENTS: TableDefinition<'_, u32, (u64, u64)> = TableDefinition::new("segments");
-const CHECKPOINTS: TableDefinition<'_, (u16, u64), u64> = TableDefinition::new("checkpoints");
+const CHECKPOINTS: TableDefinition<'_, (u64, u64), u64> = TableDefinition::new("checkpoints");
 
 /// The fact that stores of earlier versions do not have.
 const LACKING: &str = "lacking";
@@ -49,10 +49,10 @@ pub(crate) struct Metadata {
     /// First record and nonce of each segment.
     pub(crate) segments: BTreeMap<u32, (Seq, u64)>,
     /// Octets of each checkpoint.
-    pub(crate) checkpoints: BTreeMap<(u16, Seq), u64>,
+    pub(crate) checkpoints: BTreeMap<(u64, Seq), u64>,
     /// Groups whose newest checkpoint was found damaged, and that have no newer one since: what is
     /// left need not be all that was relied on.
-    pub(crate) lacking: BTreeSet<u16>,
+    pub(crate) lacking: BTreeSet<u64>,
 }
 
 impl Metadata {
@@ -218,7 +218,7 @@ fn read(database: &Database) -> Result<Metadata, String> {
     if !rest.is_empty() {
         return Err(format!("{LACKING} is no list of groups"));
     }
-    metadata.lacking = groups.iter().map(|octets| u16::from_le_bytes(*octets)).collect();
+    metadata.lacking = groups.iter().map(|octets| u64::from_le_bytes(*octets)).collect();
     let segments = transaction.open_table(SEGMENTS).map_err(|error| text(error.into()))?;
     for row in segments.iter().map_err(|error| text(error.into()))? {
         let (segment, row) = row.map_err(|error| text(error.into()))?;

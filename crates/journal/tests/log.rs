@@ -148,7 +148,7 @@ fn a_damaged_checkpoint_gives_way_to_the_older_one_and_the_log() {
         assert!(model.checkpoint(3, 5_000));
     }
     model.journal().truncate_before(Seq(20)).unwrap();
-    let newest = "checkpoint-00003-00000000000000000020.ckpt";
+    let newest = "checkpoint-00000000000000000003-00000000000000000020.ckpt";
     let mut content = model.disk.content(newest).unwrap();
     content[3_000] ^= 4;
     model.disk.damage(newest, Some(content));
@@ -162,7 +162,7 @@ fn a_damaged_checkpoint_gives_way_to_the_older_one_and_the_log() {
     drop(journal);
 
     // The older one is damaged, too, and the log does not begin with its first record.
-    let older = "checkpoint-00003-00000000000000000010.ckpt";
+    let older = "checkpoint-00000000000000000003-00000000000000000010.ckpt";
     let content = disk.content(older).unwrap();
     disk.damage(older, Some(content[..content.len() - 1].to_vec()));
     let disk = disk.crash();
@@ -181,7 +181,7 @@ fn a_group_lacks_a_damaged_checkpoint_until_it_has_a_newer_one() {
         assert!(model.checkpoint(3, 50));
     }
     assert!(model.checkpoint(4, 50));
-    model.disk.damage("checkpoint-00003-00000000000000000002.ckpt", None);
+    model.disk.damage("checkpoint-00000000000000000003-00000000000000000002.ckpt", None);
     let lacking = |model: &mut Model| {
         model.crash();
         model.open(Trust::Whole).unwrap();

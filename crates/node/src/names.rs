@@ -6,24 +6,24 @@
 use quorba_engine::replica::GroupId;
 
 /// The first id of a server outside. Groups have smaller ones.
-const OUTSIDE: u16 = 1 << 15;
+const OUTSIDE: u64 = 1 << 15;
 
 /// The id of the domain file's group at that position.
 pub(crate) fn group_id(index: usize) -> GroupId {
-    GroupId(u16::try_from(index).expect("a domain file has fewer groups"))
+    GroupId(u64::try_from(index).expect("a domain file has fewer groups"))
 }
 
 /// The position of that group in the domain file.
 pub(crate) fn index_of(id: GroupId) -> usize {
-    usize::from(id.0)
+    usize::try_from(id.0).expect("a position")
 }
 
 /// The id of the domain file's server outside at that position.
 pub(crate) fn outside_id(index: usize) -> GroupId {
-    GroupId(OUTSIDE + u16::try_from(index).expect("a domain file has fewer servers outside"))
+    GroupId(OUTSIDE + u64::try_from(index).expect("a domain file has fewer servers outside"))
 }
 
 /// The position of that server outside in the domain file; `None`: it is a group.
 pub(crate) fn outside_index(id: GroupId) -> Option<usize> {
-    id.0.checked_sub(OUTSIDE).map(usize::from)
+    id.0.checked_sub(OUTSIDE).map(|index| usize::try_from(index).expect("a position"))
 }

@@ -45,13 +45,13 @@ pub(crate) struct Spot {
 
 impl Spot {
     pub(crate) fn encode(self, w: &mut Writer) {
-        w.u16(self.group.0);
+        w.u64(self.group.0);
         put_history(w, self.during);
         w.u32(self.number);
     }
 
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
-        let group = GroupId(r.u16("waiting group")?);
+        let group = GroupId(r.u64("waiting group")?);
         let during = take_history(r)?;
         Ok(Self { group, during, number: r.u32("waiting call")? })
     }

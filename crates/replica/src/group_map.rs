@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn groups_are_gone_through_by_their_ids_whatever_came_first() {
-        let mut map = GroupMap::of([GroupId(7), GroupId(2)], |id| u32::from(id.0) * 10);
+        let mut map = GroupMap::of([GroupId(7), GroupId(2)], |id| id.0 * 10);
         assert_eq!(map.insert(GroupId(4), 40), None);
         assert_eq!(
             map.iter().map(|(id, of)| (id.0, *of)).collect::<Vec<_>>(),

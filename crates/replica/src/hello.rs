@@ -236,7 +236,7 @@ impl Snapshot {
 pub(crate) fn put_tables(writer: &mut Writer, tables: &GroupMap<GroupTable>) {
     writer.u32(tables.len() as u32);
     for (id, table) in tables.iter() {
-        writer.u16(id.0);
+        writer.u64(id.0);
         table.encode(writer);
     }
 }
@@ -246,7 +246,7 @@ pub(crate) fn take_tables(reader: &mut Reader) -> Result<GroupMap<GroupTable>, I
     let mut tables = GroupMap::new();
     for _ in 0..reader.count(31, "table count")? {
         let invalid = reader.error("table of a group twice");
-        let id = GroupId(reader.u16("group")?);
+        let id = GroupId(reader.u64("group")?);
         if tables.insert(id, GroupTable::decode(reader)?).is_some() {
             return Err(invalid);
         }

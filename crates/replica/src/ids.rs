@@ -10,7 +10,7 @@ pub use quorba_base::RingId;
 
 /// An object group, or a server outside that groups call: a name, and no position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct GroupId(pub u16);
+pub struct GroupId(pub u64);
 
 /// Counts the requests of one gateway (one boot of one node) to one group, from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

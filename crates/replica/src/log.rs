@@ -93,7 +93,7 @@ pub(crate) struct Standing {
 impl Standing {
     fn encode(&self, w: &mut Writer) {
         w.u32(self.groups.len() as u32);
-        self.groups.iter().for_each(|group| w.u16(group.0));
+        self.groups.iter().for_each(|group| w.u64(group.0));
         put_lineage(w, self.lineage.as_ref());
         w.u64(self.prefix);
         put_history(w, self.history);
@@ -102,7 +102,7 @@ impl Standing {
     fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let mut groups = Vec::new();
         for _ in 0..r.count(2, "groups")? {
-            groups.push(GroupId(r.u16("group")?));
+            groups.push(GroupId(r.u64("group")?));
         }
         Ok(Self {
             groups,

@@ -351,7 +351,7 @@ impl Calls {
     pub(crate) fn encode(&self, w: &mut Writer) {
         w.u32(self.callers.len() as u32);
         for (id, caller) in &self.callers {
-            w.u16(id.0);
+            w.u64(id.0);
             caller.encode(w);
         }
     }
@@ -359,7 +359,7 @@ impl Calls {
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let mut callers = BTreeMap::new();
         for _ in 0..r.count(CALLER_BYTES, "caller count")? {
-            let id = GroupId(r.u16("caller")?);
+            let id = GroupId(r.u64("caller")?);
             callers.insert(id, Caller::decode(r)?);
         }
         Ok(Self { callers })
@@ -382,7 +382,7 @@ impl Caller {
             w.u64(newest.digest);
         }
         if let Some(wait) = self.wait {
-            w.u16(wait.target.0);
+            w.u64(wait.target.0);
             w.u64(wait.position);
         }
         w.u32(self.floors.len() as u32);
@@ -422,7 +422,7 @@ impl Caller {
             caller.newest = Some(History { count, digest: r.u64("newest history")? });
         }
         if flags & 2 != 0 {
-            let target = GroupId(r.u16("called group")?);
+            let target = GroupId(r.u64("called group")?);
             caller.wait = Some(Wait { target, position: r.u64("call position")? });
         }
         for _ in 0..r.count(17, "floor count")? {
@@ -452,13 +452,13 @@ impl Caller {
 }
 
 pub(crate) fn put_call(writer: &mut Writer, key: &CallKey) {
-    writer.u16(key.caller.0);
+    writer.u64(key.caller.0);
     put_history(writer, key.during);
     writer.u32(key.number);
 }
 
 pub(crate) fn take_call(reader: &mut Reader) -> Result<CallKey, InvalidEnvelope> {
-    let caller = GroupId(reader.u16("caller")?);
+    let caller = GroupId(reader.u64("caller")?);
     let during = take_history(reader)?;
     Ok(CallKey { caller, during, number: reader.u32("call number")? })
 }

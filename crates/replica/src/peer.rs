@@ -163,7 +163,7 @@ impl PeerMessage {
                 w.u64(*prefix);
                 w.u32(gaps.len() as u32);
                 for (group, up_to) in gaps {
-                    w.u16(group.0);
+                    w.u64(group.0);
                     w.u64(*up_to);
                 }
                 w.finish()
@@ -212,13 +212,13 @@ impl PeerMessage {
             let (view, prefix) = (take_view(&mut r)?, r.u64("prefix")?);
             let mut gaps = Vec::new();
             for _ in 0..r.count(10, "gaps")? {
-                gaps.push((GroupId(r.u16("gap's group")?), r.u64("gap's end")?));
+                gaps.push((GroupId(r.u64("gap's group")?), r.u64("gap's end")?));
             }
             let message = Self::Logged { view, prefix, gaps };
             r.end()?;
             return Ok(message);
         }
-        let group = GroupId(r.u16("group")?);
+        let group = GroupId(r.u64("group")?);
         // Each kind has a name for what it is about here.
         let name = r.u64("name")?;
         let attempt = Attempt(name);
@@ -272,7 +272,7 @@ impl PeerMessage {
 fn head(kind: u8, group: GroupId, name: u64, more_bytes: usize) -> Writer {
     let mut w = Writer::with_capacity(11 + more_bytes);
     w.u8(kind);
-    w.u16(group.0);
+    w.u64(group.0);
     w.u64(name);
     w
 }
@@ -347,7 +347,7 @@ mod tests {
         let raw_bytes = CHUNK_BYTES_MAX as u32;
         let (offset, total, digest) = (u64::MAX, u64::MAX, Some(u64::MAX));
         let chunk = Chunk { offset, total, raw_bytes, compressed: false, digest, bytes };
-        let (group, attempt) = (GroupId(u16::MAX), Attempt(u64::MAX));
+        let (group, attempt) = (GroupId(u64::MAX), Attempt(u64::MAX));
         let message = PeerMessage::Chunk { group, attempt, chunk };
         assert!(message.encode().len() <= PEER_MESSAGE_BYTES_MAX);
     }

@@ -134,7 +134,7 @@ fn put(w: &mut Writer, arrived: &Arrived) {
     put_history(w, arrived.history);
     w.u8(u8::from(arrived.calls_below.is_some()));
     let (caller, below) = arrived.calls_below.unwrap_or((GroupId(0), 0));
-    w.u16(caller.0);
+    w.u64(caller.0);
     w.u64(below);
     w.u64(arrived.expiry);
     w.u64(arrived.clock);
@@ -155,7 +155,7 @@ fn take(r: &mut Reader) -> Result<Arrived, InvalidEnvelope> {
     let (key, _): (RequestKey, _) = take_key(r)?;
     let history = take_history(r)?;
     let some = r.bool("calls flag")?;
-    let calls_below = Some((GroupId(r.u16("caller")?), r.u64("calls below")?)).filter(|_| some);
+    let calls_below = Some((GroupId(r.u64("caller")?), r.u64("calls below")?)).filter(|_| some);
     let expiry = r.u64("expiry")?;
     let clock = r.u64("clock")?;
     let full = r.bool("full flag")?;

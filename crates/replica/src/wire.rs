@@ -58,10 +58,6 @@ impl Writer {
         self.0.push(value);
     }
 
-    pub(crate) fn u16(&mut self, value: u16) {
-        self.0.extend_from_slice(&value.to_le_bytes());
-    }
-
     pub(crate) fn u32(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
@@ -133,10 +129,6 @@ impl Reader {
 
     pub(crate) fn u8(&mut self, what: &'static str) -> Result<u8, InvalidEnvelope> {
         Ok(self.array::<1>(what)?[0])
-    }
-
-    pub(crate) fn u16(&mut self, what: &'static str) -> Result<u16, InvalidEnvelope> {
-        Ok(u16::from_le_bytes(self.array(what)?))
     }
 
     pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, InvalidEnvelope> {

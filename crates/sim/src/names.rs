@@ -7,29 +7,29 @@ use crate::plan::Plan;
 use quorba_engine::replica::GroupId;
 
 /// The first group's id, and what lies between two.
-const FIRST: u16 = 3;
-const STEP: u16 = 2;
+const FIRST: u64 = 3;
+const STEP: u64 = 2;
 /// The first id of a server outside.
-const OUTSIDE: u16 = 40_000;
+const OUTSIDE: u64 = 40_000;
 
 /// The id of the plan's group at that position.
 pub(crate) fn group_id(index: usize) -> GroupId {
-    GroupId(FIRST + STEP * index as u16)
+    GroupId(FIRST + STEP * index as u64)
 }
 
 /// The position of that group in the plan.
 pub(crate) fn index_of(id: GroupId) -> usize {
-    usize::from((id.0 - FIRST) / STEP)
+    ((id.0 - FIRST) / STEP) as usize
 }
 
 /// The id of the plan's server outside at that position.
 pub(crate) fn outsider_id(index: usize) -> GroupId {
-    GroupId(OUTSIDE + index as u16)
+    GroupId(OUTSIDE + index as u64)
 }
 
 /// The position of that server outside in the plan.
 pub(crate) fn outsider_index(id: GroupId) -> usize {
-    usize::from(id.0 - OUTSIDE)
+    (id.0 - OUTSIDE) as usize
 }
 
 impl Plan {

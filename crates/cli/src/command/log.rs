@@ -171,7 +171,7 @@ impl<'d> DiskLog<'d> {
             Some(name) => ask::require_node(domain, name)?,
             None => first.expect("a group has members"),
         };
-        let group = GroupId(u16::try_from(index).expect("groups are few"));
+        let group = GroupId(u64::try_from(index).expect("groups are few"));
         Ok(Self { domain, node, group })
     }
 

@@ -59,14 +59,14 @@ fn settings() -> GroupSettings {
 }
 
 fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
-    let groups = GroupMap::of((0..groups as u16).map(GroupId), |_| settings());
+    let groups = GroupMap::of((0..groups as u64).map(GroupId), |_| settings());
     Gateway::new(limits, 1 << 20, 0, groups, core::iter::empty())
 }
 
 /// `count` requests over a new connection to `group`.
 fn send(gateway: &mut Gateway, id: u64, group: u16, count: u32) {
     let id = ConnectionId(id);
-    gateway.opened(NOW, id, GroupId(group), ClientPeer::at(Ipv4Addr::LOCALHOST.into()));
+    gateway.opened(NOW, id, GroupId(group.into()), ClientPeer::at(Ipv4Addr::LOCALHOST.into()));
     for request_id in 0..count {
         let head = RequestHead {
             version: Version::V1_2,
@@ -126,7 +126,7 @@ fn a_hot_group_leaves_the_others_their_share_of_the_room() {
     assert_eq!(gateway.groups[GroupId(0)].book.len(), 250, "all but three shares of 50");
     for group in 1..4 {
         send(&mut gateway, 20 + u64::from(group), group, 64);
-        assert_eq!(gateway.groups[GroupId(group)].book.len(), 50);
+        assert_eq!(gateway.groups[GroupId(group.into())].book.len(), 50);
     }
 }
 

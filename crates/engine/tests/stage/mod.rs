@@ -115,7 +115,7 @@ impl Stage {
         stage.pass_until(|stage| stage.statuses().iter().all(|s| *s == PrimaryStatus::Primary));
         for index in 0..stage.nodes.len() {
             for group in 0..stage.plan.groups {
-                stage.nodes[index].handle_server_up(stage.now, GroupId(group as u16));
+                stage.nodes[index].handle_server_up(stage.now, GroupId(group as u64));
             }
         }
         stage.settle();
@@ -211,7 +211,7 @@ impl Stage {
 
     /// What the servers of a group have executed or were told to have executed, by request id.
     pub fn logs(&self, group: GroupId) -> Vec<&[u32]> {
-        self.servers.iter().map(|node| node[usize::from(group.0)].log.as_slice()).collect()
+        self.servers.iter().map(|node| node[group.0 as usize].log.as_slice()).collect()
     }
 
     pub fn pass(&mut self, duration: Duration) {
@@ -291,7 +291,7 @@ impl Stage {
             let (_, _, rest) = self.calls[index].pop_front().expect("the rest of a message");
             reader.push(&rest);
         };
-        let server = &mut self.servers[index][usize::from(group.0)];
+        let server = &mut self.servers[index][group.0 as usize];
         let before = server.executions;
         let reply = server.serve(&message);
         self.executed[index] += server.executions - before;

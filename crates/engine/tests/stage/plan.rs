@@ -98,7 +98,7 @@ impl Plan {
             in_doubt: false,
             outside: GroupMap::new(),
             domain: Bytes::from_static(b"stage"),
-            groups: GroupMap::of((0..self.groups as u16).map(GroupId), |_| settings.clone()),
+            groups: GroupMap::of((0..self.groups as u64).map(GroupId), |_| settings.clone()),
             limits: self.limits,
             wall_clock_origin: 0,
         }

@@ -1,9 +1,9 @@
-//! A checkpoint file: a header of 64 octets, blocks of at most 1 MiB, and an end block.
+//! A checkpoint file: a header of 72 octets, blocks of at most 1 MiB, and an end block.
 //!
 //! ```text
-//! header  0 "QBCHKPNT"  8 version u16  10 node u8  11 representative u8  12 group u16  14 zeros
+//! header  0 "QBCHKPNT"  8 version u16  10 node u8  11 representative u8  12 zeros
 //!        16 domain digest u64  24 sequence number u64  32 component u64  40 prefix u64
-//!        48 nonce u64  56 CRC of octets 0 to 55 u32  60 "QEND"
+//!        48 nonce u64  56 group u64  64 CRC of octets 0 to 63 u32  68 "QEND"
 //! block   0 "QBLK" or, the last, "QFIN"  4 octets u32  8 index u32  12 CRC u32  16 data
 //! ```
 //! A block's checksum is over the nonce, its index, its length and its data; the end block's data
@@ -19,7 +19,7 @@ use core::fmt;
 use quorba_base::NodeId;
 
 /// Octets of a checkpoint's header.
-pub const HEADER_BYTES: usize = 64;
+pub const HEADER_BYTES: usize = 72;
 
 /// Octets of a block's header.
 pub const BLOCK_HEADER_BYTES: usize = 16;
@@ -38,8 +38,8 @@ const FINAL_BYTES: usize = 8;
 pub struct CheckpointHeader {
     /// Whose it is.
     pub owner: Owner,
-    /// The group's position in the domain file.
-    pub group: u16,
+    /// The group, by its id.
+    pub group: u64,
     /// The last record whose effect is in it.
     pub seq: Seq,
     /// The same as a place in the domain's order.
@@ -94,14 +94,14 @@ impl CheckpointHeader {
         header[8..10].copy_from_slice(&VERSION.to_le_bytes());
         header[10] = self.owner.node.index();
         header[11] = component.representative.index();
-        header[12..14].copy_from_slice(&self.group.to_le_bytes());
-        let numbers = [self.owner.domain_digest, self.seq.0, component.seq, prefix, self.nonce];
-        for (place, number) in header[16..56].chunks_exact_mut(8).zip(numbers) {
+        let (domain, seq) = (self.owner.domain_digest, self.seq.0);
+        let numbers = [domain, seq, component.seq, prefix, self.nonce, self.group];
+        for (place, number) in header[16..64].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
-        let crc = crc32fast::hash(&header[..56]);
-        header[56..60].copy_from_slice(&crc.to_le_bytes());
-        header[60..].copy_from_slice(&END);
+        let crc = crc32fast::hash(&header[..64]);
+        header[64..68].copy_from_slice(&crc.to_le_bytes());
+        header[68..].copy_from_slice(&END);
         header
     }
 
@@ -110,7 +110,7 @@ impl CheckpointHeader {
     /// # Errors
     /// [`CheckpointFault`]: what it is instead.
     pub fn decode(header: &[u8; HEADER_BYTES], owner: Owner) -> Result<Self, CheckpointFault> {
-        let sealed = header[60..] == END && crc32fast::hash(&header[..56]) == u32_at(header, 56);
+        let sealed = header[68..] == END && crc32fast::hash(&header[..64]) == u32_at(header, 64);
         if header[..8] != MAGIC || !sealed || header[8..10] != VERSION.to_le_bytes() {
             return Err(CheckpointFault::Header);
         }
@@ -123,7 +123,7 @@ impl CheckpointHeader {
         let component = RingId { seq: u64_at(header, 32), representative };
         Ok(Self {
             owner,
-            group: u16::from_le_bytes([header[12], header[13]]),
+            group: u64_at(header, 56),
             seq: Seq(u64_at(header, 24)),
             position: Position { component, prefix: u64_at(header, 40) },
             nonce: u64_at(header, 48),
@@ -244,13 +244,13 @@ impl Blocks {
 
 /// The name of a checkpoint's file.
 #[must_use]
-pub fn file_name(group: u16, seq: Seq) -> String {
-    format!("checkpoint-{group:05}-{:020}.ckpt", seq.0)
+pub fn file_name(group: u64, seq: Seq) -> String {
+    format!("checkpoint-{group:020}-{:020}.ckpt", seq.0)
 }
 
 /// Group and record of the checkpoint that a file of this name holds.
 #[must_use]
-pub fn name_parts(name: &str) -> Option<(u16, Seq)> {
+pub fn name_parts(name: &str) -> Option<(u64, Seq)> {
     let (group, seq) = name.strip_prefix("checkpoint-")?.strip_suffix(".ckpt")?.split_once('-')?;
     let (group, seq) = (group.parse().ok()?, Seq(seq.parse().ok()?));
     (name == file_name(group, seq)).then_some((group, seq))

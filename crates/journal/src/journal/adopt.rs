@@ -69,7 +69,7 @@ impl Journal {
     ///
     /// # Errors
     /// The disk's; what is left over goes at the next start.
-    pub fn forget(&mut self, group: u16) -> io::Result<()> {
+    pub fn forget(&mut self, group: u64) -> io::Result<()> {
         let gone = self.kept(group);
         self.metadata.checkpoints.retain(|(of, _), _| *of != group);
         self.metadata.lacking.remove(&group);
@@ -135,7 +135,7 @@ impl Journal {
     }
 
     /// The group's checkpoints, oldest first.
-    fn kept(&self, group: u16) -> Vec<Seq> {
+    fn kept(&self, group: u64) -> Vec<Seq> {
         let all = (group, Seq::NONE)..=(group, Seq(u64::MAX));
         self.metadata.checkpoints.range(all).map(|((_, seq), _)| *seq).collect()
     }

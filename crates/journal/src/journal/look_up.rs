@@ -26,7 +26,7 @@ pub fn look_up(
     disk: Arc<dyn Disk>,
     owner: Owner,
     last: Seq,
-    mut lacking: BTreeSet<u16>,
+    mut lacking: BTreeSet<u64>,
 ) -> Result<Memory, Damage> {
     let names = disk.list().map_err(|error| Damage::unreadable(".", (0, error)))?;
     let files = Files::of(names);

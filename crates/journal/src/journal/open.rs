@@ -203,7 +203,7 @@ impl Start {
     }
 
     /// One older checkpoint of each group is kept, if the log reaches back to it; the rest goes.
-    fn keep_older(&self, before: &BTreeMap<(u16, Seq), u64>, metadata: &mut Metadata) {
+    fn keep_older(&self, before: &BTreeMap<(u64, Seq), u64>, metadata: &mut Metadata) {
         for (group, seqs) in &self.files.checkpoints {
             let newest = metadata.checkpoints.keys().find(|(of, _)| of == group).map(|key| key.1);
             let mut rest = seqs.iter().rev().filter(|seq| Some(**seq) != newest);

@@ -22,7 +22,7 @@ pub struct Memory {
     /// Groups whose newest checkpoint was found damaged, at this start or an earlier one, and that
     /// have had no newer one since. What takes its place may be less than was relied on: log alone
     /// need not have what a member was given.
-    pub lacking: BTreeSet<u16>,
+    pub lacking: BTreeSet<u64>,
     /// The first record that is there; after the last one if there is none.
     pub first: Seq,
     /// The last record that is there.

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) struct Files {
     pub(crate) segments: Vec<u32>,
     /// The checkpoints of each group, oldest first.
-    pub(crate) checkpoints: BTreeMap<u16, Vec<Seq>>,
+    pub(crate) checkpoints: BTreeMap<u64, Vec<Seq>>,
     /// The highest segment that was set aside.
     pub(crate) aside: Option<u32>,
     /// Files that were never completed.
@@ -193,7 +193,7 @@ impl<'d> Survey<'d> {
     }
 
     /// The newest right checkpoint of a group, from which the log goes on.
-    fn checkpoint(&mut self, group: u16, seqs: &[Seq], found: &mut Found) -> Result<(), Damage> {
+    fn checkpoint(&mut self, group: u64, seqs: &[Seq], found: &mut Found) -> Result<(), Damage> {
         let first = found.headers.first().map_or(Seq(1), |header| header.first);
         let mut wrong = None;
         for &seq in seqs.iter().rev() {

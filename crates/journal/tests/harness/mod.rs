@@ -55,7 +55,7 @@ pub(crate) fn record(life: u64, number: u64, bytes: usize) -> Record {
 }
 
 /// What a checkpoint of a group after a record holds.
-pub(crate) fn state(group: u16, seq: Seq, bytes: usize) -> Vec<u8> {
+pub(crate) fn state(group: u64, seq: Seq, bytes: usize) -> Vec<u8> {
     let mut octets = chance(u64::from(group) << 48 ^ seq.0);
     (0..bytes).map(|_| octets().to_le_bytes()[0]).collect()
 }
@@ -83,7 +83,7 @@ pub(crate) struct Model {
     pub(crate) appended: BTreeMap<u64, Record>,
     pub(crate) durable: u64,
     /// The lengths of the checkpoints that were written for a group after a record.
-    pub(crate) checkpoints: BTreeMap<(u16, u64), BTreeSet<usize>>,
+    pub(crate) checkpoints: BTreeMap<(u64, u64), BTreeSet<usize>>,
     pub(crate) doubts: u64,
     pub(crate) unnoticed: u64,
 }
@@ -136,7 +136,7 @@ impl Model {
     }
 
     /// Writes a checkpoint of the present end of the log; the disk may refuse.
-    pub(crate) fn checkpoint(&mut self, group: u16, bytes: usize) -> bool {
+    pub(crate) fn checkpoint(&mut self, group: u64, bytes: usize) -> bool {
         if self.commit().is_err() {
             return false;
         }

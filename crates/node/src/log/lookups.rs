@@ -35,7 +35,7 @@ pub(super) struct Lookups {
     durable: Seq,
     in_doubt: bool,
     /// Groups whose newest state was damaged at the start, until there is a newer one.
-    lacking: BTreeSet<u16>,
+    lacking: BTreeSet<u64>,
     /// Who asks, and the record that must be on disk before.
     wanted: Vec<(Look, Seq)>,
     /// Threads that read the log now.
@@ -48,7 +48,7 @@ impl Lookups {
         checkpoints: Checkpoints,
         last: Seq,
         in_doubt: bool,
-        lacking: BTreeSet<u16>,
+        lacking: BTreeSet<u64>,
     ) -> Self {
         Self {
             owner,
@@ -141,7 +141,7 @@ fn look_up(
     path: &Path,
     owner: Owner,
     last: Seq,
-    lacking: &BTreeSet<u16>,
+    lacking: &BTreeSet<u64>,
 ) -> Result<Recovered, String> {
     let disk = FileDisk::open_for_reading(path).map_err(|error| error.to_string())?;
     let found = quorba_journal::look_up(Arc::new(disk), owner, last, lacking.clone());

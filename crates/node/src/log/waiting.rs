@@ -62,7 +62,7 @@ server = ["./meter", "{port}"]
 state_object = "State"
 "#;
 
-    fn checked(text: &str, waiting: &[u16]) -> Result<(), NodeError> {
+    fn checked(text: &str, waiting: &[u64]) -> Result<(), NodeError> {
         let read = check_text(Path::new("quorba.toml"), text, |_| {
             Ok(vec![DomainKey::from_bytes([7; 32])])
         });

@@ -169,7 +169,7 @@ impl Envelope {
         if kind == RECORDED {
             return Ok(Self::Recorded { view: take_view(&mut r)? });
         }
-        let group = GroupId(r.u16("group")?);
+        let group = GroupId(r.u64("group")?);
         let envelope = match kind {
             REQUEST => Self::Request(take_request(&mut r, group)?),
             REPLY => {
@@ -286,7 +286,7 @@ fn take_reason(r: &mut Reader) -> Result<DownReason, InvalidEnvelope> {
 
 fn head(w: &mut Writer, kind: u8, group: GroupId) {
     w.u8(kind);
-    w.u16(group.0);
+    w.u64(group.0);
 }
 
 fn put_numbers<const N: usize>(w: &mut Writer, kind: u8, group: GroupId, numbers: [u64; N]) {

@@ -169,7 +169,7 @@ fn decodes_what_it_encoded() {
 
 #[test]
 fn no_request_or_reply_is_wrapped_in_more_than_the_limit() {
-    let group = GroupId(u16::MAX);
+    let group = GroupId(u64::MAX);
     let number = RequestNumber(u64::MAX);
     let giop = Bytes::from_static(b"GIOP...");
     let bound = Bound::default();
