@@ -222,7 +222,7 @@ fn when_the_node_is_full_who_holds_the_most_is_refused_and_others_are_served() {
 fn members_forget_long_replies_that_nobody_will_ask_for_again_without_another_request() {
     let mut s = Stage::serving(3);
     for node in &mut s.servers {
-        node[usize::from(GROUP.0)].filler = MIB;
+        node[GROUP.0 as usize].filler = MIB;
     }
     let retained = |s: &Stage| -> Vec<usize> {
         s.nodes.iter().map(|node| node.snapshot().groups[GROUP].retained_bytes).collect()
