@@ -64,6 +64,11 @@ bugs! {
     ForgetsRingNumbers,
     /// A message that was sent in part goes on in the new ring.
     ResumesPartialMessage,
+    // -- groups that come and go --
+    /// A change of the catalog is answered before other disks have it.
+    CreatesBeforeSaved,
+    /// An operation that comes once more is carried out once more.
+    ForgetsOperations,
     // -- order: who is left out for poor links --
     /// Of two ends of a bad link the one goes that the other blames.
     BlamesTheBlamed,

@@ -1,14 +1,14 @@
 //! What a replica is told about the domain and its groups; equal on every node.
 
-use crate::group_map::GroupMap;
+use crate::catalog::{Catalog, Definitions};
 use crate::hello::Record;
 use crate::ids::GroupId;
 use crate::log::Recovered;
-use crate::outside::OutsideConfig;
 use crate::primary::Quorum;
 use crate::reads::ReadRule;
 use crate::style::Style;
 use crate::transfer::TransferRule;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, NodeId, NodeSet};
@@ -114,8 +114,8 @@ pub struct GroupConfig {
     /// A reply leaves only when a majority has its request on disk, too. Not with a dynamic quorum,
     /// nor with servers that somebody else starts, nor with [`TotalLoss::Fresh`].
     pub durable: bool,
-    /// Everything that is applied is written down, because some group of the domain is durable;
-    /// [`crate::Replica::new`] sees to it.
+    /// Everything that is applied is written down, because some group of the domain is durable; the
+    /// replica sees to it.
     pub logged: bool,
     /// How long the group waits for its configured members before it opens without them.
     pub open_after: Duration,
@@ -146,7 +146,7 @@ pub struct GroupConfig {
     /// Groups, and servers outside, that its servers call. Only with
     /// [`Concurrency::Sequential`], not from or to a stateless group, and not from a durable one.
     pub calls: Vec<GroupId>,
-    /// Servers of some group call it.
+    /// Servers of some group call it; the replica sees to it.
     pub is_called: bool,
 }
 
@@ -156,10 +156,30 @@ impl GroupConfig {
     pub fn can_recover(&self) -> bool {
         self.state_object.is_some() || self.replay_bytes_max.is_some()
     }
+
+    /// What cannot become something else while the group lives: the key of the domain file.
+    pub(crate) fn fixed_difference(&self, next: &Self) -> Option<&'static str> {
+        [
+            ("durable", self.durable == next.durable),
+            ("members", !self.durable || self.members == next.members),
+            ("state_object", self.state_object == next.state_object),
+            ("connect", self.foreign == next.foreign),
+            ("ack", self.ack == next.ack),
+            ("reply", self.reply == next.reply),
+            ("concurrency", self.concurrency == next.concurrency),
+            ("on_total_loss", self.on_total_loss == next.on_total_loss),
+            ("execution", self.staggered == next.staggered),
+            ("recovery", self.replay_bytes_max == next.replay_bytes_max),
+            ("calls", self.calls == next.calls),
+            ("checkpoint_updates", self.checkpoint.updates == next.checkpoint.updates),
+        ]
+        .into_iter()
+        .find_map(|(key, is_same)| (!is_same).then_some(key))
+    }
 }
 
 /// The domain as the replica sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ReplicaConfig {
     /// This node.
     pub me: NodeId,
@@ -171,10 +191,10 @@ pub struct ReplicaConfig {
     pub quorum: Quorum,
     /// Primary components that this node was part of, in any boot, as its disk says.
     pub record: Record,
-    /// The groups.
-    pub groups: GroupMap<GroupConfig>,
-    /// Servers outside of the domain that groups call, by ids that no group has.
-    pub outside: GroupMap<OutsideConfig>,
+    /// The groups, and servers outside: what the disk has, or else what the domain file says.
+    pub catalog: Catalog,
+    /// What the definitions in it mean.
+    pub definitions: Arc<dyn Definitions>,
     /// What the disk remembers of all that was applied; none without a log, or if it is in doubt.
     pub recovered: Option<Recovered>,
     /// Reads that close a circle are served: what is then remembered fits into one message.
@@ -182,13 +202,4 @@ pub struct ReplicaConfig {
     /// The disk is in doubt: should this boot end before [`crate::Replica::handle_trusted`], the
     /// next one finds nothing.
     pub in_doubt: bool,
-}
-
-impl ReplicaConfig {
-    /// Whether everything that is applied is written down: the place of a durable group's request
-    /// is one in the order of all.
-    #[must_use]
-    pub fn is_logged(&self) -> bool {
-        self.groups.values().any(|group| group.durable)
-    }
 }

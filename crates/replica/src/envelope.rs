@@ -7,6 +7,7 @@ mod codec;
 mod tests;
 
 use crate::binding::Bound;
+use crate::catalog::CatalogChange;
 use crate::command::Command;
 use crate::endings::Report;
 use crate::hello::{Hello, Snapshot};
@@ -280,6 +281,24 @@ pub(crate) enum Envelope {
         id: u64,
         /// The change.
         command: Command,
+    },
+    /// An operator changes which groups there are, or what one is.
+    Define {
+        /// The sender's name for it.
+        id: u64,
+        /// The operator's.
+        operation: Bytes,
+        /// The change.
+        change: CatalogChange,
+    },
+    /// A part of the catalog that a view is to go on from.
+    Catalog {
+        /// Which view.
+        view: RingId,
+        /// Which part of how many.
+        part: (u32, u32),
+        /// The part.
+        bytes: Bytes,
     },
     /// See [`Hello`].
     Hello(Hello),

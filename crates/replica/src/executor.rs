@@ -149,6 +149,12 @@ impl Executor {
         }
     }
 
+    /// Its group is this from here on.
+    pub(crate) fn reconfigure(&mut self, config: &GroupConfig) {
+        self.reply_within = config.server_reply;
+        self.abandon = config.abandon;
+    }
+
     /// Nothing is queued and nothing runs.
     pub(crate) fn is_idle(&self) -> bool {
         self.schedule.is_idle()

@@ -10,6 +10,7 @@ mod backup;
 mod beside;
 mod calls;
 mod changes;
+mod definition;
 mod duplicates;
 mod endings;
 mod fullness;
@@ -80,6 +81,8 @@ pub(crate) struct Group {
     member: Option<Member>,
     /// When the group opens without its missing members; set by its first member.
     open_at: Option<Instant>,
+    /// The last try of a member that this node had before, in this boot.
+    tries_before: Option<Attempt>,
     /// The next server that somebody else started is the first that this domain ever sees.
     foreign_fresh: bool,
     /// What the log says the group was delivered, while it is gone through.
@@ -149,6 +152,7 @@ impl Group {
             table,
             member,
             open_at: None,
+            tries_before: None,
             foreign_fresh: !bootstrapped,
             replay: None,
             log_is_whole: None,

@@ -1,5 +1,6 @@
 //! What a node says of itself when a view begins, and what a newcomer is told.
 
+use crate::catalog::CatalogMark;
 use crate::group_map::GroupMap;
 use crate::history::History;
 use crate::ids::{GroupId, RingId};
@@ -123,6 +124,8 @@ pub struct Hello {
     pub branch: u64,
     /// Where its groups that are not durable stand, if that is not there.
     pub apart: Option<Apart>,
+    /// Which groups it knows.
+    pub catalog: CatalogMark,
 }
 
 /// Where groups stand that live in memory alone, and were left behind when disks decided; see
@@ -182,6 +185,7 @@ impl Hello {
         if let Some(apart) = &self.apart {
             apart.encode(writer);
         }
+        self.catalog.encode(writer);
     }
 
     pub(crate) fn decode(reader: &mut Reader) -> Result<Self, InvalidEnvelope> {
@@ -195,7 +199,8 @@ impl Hello {
             true => Some(Apart::decode(reader)?),
             false => None,
         };
-        Ok(Self { view, record, since, lineage, prefix, branch, apart })
+        let catalog = CatalogMark::decode(reader)?;
+        Ok(Self { view, record, since, lineage, prefix, branch, apart, catalog })
     }
 }
 

@@ -22,6 +22,7 @@ mod archive;
 mod backup;
 mod beside;
 mod binding;
+mod catalog;
 mod chain;
 mod checkpoint;
 mod clock;
@@ -71,6 +72,11 @@ mod wire;
 pub use backup::{Backup, BackupRefused};
 pub use beside::BESIDE_REPLY_BYTES_MAX;
 pub use binding::{Binding, Bound};
+pub use catalog::{
+    Catalog, CatalogChange, CatalogChanged, CatalogDamaged, CatalogMark, CatalogRecord,
+    CatalogRefused, DEFINITION_BYTES_MAX, DEFINITIONS_MAX, Defined, Definition, Definitions,
+    FixedDefinitions, NAME_BYTES_MAX,
+};
 pub use command::{Command, CommandRefused};
 pub use config::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReplicaConfig, ReplyPath,
@@ -92,7 +98,7 @@ pub use ids::{
 pub use log::{LogRecord, Place, Recovered};
 pub use moment::Moment;
 pub use nested::{CallFigures, CallRefusal, NestedCall};
-pub use output::{Availability, Event, Output, ServerCommand};
+pub use output::{Availability, DefinitionNews, Event, Output, ServerCommand};
 pub use outside::{OUTSIDE_BYTES_MAX, OnDoubt, OutsideConfig, OutsideFailure, OutsideReport};
 pub use peer::{Lane, PEER_MESSAGE_BYTES_MAX};
 pub use primary::{Quorum, QuorumRule};

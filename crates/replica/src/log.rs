@@ -4,6 +4,7 @@
 //! effect; a component's record has everything that a node must know to go on from it, save for
 //! the states of servers.
 
+use crate::catalog::Catalog;
 use crate::group_map::GroupMap;
 use crate::hello::{Lineage, put_lineage, put_tables, take_lineage, take_tables};
 use crate::history::History;
@@ -69,6 +70,8 @@ pub(crate) struct Established {
     pub(crate) prefix: u64,
     /// What had been applied before.
     pub(crate) history: History,
+    /// Which groups there were, and what they were.
+    pub(crate) catalog: Catalog,
     /// The table of each group.
     pub(crate) tables: GroupMap<GroupTable>,
     /// What they have called.
@@ -120,6 +123,7 @@ impl Established {
         self.lineage.encode(&mut w);
         w.u64(self.prefix);
         put_history(&mut w, self.history);
+        self.catalog.encode(&mut w);
         put_tables(&mut w, &self.tables);
         self.calls.encode(&mut w);
         w.u8(u8::from(self.apart.is_some()));
@@ -135,6 +139,7 @@ impl Established {
         let lineage = Lineage::decode(&mut r)?;
         let prefix = r.u64("prefix")?;
         let history = take_history(&mut r)?;
+        let catalog = Catalog::decode(&mut r)?;
         let tables = take_tables(&mut r)?;
         let calls = Calls::decode(&mut r)?;
         let apart = match r.bool("apart flag")? {
@@ -142,7 +147,7 @@ impl Established {
             false => None,
         };
         r.end()?;
-        Ok(Self { since, lineage, prefix, history, tables, calls, apart })
+        Ok(Self { since, lineage, prefix, history, catalog, tables, calls, apart })
     }
 }
 
@@ -166,11 +171,11 @@ mod tests {
         let view = RingId { seq: 12, representative: node };
         let lineage = Lineage { view, members: vec![(node, 3)] };
         let (history, tables) = (History::EMPTY, GroupMap::new());
-        let calls = Calls::default();
+        let (calls, catalog) = (Calls::default(), Catalog::default());
         let (groups, former) = (vec![GroupId(1), GroupId(4)], Some(lineage.clone()));
         let apart = Some(Standing { groups, lineage: former, prefix: 7, history });
         let established =
-            Established { since: 2, lineage, prefix: 3, history, tables, calls, apart };
+            Established { since: 2, lineage, prefix: 3, history, catalog, tables, calls, apart };
         let bytes = established.encode();
         for length in 0..bytes.len() {
             assert!(Established::decode(bytes.slice(..length)).is_err());

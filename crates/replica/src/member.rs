@@ -306,6 +306,20 @@ impl Member {
         }
     }
 
+    /// Its group is this from here on.
+    pub(crate) fn reconfigure(&mut self, config: &GroupConfig) {
+        self.transfer = config.transfer;
+        self.rule = config.checkpoint;
+        self.logged = config.logged;
+        self.keeps = config.checkpoint.updates && !config.logged && config.calls.is_empty();
+        self.executor.reconfigure(config);
+    }
+
+    /// The last try that it made.
+    pub(crate) const fn last_attempt(&self) -> Attempt {
+        self.next_attempt
+    }
+
     pub(crate) fn stage_text(&self) -> &'static str {
         match self.stage {
             Stage::NoServer => "no server",

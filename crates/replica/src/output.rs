@@ -1,6 +1,7 @@
 //! What a replica asks of its surroundings: a closed set of effects.
 
 use crate::backup::{Backup, BackupRefused};
+use crate::catalog::{CatalogChanged, CatalogRecord, CatalogRefused, Definition};
 use crate::command::{Command, CommandRefused};
 use crate::endings::RequestEnd;
 use crate::executor::Returned;
@@ -17,6 +18,8 @@ use crate::peer::Lane;
 use crate::primary::{Basis, Blocked};
 use crate::table::{DownReason, MemberState};
 use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{NodeId, NodeSet};
@@ -186,6 +189,27 @@ pub enum Output {
         /// Whether the group has the state of the backup now, at one member at least.
         result: Result<(), BackupRefused>,
     },
+    /// What became of [`crate::Replica::handle_define`]: it was carried out, at all nodes, and is on
+    /// enough disks.
+    CatalogChanged {
+        /// Its name, as it was given.
+        id: u64,
+        /// Whose definition it was.
+        result: Result<CatalogChanged, CatalogRefused>,
+    },
+    /// There is a group, or a server outside, or it is something else, or it is gone.
+    Defined {
+        /// Which.
+        id: GroupId,
+        /// What of the three.
+        news: DefinitionNews,
+        /// What it is now; none if it is gone.
+        definition: Option<Definition>,
+    },
+    /// Write this down; [`crate::Replica::handle_catalog_saved`] wants to be told when it is on
+    /// disk. Nothing waits for it but what says so. Before the first [`Self::Log`] that follows is
+    /// on disk, it must be.
+    Catalog(CatalogRecord),
     /// Write to disk which primary components this node takes part in, before what follows.
     Record(Record),
     /// Append this to the log; [`crate::Replica::handle_logged`] wants to be told when it is on
@@ -232,6 +256,17 @@ pub enum Output {
     Outlive(Bytes),
     /// Something that people want to know.
     Event(Event),
+}
+
+/// What became of a definition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DefinitionNews {
+    /// There is one more.
+    Created,
+    /// It is something else.
+    Changed,
+    /// It is no more.
+    Deleted,
 }
 
 /// Effects on a server.
@@ -420,6 +455,13 @@ pub enum Event {
     Uncleared {
         /// Of this group.
         group: GroupId,
+    },
+    /// A definition means nothing to this node: another version wrote it.
+    Unreadable {
+        /// Its name.
+        name: Arc<str>,
+        /// What is wrong with it.
+        reason: String,
     },
     /// A message of another version was skipped.
     Skipped {

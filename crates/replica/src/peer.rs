@@ -3,6 +3,7 @@
 //! What it is not: ordered. A message says for itself what it belongs to, and one that belongs to
 //! nothing any more is left out. Invariant: the bulk stands last and is not copied on the way in.
 
+use crate::catalog::{put_position, take_position};
 use crate::hello::{put_view, take_view};
 use crate::ids::{Attempt, GatewayKey, GroupId, RequestNumber, RingId};
 use crate::transfer::{Chunk, Fetch};
@@ -10,6 +11,7 @@ use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;
 pub use quorba_base::Lane;
+use quorba_base::Position;
 
 /// The longest message.
 pub const PEER_MESSAGE_BYTES_MAX: usize = 256 << 10;
@@ -85,6 +87,11 @@ pub(crate) enum PeerMessage {
         /// Nothing is in front of it any more.
         caught_up: bool,
     },
+    /// The sender has the catalog on disk as it was at that place of the order.
+    CatalogSaved {
+        /// Where it was changed last.
+        version: Position,
+    },
     /// The sender may have lost answers: whoever waits for one of it asks somebody else.
     AnswersLost {
         /// Of this group.
@@ -100,6 +107,7 @@ const ANSWER: u8 = 5;
 const ANSWERS_LOST: u8 = 6;
 const THROUGH: u8 = 7;
 const PROGRESS: u8 = 8;
+const CATALOG_SAVED: u8 = 9;
 const COMPRESSED: u8 = 1;
 const DIGEST: u8 = 2;
 
@@ -108,7 +116,7 @@ impl PeerMessage {
     /// `None`: it is about the node.
     pub(crate) const fn group(&self) -> Option<GroupId> {
         match self {
-            Self::Logged { .. } => None,
+            Self::Logged { .. } | Self::CatalogSaved { .. } => None,
             Self::Fetch { group, .. }
             | Self::Chunk { group, .. }
             | Self::Call { group, .. }
@@ -124,6 +132,7 @@ impl PeerMessage {
         match self {
             Self::Fetch { .. }
             | Self::Logged { .. }
+            | Self::CatalogSaved { .. }
             | Self::Call { .. }
             | Self::Answer { .. }
             | Self::Through { .. }
@@ -157,7 +166,7 @@ impl PeerMessage {
                 w.finish()
             }
             Self::Logged { view, prefix, gaps } => {
-                let mut w = Writer::with_capacity(22 + 10 * gaps.len());
+                let mut w = Writer::with_capacity(22 + 16 * gaps.len());
                 w.u8(LOGGED);
                 put_view(&mut w, *view);
                 w.u64(*prefix);
@@ -166,6 +175,12 @@ impl PeerMessage {
                     w.u64(group.0);
                     w.u64(*up_to);
                 }
+                w.finish()
+            }
+            Self::CatalogSaved { version } => {
+                let mut w = Writer::with_capacity(18);
+                w.u8(CATALOG_SAVED);
+                put_position(&mut w, *version);
                 w.finish()
             }
             Self::Call { group, number, stateless, code_sets, giop } => {
@@ -211,12 +226,17 @@ impl PeerMessage {
         if kind == LOGGED {
             let (view, prefix) = (take_view(&mut r)?, r.u64("prefix")?);
             let mut gaps = Vec::new();
-            for _ in 0..r.count(10, "gaps")? {
+            for _ in 0..r.count(16, "gaps")? {
                 gaps.push((GroupId(r.u64("gap's group")?), r.u64("gap's end")?));
             }
             let message = Self::Logged { view, prefix, gaps };
             r.end()?;
             return Ok(message);
+        }
+        if kind == CATALOG_SAVED {
+            let version = take_position(&mut r)?;
+            r.end()?;
+            return Ok(Self::CatalogSaved { version });
         }
         let group = GroupId(r.u64("group")?);
         // Each kind has a name for what it is about here.
@@ -270,7 +290,7 @@ impl PeerMessage {
 }
 
 fn head(kind: u8, group: GroupId, name: u64, more_bytes: usize) -> Writer {
-    let mut w = Writer::with_capacity(11 + more_bytes);
+    let mut w = Writer::with_capacity(17 + more_bytes);
     w.u8(kind);
     w.u64(group.0);
     w.u64(name);

@@ -3,7 +3,7 @@
 //!
 //! What it is not: a part of the replicated state. Nothing that is decided depends on it, and two
 //! members may know different ends of the same requests. Invariants: the ring has its full size
-//! from the beginning, so that noting a request allocates nothing; whole messages are kept only
+//! from the first request on, so that noting another one allocates nothing; whole messages are kept only
 //! while somebody asks for them again and again, and never more than a number of octets.
 
 use crate::endings::RequestEnd;
@@ -162,28 +162,20 @@ pub(crate) struct Recent {
     /// Where the next one to end is, if they end in their order.
     next_end: usize,
     recording: Option<Recording>,
+    here: NodeId,
+    size: usize,
 }
 
 impl Recent {
     /// `size`: how many it remembers; 0 for a node without a member.
     pub(crate) fn new(here: Here, size: usize) -> Self {
-        let nothing = RecentRequest {
-            index: 0,
-            clock: 0,
-            stamp: 0,
-            at: Instant::ZERO,
-            gateway: (here.node, 0, 0),
-            client: None,
-            operation: Short::EMPTY,
-            object_key: Short::EMPTY,
-            request_bytes: 0,
-            outcome: Outcome::Open,
-        };
         Self {
+            here: here.node,
+            size,
             now: Instant::ZERO,
-            ring: vec![nothing; size],
-            histories: vec![0; size],
-            open: vec![0; size],
+            ring: Vec::new(),
+            histories: Vec::new(),
+            open: Vec::new(),
             noted: 0,
             next_end: 0,
             recording: None,
@@ -195,10 +187,32 @@ impl Recent {
         self.now = now;
     }
 
+    /// Makes room for all that it will remember; most groups of a domain with many rest.
+    fn begin(&mut self) {
+        let nothing = RecentRequest {
+            index: 0,
+            clock: 0,
+            stamp: 0,
+            at: Instant::ZERO,
+            gateway: (self.here, 0, 0),
+            client: None,
+            operation: Short::EMPTY,
+            object_key: Short::EMPTY,
+            request_bytes: 0,
+            outcome: Outcome::Open,
+        };
+        self.ring = vec![nothing; self.size];
+        self.histories = vec![0; self.size];
+        self.open = vec![0; self.size];
+    }
+
     /// A request was delivered.
     pub(crate) fn delivered(&mut self, arrived: &Arrived, stamp: u64) {
-        if self.ring.is_empty() {
+        if self.size == 0 {
             return;
+        }
+        if self.ring.is_empty() {
+            self.begin();
         }
         let place = (self.noted % self.ring.len() as u64) as usize;
         self.noted += 1;

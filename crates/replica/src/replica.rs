@@ -9,6 +9,7 @@ mod agreement;
 mod apart;
 mod backup;
 mod beside;
+mod catalog;
 mod disk;
 mod held;
 mod late;
@@ -22,6 +23,7 @@ mod recovery;
 mod shorten;
 
 use self::agreement::Agreed;
+use crate::catalog::Catalog;
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
 use crate::group::{Group, GroupSnapshot, Here};
@@ -103,6 +105,10 @@ pub struct Replica {
     here: Here,
     phase: Phase,
     groups: GroupMap<Group>,
+    /// Which there are.
+    catalog: catalog::CatalogPart,
+    /// The log is gone through.
+    is_replaying: bool,
     calls: Calls,
     outside: outside::Part,
     held: held::Held,
@@ -125,36 +131,28 @@ impl Replica {
     /// A replica that has seen no view.
     #[must_use]
     pub fn new(mut config: ReplicaConfig) -> Self {
-        let is_logged = config.is_logged();
-        config.groups.values_mut().for_each(|group| group.logged = is_logged);
-        let recovered = config.recovered.take().filter(|_| config.is_logged());
+        let (recovered, catalog) = (config.recovered.take(), core::mem::take(&mut config.catalog));
         if let Some(recovered) = recovered {
-            let mut replica = Self::without_memory(config.clone());
+            let mut replica = Self::without_memory(config.clone(), catalog.clone());
             if replica.recover(recovered) {
                 return replica;
             }
         }
-        Self::without_memory(config)
+        Self::without_memory(config, catalog)
     }
 
-    fn without_memory(config: ReplicaConfig) -> Self {
+    fn without_memory(config: ReplicaConfig, catalog: Catalog) -> Self {
         let (node, incarnation) = (config.me, config.incarnation);
         let here = Here { node, incarnation, place: Place::begin(node) };
-        let groups = config
-            .groups
-            .iter()
-            .map(|(id, group)| {
-                let bootstrapped = config.record.latest().is_some();
-                (id, Group::new(id, group.clone(), here, bootstrapped))
-            })
-            .collect();
-        Self {
+        let mut replica = Self {
             record: config.record.clone(),
             disk: disk::Disk::new(&config),
             config,
             here,
             phase: Phase::Forming,
-            groups,
+            groups: GroupMap::new(),
+            catalog: catalog::CatalogPart::new(catalog, true),
+            is_replaying: false,
             calls: Calls::default(),
             outside: outside::Part::default(),
             held: held::Held::default(),
@@ -164,7 +162,9 @@ impl Replica {
             apart: None,
             lost: Vec::new(),
             out: Outbox::new(),
-        }
+        };
+        replica.define_all();
+        replica
     }
 
     /// The next effect to carry out.
@@ -237,6 +237,7 @@ impl Replica {
     pub fn handle_view(&mut self, view: ReplicaView) {
         self.end_reads();
         self.give_up_operations();
+        self.interrupt_changes();
         let hello = Hello {
             view: view.id,
             record: self.record.clone(),
@@ -245,6 +246,7 @@ impl Replica {
             prefix: self.prefix,
             branch: self.history.digest,
             apart: self.says_apart(),
+            catalog: self.catalog_mark(),
         };
         self.out.push_back(Output::Order(Envelope::Hello(hello).encode()));
         let statements = BTreeMap::new();
@@ -293,6 +295,9 @@ impl Replica {
             return self.out.push_back(Output::Event(Event::Skipped { origin }));
         };
         let by = (origin, incarnation);
+        if let Envelope::Define { id, operation, change } = envelope {
+            return self.deliver_define(now, by, id, (operation, change));
+        }
         let Some(id) = target(&envelope).filter(|_| !self.is_void(&envelope)) else { return };
         let in_primary = matches!(self.phase, Phase::Primary);
         let Some(calls_below) = self.admit(by, &envelope) else {
@@ -471,6 +476,7 @@ fn concerns_members(payload: &Bytes) -> bool {
             | Envelope::Ending { .. }
             | Envelope::StateDigest { .. }
             | Envelope::Command { .. }
+            | Envelope::Define { .. }
             | Envelope::Full { .. }
             | Envelope::Open { .. })
     )
@@ -495,6 +501,10 @@ fn target(envelope: &Envelope) -> Option<GroupId> {
         | Envelope::Floor { group, .. }
         | Envelope::Outside { group, .. }
         | Envelope::Open { group } => Some(*group),
-        Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => None,
+        Envelope::Define { .. }
+        | Envelope::Catalog { .. }
+        | Envelope::Hello(_)
+        | Envelope::Snapshot(_)
+        | Envelope::Recorded { .. } => None,
     }
 }

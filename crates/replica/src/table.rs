@@ -85,6 +85,17 @@ impl GroupTable {
         self.fit_removed(config);
     }
 
+    /// The group has other members from here on.
+    pub(crate) fn change_members(&mut self, before: NodeSet, after: &GroupConfig) {
+        for node in before.difference(after.members).iter() {
+            if let Some(attempt) = self.attempt(node) {
+                self.down(after, node, attempt, DownReason::NotMember);
+            }
+        }
+        self.fit(after);
+        self.settle_leader(after);
+    }
+
     pub(crate) fn members(&self) -> impl Iterator<Item = (NodeId, MemberState)> + '_ {
         self.members.iter()
     }

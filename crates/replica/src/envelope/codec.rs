@@ -4,6 +4,7 @@
 
 use super::{Envelope, FtRequest, ProcessEnd, RequestEnvelope};
 use crate::binding::{put_bound, take_bound};
+use crate::catalog::{CatalogChange, take_operation};
 use crate::command::Command;
 use crate::endings::{Report, put_named, take_named};
 use crate::hello::{Hello, Snapshot, put_view, take_view};
@@ -39,6 +40,8 @@ const OUTSIDE: u8 = 18;
 const ENDING: u8 = 19;
 const STATE_DIGEST: u8 = 20;
 const RELEASED: u8 = 24;
+const DEFINE: u8 = 25;
+const CATALOG: u8 = 26;
 
 impl Envelope {
     /// The encoded message.
@@ -87,6 +90,19 @@ impl Envelope {
                 head(&mut w, COMMAND, *group);
                 w.u64(*id);
                 command.encode(&mut w);
+            }
+            Self::Define { id, operation, change } => {
+                w.u8(DEFINE);
+                w.u64(*id);
+                w.bytes(operation);
+                change.encode(&mut w);
+            }
+            Self::Catalog { view, part: (part, parts), bytes } => {
+                w.u8(CATALOG);
+                put_view(&mut w, *view);
+                w.u32(*part);
+                w.u32(*parts);
+                w.rest(bytes);
             }
             Self::Hello(hello) => {
                 w.u8(HELLO);
@@ -149,6 +165,7 @@ impl Envelope {
             Self::Reply { giop, .. } => giop.len(),
             Self::Outside { report: OutsideReport::Reply(giop), .. } => giop.len(),
             Self::Checkpoint { piece, .. } => piece.bytes.len(),
+            Self::Catalog { bytes, .. } => bytes.len(),
             _ => 0,
         }
     }
@@ -168,6 +185,17 @@ impl Envelope {
         }
         if kind == RECORDED {
             return Ok(Self::Recorded { view: take_view(&mut r)? });
+        }
+        if kind == DEFINE {
+            let (id, operation) = (r.u64("id")?, take_operation(&mut r)?);
+            let change = CatalogChange::decode(&mut r)?;
+            r.end()?;
+            return Ok(Self::Define { id, operation, change });
+        }
+        if kind == CATALOG {
+            let view = take_view(&mut r)?;
+            let part = (r.u32("part")?, r.u32("parts")?);
+            return Ok(Self::Catalog { view, part, bytes: r.rest() });
         }
         let group = GroupId(r.u64("group")?);
         let envelope = match kind {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::binding::Bound;
+use crate::catalog::{CatalogMark, Definition};
 use crate::endings::Report;
 use crate::hello::{Apart, Former, Lineage, Record};
 use crate::history::History;
@@ -9,6 +10,7 @@ use crate::ids::{CallKey, RingId};
 use crate::remains::Remains;
 use crate::style::Style;
 use alloc::vec;
+use quorba_base::Position;
 
 fn request_sample(group: GroupId) -> RequestEnvelope {
     RequestEnvelope {
@@ -53,6 +55,8 @@ fn samples() -> alloc::vec::Vec<Envelope> {
     let attempt = Attempt(3);
     let view = RingId { seq: 12, representative: node };
     let request = request_sample(group);
+    let definition = Definition { name: "bank".into(), text: Bytes::from_static(b"members = []") };
+    let define = |change| Envelope::Define { id: 7, operation: Bytes::from_static(b"op"), change };
     let key = CallKey { caller: GroupId(1), during: History::EMPTY, number: 3 };
     let nested = Some(NestedCall { key, attempt, digest: 12 });
     let to = GatewayKey { node, incarnation: 1, number: RequestNumber(5) };
@@ -106,6 +110,10 @@ fn samples() -> alloc::vec::Vec<Envelope> {
             votes: vec![(Subject::decode(1), 2), (Subject::decode(4), 4)],
         },
         Envelope::Recorded { view },
+        define(CatalogChange::Create(definition.clone())),
+        define(CatalogChange::Change(definition)),
+        define(CatalogChange::Delete("bank".into())),
+        Envelope::Catalog { view, part: (1, 3), bytes: Bytes::from_static(b"part") },
     ]
 }
 
@@ -126,6 +134,7 @@ fn hellos() -> [Envelope; 2] {
             prefix: 3,
             branch: 2,
             apart: None,
+            catalog: CatalogMark::default(),
         }),
         Envelope::Hello(Hello {
             view,
@@ -142,6 +151,10 @@ fn hellos() -> [Envelope; 2] {
                 prefix: 5,
                 branch: 6,
             }),
+            catalog: CatalogMark {
+                version: Some(Position { component: view, prefix: 4 }),
+                digest: 7,
+            },
         }),
     ]
 }

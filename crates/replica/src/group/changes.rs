@@ -80,7 +80,11 @@ impl Group {
             | Envelope::Join { .. }
             | Envelope::Floor { .. }
             | Envelope::Outside { .. } => unreachable!("the replica delivers them by itself"),
-            Envelope::Hello(_) | Envelope::Snapshot(_) | Envelope::Recorded { .. } => {
+            Envelope::Define { .. }
+            | Envelope::Catalog { .. }
+            | Envelope::Hello(_)
+            | Envelope::Snapshot(_)
+            | Envelope::Recorded { .. } => {
                 unreachable!("they have no group")
             }
         }

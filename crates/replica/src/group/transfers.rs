@@ -41,7 +41,9 @@ impl Group {
                 self.follow(consequence, here, out);
                 self.save_state(out);
             }
-            (PeerMessage::Logged { .. }, _) => unreachable!("it has no group"),
+            (PeerMessage::Logged { .. } | PeerMessage::CatalogSaved { .. }, _) => {
+                unreachable!("it has no group")
+            }
             (PeerMessage::Fetch { .. } | PeerMessage::Chunk { .. }, None) => {}
         }
     }

@@ -54,7 +54,7 @@ pub(crate) struct Verdict {
 
 impl Statement {
     /// Whether its memory is what a disk had of it, and no component of this boot.
-    fn is_restored(&self, node: NodeId) -> bool {
+    pub(crate) fn is_restored(&self, node: NodeId) -> bool {
         let is_here = |lineage: &Lineage| lineage.members.contains(&(node, self.incarnation));
         self.hello.since < self.incarnation
             && self.hello.lineage.as_ref().is_some_and(|lineage| !is_here(lineage))

@@ -48,8 +48,16 @@ impl World {
             last.map(|seq| Lineage { view: view(seq), members: self.components[&seq].clone() });
         let record =
             Record { formed: lineage.clone(), base: None, attempts: Vec::new(), former: None };
-        let hello =
-            Hello { view: view(99), record, since: boot, lineage, prefix, branch, apart: None };
+        let hello = Hello {
+            view: view(99),
+            record,
+            since: boot,
+            lineage,
+            prefix,
+            branch,
+            apart: None,
+            catalog: crate::catalog::CatalogMark::default(),
+        };
         self.statements.insert(node(n), Statement { incarnation: boot, hello });
         self
     }

@@ -6,6 +6,7 @@
 
 use super::apart::Share;
 use super::{Delivered, Phase, Replica, ReplicaView};
+use crate::catalog::Catalog;
 use crate::envelope::Envelope;
 use crate::group::Group;
 use crate::hello::{Lineage, Record, Snapshot};
@@ -17,7 +18,11 @@ use crate::primary::{Basis, Decision, Statement, last_remembered};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
+
+/// The catalog travels in parts of so many octets.
+const CATALOG_PART_BYTES: usize = 1 << 20;
 
 /// What stands between a decision and the primary component. Until it is delivered nothing counts,
 /// on any node: who holds a message that counts, holds everything that made it count.
@@ -28,9 +33,21 @@ pub(super) struct Agreed {
     pub(super) held_back: Vec<Delivered>,
     /// Nodes that have not said that they wrote the attempt down (dynamic rule).
     unrecorded: NodeSet,
+    /// This node has not.
+    owes_record: bool,
+    /// What groups there are.
+    catalog: Going,
     /// What the domain goes on from.
     domain: Part,
     memory: Memory,
+}
+
+/// The catalog that the component goes on from.
+enum Going {
+    /// That of each node, or it has been installed.
+    Same,
+    /// That of this node, of which these parts have come.
+    Awaited(NodeId, Vec<Bytes>),
 }
 
 /// What groups go on from.
@@ -82,6 +99,10 @@ impl Agreed {
         [&self.domain].into_iter().chain(memory)
     }
 
+    fn awaits_catalog_of(&self, node: NodeId) -> bool {
+        matches!(&self.catalog, Going::Awaited(from, _) if *from == node)
+    }
+
     fn part_mut(&mut self, is_apart: bool) -> Option<&mut Part> {
         match (&mut self.memory, is_apart) {
             (_, false) => Some(&mut self.domain),
@@ -93,7 +114,7 @@ impl Agreed {
     fn is_complete(&self) -> bool {
         let is_recorded = self.unrecorded.is_empty() || canary!(FormsUnrecorded);
         let awaits = |part: &Part| matches!(part.tables, Tables::Awaited);
-        is_recorded && !self.parts().any(awaits)
+        is_recorded && matches!(self.catalog, Going::Same) && !self.parts().any(awaits)
     }
 }
 
@@ -145,7 +166,17 @@ impl Replica {
                     ForMemory::Best => Memory::Best,
                 };
                 let base = last_remembered(&statements).map(|last| last.view);
-                let agreed = Agreed { view, base, held_back, unrecorded, domain, memory };
+                let from = Self::leading_catalog(&statements, (current, basis));
+                let agreed = Agreed {
+                    view,
+                    base,
+                    held_back,
+                    owes_record: !unrecorded.is_empty(),
+                    unrecorded,
+                    catalog: from.map_or(Going::Same, |from| Going::Awaited(from, Vec::new())),
+                    domain,
+                    memory,
+                };
                 self.go_on(now, agreed);
             }
         }
@@ -161,7 +192,6 @@ impl Replica {
         let attempt = Lineage { view: view.id, members: view.members.clone() };
         self.record = known.with(own, attempt);
         self.out.push_back(Output::Record(self.record.clone()));
-        self.out.push_back(Output::Order(Envelope::Recorded { view: view.id }.encode()));
         view.nodes()
     }
 
@@ -171,6 +201,11 @@ impl Replica {
             return self.establish(now, agreed);
         }
         let nodes = agreed.view.nodes();
+        if let Going::Awaited(from, _) = agreed.catalog
+            && from == self.here.node
+        {
+            self.send_whole_catalog(agreed.view.id);
+        }
         for (part, is_apart) in agreed.parts().zip([false, true]) {
             let Part { current, tables, .. } = part;
             let is_awaited = matches!(tables, Tables::Awaited);
@@ -184,6 +219,56 @@ impl Replica {
             self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
         }
         self.phase = Phase::Agreed(Box::new(agreed));
+        self.mind_recorded();
+    }
+
+    /// The others lack what this node has of the catalog.
+    fn send_whole_catalog(&mut self, view: RingId) {
+        let whole = self.catalog().to_bytes();
+        let parts = whole.len().div_ceil(CATALOG_PART_BYTES).max(1);
+        for part in 0..parts {
+            let end = whole.len().min((part + 1) * CATALOG_PART_BYTES);
+            let bytes = whole.slice(part * CATALOG_PART_BYTES..end);
+            let part = (part as u32, parts as u32);
+            self.out.push_back(Output::Order(Envelope::Catalog { view, part, bytes }.encode()));
+        }
+    }
+
+    /// With the dynamic rule, this node says that it has written down what the component goes on
+    /// from, as soon as it has.
+    pub(super) fn mind_recorded(&mut self) {
+        let is_saved = self.catalog.is_saved();
+        let Phase::Agreed(agreed) = &mut self.phase else { return };
+        let is_known = matches!(agreed.catalog, Going::Same);
+        if is_known && is_saved && core::mem::take(&mut agreed.owes_record) {
+            let recorded = Envelope::Recorded { view: agreed.view.id };
+            self.out.push_back(Output::Order(recorded.encode()));
+        }
+    }
+
+    /// A part of the catalog that the view goes on from.
+    fn take_catalog_part(&mut self, (part, parts): (u32, u32), bytes: Bytes) {
+        let Phase::Agreed(agreed) = &mut self.phase else { return };
+        let Going::Awaited(from, taken) = &mut agreed.catalog else { return };
+        if taken.len() as u32 != part || part >= parts {
+            return;
+        }
+        taken.push(bytes);
+        if taken.len() as u32 != parts {
+            return;
+        }
+        let (from, taken) = (*from, core::mem::take(taken));
+        agreed.catalog = Going::Same;
+        if from != self.here.node {
+            match Catalog::from_bytes(taken.concat().into()) {
+                Ok(catalog) if catalog.mark() != self.catalog_mark() => {
+                    self.install_catalog(catalog);
+                }
+                Ok(_) => {}
+                Err(_) => self.out.push_back(Output::Event(Event::Skipped { origin: from })),
+            }
+        }
+        self.mind_recorded();
     }
 
     /// Takes what the view waits for; all else is held back.
@@ -193,9 +278,13 @@ impl Replica {
         };
         let spoke = (delivered.origin, delivered.incarnation);
         match Envelope::decode(delivered.payload.clone()) {
+            Ok(Envelope::Catalog { view, part, bytes })
+                if view == agreed.view.id && agreed.awaits_catalog_of(spoke.0) =>
+            {
+                self.take_catalog_part(part, bytes);
+            }
             Ok(Envelope::Snapshot(snapshot))
                 if snapshot.view == agreed.view.id
-                    && snapshot.tables.ids().eq(self.groups.ids())
                     && agreed.part_mut(snapshot.is_apart).is_some() =>
             {
                 if let Some(part) = agreed.part_mut(snapshot.is_apart) {
@@ -209,7 +298,7 @@ impl Replica {
             }
             _ => return agreed.held_back.push(delivered),
         }
-        if agreed.is_complete() {
+        if matches!(&self.phase, Phase::Agreed(agreed) if agreed.is_complete()) {
             let phase = core::mem::replace(&mut self.phase, Phase::Forming);
             let Phase::Agreed(agreed) = phase else { unreachable!("matched above") };
             self.establish(now, *agreed);
@@ -254,7 +343,9 @@ impl Replica {
             let Some(Part { current, .. }) = part else { continue };
             group.decided(now, *current, members, self.here, &mut self.out);
         }
+        self.fit_tables(now);
         self.phase = Phase::Primary;
+        self.establish_catalog(view.id);
         self.log_component();
         self.out.extend(core::mem::take(&mut self.lost).into_iter().map(Output::Order));
         self.say_reports_again();

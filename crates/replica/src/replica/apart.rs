@@ -19,6 +19,7 @@ use crate::ids::GroupId;
 use crate::log::Standing;
 use crate::nested::Calls;
 use crate::primary::Basis;
+use crate::table::GroupTable;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::canary;
@@ -126,6 +127,7 @@ impl Replica {
         };
         let former: GroupMap<_> =
             self.groups.iter().map(|(id, group)| (id, group.table().history)).collect();
+        self.begin_untold(&tables, share);
         for (id, table) in tables {
             let Some(group) = self.groups.get_mut(id).filter(|group| share.has(group)) else {
                 continue;
@@ -142,6 +144,13 @@ impl Replica {
             group.mind_refused(|key| self.calls.is_refused(key));
         }
         history
+    }
+
+    /// Groups that the nodes which are up to date had not heard of begin.
+    fn begin_untold(&mut self, told: &GroupMap<GroupTable>, share: Share) {
+        let untold =
+            self.groups.iter_mut().filter(|(id, group)| share.has(group) && !told.contains(*id));
+        untold.for_each(|(_, group)| group.begin_anew(&mut self.out));
     }
 
     /// A message that is for a group which stands apart, or from one, does not count.
@@ -162,6 +171,6 @@ impl Replica {
 }
 
 /// The group that an own message is about.
-fn concerned(payload: &Bytes) -> Option<GroupId> {
+pub(super) fn concerned(payload: &Bytes) -> Option<GroupId> {
     target(&Envelope::decode(payload.clone()).ok()?)
 }

@@ -13,6 +13,7 @@ use super::{Phase, Replica};
 use crate::config::ReplicaConfig;
 use crate::group::Group;
 use crate::group_map::GroupMap;
+use crate::hello::Lineage;
 use crate::history::History;
 use crate::ids::{GroupId, RequestNumber, RingId};
 use crate::log::{Established, LogRecord, Place};
@@ -95,6 +96,8 @@ pub(super) struct Disk {
     pub(super) synced: u64,
     /// The last component and its record.
     component: Option<(RingId, u64)>,
+    /// Messages of it that were applied before that record.
+    before: u64,
     /// Records behind it that are no messages.
     cuts: Vec<u64>,
     /// The last one, until the log begins there.
@@ -117,17 +120,18 @@ pub(super) struct Disk {
 impl Disk {
     pub(super) fn new(config: &ReplicaConfig) -> Self {
         Self {
-            is_used: config.is_logged(),
+            is_used: false,
             since: config.incarnation,
             written: 0,
             synced: 0,
             component: None,
+            before: 0,
             cuts: Vec::new(),
             cut: None,
             wants_cut: false,
             others: BTreeMap::new(),
             told: None,
-            of: GroupMap::of(config.groups.ids(), |_| OfGroup::default()),
+            of: GroupMap::new(),
             awaiting: VecDeque::new(),
             is_trusted: !config.in_doubt,
             is_rebuilt: false,
@@ -140,6 +144,7 @@ impl Disk {
         let records = self.synced.checked_sub(record)?;
         let cuts = self.cuts.iter().filter(|cut| **cut <= self.synced).count() as u64;
         let prefix = if canary!(CutsAreMessages) { records } else { records - cuts };
+        let prefix = prefix + self.before;
         let gaps = self.of.iter().map(|(group, of)| (group, of.gap()));
         let gaps = gaps.filter(|(_, up_to)| *up_to > 0).collect();
         Some(Said { view, prefix, gaps })
@@ -161,6 +166,37 @@ impl Disk {
             of.turned = prefix;
         }
         self.awaiting.retain(|(_, of, _)| *of != group);
+    }
+
+    /// Everything that is applied is written down from the next record on, which says what the
+    /// component is behind so many messages.
+    fn begin(&mut self, view: RingId, prefix: u64) {
+        self.is_used = true;
+        self.written += 1;
+        (self.component, self.before) = (Some((view, self.written)), prefix);
+        self.cuts.clear();
+        self.told = None;
+    }
+
+    /// Nothing is written down any more.
+    pub(super) fn end_log(&mut self) {
+        (self.is_used, self.component, self.cut) = (false, None, None);
+        self.wants_cut = false;
+        self.awaiting.clear();
+    }
+
+    /// The domain is one that writes down what it applies, or is not.
+    pub(super) fn use_log(&mut self, is_used: bool) {
+        self.is_used = is_used;
+    }
+
+    /// There is no such group any more.
+    pub(super) fn forget(&mut self, group: GroupId) {
+        self.of.remove(group);
+        self.awaiting.retain(|(_, of, _)| *of != group);
+        if let Some(cut) = &mut self.cut {
+            cut.saved(group, u64::MAX);
+        }
     }
 
     /// Whether the log may be shortened: it has a component, and is not in doubt.
@@ -252,18 +288,43 @@ impl Replica {
     pub(super) fn log_component(&mut self) {
         self.disk.awaiting.clear();
         self.disk.of.values_mut().for_each(|of| of.turned = 0);
-        let Some(lineage) = self.lineage.clone().filter(|_| self.disk.is_used) else { return };
+        self.disk.use_log(self.catalog.is_logged());
+        let Some(lineage) = self.lineage.clone().filter(|_| self.disk.is_used) else {
+            return self.disk.end_log();
+        };
         let view = lineage.view;
         self.disk.written += 1;
-        self.disk.component = Some((view, self.disk.written));
+        (self.disk.component, self.disk.before) = (Some((view, self.disk.written)), 0);
         self.disk.cuts.clear();
         self.disk.told = None;
         self.here.place = self.disk.place(self.here.node, 0);
-        let tables = self.tables();
-        let (since, history) = (self.disk.since, self.history);
-        let (calls, apart) = (self.calls.clone(), self.apart.clone());
-        let established = Established { since, lineage, prefix: 0, history, tables, calls, apart };
-        let payload = established.encode();
+        let payload = self.established(lineage, 0).encode();
+        self.out.push_back(Output::Log(LogRecord::Component { component: view, payload }));
+        self.tell_disk();
+    }
+
+    /// What a node must know to go on from here.
+    pub(super) fn established(&self, lineage: Lineage, prefix: u64) -> Established {
+        Established {
+            since: self.disk.since,
+            lineage,
+            prefix,
+            history: self.history,
+            catalog: self.catalog().clone(),
+            tables: self.tables(),
+            calls: self.calls.clone(),
+            apart: self.apart.clone(),
+        }
+    }
+
+    /// The first durable group was created in the middle of a component: from here on everything
+    /// that is applied is written down.
+    pub(super) fn begin_log(&mut self) {
+        let Some(lineage) = self.lineage.clone() else { return };
+        let view = lineage.view;
+        self.disk.begin(view, self.prefix);
+        self.here.place = self.disk.place(self.here.node, self.prefix);
+        let payload = self.established(lineage, self.prefix).encode();
         self.out.push_back(Output::Log(LogRecord::Component { component: view, payload }));
         self.tell_disk();
     }

@@ -23,10 +23,13 @@ impl Replica {
             return;
         };
         let Some(group) = message.group() else {
-            let PeerMessage::Logged { view, prefix, gaps } = message else {
-                unreachable!("all others have a group");
+            return match message {
+                PeerMessage::Logged { view, prefix, gaps } => {
+                    self.hear_disk(from, Said { view, prefix, gaps });
+                }
+                PeerMessage::CatalogSaved { version } => self.hear_catalog(from, version),
+                _ => unreachable!("all others have a group"),
             };
-            return self.hear_disk(from, Said { view, prefix, gaps });
         };
         let from = (from, incarnation);
         self.with_group(now, group, |group, here, out| group.hear(now, from, message, here, out));
@@ -37,6 +40,7 @@ impl Replica {
         let out = &mut self.out;
         self.groups.values_mut().for_each(|group| group.peer_up(node, out));
         self.tell_disk_to(node);
+        self.tell_catalog_to(node);
         self.settle_all(now);
     }
 
@@ -57,6 +61,7 @@ impl Replica {
     pub fn handle_peer_room(&mut self, now: Instant, node: NodeId) {
         self.set_blocked(node, false);
         self.tell_disk_to(node);
+        self.tell_catalog_to(node);
         self.settle_all(now);
     }
 

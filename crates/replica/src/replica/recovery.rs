@@ -21,6 +21,8 @@ use quorba_base::Instant;
 impl Replica {
     /// Takes over what the disk remembers; gives false, and is not to be used, if it cannot.
     pub(super) fn recover(&mut self, recovered: Recovered) -> bool {
+        let of_boot = self.catalog().clone();
+        self.is_replaying = true;
         self.groups.values_mut().for_each(crate::group::Group::begin_replay);
         for record in recovered.records {
             let is_read = match record {
@@ -38,6 +40,11 @@ impl Replica {
             // Everything that came of it came of it then.
             self.out.clear();
         }
+        // What was said to be on disk is: of changes behind the log's end only this tells.
+        if of_boot.version() > self.catalog().version() {
+            self.install_catalog(of_boot);
+        }
+        self.is_replaying = false;
         let here = self.here;
         for (id, group) in self.groups.iter_mut() {
             let of_it = recovered.states.iter().filter(|(of, _)| *of == id);
@@ -53,6 +60,7 @@ impl Replica {
             self.disk.of[id].broken = is_broken.then_some(0);
         }
         self.out.clear();
+        self.save_what_is_not();
         true
     }
 
@@ -67,7 +75,8 @@ impl Replica {
             return;
         }
         let found = found.and_then(|found| {
-            let mut restarted = Self::without_memory(self.config.clone());
+            let catalog = self.catalog().clone();
+            let mut restarted = Self::without_memory(self.config.clone(), catalog);
             restarted.recover(found).then(|| restarted.groups.remove(group)).flatten()
         });
         self.with_group(now, group, |group, _, out| group.looked_up(found, out));
@@ -91,7 +100,11 @@ impl Replica {
 
     fn replay_component(&mut self, payload: Bytes) -> bool {
         let Ok(established) = Established::decode(payload) else { return false };
-        let Established { since, lineage, prefix, history, tables, calls, apart } = established;
+        let Established { since, lineage, prefix, history, catalog, tables, calls, apart } =
+            established;
+        if catalog.mark() != self.catalog_mark() {
+            self.install_catalog(catalog);
+        }
         let is_other = |apart: &Standing| apart.groups != self.living_in_memory();
         if !tables.ids().eq(self.groups.ids()) || apart.as_ref().is_some_and(is_other) {
             return false;

@@ -17,7 +17,7 @@
 use super::{Phase, Replica};
 use crate::group::{Depictable, Group, LogHold};
 use crate::ids::GroupId;
-use crate::log::{Established, LogRecord, Place};
+use crate::log::{LogRecord, Place};
 use crate::output::Output;
 use alloc::collections::BTreeSet;
 use quorba_base::{Instant, canary};
@@ -82,11 +82,7 @@ impl Replica {
         let lineage = self.lineage.clone()?;
         let view = lineage.view;
         let place = self.disk.note_cut(self.here.node, self.prefix);
-        let tables = self.tables();
-        let (since, prefix, history) = (self.disk.since, self.prefix, self.history);
-        let (calls, apart) = (self.calls.clone(), self.apart.clone());
-        let established = Established { since, lineage, prefix, history, tables, calls, apart };
-        let payload = established.encode();
+        let payload = self.established(lineage, self.prefix).encode();
         self.out.push_back(Output::Log(LogRecord::Component { component: view, payload }));
         Some(place)
     }

@@ -54,10 +54,12 @@ pub enum DownReason {
     Restored,
     /// The updates since the state that it had kept are not to be had: it gets a state.
     UpdatesUnknown,
+    /// The group has no member on its node any more.
+    NotMember,
 }
 
 impl DownReason {
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 23] = [
         Self::NotStarted,
         Self::ServerExited,
         Self::ConnectionLost,
@@ -80,6 +82,7 @@ impl DownReason {
         Self::CallsForgotten,
         Self::Restored,
         Self::UpdatesUnknown,
+        Self::NotMember,
     ];
 
     /// Whether its server did something else than the others'.
@@ -120,6 +123,7 @@ impl DownReason {
             Self::MayDiffer => "its state may differ from that of the others",
             Self::CallsForgotten => "what became of a call that it makes anew is forgotten",
             Self::Restored => "the group was restored from a backup at another member",
+            Self::NotMember => "the group has no member on its node any more",
             Self::UpdatesUnknown => "the updates that it lacks are not kept: it gets a state",
         }
     }

@@ -3,7 +3,9 @@
 use super::{Cluster, Disk, GROUP, Server, id};
 use bytes::Bytes;
 use quorba_giop::{Body, Framer, FramerLimits};
-use quorba_replica::{Delivered, GatewayKey, LogRecord, Output, Recovered, ServerCommand};
+use quorba_replica::{
+    CatalogRecord, Delivered, GatewayKey, LogRecord, Output, Recovered, ServerCommand,
+};
 
 impl Cluster {
     fn enqueue_held(&mut self, index: usize, payload: Bytes) {
@@ -61,6 +63,24 @@ impl Cluster {
         }
     }
 
+    fn save_catalog(&mut self, index: usize, record: CatalogRecord) {
+        let node = &mut self.nodes[index];
+        if node.disk.catalog_is_slow {
+            return node.disk.unsynced.push(record);
+        }
+        node.disk.put(&record);
+        node.replica.handle_catalog_saved(record.version);
+    }
+
+    /// The disk of a node has what it was given of the catalog.
+    pub fn sync_catalog(&mut self, index: usize) {
+        self.nodes[index].disk.catalog_is_slow = false;
+        for record in core::mem::take(&mut self.nodes[index].disk.unsynced) {
+            self.save_catalog(index, record);
+        }
+        self.drain(index);
+    }
+
     pub(super) fn drain(&mut self, index: usize) {
         while let Some(output) = self.nodes[index].replica.poll() {
             match output {
@@ -95,6 +115,9 @@ impl Cluster {
                 Output::ReadEnded { .. } => {}
                 Output::Dropped { number, .. } => self.nodes[index].dropped.push(number.0),
                 Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
+                Output::Catalog(record) => self.save_catalog(index, record),
+                Output::CatalogChanged { result, .. } => self.nodes[index].defined.push(result),
+                Output::Defined { id, news, .. } => self.nodes[index].news.push((id, news)),
                 Output::Record(record) => self.nodes[index].record = record,
                 Output::Event(event) => self.nodes[index].events.push(event),
                 Output::Commanded { result, .. } => self.nodes[index].commanded.push(result),

@@ -248,6 +248,7 @@ impl Cluster {
         let mut disk = self.nodes[index].disk.clone();
         disk.records.truncate(disk.synced - disk.given_up);
         (disk.begin, disk.slow) = (disk.synced, false);
+        disk.unsynced.clear();
         self.nodes[index] = Node::new(index, count, incarnation, self.plan, record, disk);
     }
 

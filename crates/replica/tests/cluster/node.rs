@@ -1,15 +1,17 @@
 //! A node of the stage: its replica, its server and its disk, and what its gateway and its operator
 //! were told.
 
-use super::plan::group_config;
+use super::plan::{Definitions, group_config};
 use super::{GROUP, Plan, Server, id};
 use bytes::Bytes;
 use quorba_base::NodeSet;
 use quorba_replica::{
-    Backup, BackupRefused, CommandRefused, DownReason, Event, GatewayKey, GroupConfig, GroupId,
-    GroupMap, LogRecord, MemberState, Record, Recovered, Replica, ReplicaConfig,
+    Backup, BackupRefused, Catalog, CatalogChanged, CatalogRecord, CatalogRefused, CommandRefused,
+    DefinitionNews, DownReason, Event, GatewayKey, GroupConfig, GroupId, LogRecord, MemberState,
+    Record, Recovered, Replica, ReplicaConfig,
 };
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 pub struct Node {
     pub replica: Replica,
@@ -30,6 +32,9 @@ pub struct Node {
     pub refuses: usize,
     /// Commands of its operator and what became of them.
     pub commanded: Vec<Result<(), CommandRefused>>,
+    /// What became of changes of the catalog, and of definitions.
+    pub defined: Vec<Result<CatalogChanged, CatalogRefused>>,
+    pub news: Vec<(GroupId, DefinitionNews)>,
     pub backups: Vec<Result<Backup, BackupRefused>>,
     pub restored: Vec<Result<(), BackupRefused>>,
     pub(super) awaits_held: bool,
@@ -63,6 +68,25 @@ pub struct Disk {
     pub(super) begin: usize,
     /// Nothing is synced until the scenario says so.
     pub slow: bool,
+    /// Records of the catalog.
+    pub catalog: Vec<Bytes>,
+    /// Catalogs are not synced until the scenario says so: those that are not, and their place.
+    pub catalog_is_slow: bool,
+    pub unsynced: Vec<CatalogRecord>,
+}
+
+impl Disk {
+    fn catalog(&self, definitions: &Definitions) -> Catalog {
+        let found = Catalog::recover(self.catalog.clone()).expect("nothing is damaged");
+        found.unwrap_or_else(|| definitions.fixed.catalog())
+    }
+
+    pub(super) fn put(&mut self, record: &CatalogRecord) {
+        if record.is_whole {
+            self.catalog.clear();
+        }
+        self.catalog.push(record.bytes.clone());
+    }
 }
 
 impl Node {
@@ -89,14 +113,15 @@ impl Node {
         let other = GroupConfig { durable: true, ..group.clone() };
         let other = (GroupId(GROUP.0 + 4), other);
         let groups = [(GROUP, group)].into_iter().chain(plan.beside_durable.then_some(other));
+        let definitions = Definitions::new(groups.collect());
         let config = ReplicaConfig {
             me,
             incarnation,
             nodes,
             quorum: plan.quorum,
             record: record.clone(),
-            groups: groups.collect(),
-            outside: GroupMap::new(),
+            catalog: disk.catalog(&definitions),
+            definitions: Arc::new(definitions),
             serves_circles: true,
             in_doubt: false,
             recovered: (!disk.records.is_empty()).then(|| Recovered {
@@ -120,6 +145,8 @@ impl Node {
             restarts: Vec::new(),
             refuses: 0,
             commanded: Vec::new(),
+            defined: Vec::new(),
+            news: Vec::new(),
             backups: Vec::new(),
             restored: Vec::new(),
             awaits_held: false,

@@ -4,8 +4,9 @@ use super::id;
 use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_replica::{
-    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, Quorum, ReadConsistency,
-    ReadRule, ReplyPath, Style, TotalLoss, TransferRule,
+    Ack, CheckpointRule, ComparisonRule, Concurrency, Defined, Definition, FixedDefinitions,
+    GroupConfig, GroupId, GroupMap, Quorum, ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss,
+    TransferRule,
 };
 
 /// What the scenarios choose of the group's configuration.
@@ -65,6 +66,51 @@ impl Plan {
 
     pub fn style(style: Style) -> Self {
         Self { style, ..Self::plain(true) }
+    }
+}
+
+/// The groups of the plan by their ids, and others, whose texts are words: `durable`, `members=01`,
+/// `reply=SECONDS`, `calls=NAME`, `stateless`.
+pub struct Definitions {
+    pub fixed: FixedDefinitions,
+}
+
+impl Definitions {
+    pub fn new(groups: GroupMap<GroupConfig>) -> Self {
+        Self { fixed: FixedDefinitions { groups, outside: GroupMap::new() } }
+    }
+}
+
+impl quorba_replica::Definitions for Definitions {
+    fn define(
+        &self,
+        definition: &Definition,
+        id_of: &dyn Fn(&str) -> Option<GroupId>,
+    ) -> Result<Defined, String> {
+        if definition.text.is_empty() {
+            return self.fixed.define(definition, id_of);
+        }
+        let mut config = self.fixed.groups.values().next().expect("there is one").clone();
+        config.durable = false;
+        for word in str::from_utf8(&definition.text).expect("it is text").split(' ') {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("durable", _) => config.durable = true,
+                ("stateless", _) => config.style = Style::Stateless,
+                ("plain", _) => {}
+                ("members", nodes) => {
+                    config.members = nodes.bytes().map(|node| id((node - b'0').into())).collect();
+                }
+                ("reply", seconds) => {
+                    config.server_reply = Duration::from_secs(seconds.parse().expect("a number"));
+                }
+                ("calls", name) => {
+                    let callee = id_of(name).ok_or_else(|| format!("calls {name}, unknown"))?;
+                    config.calls = vec![callee];
+                }
+                _ => return Err(format!("no word: {word}")),
+            }
+        }
+        Ok(Defined::Group(config))
     }
 }
 

@@ -166,7 +166,16 @@ impl World {
         host.view = id.seq;
         let Standing { lineage, prefix, apart, .. } = host.now.clone();
         let (record, since, branch) = (host.record.clone(), host.since, host.now.branch());
-        let hello = Hello { view: id, record, since, lineage, prefix, branch, apart };
+        let hello = Hello {
+            view: id,
+            record,
+            since,
+            lineage,
+            prefix,
+            branch,
+            apart,
+            catalog: crate::catalog::CatalogMark::default(),
+        };
         Statement { incarnation: host.incarnation, hello }
     }
 

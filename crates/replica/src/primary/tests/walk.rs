@@ -161,7 +161,16 @@ impl World {
             host.log.hash(&mut hasher);
             let (lineage, prefix, branch) = (host.lineage.clone(), host.prefix, hasher.finish());
             let (record, since) = (host.record.clone(), host.incarnation);
-            let hello = Hello { view: id, record, since, lineage, prefix, branch, apart: None };
+            let hello = Hello {
+                view: id,
+                record,
+                since,
+                lineage,
+                prefix,
+                branch,
+                apart: None,
+                catalog: crate::catalog::CatalogMark::default(),
+            };
             statements.insert(node, Statement { incarnation: host.incarnation, hello });
         }
         let Decision::Primary { current, basis } = decide(self.nodes(), quorum, &statements) else {
