@@ -55,6 +55,21 @@ impl Definition {
     }
 }
 
+impl Definition {
+    /// The groups, and servers outside, that it calls.
+    #[must_use]
+    pub fn calls(&self) -> Vec<String> {
+        if !self.text.contains("calls") {
+            return Vec::new();
+        }
+        let root: Table = self.text.parse().unwrap_or_default();
+        let group = root.get("group").and_then(|groups| groups.get(&self.name));
+        let list = group.and_then(|group| group.get("calls")).and_then(Value::as_array);
+        let names = list.into_iter().flatten().filter_map(Value::as_str);
+        names.map(str::to_owned).collect()
+    }
+}
+
 fn list(before: &str, keys: &Table, entries: &mut Vec<(String, String)>) {
     for (key, value) in keys {
         let key = format!("{before}{key}");

@@ -19,19 +19,8 @@ pub fn differences(one: &str, other: &str) -> Vec<String> {
     if one == other {
         return Vec::new();
     }
-    let (one, other) = (entries(one), entries(other));
-    let mut found: Vec<String> = Vec::new();
-    for section in one.keys().chain(other.keys()) {
-        let (Some(one), Some(other)) = (one.get(section), other.get(section)) else {
-            found.push(section.clone());
-            continue;
-        };
-        let keys = one.keys().chain(other.keys());
-        let differ = keys.filter(|key| one.get(*key) != other.get(*key));
-        found.extend(differ.map(|key| format!("{section}.{key}")));
-    }
-    found.sort();
-    found.dedup();
+    let mut found: Vec<String> =
+        changed_keys(one, other).into_iter().map(|(key, _, _)| key).collect();
     if found.is_empty() {
         found.push("the order of its parts".into());
     }
@@ -43,7 +32,33 @@ pub fn differences(one: &str, other: &str) -> Vec<String> {
     found
 }
 
-/// By section, such as `group.bank`, what stands in it by key.
+/// The same with both values, all of them; of a section that only one text has there is the name
+/// alone.
+pub(crate) fn changed_keys(
+    one: &str,
+    other: &str,
+) -> Vec<(String, Option<String>, Option<String>)> {
+    let (one, other) = (entries(one), entries(other));
+    let mut found = BTreeMap::new();
+    for section in one.keys().chain(other.keys()) {
+        let (Some(one), Some(other)) = (one.get(section), other.get(section)) else {
+            let is_there = |has: bool| has.then(|| "there".to_owned());
+            let there =
+                (is_there(one.contains_key(section)), is_there(other.contains_key(section)));
+            found.insert(section.clone(), there);
+            continue;
+        };
+        for key in one.keys().chain(other.keys()) {
+            let (old, new) = (one.get(key), other.get(key));
+            if old != new {
+                found.insert(format!("{section}.{key}"), (old.cloned(), new.cloned()));
+            }
+        }
+    }
+    found.into_iter().map(|(key, (old, new))| (key, old, new)).collect()
+}
+
+/// By section, such as `node.n1`, what stands in it by key.
 fn entries(text: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut sections: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     let mut section = String::new();

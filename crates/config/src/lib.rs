@@ -16,7 +16,9 @@ mod definition;
 mod differences;
 mod digest;
 mod domain;
+mod effects;
 mod key;
+mod plan;
 mod problem;
 mod read;
 mod suggest;
@@ -35,7 +37,9 @@ pub use domain::{
     Placement, QuorumRule, RESTART_BACKOFF_MAX, ReadonlyConsistency, Recovery, Reply, Ring,
     ServerCommand, Style, Tls,
 };
+pub use effects::{EFFECTS, Effect, KeyEffects, effect};
 pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};
+pub use plan::{GroupChange, KeyChange, Plan, plan};
 pub use problem::{Problem, Report};
 pub use read::{
     Checked, GROUPS_MAX, Known, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX, check_text,
