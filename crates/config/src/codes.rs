@@ -42,7 +42,7 @@ macro_rules! codes {
 codes! {
     FileUnreadable "QB-CFG-001" "the domain file cannot be read"
     "The file named with --config does not exist, is not readable for this user, is not UTF-8 \
-     text, or is larger than 1 MiB. Give the path of the domain file; every host of a domain \
+     text, or is larger than 64 MiB. Give the path of the domain file; every host of a domain \
      has the same one."
 
     Syntax "QB-CFG-002" "the domain file is not TOML"
@@ -116,7 +116,7 @@ codes! {
     "The word is known and planned; this version of the program cannot do it."
 
     TooMany "QB-CFG-018" "more than this version can handle"
-    "A domain has at most 64 nodes and 1024 groups; a text has at most 4096 characters and a \
+    "A domain has at most 64 nodes and 100,000 groups; a text has at most 4096 characters and a \
      list at most 256 values."
 
     SharedServer "QB-CFG-019" "several members use one server"
@@ -160,7 +160,9 @@ codes! {
     BadReference "QB-CFG-026" "a reference that cannot be used"
     "reference of [outside.NAME] says where a server is that is not in the domain: a corbaloc URL \
      with host and port, such as corbaloc::10.0.0.9:5000/bank, or an IOR with an IIOP profile. \
-     The nodes connect to that address, without TLS."
+     The nodes connect to that address, without TLS. connect of a group takes references of its \
+     members' servers in the same forms; the first IIOP profile of each counts, and either all \
+     say an object key or the group has an object_key."
 
     TwoNodes "QB-CFG-101" "two nodes do not survive a crash"
     "Replies are released when a majority of the nodes holds the request. The majority of two is \
@@ -187,6 +189,13 @@ codes! {
      the other. omniORB does so with -ORBmaxServerThreadPerConnection 1 among its arguments, \
      JacORB with jacorb.poa.thread_pool_max=1 and jacorb.poa.thread_pool_min=1; by default both \
      execute them at the same time, and each replica in another order."
+
+    OwnReferences "QB-CFG-107" "references that the server makes do not lead to the group"
+    "The group has no listen, so its clients come through the one port of [gateway], where its name \
+     in the object key says whose call it is: QRB/NAME/KEY. `quorba ior make` writes that; a server \
+     that is told to publish the gateways' addresses does not, and calls to objects whose \
+     references it has made are refused there. If it gives such references to clients, give the \
+     group a listen of its own."
 }
 
 impl Code {
@@ -201,6 +210,7 @@ impl Code {
                 | Self::LoopbackHost
                 | Self::SilentSetting
                 | Self::CallsOverlap
+                | Self::OwnReferences
         )
     }
 }

@@ -1,34 +1,26 @@
-//! In which keys two domain files differ, from their canonical texts.
+//! In which keys two domain files differ, from their canonical texts; and in which groups a file
+//! differs from what runs.
 //!
 //! What it is not: a comparison of files. What may differ between hosts is in neither text.
 //! Invariant: two texts that are not equal differ in at least one thing that is named.
 
 use std::collections::BTreeMap;
 
+use crate::definition::Definition;
+
 /// More are not named.
 const NAMED_MAX: usize = 8;
 
 /// The places in which two canonical texts ([`crate::Domain::canonical`]) differ, such as
-/// `group.bank.listen`, or `node.n3` where only one has it; in the order of their names, a few of
+/// `ring.encrypt`, or `node.n3` where only one has it; in the order of their names, a few of
 /// many.
 #[must_use]
 pub fn differences(one: &str, other: &str) -> Vec<String> {
     if one == other {
         return Vec::new();
     }
-    let (one, other) = (entries(one), entries(other));
-    let mut found: Vec<String> = Vec::new();
-    for section in one.keys().chain(other.keys()) {
-        let (Some(one), Some(other)) = (one.get(section), other.get(section)) else {
-            found.push(section.clone());
-            continue;
-        };
-        let keys = one.keys().chain(other.keys());
-        let differ = keys.filter(|key| one.get(*key) != other.get(*key));
-        found.extend(differ.map(|key| format!("{section}.{key}")));
-    }
-    found.sort();
-    found.dedup();
+    let mut found: Vec<String> =
+        changed_keys(one, other).into_iter().map(|(key, _, _)| key).collect();
     if found.is_empty() {
         found.push("the order of its parts".into());
     }
@@ -40,7 +32,33 @@ pub fn differences(one: &str, other: &str) -> Vec<String> {
     found
 }
 
-/// By section, such as `group.bank`, what stands in it by key.
+/// The same with both values, all of them; of a section that only one text has there is the name
+/// alone.
+pub(crate) fn changed_keys(
+    one: &str,
+    other: &str,
+) -> Vec<(String, Option<String>, Option<String>)> {
+    let (one, other) = (entries(one), entries(other));
+    let mut found = BTreeMap::new();
+    for section in one.keys().chain(other.keys()) {
+        let (Some(one), Some(other)) = (one.get(section), other.get(section)) else {
+            let is_there = |has: bool| has.then(|| "there".to_owned());
+            let there =
+                (is_there(one.contains_key(section)), is_there(other.contains_key(section)));
+            found.insert(section.clone(), there);
+            continue;
+        };
+        for key in one.keys().chain(other.keys()) {
+            let (old, new) = (one.get(key), other.get(key));
+            if old != new {
+                found.insert(format!("{section}.{key}"), (old.cloned(), new.cloned()));
+            }
+        }
+    }
+    found.into_iter().map(|(key, (old, new))| (key, old, new)).collect()
+}
+
+/// By section, such as `node.n1`, what stands in it by key.
 fn entries(text: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut sections: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     let mut section = String::new();
@@ -62,7 +80,7 @@ fn entries(text: &str) -> BTreeMap<String, BTreeMap<String, String>> {
         for word in words {
             match word.split_once('=') {
                 Some((key, value)) => {
-                    let key = key_of(key).to_owned();
+                    let key = key.to_owned();
                     keys.insert(key.clone(), value.to_owned());
                     last = Some(key);
                 }
@@ -77,48 +95,76 @@ fn entries(text: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     sections
 }
 
-/// As it is called in the domain file.
-fn key_of(key: &str) -> &str {
-    match key {
-        "key" => "object_key",
-        "state" => "state_object",
-        "type" => "type_id",
-        "offset" => "gateway_port_offset",
-        "retention_ms" => "reply_retention_ms",
-        "wait_ms" => "unavailable_wait_ms",
-        "total_loss" => "on_total_loss",
-        "checkpoint" => "checkpoint_requests",
-        "compare" => "compare_replies",
-        "accelerated" => "mode",
-        "rests" => "token",
-        "datagram" => "datagram_bytes",
-        other => other,
+/// The groups in which a domain file differs from the running domain, by name, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupDifferences {
+    /// Both have it, and say something else of it.
+    pub differ: Vec<String>,
+    /// The file alone has it.
+    pub only_here: Vec<String>,
+    /// The running domain alone has it.
+    pub only_there: Vec<String>,
+}
+
+impl GroupDifferences {
+    /// Whether the file says of all groups what runs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
+}
+
+/// In which groups a node's file (`here`) differs from what runs (`there`).
+#[must_use]
+pub fn group_differences(here: &[Definition], there: &[Definition]) -> GroupDifferences {
+    let by_name = |all: &[Definition]| -> BTreeMap<String, String> {
+        all.iter().map(|one| (one.name.clone(), one.text.clone())).collect()
+    };
+    let (here, there) = (by_name(here), by_name(there));
+    let mut found = GroupDifferences::default();
+    for (name, text) in &here {
+        match there.get(name) {
+            None => found.only_here.push(name.clone()),
+            Some(other) if other != text => found.differ.push(name.clone()),
+            Some(_) => {}
+        }
+    }
+    found.only_there = there.into_keys().filter(|name| !here.contains_key(name)).collect();
+    found
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TEXT: &str = "quorba 9\ndomain plant\nring encrypt=true token_loss_ms=None\n\
-                        node n1 host=10.0.0.1 ring_port=4700\n\
-                        group bank style=active listen=5000 key=Some(\"a b\")\n\x20ack=all\n\
-                        \x20durable\n";
+    const TEXT: &str = "quorba 9\ndomain id=plant quorum=majority\nring encrypt=true a=None\n\
+                        node n1 host=10.0.0.1 ring_port=4700\nnode n2 host=a b ring_port=1\n";
 
     #[test]
     fn what_differs_is_named_as_in_the_file() {
         let differ = |from: &str, to: &str| differences(TEXT, &TEXT.replace(from, to));
         assert_eq!(differ("x", "y"), Vec::<String>::new());
-        assert_eq!(differ("listen=5000", "listen=5001"), ["group.bank.listen"]);
-        assert_eq!(differ("a b", "a c"), ["group.bank.object_key"]);
-        assert_eq!(
-            differ("ack=all\n durable", "ack=one"),
-            ["group.bank.ack", "group.bank.durable"]
-        );
-        assert_eq!(differ("n1", "n2"), ["node.n1", "node.n2"]);
+        assert_eq!(differ("port=4700", "port=4701"), ["node.n1.ring_port"]);
+        assert_eq!(differ("a b", "a c"), ["node.n2.host"]);
+        assert_eq!(differ("n1", "n3"), ["node.n1", "node.n3"]);
         assert_eq!(differ("encrypt=true", "encrypt=false"), ["ring.encrypt"]);
-        assert_eq!(differ("domain plant", "domain mill"), ["domain.mill", "domain.plant"]);
+        assert_eq!(differ("id=plant", "id=mill"), ["domain.id"]);
         assert_eq!(differ("quorba 9", "quorba 8"), ["quorba.8", "quorba.9"]);
+    }
+
+    #[test]
+    fn groups_that_differ_are_named_and_those_that_only_one_side_has() {
+        let one = |name: &str, text: &str| Definition { name: name.into(), text: text.into() };
+        let (bank, other) = (one("bank", "a = 1"), one("bank", "a = 2"));
+        let found = group_differences(
+            &[one("shop", ""), bank.clone(), one("same", "x")],
+            &[one("same", "x"), other, one("mill", "")],
+        );
+        let names = |all: &[String]| all.join(",");
+        assert_eq!(names(&found.differ), "bank");
+        assert_eq!(names(&found.only_here), "shop");
+        assert_eq!(names(&found.only_there), "mill");
+        assert!(group_differences(&[bank.clone()], &[bank]).is_empty());
     }
 
     #[test]

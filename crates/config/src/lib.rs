@@ -12,10 +12,13 @@
 #![forbid(unsafe_code)]
 
 mod codes;
+mod definition;
 mod differences;
 mod digest;
 mod domain;
+mod effects;
 mod key;
+mod plan;
 mod problem;
 mod read;
 mod suggest;
@@ -26,19 +29,26 @@ use std::io::Read;
 use std::path::Path;
 
 pub use codes::{CODES, Code, CodeText};
-pub use differences::differences;
+pub use definition::{DEFINITION_BYTES_MAX, Definition};
+pub use differences::{GroupDifferences, differences, group_differences};
 pub use domain::{
-    Ack, Backend, ClientRule, Concurrency, Domain, Endpoint, Engine, Group, Host, Limits,
-    Multicast, Network, Node, OnDoubt, OnTotalLoss, Outside, Placement, QuorumRule,
-    RESTART_BACKOFF_MAX, ReadonlyConsistency, Recovery, Reply, Ring, ServerCommand, Style, Tls,
+    Ack, Backend, Checkpoint, ClientRule, Comparison, Concurrency, Domain, Endpoint, Engine,
+    Gateway, Group, Host, Limits, Member, Multicast, Network, Node, OnDoubt, OnTotalLoss, Outside,
+    Placement, QuorumRule, RESTART_BACKOFF_MAX, ReadonlyConsistency, Recovery, Reply, Ring,
+    ServerCommand, Style, Tls,
 };
+pub use effects::{EFFECTS, Effect, KeyEffects, effect};
 pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};
+pub use plan::{GroupChange, KeyChange, Plan, plan};
 pub use problem::{Problem, Report};
-pub use read::{Checked, GROUPS_MAX, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX, check_text};
+pub use read::{
+    Checked, GROUPS_MAX, Known, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX, check_text,
+    read_group,
+};
 pub use template::{PLACEHOLDERS, Placeholder, Template, TemplateError, Values};
 
-/// A domain file is a few kilobytes; more than this is something else.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+/// A group takes a few hundred bytes, and there may be 100,000; more than this is something else.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 impl Domain {
     /// Reads the domain file at `path` and the key file that it names. Relative paths in it are
@@ -71,7 +81,7 @@ fn read_text(path: &Path) -> Result<String, String> {
     let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|error| key::plain(&error))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err("it is larger than 1 MiB".to_owned());
+        return Err("it is larger than 64 MiB".to_owned());
     }
     String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
 }

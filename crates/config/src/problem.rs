@@ -12,6 +12,9 @@ use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
 
 use crate::codes::Code;
 
+/// More problems than this are counted instead of shown: nobody reads on.
+const RENDERED_MAX: usize = 200;
+
 /// One thing that is wrong, or probably not meant. The operator's to repair; a retry never helps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -102,10 +105,12 @@ impl Report {
     /// The report on `text`, which was read from `path`. Errors come before warnings, each in
     /// the order of the file.
     pub(crate) fn new(path: &Path, text: &str, mut problems: Vec<Problem>) -> Self {
+        let mut lines: Vec<usize> = vec![0];
+        lines.extend(text.match_indices('\n').map(|(newline, _)| newline + 1));
         for problem in &mut problems {
             if let Some(span) = &mut problem.span {
                 *span = widened(text, span);
-                (problem.line, problem.column) = line_and_column(text, span.start);
+                (problem.line, problem.column) = line_and_column(text, &lines, span.start);
             }
             for (span, _) in &mut problem.related {
                 *span = widened(text, span);
@@ -142,9 +147,12 @@ impl Report {
         let renderer = renderer.decor_style(DecorStyle::Ascii);
         let path = self.path.display().to_string();
         let mut text = String::new();
-        for problem in &self.problems {
+        for problem in self.problems.iter().take(RENDERED_MAX) {
             text.push_str(&self.render_one(&renderer, &path, problem));
             text.push_str("\n\n");
+        }
+        if let Some(more) = self.problems.len().checked_sub(RENDERED_MAX).filter(|more| *more > 0) {
+            text.push_str(&format!("{more} more are not shown\n\n"));
         }
         text
     }
@@ -195,9 +203,9 @@ fn widened(text: &str, span: &Range<usize>) -> Range<usize> {
     start..end
 }
 
-fn line_and_column(text: &str, at: usize) -> (usize, usize) {
-    let before = &text[..at];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    let line = before.matches('\n').count() + 1;
-    (line, before[line_start..].chars().count() + 1)
+/// `lines`: where each line begins.
+fn line_and_column(text: &str, lines: &[usize], at: usize) -> (usize, usize) {
+    let line = lines.partition_point(|start| *start <= at);
+    let start = line.checked_sub(1).and_then(|index| lines.get(index)).copied().unwrap_or(0);
+    (line, text[start..at].chars().count() + 1)
 }

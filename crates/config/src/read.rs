@@ -4,17 +4,21 @@
 //! spanned table, each table to typed values with their places, and checks across tables.
 
 mod access;
+mod backend;
 mod calls;
+mod connect;
 mod durable;
 mod execution;
 mod group;
 mod lateness;
 mod node;
+mod one;
 mod ordered_time;
 mod outside;
 mod place;
 mod readonly;
 mod recovery;
+mod scope;
 mod style;
 
 use std::path::{Path, PathBuf};
@@ -23,14 +27,20 @@ use quorba_base::{NODES_MAX, NodeId};
 use toml::de::DeTable;
 
 use crate::codes::Code;
-use crate::domain::{Backend, Domain, Engine, Group, Limits, Multicast, Outside, QuorumRule, Ring};
+use crate::domain::{
+    Backend, Domain, Engine, Gateway, Group, Limits, Multicast, Outside, QuorumRule, Ring,
+};
 use crate::key::{DomainKey, KEY_BYTES, KeyError};
 use crate::problem::{Problem, Report};
 use crate::walk::{At, Problems, Section, Span};
+use group::GroupDraft;
 use node::NodeDraft;
+pub use one::read_group;
+pub use scope::Known;
+use scope::Scope;
 
 /// The most groups that a domain can have.
-pub const GROUPS_MAX: usize = 1024;
+pub const GROUPS_MAX: usize = 100_000;
 
 /// The result of reading a domain file.
 #[derive(Clone, Debug)]
@@ -123,24 +133,44 @@ fn read_domain(
     let limits = read_limits(root.section("limits"), ring.engine);
     let placed = outside::read_all(root, ring.engine);
     let outside: Vec<Outside> = placed.iter().map(|(server, _)| server.clone()).collect();
-    let groups = group::read_all(root, &drafts, (ring.engine, quorum), &outside);
+    let gateway = read_gateway(root);
+    let (nodes, engine) = (drafts.as_slice(), ring.engine);
+    let scope = Scope { nodes, outside: &outside, gateway, engine, quorum, shows_nodes: true };
+    place::check_nodes(root.problems, &drafts, gateway);
+    let groups = group::read_all(root, &scope);
     outside::check(root, &placed, &groups);
-    place::check(root.problems, &drafts, &groups);
     check_counts(root, &drafts, groups.len(), ring.engine);
     let (key_file, keys) = key?;
+    let split = |draft: GroupDraft| (located(base, draft.group), draft.definition);
+    let (groups, definitions) = groups.into_iter().map(split).unzip();
     Some(Domain {
         id: id?,
         keys,
         key_file,
+        folder: base.to_owned(),
         quorum,
         tie_breaker,
         ring,
         limits,
+        gateway,
         nodes: drafts.into_iter().map(|draft| draft.node).collect(),
-        groups: groups.into_iter().map(|draft| located(base, draft.group)).collect(),
+        groups,
+        definitions,
         outside,
         warnings: Vec::new(),
     })
+}
+
+/// The port of all groups that have none of their own.
+fn read_gateway(root: &Section<'_>) -> Option<Gateway> {
+    let is_there = root.value("gateway").is_some();
+    let section = root.section("gateway");
+    if is_there {
+        section.require("listen", "the port on every node, such as listen = 5000");
+    }
+    let listen = section.port("listen");
+    section.finish();
+    listen.map(|at| Gateway { listen: at.value })
 }
 
 /// The group with its files found from the domain file's folder.

@@ -69,6 +69,11 @@ impl<'t> Section<'t> {
         Self { title: title.into(), header, problems, table, asked: RefCell::default() }
     }
 
+    /// The table itself, for who writes it down.
+    pub(crate) const fn table(&self) -> Option<&'t DeTable<'t>> {
+        self.table
+    }
+
     /// The value of `key`, of whatever type.
     pub(crate) fn value(&self, key: &'static str) -> Option<&'t Value<'t>> {
         self.asked.borrow_mut().push(key);

@@ -38,6 +38,7 @@ pub mod references;
 mod reply;
 mod request;
 mod service;
+mod shared_key;
 mod target;
 mod version;
 
@@ -52,5 +53,6 @@ pub use message::{Body, Message, MessageType, Unaddressed, renumbered};
 pub use reply::{Reply, ReplyStatus};
 pub use request::{Request, ResponseFlags, Rewrite};
 pub use service::Contexts;
+pub use shared_key::{SHARED_KEY_PREFIX, shared_key, split_shared_key};
 pub use target::Target;
 pub use version::{Endian, Version};

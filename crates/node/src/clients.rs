@@ -10,7 +10,7 @@ use self::handshakes::{Begun, Handshakes};
 use self::keys::Keys;
 use crate::NodeError;
 use crate::descriptors::Passing;
-use crate::names::{group_id, outside_id};
+use crate::names::{group_id, group_named, outside_named};
 use crate::supervise::bind_address;
 use quorba_base::NodeId;
 use quorba_config::{Domain, Node};
@@ -130,8 +130,9 @@ impl Clients {
     ) -> Result<(), NodeError> {
         let callers = domain.groups.iter().enumerate();
         for (index, caller) in callers.filter(|(_, group)| group.members.contains(me)) {
-            let outside = caller.outside.iter().map(|server| outside_id(*server));
-            for target in caller.calls.iter().map(|target| group_id(*target)).chain(outside) {
+            let groups = caller.calls.iter().filter_map(|name| group_named(domain, name));
+            let outside = caller.outside.iter().filter_map(|name| outside_named(domain, name));
+            for target in groups.chain(outside) {
                 let token = first_token + self.listeners.len() as u64;
                 let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 let open = || -> io::Result<TcpListener> {

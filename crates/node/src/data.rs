@@ -7,6 +7,7 @@
 
 mod abroad;
 mod backups;
+mod catalog;
 mod effects;
 mod full;
 mod handshakes;
@@ -537,6 +538,10 @@ impl DataPlane {
             admin::Question::File(node, text) => self.reporter.heard_file(node, text.as_deref()),
             admin::Question::Clock(node, ahead_ms) => self.reporter.heard_clock(node, ahead_ms),
             admin::Question::Backup(name, asker) => self.back_up(&name, asker),
+            admin::Question::Catalog(asker) => self.catalog(asker),
+            admin::Question::Define { operation, change, asker } => {
+                self.define(&operation, &change, asker);
+            }
             admin::Question::Restore(name, given, asker) => self.restore(&name, *given, asker),
             admin::Question::Requests(name, wanted, asker) => {
                 let _ = asker.send(self.requests(&name, wanted));

@@ -3,6 +3,7 @@
 //! What it is not: the engine's business, to which an id is a name. Invariant: nothing else in this
 //! crate makes an id of a position, or a position of an id.
 
+use quorba_config::Domain;
 use quorba_engine::replica::GroupId;
 
 /// The first id of a server outside. Groups have smaller ones.
@@ -26,4 +27,14 @@ pub(crate) fn outside_id(index: usize) -> GroupId {
 /// The position of that server outside in the domain file; `None`: it is a group.
 pub(crate) fn outside_index(id: GroupId) -> Option<usize> {
     id.0.checked_sub(OUTSIDE).map(|index| usize::try_from(index).expect("a position"))
+}
+
+/// The id of the domain file's group of that name.
+pub(crate) fn group_named(domain: &Domain, name: &str) -> Option<GroupId> {
+    domain.groups.iter().position(|group| group.name == name).map(group_id)
+}
+
+/// The id of the domain file's server outside of that name.
+pub(crate) fn outside_named(domain: &Domain, name: &str) -> Option<GroupId> {
+    domain.outside.iter().position(|server| server.name == name).map(outside_id)
 }

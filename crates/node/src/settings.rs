@@ -5,7 +5,7 @@
 use crate::boot::BootFile;
 use crate::descriptors::Passing;
 use crate::log::Boot;
-use crate::names::{group_id, outside_id};
+use crate::names::{group_id, group_named, outside_id, outside_named};
 use quorba_base::{Instant, NodeId};
 use quorba_config::{
     Ack, Backend, Concurrency, Domain, Engine, Group, OnDoubt, OnTotalLoss, Outside, QuorumRule,
@@ -23,6 +23,7 @@ use quorba_engine::{
     OutsideSettings,
 };
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What Corosync carries in one piece.
@@ -65,6 +66,7 @@ fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> No
     getrandom::fill(&mut salt).expect("the kernel has randomness");
     let groups = domain.groups.iter().enumerate();
     let servers = domain.outside.iter().enumerate();
+    let called = called(domain);
     NodeConfig {
         order: order_config(domain, me),
         boot: OrderBoot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
@@ -72,7 +74,9 @@ fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> No
         record: boot.record(),
         recovered: None,
         in_doubt: false,
-        groups: groups.map(|(at, group)| (group_id(at), group_settings(domain, group))).collect(),
+        groups: groups
+            .map(|(at, group)| (group_id(at), group_settings(&called, domain, group)))
+            .collect(),
         outside: servers.map(|(at, server)| (outside_id(at), outside(server))).collect(),
         domain: domain.id.clone().into(),
         limits: limits(domain),
@@ -125,11 +129,11 @@ fn read_rule(group: &Group) -> ReadRule {
     }
 }
 
-fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
+fn group_settings(called: &BTreeSet<&str>, domain: &Domain, group: &Group) -> GroupSettings {
     GroupSettings {
         replica: GroupConfig {
-            calls: called_by(group),
-            is_called: is_called(domain, group),
+            calls: called_by(domain, group),
+            is_called: called.contains(group.name.as_str()),
             members: group.members,
             state_object: group.state_object.clone().map(Into::into),
             foreign: matches!(group.backend, Backend::Connect(_)),
@@ -206,9 +210,9 @@ fn access(group: &Group) -> Access {
 }
 
 /// Groups, and servers outside.
-fn called_by(group: &Group) -> Vec<GroupId> {
-    let outside = group.outside.iter().map(|index| outside_id(*index));
-    group.calls.iter().map(|index| group_id(*index)).chain(outside).collect()
+fn called_by(domain: &Domain, group: &Group) -> Vec<GroupId> {
+    let groups = group.calls.iter().filter_map(|name| group_named(domain, name));
+    groups.chain(group.outside.iter().filter_map(|name| outside_named(domain, name))).collect()
 }
 
 fn outside(server: &Outside) -> OutsideSettings {
@@ -225,9 +229,9 @@ fn outside(server: &Outside) -> OutsideSettings {
     }
 }
 
-fn is_called(domain: &Domain, group: &Group) -> bool {
-    let index = domain.groups.iter().position(|other| other.name == group.name);
-    domain.groups.iter().flat_map(|caller| &caller.calls).any(|called| Some(*called) == index)
+/// The groups that others call.
+fn called(domain: &Domain) -> BTreeSet<&str> {
+    domain.groups.iter().flat_map(|caller| &caller.calls).map(String::as_str).collect()
 }
 
 /// The style as the engine names it.
@@ -323,7 +327,7 @@ mod tests {
             "reply_retention_ms = 71001\nreply_retention_bytes = 7000001\nserver_reply_ms = 9002\n\
              start_timeout_ms = 11003\nunavailable_wait_ms = 1304",
         );
-        let found = group_settings(&domain, &domain.groups[0]);
+        let found = group_settings(&called(&domain), &domain, &domain.groups[0]);
         let ms = Duration::from_millis;
         let replica = &found.replica;
         assert_eq!(replica.retention, ms(71_001));

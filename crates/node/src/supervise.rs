@@ -21,8 +21,8 @@ use crate::times::Times;
 use crate::wake::{Mailbox, Mailer, mailbox};
 use quorba_base::NodeId;
 use quorba_config::{
-    Backend, Domain, Endpoint, Group, Host, Node, Placeholder, RESTART_BACKOFF_MAX, ServerCommand,
-    Style, Values,
+    Backend, Domain, Endpoint, Group, Host, Member, Node, Placeholder, RESTART_BACKOFF_MAX,
+    ServerCommand, Style, Values,
 };
 use quorba_engine::replica::{DownReason, GroupId};
 use quorba_giop::corbaloc::{self, Corbaloc, EscapedKey};
@@ -135,10 +135,13 @@ impl Supervisor {
         let status = ServerStatus { state: "starting".into(), ..ServerStatus::default() };
         let state = Arc::new(Mutex::new(Known { status, since: Instant::now() }));
         let output = Output::new(&node.state_dir, &group.name);
+        let mut group = group.clone();
+        // What is looked for is what this member's server has, under the key that it has there.
+        group.object_key = group.object_key_at(me).map(<[u8]>::to_vec);
+        let name = format!("server-{}", group.name);
         let worker = Worker {
             id,
             me,
-            group: group.clone(),
             node: node.clone(),
             launcher,
             time,
@@ -148,12 +151,13 @@ impl Supervisor {
             shortage: Seldom::default(),
             reserve,
             tell: Box::new(tell),
-            standing: standing_of(group),
+            standing: standing_of(&group),
+            group,
             pending: VecDeque::new(),
             object: ObjectLook::default(),
         };
         let thread = std::thread::Builder::new()
-            .name(format!("server-{}", group.name))
+            .name(name)
             .spawn(move || worker.run())
             .map_err(NodeError::Resources)?;
         Ok(Self { orders, thread: Some(thread), state, output, stops: 0 })
@@ -437,9 +441,9 @@ impl Worker {
     }
 
     /// Waits until somebody else's server accepts connections, then until the node loses it.
-    fn connect_once(&mut self, targets: &[(NodeId, Endpoint)]) -> Order {
+    fn connect_once(&mut self, targets: &[(NodeId, Member)]) -> Order {
         let mine = targets.iter().find(|(node, _)| *node == self.me);
-        let Some((_, endpoint)) = mine else {
+        let Some((_, Member { endpoint, .. })) = mine else {
             return self.wait_for_order(None);
         };
         loop {

@@ -190,6 +190,7 @@ impl Make {
             (None, Some(key)) => key.clone(),
             (None, None) => return Err(no_key(group)),
         };
+        let key = group.client_key(&key);
         let gateways = self.gateways(&domain, group)?;
         let tls = self.tls(&domain, group)?;
         let type_id = self.type_id.as_deref().or(group.type_id.as_deref()).unwrap_or("");

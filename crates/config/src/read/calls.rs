@@ -5,28 +5,38 @@
 //! calls executes one request at a time and remembers what it was asked, as it must for its calls
 //! to have names that all its members give them.
 
-use super::group::GroupDraft;
+use super::scope::{Known, Scope, Told};
 use crate::codes::Code;
-use crate::domain::{Backend, Concurrency, Outside, Recovery, Style};
+use crate::domain::{Backend, Concurrency, Group, Recovery, Style};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::walk::{At, Problems, Section, Span, shortened};
 
 /// The most groups that call others: what is known of their calls has to fit into one message.
 const CALLERS_MAX: usize = 64;
+/// More names are not told to who has written one wrong.
+const NAMED_MAX: usize = 32;
 
 /// What one group says.
+#[derive(Debug)]
 pub(super) struct Draft {
     names: Vec<At<String>>,
     span: Span,
     title: String,
 }
 
+impl Draft {
+    /// Whether it calls anybody.
+    pub(super) fn is_caller(&self) -> bool {
+        !self.names.is_empty()
+    }
+}
+
 /// Who is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Called {
-    Group(usize),
-    Outside(usize),
+    Group,
+    Outside,
 }
 
 /// The names, as they stand there.
@@ -39,83 +49,90 @@ pub(super) fn read(section: &Section<'_>) -> Draft {
     Draft { names: names.into_iter().map(owned).collect(), span, title }
 }
 
-/// From names to groups, now that all of these are known.
+/// From names to groups and servers outside, now that all of these are known.
 pub(super) fn resolve(
     problems: &Problems,
-    groups: &mut [GroupDraft],
-    outside: &[Outside],
-    drafts: Vec<Draft>,
+    scope: &Scope<'_>,
+    group: &mut Group,
+    draft: &Draft,
+    (known, told): (&dyn Known, &mut Told),
 ) {
-    let callers = drafts.iter().filter(|draft| !draft.names.is_empty());
-    if let Some(first_too_many) = callers.clone().nth(CALLERS_MAX) {
+    let is_one_more = draft.is_caller() && known.callers_beside(&group.name) >= CALLERS_MAX;
+    if is_one_more && !told.callers {
+        told.callers = true;
         let message = format!("more than {CALLERS_MAX} groups call others");
-        let span = first_too_many.span.clone();
-        problems.add(Problem::at(Code::OutOfRange, span, message));
+        problems.add(Problem::at(Code::OutOfRange, draft.span.clone(), message));
     }
-    for (index, draft) in drafts.into_iter().enumerate() {
-        let mut calls = Vec::new();
-        for name in &draft.names {
-            let called = find(problems, groups, outside, &draft.title, name);
-            if called.is_some_and(|called| calls.contains(&called)) {
-                let message = format!("{:?} stands twice", name.value);
-                problems.add(Problem::at(Code::Conflict, name.span.clone(), message));
-            }
-            calls.extend(called);
+    for name in &draft.names {
+        let found = find(problems, scope, known, draft, name);
+        let twice = group.calls.iter().chain(&group.outside).any(|other| *other == name.value);
+        if found.is_some() && twice {
+            let message = format!("{:?} stands twice", name.value);
+            problems.add(Problem::at(Code::Conflict, name.span.clone(), message));
+            continue;
         }
-        if !calls.is_empty() {
-            check_caller(problems, groups, index, &draft);
-        }
-        check_command(problems, groups, outside, index, &draft);
-        let group = &mut groups[index].group;
-        for called in calls {
-            match called {
-                Called::Group(index) => group.calls.push(index),
-                Called::Outside(index) => group.outside.push(index),
-            }
+        match found {
+            Some(Called::Group) => group.calls.push(name.value.clone()),
+            Some(Called::Outside) => group.outside.push(name.value.clone()),
+            None => {}
         }
     }
+    if !group.calls.is_empty() || !group.outside.is_empty() {
+        check_caller(problems, group, draft);
+    }
+    if group.style == Style::Stateless
+        && let Some(caller) = known.caller_of(&group.name)
+    {
+        let message = format!("group {caller} calls {}, so it cannot be stateless", group.name);
+        let help = "the members of a stateless group may answer each replica something else";
+        let problem = Problem::at(Code::CallsNeed, draft.span.clone(), message);
+        problems.add(problem.help(help));
+    }
+    check_command(problems, scope, group, draft);
 }
 
 fn find(
     problems: &Problems,
-    groups: &[GroupDraft],
-    outside: &[Outside],
-    title: &str,
+    scope: &Scope<'_>,
+    known: &dyn Known,
+    Draft { title, .. }: &Draft,
     name: &At<String>,
 ) -> Option<Called> {
-    let outsiders = || outside.iter().map(|server| server.name.as_str());
-    let of_groups = || groups.iter().map(|draft| draft.group.name.as_str());
-    let names = || of_groups().chain(outsiders());
-    let group = of_groups().position(|group| group == name.value);
-    if let Some(index) = outsiders().position(|server| server == name.value) {
+    let outsiders = || scope.outside.iter().map(|server| server.name.as_str());
+    let group = known.is_stateless(&name.value);
+    if outsiders().any(|server| server == name.value) {
         if group.is_some() {
             let message = format!("{:?} is a group and a server outside", name.value);
             problems.add(Problem::at(Code::Conflict, name.span.clone(), message));
         }
-        return Some(Called::Outside(index));
+        return Some(Called::Outside);
     }
-    let Some(index) = group else {
+    let Some(is_stateless) = group else {
         let wrong = shortened(&name.value);
         let message =
             format!("{title} calls {wrong}, which is no [group.{wrong}] nor [outside.{wrong}]");
+        let groups = known.names();
+        let names = || groups.iter().map(String::as_str).chain(outsiders());
         let problem = Problem::at(Code::NoSuchGroup, name.span.clone(), message);
         problems.add(match nearest(&name.value, names()) {
             Some(meant) => problem.help(format!("did you mean \"{meant}\"?")),
-            None => problem.help(format!("known: {}", names().collect::<Vec<_>>().join(", "))),
+            None => {
+                let some: Vec<&str> = names().take(NAMED_MAX).collect();
+                problem.help(format!("known: {}", some.join(", ")))
+            }
         });
         return None;
     };
-    if groups[index].group.style == Style::Stateless {
+    if is_stateless {
         let message = format!("{title} calls {}, which is stateless", name.value);
         let help = "the members of a stateless group may answer each replica something else";
         let problem = Problem::at(Code::CallsNeed, name.span.clone(), message);
         problems.add(problem.help(help));
     }
-    Some(Called::Group(index))
+    Some(Called::Group)
 }
 
-fn check_caller(problems: &Problems, groups: &[GroupDraft], index: usize, draft: &Draft) {
-    let group = &groups[index].group;
+fn check_caller(problems: &Problems, group: &Group, draft: &Draft) {
     let why = if group.concurrency != Concurrency::Sequential {
         "needs `concurrency = \"sequential\"`: else nobody can say in which request a call is made"
     } else if group.style == Style::Stateless {
@@ -134,14 +151,8 @@ fn check_caller(problems: &Problems, groups: &[GroupDraft], index: usize, draft:
 }
 
 /// The command and `calls` should name the same groups.
-fn check_command(
-    problems: &Problems,
-    groups: &[GroupDraft],
-    outside: &[Outside],
-    index: usize,
-    draft: &Draft,
-) {
-    let Backend::Start(server) = &groups[index].group.backend else { return };
+fn check_command(problems: &Problems, scope: &Scope<'_>, group: &Group, draft: &Draft) {
+    let Backend::Start(server) = &group.backend else { return };
     let templates = || server.command.iter().chain(server.env.iter().map(|(_, value)| value));
     let used = || templates().flat_map(crate::template::Template::calls);
     if let Some(group) = used().find(|group| draft.names.iter().all(|name| name.value != *group)) {
@@ -151,7 +162,8 @@ fn check_command(
         problems.add(problem.help(format!("calls = [\"{group}\"]")));
     }
     let urls = || templates().flat_map(crate::template::Template::urls);
-    if let Some(name) = urls().find(|name| outside.iter().all(|server| server.name != *name)) {
+    if let Some(name) = urls().find(|name| scope.outside.iter().all(|server| server.name != *name))
+    {
         let message =
             format!("{} uses {{url.{name}}}, and there is no [outside.{name}]", draft.title);
         let problem = Problem::at(Code::BadPlaceholder, draft.span.clone(), message);

@@ -1,27 +1,33 @@
 //! `[group.NAME]` tables.
+//!
+//! What it is not: knowledge of other groups. [`read_one`] looks at one table and the domain's;
+//! [`check_one`] then compares it with the other groups, of the file or of the running domain.
 
 use quorba_base::{NodeId, NodeSet};
 use toml::de::DeValue;
 
 use super::access;
+use super::backend;
 use super::calls;
 use super::durable;
 use super::execution;
 use super::lateness;
-use super::node::{NodeDraft, parse_host};
 use super::ordered_time;
+use super::place;
 use super::readonly;
 use super::recovery;
+use super::scope::{InFile, Known, Scope, Told};
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
+use crate::definition::{DEFINITION_BYTES_MAX, Definition};
 use crate::domain::{
-    Ack, Backend, Concurrency, Endpoint, Engine, Group, OnTotalLoss, Outside, QuorumRule,
-    RETENTION_BYTES_DEFAULT, Recovery, Reply, ServerCommand, Style,
+    Ack, Backend, Concurrency, Engine, Group, OnTotalLoss, RETENTION_BYTES_DEFAULT, Recovery,
+    Reply, Style,
 };
 use crate::problem::Problem;
 use crate::suggest::nearest;
-use crate::template::{PLACEHOLDERS, Placeholder, Template, TemplateError};
-use crate::walk::{At, Section, Span, Value, shortened};
+use crate::template::Placeholder;
+use crate::walk::{At, Problems, Section, Span, shortened};
 
 /// An object key of a reference; longer ones are refused by ORBs in the field.
 const OBJECT_KEY_BYTES_MAX: usize = 1024;
@@ -30,42 +36,63 @@ const OBJECT_KEY_BYTES_MAX: usize = 1024;
 #[derive(Debug)]
 pub(super) struct GroupDraft {
     pub(super) group: Group,
-    pub(super) listen_span: Span,
-    pub(super) tls_span: Option<Span>,
+    pub(super) definition: Definition,
+    pub(super) calls: calls::Draft,
+    listen_span: Span,
+    tls_span: Option<Span>,
+}
+
+impl GroupDraft {
+    /// The ports of its own that could be read, and where they stand.
+    pub(super) fn listens(&self) -> impl Iterator<Item = (u16, &Span)> {
+        let plain = self.group.listen.map(|port| (port, &self.listen_span));
+        let tls = self.group.tls.as_ref().zip(self.tls_span.as_ref());
+        plain.into_iter().chain(tls.map(|(tls, span)| (tls.listen, span)))
+    }
 }
 
 /// Every group in the order of the file.
-pub(super) fn read_all(
-    root: &Section<'_>,
-    nodes: &[NodeDraft],
-    domain: (Engine, QuorumRule),
-    outside: &[Outside],
-) -> Vec<GroupDraft> {
-    let (mut drafts, mut calls) = (Vec::new(), Vec::new());
+pub(super) fn read_all(root: &Section<'_>, scope: &Scope<'_>) -> Vec<GroupDraft> {
+    let mut drafts: Vec<GroupDraft> = Vec::new();
     for (name, section) in root.named("group") {
-        let draft = read_one(name.value, &section, nodes, domain);
-        calls.push(calls::read(&section));
-        drafts.push(draft);
+        drafts.push(read_one(name.value, &section, scope));
         section.finish();
     }
-    calls::resolve(root.problems, &mut drafts, outside, calls);
+    let (mut known, mut told) = (InFile::of(&drafts), Told::default());
+    for draft in &mut drafts {
+        let place = |port: u16| known.ports.get(&port).map(|(_, span)| span.clone());
+        check_one(root.problems, scope, draft, (&known, &place, &mut told));
+        known.add(draft);
+    }
     drafts
 }
 
-fn read_one(
-    name: &str,
-    section: &Section<'_>,
-    nodes: &[NodeDraft],
-    (engine, quorum): (Engine, QuorumRule),
-) -> GroupDraft {
-    section.require("listen", "the gateway's port on every node, such as listen = 5000");
-    let listen = section.port("listen");
+/// The other groups, where in the text one has a port, and what was told already.
+type Others<'a> = (&'a dyn Known, &'a dyn Fn(u16) -> Option<Span>, &'a mut Told);
+
+/// What a group and others cannot have both.
+pub(super) fn check_one(
+    problems: &Problems,
+    scope: &Scope<'_>,
+    draft: &mut GroupDraft,
+    (known, place, told): Others<'_>,
+) {
+    calls::resolve(problems, scope, &mut draft.group, &draft.calls, (known, told));
+    place::check_group(problems, scope, draft, (known, place, told));
+}
+
+/// One table, by itself.
+pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> GroupDraft {
     let (tls, tls_span) = access::read_tls(section).unzip();
-    let members = read_members(section, nodes);
-    let draft = style::read(section, nodes, members);
+    let listen = read_listen(section, scope);
+    let members = read_members(section, scope);
+    let draft = style::read(section, scope, members);
     let StyleDraft { style, leader, checkpoint, comparison, placement } = draft;
     let replies = [("direct", Reply::Direct), ("ordered", Reply::Ordered)];
     let losses = [("stop", OnTotalLoss::Stop), ("fresh", OnTotalLoss::Fresh)];
+    let (backend, found) = backend::read(section, scope, members);
+    let own_listen = listen.as_ref().map(|at| at.value);
+    let shared = scope.gateway.map_or(0, |gateway| gateway.listen);
     let group = Group {
         name: name.to_owned(),
         style,
@@ -73,16 +100,17 @@ fn read_one(
         placement,
         checkpoint,
         comparison,
-        listen: listen.as_ref().map_or(0, |at| at.value),
+        listen: own_listen,
+        port: own_listen.unwrap_or(shared),
         members,
-        backend: read_backend(section, nodes, members),
+        backend,
         state_object: object_key(section, "state_object"),
-        object_key: object_key(section, "object_key"),
-        type_id: section.text("type_id").and_then(|at| type_id(section, &at)),
-        ack: read_ack(section, engine),
+        object_key: object_key(section, "object_key").or(found.object_key),
+        type_id: section.text("type_id").and_then(|at| type_id(section, &at)).or(found.type_id),
+        ack: read_ack(section, scope.engine),
         reply: section.word_or("reply", &replies, &[], Reply::Direct),
         suppress_duplicates: section.boolean_or("suppress_duplicates", true),
-        replier: named_member(section, "replier", nodes, members),
+        replier: named_member(section, "replier", scope, members),
         concurrency: read_concurrency(section),
         durable: section.boolean_or("durable", false),
         calls: Vec::new(),
@@ -112,15 +140,40 @@ fn read_one(
         on_total_loss: section.word_or("on_total_loss", &losses, &[], OnTotalLoss::Stop),
     };
     style::check(section, style, &group.backend, group.state_object.as_deref());
-    durable::check(section, &group, quorum, engine);
+    durable::check(section, &group, scope.quorum, scope.engine);
     recovery::check(section, &group);
     lateness::check(section, &group);
     execution::check(section, &group);
     ordered_time::check(section, &group);
     warn(section, &group);
     warn_of_overlap(section, &group);
+    warn_of_own_references(section, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);
-    GroupDraft { group, listen_span, tls_span }
+    let definition = Definition::of(name, section.table());
+    if definition.text.len() > DEFINITION_BYTES_MAX {
+        let bytes = definition.text.len();
+        let message = format!("{}: its definition has {bytes} bytes", section.title);
+        let problem = Problem::at(Code::TooMany, section.header.clone(), message);
+        section.problems.add(problem.help(format!("at most {DEFINITION_BYTES_MAX} are possible")));
+    }
+    GroupDraft { group, definition, calls: calls::read(section), listen_span, tls_span }
+}
+
+/// The group's own port; it needs none if the domain has one for all.
+fn read_listen(section: &Section<'_>, scope: &Scope<'_>) -> Option<At<u16>> {
+    if scope.gateway.is_none() {
+        let hint = "the gateway's port on every node, such as listen = 5000; or one port for all \
+                    groups that have none: [gateway] listen = 5000";
+        section.require("listen", hint);
+    }
+    let is_own = section.value("listen").is_some();
+    if let Some(tls) = section.value("tls").filter(|_| !is_own && scope.gateway.is_some()) {
+        let message = format!("{} has `tls`, and no `listen` of its own", section.title);
+        let help = "clients with TLS do not come through the port of [gateway]; give the group a \
+                    port, such as listen = 5001, with plain = false in `tls` if it is to stay shut";
+        section.problems.add(Problem::at(Code::Conflict, tls.span(), message).help(help));
+    }
+    section.port("listen")
 }
 
 fn read_concurrency(section: &Section<'_>) -> Concurrency {
@@ -187,7 +240,22 @@ fn warn_of_overlap(section: &Section<'_>, group: &Group) {
     }
 }
 
-fn read_members(section: &Section<'_>, nodes: &[NodeDraft]) -> NodeSet {
+/// References that a server makes itself have the server's own keys, and nobody's name.
+fn warn_of_own_references(section: &Section<'_>, group: &Group) {
+    let Backend::Start(server) = &group.backend else { return };
+    let published = [Placeholder::Listen, Placeholder::Gateways, Placeholder::GatewaysOfOmniorb];
+    if group.listen.is_some() || !published.into_iter().any(|place| server.uses(place)) {
+        return;
+    }
+    let message =
+        format!("{}: references that the server makes do not lead back to it", section.title);
+    let help = "on the port of [gateway] a group is found by its name in the object key, which the \
+                server does not write; if it gives references to clients, give the group a `listen`";
+    let span = section.value("server").map_or(section.header.clone(), |value| value.span());
+    section.problems.add(Problem::at(Code::OwnReferences, span, message).help(help));
+}
+
+fn read_members(section: &Section<'_>, scope: &Scope<'_>) -> NodeSet {
     section
         .require("members", "the nodes that carry a replica: members = [\"n1\", \"n2\", \"n3\"]");
     let Some(list) = section.texts("members") else { return NodeSet::EMPTY };
@@ -198,7 +266,7 @@ fn read_members(section: &Section<'_>, nodes: &[NodeDraft]) -> NodeSet {
     }
     let mut members = NodeSet::EMPTY;
     for name in &list.value {
-        let Some(node) = find_node(section, nodes, "members", name) else { continue };
+        let Some(node) = find_node(section, scope, "members", name) else { continue };
         if members.contains(node) {
             let message = format!("member {:?} stands twice", name.value);
             let problem = Problem::at(Code::Conflict, name.span.clone(), message);
@@ -213,16 +281,16 @@ fn read_members(section: &Section<'_>, nodes: &[NodeDraft]) -> NodeSet {
 pub(super) fn named_member(
     section: &Section<'_>,
     key: &'static str,
-    nodes: &[NodeDraft],
+    scope: &Scope<'_>,
     members: NodeSet,
 ) -> Option<NodeId> {
     let name = section.text(key)?;
-    let node = find_node(section, nodes, key, &name)?;
+    let node = find_node(section, scope, key, &name)?;
     refuse_outsider(section, key, members, node, name)
 }
 
 /// A key that names a node must name a member; if the members could not be read, that is enough.
-fn refuse_outsider(
+pub(super) fn refuse_outsider(
     section: &Section<'_>,
     key: &str,
     members: NodeSet,
@@ -237,13 +305,14 @@ fn refuse_outsider(
     None
 }
 
-fn find_node(
+/// The node that a key names.
+pub(super) fn find_node(
     section: &Section<'_>,
-    nodes: &[NodeDraft],
+    scope: &Scope<'_>,
     key: &str,
     name: &At<&str>,
 ) -> Option<NodeId> {
-    let names = || nodes.iter().map(|draft| draft.node.name.as_str());
+    let names = || scope.nodes.iter().map(|draft| draft.node.name.as_str());
     if let Some(index) = names().position(|node| node == name.value) {
         // Beyond NODES_MAX the count is reported, once.
         return u8::try_from(index).ok().and_then(NodeId::new);
@@ -252,221 +321,11 @@ fn find_node(
     let message = format!("{key} names {wrong}, which is no [node.{wrong}]");
     let help = match nearest(name.value, names()) {
         Some(meant) => format!("did you mean \"{meant}\"?"),
-        None if nodes.is_empty() => "the file has no [node.NAME]".to_owned(),
+        None if scope.nodes.is_empty() => "the file has no [node.NAME]".to_owned(),
         None => format!("nodes: {}", names().collect::<Vec<_>>().join(", ")),
     };
     section.problems.add(Problem::at(Code::NoSuchNode, name.span.clone(), message).help(help));
     None
-}
-
-fn read_backend(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet) -> Backend {
-    let server = section.texts("server");
-    let connect = section.value("connect");
-    let env = read_env(section);
-    let cwd = section.text("cwd").and_then(|at| template(section, "cwd", &at));
-    match (section.value("server"), connect) {
-        (Some(_), None) => {
-            let server = server.unwrap_or(At { value: Vec::new(), span: section.header.clone() });
-            Backend::Start(read_command(section, server, env, cwd))
-        }
-        (None, Some(value)) => {
-            for key in ["env", "cwd"] {
-                if let Some(idle) = section.value(key) {
-                    let message = format!("`{key}` has no effect without `server`");
-                    section.problems.add(Problem::at(Code::SilentSetting, idle.span(), message));
-                }
-            }
-            Backend::Connect(read_connect(section, value, nodes, members))
-        }
-        (Some(first), Some(second)) => {
-            let message = format!("{} has both `server` and `connect`", section.title);
-            let problem = Problem::at(Code::Backend, second.span(), message);
-            let problem = problem.related(first.span(), "either this");
-            section.problems.add(problem.label("or this"));
-            Backend::Connect(Vec::new())
-        }
-        (None, None) => {
-            let message = format!("{} has no server", section.title);
-            let help = "server = [\"program\", \"...\"] starts one at each member; \
-                        connect = \"host:port\" uses one that runs already";
-            let problem = Problem::at(Code::Backend, section.header.clone(), message);
-            section.problems.add(problem.label("needs `server` or `connect`").help(help));
-            Backend::Connect(Vec::new())
-        }
-    }
-}
-
-fn read_command(
-    section: &Section<'_>,
-    server: At<Vec<At<&str>>>,
-    env: Vec<(String, Template)>,
-    cwd: Option<Template>,
-) -> ServerCommand {
-    let arguments = server.value.len();
-    let command: Vec<Template> =
-        server.value.iter().filter_map(|at| template(section, "server", at)).collect();
-    let told = command.iter().chain(env.iter().map(|(_, value)| value));
-    let is_place =
-        |template: &Template| [Placeholder::Port, Placeholder::Socket].map(|it| template.uses(it));
-    let told = told.into_iter().any(|template| is_place(template).contains(&true));
-    // An argument that could not be read may be the one with {port}.
-    if !told && command.len() == arguments {
-        let message = format!("{} never tells its server where to listen", section.title);
-        let help = "{port} stands for a port: \"-ORBendPoint\", \"giop:tcp:127.0.0.1:{port}\" with \
-                    omniORB, \"-DOAPort={port}\" with JacORB; {socket} for a socket's file: \
-                    \"giop:unix:{socket}\"";
-        section.problems.add(Problem::at(Code::Backend, server.span, message).help(help));
-    }
-    ServerCommand { command, env, cwd }
-}
-
-fn template(section: &Section<'_>, key: &str, at: &At<&str>) -> Option<Template> {
-    let error = match Template::parse(at.value) {
-        Ok(template) => return Some(template),
-        Err(error) => error,
-    };
-    let known = || PLACEHOLDERS.iter().map(|(name, _)| *name);
-    let (message, help) = match &error {
-        TemplateError::Unknown(name) => (
-            format!("`{key}` has a placeholder {{{}}} that does not exist", shortened(name)),
-            match nearest(name, known()) {
-                Some(meant) => format!("did you mean {{{meant}}}?"),
-                None => {
-                    let names: Vec<String> = known().map(|name| format!("{{{name}}}")).collect();
-                    format!("possible: {}; a brace itself is {{{{ or }}}}", names.join(" "))
-                }
-            },
-        ),
-        TemplateError::Unbalanced => (
-            format!("`{key}` has a brace without its partner"),
-            "a brace itself is written twice: {{ or }}".to_owned(),
-        ),
-    };
-    section.problems.add(Problem::at(Code::BadPlaceholder, at.span.clone(), message).help(help));
-    None
-}
-
-fn read_env(section: &Section<'_>) -> Vec<(String, Template)> {
-    let Some(value) = section.value("env") else { return Vec::new() };
-    let DeValue::Table(table) = value.get_ref() else {
-        section.wrong_type("env", "a table { NAME = \"value\" }", value);
-        return Vec::new();
-    };
-    let mut env = Vec::new();
-    for (name, value) in table.iter() {
-        let key = name.get_ref();
-        if key.is_empty() || key.contains(['=', '\0']) {
-            let message = format!("{:?} is no name of an environment variable", shortened(key));
-            section.problems.add(Problem::at(Code::BadName, name.span(), message));
-            continue;
-        }
-        // An empty value is common here, and means what it says.
-        let empty = matches!(value.get_ref(), DeValue::String(text) if text.is_empty());
-        let read = if empty {
-            Template::parse("").ok()
-        } else {
-            section.as_text(key, value).and_then(|at| template(section, key, &at))
-        };
-        env.extend(read.map(|template| (key.to_string(), template)));
-    }
-    env
-}
-
-fn read_connect(
-    section: &Section<'_>,
-    value: &'_ Value<'_>,
-    nodes: &[NodeDraft],
-    members: NodeSet,
-) -> Vec<(NodeId, Endpoint)> {
-    let mut servers: Vec<(NodeId, Endpoint, Span)> = Vec::new();
-    match value.get_ref() {
-        DeValue::String(text) => {
-            let at = At { value: text.as_ref(), span: value.span() };
-            if let Some(endpoint) = endpoint(section, &at) {
-                servers.extend(members.iter().map(|node| (node, endpoint.clone(), value.span())));
-            }
-        }
-        DeValue::Table(table) => {
-            for (name, value) in table.iter() {
-                let name = At { value: name.get_ref().as_ref(), span: name.span() };
-                let node = find_node(section, nodes, "connect", &name);
-                let DeValue::String(text) = value.get_ref() else {
-                    section.wrong_type(name.value, "a text \"host:port\"", value);
-                    continue;
-                };
-                let at = At { value: text.as_ref(), span: value.span() };
-                let endpoint = endpoint(section, &at);
-                let (Some(node), Some(endpoint)) = (node, endpoint) else { continue };
-                refuse_outsider(section, "connect", members, node, name);
-                servers.push((node, endpoint, value.span()));
-            }
-            missing_servers(section, value, nodes, members, table.len());
-        }
-        _ => section.wrong_type("connect", "\"host:port\" or { n1 = \"host:port\" }", value),
-    }
-    servers.sort_by_key(|(node, _, _)| *node);
-    refuse_shared(section, nodes, &servers);
-    servers.into_iter().map(|(node, endpoint, _)| (node, endpoint)).collect()
-}
-
-fn missing_servers(
-    section: &Section<'_>,
-    value: &Value<'_>,
-    nodes: &[NodeDraft],
-    members: NodeSet,
-    entries: usize,
-) {
-    let DeValue::Table(table) = value.get_ref() else { return };
-    let name_of = |node: NodeId| nodes[usize::from(node.index())].node.name.as_str();
-    let missing: Vec<&str> =
-        members.iter().map(name_of).filter(|name| table.get(*name).is_none()).collect();
-    if !missing.is_empty() && entries > 0 {
-        let message = format!("connect has no server for {}", missing.join(", "));
-        section.problems.add(Problem::at(Code::MissingKey, value.span(), message));
-    } else if entries == 0 {
-        let message = "connect names no server";
-        section.problems.add(Problem::at(Code::MissingKey, value.span(), message));
-    }
-}
-
-/// Two members that use the same server would execute each request twice in it.
-fn refuse_shared(section: &Section<'_>, nodes: &[NodeDraft], servers: &[(NodeId, Endpoint, Span)]) {
-    let draft = |node: NodeId| &nodes[usize::from(node.index())];
-    for (index, (node, endpoint, span)) in servers.iter().enumerate() {
-        let same = servers[..index].iter().find(|(other, other_endpoint, _)| {
-            endpoint == other_endpoint
-                && (!endpoint.host.is_loopback()
-                    || draft(*node).machine() == draft(*other).machine())
-        });
-        let Some((other, _, _)) = same else { continue };
-        let (first, second) = (&draft(*other).node.name, &draft(*node).node.name);
-        let message = format!("members {first} and {second} would use one server, {endpoint}");
-        let help =
-            "each member needs a server of its own: connect = { n1 = \"...\", n2 = \"...\" }";
-        section.problems.add(Problem::at(Code::SharedServer, span.clone(), message).help(help));
-        return;
-    }
-}
-
-fn endpoint(section: &Section<'_>, at: &At<&str>) -> Option<Endpoint> {
-    let parsed = at.value.rsplit_once(':').ok_or("it has no port").and_then(|(host, port)| {
-        let port: u16 = port.parse().map_err(|_| "its port is no number up to 65535")?;
-        let bare_v6 = host.contains(':') && !host.starts_with('[');
-        match port {
-            0 => Err("its port is 0"),
-            _ if bare_v6 => Err("an IPv6 address stands in brackets"),
-            _ => Ok(Endpoint { host: parse_host(host)?, port }),
-        }
-    });
-    match parsed {
-        Ok(endpoint) => Some(endpoint),
-        Err(why) => {
-            let message = format!("connect {:?} cannot be used: {why}", shortened(at.value));
-            let problem = Problem::at(Code::BadAddress, at.span.clone(), message);
-            section.problems.add(problem.help("host:port, such as \"127.0.0.1:6000\""));
-            None
-        }
-    }
 }
 
 /// An object key as corbaloc writes it: `%41` stands for the octet 0x41 (CORBA §13.6.10.5).

@@ -26,9 +26,22 @@ pub(super) struct NodeDraft {
 }
 
 impl NodeDraft {
-    /// The machine it runs on, as far as the file tells: all loopback addresses are one.
+    /// One that stands in no text that is read.
+    pub(super) fn of(node: &Node) -> Self {
+        Self {
+            node: node.clone(),
+            name_span: 0..0,
+            host_span: 0..0,
+            ring_port_span: 0..0,
+            admin_span: 0..0,
+            state_dir_span: 0..0,
+            offset_span: 0..0,
+        }
+    }
+
+    /// See [`Node::machine`].
     pub(super) fn machine(&self) -> String {
-        if self.node.host.is_loopback() { String::new() } else { self.node.host.to_string() }
+        self.node.machine()
     }
 }
 

@@ -39,8 +39,8 @@ pub(super) fn read_all(root: &Section<'_>, engine: Engine) -> Vec<(Outside, Span
 
 /// Reports servers that no group calls.
 pub(super) fn check(root: &Section<'_>, servers: &[(Outside, Span)], groups: &[GroupDraft]) {
-    for (index, (server, span)) in servers.iter().enumerate() {
-        if groups.iter().any(|draft| draft.group.outside.contains(&index)) {
+    for (server, span) in servers {
+        if groups.iter().any(|draft| draft.group.outside.contains(&server.name)) {
             continue;
         }
         let name = &server.name;

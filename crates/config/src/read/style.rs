@@ -4,7 +4,7 @@ use quorba_base::{NodeId, NodeSet};
 use toml::de::DeValue;
 
 use super::group::named_member;
-use super::node::NodeDraft;
+use super::scope::Scope;
 use crate::codes::Code;
 use crate::domain::{Backend, Checkpoint, Comparison, Placement, Style};
 use crate::problem::Problem;
@@ -34,9 +34,9 @@ pub(super) struct StyleDraft {
     pub(super) placement: Placement,
 }
 
-pub(super) fn read(section: &Section<'_>, nodes: &[NodeDraft], members: NodeSet) -> StyleDraft {
+pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -> StyleDraft {
     let style = section.word_or("style", &STYLES, &[], Style::Active);
-    let leader = named_member(section, "leader", nodes, members);
+    let leader = named_member(section, "leader", scope, members);
     let requests = section.number_or("checkpoint_requests", "", 1..=1_000_000, REQUESTS_DEFAULT);
     let after = section.millis_or("checkpoint_ms", 1..=86_400_000, 1_000);
     let updates = section.boolean_or("checkpoint_updates", false);

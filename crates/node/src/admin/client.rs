@@ -1,5 +1,6 @@
 //! The asking side, for the command line, the demo and tests.
 
+use super::catalog::{Catalog, CatalogChange, Defined, Wish};
 use super::change::{Change, Wanted};
 use super::relay::DomainStatus;
 use crate::recent::Requests;
@@ -194,6 +195,75 @@ impl Client {
         }
         let refusal = response.body_mut().read_to_string();
         Err(AdminError::Conflict { address, refusal: refusal.unwrap_or_default() })
+    }
+
+    /// What must be equal in the domain files of all nodes, as the node's file says it.
+    ///
+    /// # Errors
+    /// If the node does not answer within `timeout`.
+    pub fn file(&self, timeout: Duration) -> Result<String, AdminError> {
+        let (agent, token) = self.agent(timeout)?;
+        let address = self.address;
+        let answer = agent
+            .get(self.url("file"))
+            .header("Authorization", format!("Bearer {}", token.trim()))
+            .call();
+        let mut response = self.checked(answer, timeout)?;
+        let body = response.body_mut().with_config().limit(STATUS_BYTES_MAX).read_to_string();
+        body.map_err(|error| AdminError::Answer { address, detail: error.to_string() })
+    }
+
+    /// The groups of the domain.
+    ///
+    /// # Errors
+    /// [`AdminError::Conflict`] if the node has none to give, [`AdminError::NotNow`] if it has not
+    /// now; others if it does not answer.
+    pub fn catalog(&self, timeout: Duration) -> Result<Catalog, AdminError> {
+        let (agent, token) = self.agent(timeout)?;
+        let address = self.address;
+        let answer = agent
+            .get(self.url("groups"))
+            .header("Authorization", format!("Bearer {}", token.trim()))
+            .call();
+        let mut response = self.done(answer, timeout)?;
+        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_json();
+        body.map_err(|error| AdminError::Answer { address, detail: error.to_string() })
+    }
+
+    /// Creates, changes or deletes a group; when this returns, that has its place in the order.
+    /// Asked again under the same `operation`, it is done once.
+    ///
+    /// # Errors
+    /// [`AdminError::Conflict`] if it cannot be done, [`AdminError::NotNow`] if it cannot be done
+    /// now; others if the node does not answer, and then it may have been done.
+    pub fn define(
+        &self,
+        operation: &str,
+        change: &CatalogChange,
+        timeout: Duration,
+    ) -> Result<Defined, AdminError> {
+        let (agent, token) = self.agent(timeout)?;
+        let address = self.address;
+        let token = format!("Bearer {}", token.trim());
+        let wish = |text: &str| Wish { operation: operation.into(), definition: text.into() };
+        let answer = match change {
+            CatalogChange::Create(definition) => agent
+                .post(self.url("groups"))
+                .header("Authorization", token)
+                .send_json(wish(&definition.text)),
+            CatalogChange::Change(definition) => agent
+                .put(self.url(&format!("groups/{}", definition.name)))
+                .header("Authorization", token)
+                .send_json(wish(&definition.text)),
+            CatalogChange::Delete(name) => agent
+                .delete(self.url(&format!("groups/{name}")))
+                .query("operation", operation)
+                .header("Authorization", token)
+                .call(),
+        };
+        let mut response = self.done(answer, timeout)?;
+        let body = response.body_mut().with_config().limit(STATUS_BYTES_MAX).read_json();
+        body.map_err(|error| AdminError::Answer { address, detail: error.to_string() })
     }
 
     /// A backup of a group, in the format of [`crate::backup`], to be read while it comes.

@@ -1,9 +1,11 @@
 //! The serving side: an async thread of its own that asks the data plane and waits.
 
 use super::backup::{self, BackupAsker, RestoreAsker};
+use super::catalog::{self, CatalogAsker, CatalogChange, DefineAsker};
 use super::change::{Change, Wanted};
 use super::clock;
 use super::relay;
+use super::token::{new_token, offer, same, write_token};
 use crate::NodeError;
 use crate::backup::Description;
 use crate::commands::Asker;
@@ -26,10 +28,6 @@ use quorba_base::NodeId;
 use quorba_config::Node;
 use quorba_engine::replica::Backup;
 use std::collections::VecDeque;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -49,8 +47,6 @@ const TOKEN_WITHIN: Duration = Duration::from_secs(5);
 const HEADER_WITHIN: Duration = Duration::from_secs(30);
 /// How long no connection is taken in after descriptors ran out.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
-/// How often a token that the disk has no room for is tried again.
-const OFFER_AGAIN: Duration = Duration::from_secs(5);
 
 /// What the data plane is asked.
 pub(crate) enum Question {
@@ -60,6 +56,11 @@ pub(crate) enum Question {
     Change(String, Change, Asker),
     /// What a group was delivered lately.
     Requests(String, Wanted, oneshot::Sender<Result<Requests, String>>),
+    /// All groups of the domain.
+    Catalog(CatalogAsker),
+    /// To create, change or delete one; done once, however often it is asked for under the name of
+    /// this operation.
+    Define { operation: String, change: CatalogChange, asker: DefineAsker },
     /// A backup of the group of this name.
     Backup(String, BackupAsker),
     /// The group of this name is to have the state of a backup.
@@ -282,7 +283,8 @@ fn own_routes() -> Router<Arc<Shared>> {
         .route("/v1/status", get(status))
         .route("/v1/file", get(relay::file))
         .route("/v1/clock", get(clock::now))
-        .route("/v1/groups/{name}", post(change))
+        .route("/v1/groups", get(catalog::list).post(catalog::create))
+        .route("/v1/groups/{name}", post(change).put(catalog::change).delete(catalog::delete))
         .route("/v1/groups/{name}/requests", get(requests))
         .route("/v1/groups/{name}/backup", post(backup::back_up))
         .route("/v1/groups/{name}/restore", post(backup::restore))
@@ -345,52 +347,4 @@ async fn requests(
         Ok(Ok(Err(refusal))) => (StatusCode::CONFLICT, refusal).into_response(),
         _ => (StatusCode::GATEWAY_TIMEOUT, "the data plane did not answer\n").into_response(),
     }
-}
-
-/// Compares without telling, by its duration, how much of a guess was right.
-fn same(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
-}
-
-fn new_token() -> String {
-    let mut bytes = [0u8; 24];
-    getrandom::fill(&mut bytes).expect("the kernel has randomness");
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Writes the token's file if it could not be at the start; never ends.
-async fn offer(path: &FilePath, token: &str, is_offered: bool) {
-    let mut waits = !is_offered;
-    while waits {
-        tokio::time::sleep(OFFER_AGAIN).await;
-        let written = write_token(path, token);
-        waits = written.as_ref().is_err_and(is_shortage);
-        if let Err(error) = written
-            && !waits
-        {
-            tracing::error!(%error, "commands cannot ask this node: its token has no file");
-        }
-    }
-    std::future::pending().await
-}
-
-/// On a full disk an old file, which is as long, is written over if only its owner can have opened
-/// it; else it is made anew, because who has it open could read on.
-fn write_token(path: &FilePath, token: &str) -> std::io::Result<()> {
-    let text = format!("{token}\n");
-    let no_links = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    let old = OpenOptions::new().write(true).custom_flags(no_links).open(path);
-    if let Ok(mut old) = old
-        && let Ok(meta) = old.metadata()
-        && meta.is_file()
-        && meta.mode() & 0o7777 == 0o600
-        && meta.uid() == rustix::process::geteuid().as_raw()
-        && meta.len() == text.len() as u64
-    {
-        return old.write_all(text.as_bytes());
-    }
-    // An old file may have kept wider permissions.
-    let _ = fs::remove_file(path);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
 }

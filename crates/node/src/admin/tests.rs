@@ -17,24 +17,29 @@ use std::time::Duration;
 use std::{fs, io, thread};
 
 /// Everything that can be asked. `router_has_no_other_routes` says so if it is not.
-const ENDPOINTS: [(&str, &str); 13] = [
+const ENDPOINTS: [(&str, &str); 18] = [
     ("GET", "/v1/status"),
     ("GET", "/v1/file"),
     ("GET", "/v1/domain"),
     ("GET", "/v1/clock"),
     ("GET", "/v1/groups/bank/requests"),
     ("POST", "/v1/groups/bank"),
+    ("GET", "/v1/groups"),
+    ("POST", "/v1/groups"),
+    ("PUT", "/v1/groups/bank"),
+    ("DELETE", "/v1/groups/bank?operation=one"),
     ("POST", "/v1/groups/bank/backup"),
     ("POST", "/v1/groups/bank/restore"),
     ("GET", "/v1/at/n1/status"),
     ("GET", "/v1/at/n2/file"),
     ("POST", "/v1/at/n1/groups/bank"),
+    ("PUT", "/v1/at/n2/groups/bank"),
     ("POST", "/v1/at/n2/groups/bank/backup"),
     ("POST", "/v1/at/n2/groups/bank/restore"),
 ];
 /// What is no endpoint tells nobody that it is none.
 const NONE: [(&str, &str); 4] =
-    [("GET", "/"), ("GET", "/v1"), ("GET", "/v1/nothing"), ("DELETE", "/v1/groups/bank")];
+    [("GET", "/"), ("GET", "/v1"), ("GET", "/v1/nothing"), ("DELETE", "/v1/groups")];
 
 /// A running API of a node without a data plane.
 struct Api {
@@ -194,7 +199,7 @@ fn whoever_shows_the_token_is_answered_at_every_endpoint() {
 fn the_router_has_no_other_routes() {
     let source = include_str!("server.rs");
     let routes: Vec<&str> = source.lines().filter(|line| line.contains(".route(")).collect();
-    assert_eq!(routes.len(), 9, "{routes:#?}: add the new one to ENDPOINTS");
+    assert_eq!(routes.len(), 10, "{routes:#?}: add the new one to ENDPOINTS");
     for route in routes {
         let path = route.split('"').nth(1).expect("a path");
         let begin = path.split('{').next().expect("a beginning");

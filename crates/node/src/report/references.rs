@@ -265,7 +265,8 @@ impl Scene<'_> {
 fn connects_to(group: &Group, host: &str, port: u16) -> bool {
     let Backend::Connect(servers) = &group.backend else { return false };
     // Loopback is another machine at each node; what this node's server has is looked at behind.
-    let is_it = |(_, server): &(NodeId, quorba_config::Endpoint)| {
+    let is_it = |(_, server): &(NodeId, quorba_config::Member)| {
+        let server = &server.endpoint;
         !server.host.is_loopback() && server.port == port && is_same(&server.host, host)
     };
     servers.iter().any(is_it)

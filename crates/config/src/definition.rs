@@ -1,0 +1,107 @@
+//! What a file says of one group, as a text that is equal exactly if the same is said.
+//!
+//! What it is not: the group as it is read. Nothing is in it that the file does not say, no
+//! default, and paths are as they were written: each node finds them from its own file's folder.
+//!
+//! Invariants: the text is TOML with the one table `[group.NAME]`, keys sorted, numbers in decimal,
+//! each list whose order means nothing sorted; written down again it is the same text.
+
+use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
+
+/// Lists of a group in which the order means nothing.
+const SETS: [&str; 4] = ["calls", "members", "readonly", "state_operations"];
+
+/// The longest definition: it is ordered in one piece.
+pub const DEFINITION_BYTES_MAX: usize = 64 << 10;
+
+/// See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// The group's name.
+    pub name: String,
+    /// What is said of it.
+    pub text: String,
+}
+
+impl Definition {
+    /// Of the table of a group; `None`: it is none.
+    pub(crate) fn of(name: &str, table: Option<&DeTable<'_>>) -> Self {
+        Self::new(name, table.map(plain).unwrap_or_default())
+    }
+
+    fn new(name: &str, mut keys: Table) -> Self {
+        for key in SETS {
+            if let Some(Value::Array(list)) = keys.get_mut(key) {
+                list.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
+            }
+        }
+        let group = Table::from_iter([(name.to_owned(), Value::Table(keys))]);
+        let root = Table::from_iter([("group".to_owned(), Value::Table(group))]);
+        Self { name: name.to_owned(), text: root.to_string() }
+    }
+
+    /// The keys with their values, each as it stands in the text, sorted; those of tables are apart,
+    /// such as `env.PATH`.
+    #[must_use]
+    pub fn entries(&self) -> Vec<(String, String)> {
+        let root: Table = self.text.parse().unwrap_or_default();
+        let group = root.get("group").and_then(|groups| groups.get(&self.name));
+        let mut entries = Vec::new();
+        if let Some(Value::Table(keys)) = group {
+            list("", keys, &mut entries);
+        }
+        entries
+    }
+}
+
+impl Definition {
+    /// The groups, and servers outside, that it calls.
+    #[must_use]
+    pub fn calls(&self) -> Vec<String> {
+        if !self.text.contains("calls") {
+            return Vec::new();
+        }
+        let root: Table = self.text.parse().unwrap_or_default();
+        let group = root.get("group").and_then(|groups| groups.get(&self.name));
+        let list = group.and_then(|group| group.get("calls")).and_then(Value::as_array);
+        let names = list.into_iter().flatten().filter_map(Value::as_str);
+        names.map(str::to_owned).collect()
+    }
+}
+
+fn list(before: &str, keys: &Table, entries: &mut Vec<(String, String)>) {
+    for (key, value) in keys {
+        let key = format!("{before}{key}");
+        match value {
+            Value::Table(inner) if !inner.is_empty() => list(&format!("{key}."), inner, entries),
+            value => entries.push((key, value.to_string())),
+        }
+    }
+}
+
+fn plain(table: &DeTable<'_>) -> Table {
+    let entry = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
+        let key: &std::borrow::Cow<'_, str> = key.get_ref();
+        (key.to_string(), plain_value(value.get_ref()))
+    };
+    table.iter().map(entry).collect()
+}
+
+/// What no right group has, such as a number that does not fit, is written down as a text.
+fn plain_value(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(digits) => match i64::from_str_radix(digits.as_str(), digits.radix()) {
+            Ok(number) => Value::Integer(number),
+            Err(_) => Value::String(digits.as_str().to_owned()),
+        },
+        DeValue::Float(number) => Value::String(number.as_str().to_owned()),
+        DeValue::Boolean(boolean) => Value::Boolean(*boolean),
+        DeValue::Datetime(date) => Value::String(date.to_string()),
+        DeValue::Array(list) => {
+            Value::Array(list.iter().map(|value| plain_value(value.get_ref())).collect())
+        }
+        DeValue::Table(table) => Value::Table(plain(table)),
+    }
+}

@@ -1,0 +1,421 @@
+//! An object group as typed values: one replicated server, and how it is reached.
+//!
+//! What it is not: a group that runs. Style, leader and members are what it begins with.
+//!
+//! Invariants: those of the domain's values (`domain.rs`); a group that calls names groups that the
+//! domain has, or servers outside that it has.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use quorba_base::{NodeId, NodeSet};
+
+use crate::domain::{Endpoint, Node};
+use crate::template::{Placeholder, Template};
+
+/// `[group.NAME]`: one object group, that is, one replicated server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its name, unique in the domain.
+    pub name: String,
+    /// How its members share the work.
+    pub style: Style,
+    /// Who leads first, if the style has a leader: the member on this node, or on the first one.
+    pub leader: Option<NodeId>,
+    /// Who decides where the leader is: `"manual"`, the default, or `"auto"`.
+    pub placement: Placement,
+    /// When the leader of a passive group sends its state to the others.
+    pub checkpoint: Checkpoint,
+    /// How replies of members that all execute are compared.
+    pub comparison: Comparison,
+    /// The gateway's port on every node, before the node's offset. `None`: clients reach the group
+    /// through the domain's [`Gateway`](crate::Gateway), by object keys that have its name.
+    pub listen: Option<u16>,
+    /// The port on which they reach it, before the node's offset: `listen`, or the domain's.
+    pub port: u16,
+    /// The nodes that carry a replica.
+    pub members: NodeSet,
+    /// The servers behind the members.
+    pub backend: Backend,
+    /// Object key of the server's FT::Checkpointable; `None`: members are not brought back.
+    pub state_object: Option<Vec<u8>>,
+    /// Object key of the reference that `quorba ior make` prints.
+    pub object_key: Option<Vec<u8>>,
+    /// Repository id of that reference.
+    pub type_id: Option<String>,
+    /// When a reply may be released.
+    pub ack: Ack,
+    /// How a reply comes to the gateway of its client.
+    pub reply: Reply,
+    /// Of replies through the order one is enough: a member that hears another's before it has sent
+    /// its own does not send it.
+    pub suppress_duplicates: bool,
+    /// The member that replies while it is in, and in whose absence the next one in ring order
+    /// does. `None`: whom [`Group::reply`] says.
+    pub replier: Option<NodeId>,
+    /// What its servers do with several calls on one connection.
+    pub concurrency: Concurrency,
+    /// Replies leave only when a majority of the nodes has the request on disk: what is
+    /// acknowledged survives the end of all nodes at once. Default: no.
+    pub durable: bool,
+    /// Groups that its servers call while they execute a request.
+    pub calls: Vec<String>,
+    /// Servers outside of the domain that they call in the same way.
+    pub outside: Vec<String>,
+    /// Operations that change nothing; `*` stands for any part of a name.
+    pub readonly: Vec<String>,
+    /// What those may miss.
+    pub readonly_consistency: ReadonlyConsistency,
+    /// Of get_state, set_state, get_update and set_update, those that clients may call, by whatever
+    /// object key.
+    pub state_operations: Vec<String>,
+    /// Who may call, and what. `None`: everybody, everything.
+    pub clients: Option<Vec<ClientRule>>,
+    /// IIOP over TLS at the gateways. `None`: plain IIOP only.
+    pub tls: Option<Tls>,
+    /// How long a reply is kept for repeated requests: 5 min.
+    pub reply_retention: Duration,
+    /// How a member that missed something is brought up to date.
+    pub recovery: Recovery,
+    /// Bytes of replies that a member remembers before new calls under FT_REQUEST are refused.
+    pub reply_retention_bytes: usize,
+    /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.
+    pub unavailable_wait: Duration,
+    /// Silence after which a server is started anew that owes a reply which another member's server
+    /// has given: 30 s. One that is late alone, or with all others, is not.
+    pub server_reply: Duration,
+    /// How long a server may be at one request before status calls that stuck: 30 s.
+    pub stuck: Duration,
+    /// How long all servers may be at one request before the group gives it up; `None`: for ever.
+    pub abandon: Option<Duration>,
+    /// One member executes each request first, and the others when it is through (`execution`).
+    pub staggered: bool,
+    /// Time in which a started server must accept connections: 15 s.
+    pub start_timeout: Duration,
+    /// What a member sends to one that joins at most, in bytes per second; none: what the link
+    /// takes.
+    pub transfer_rate: Option<u64>,
+    /// The first pause before a dead server is started again; doubles up to
+    /// [`RESTART_BACKOFF_MAX`]: 100 ms.
+    pub restart_backoff: Duration,
+    /// A server is in quarantine after so many failures in a row, none of which was in use; 0:
+    /// never: 5.
+    pub quarantine_after: u32,
+    /// How long the first quarantine is; each further one is twice as long, up to 16 times: 60 s.
+    pub quarantine: Duration,
+    /// What to do when every member's state is lost.
+    pub on_total_loss: OnTotalLoss,
+}
+
+/// Bytes of replies that a member remembers, unless the file says something else.
+pub(crate) const RETENTION_BYTES_DEFAULT: usize = 256 << 20;
+
+/// The longest pause between two starts of a server that keeps dying.
+pub const RESTART_BACKOFF_MAX: Duration = Duration::from_secs(10);
+
+impl Group {
+    /// The gateway of this group at `node`, as clients see it.
+    #[must_use]
+    pub fn gateway(&self, node: &Node) -> Endpoint {
+        Endpoint { host: node.host.clone(), port: self.port + node.gateway_port_offset }
+    }
+
+    /// The key under which the server of the member on that node has the group's object, if it is
+    /// known.
+    #[must_use]
+    pub fn object_key_at(&self, node: NodeId) -> Option<&[u8]> {
+        let own = match &self.backend {
+            Backend::Start(_) => None,
+            Backend::Connect(servers) => servers.iter().find(|(member, _)| *member == node),
+        };
+        let own = own.and_then(|(_, member)| member.object_key.as_deref());
+        own.or(self.object_key.as_deref())
+    }
+
+    /// The object key with which clients ask for what its servers have under `key`.
+    #[must_use]
+    pub fn client_key(&self, key: &[u8]) -> Vec<u8> {
+        match self.listen {
+            Some(_) => key.to_vec(),
+            None => quorba_giop::shared_key(&self.name, key),
+        }
+    }
+
+    /// The port at `node` for IIOP over TLS, if the group has it.
+    #[must_use]
+    pub fn tls_port(&self, node: &Node) -> Option<u16> {
+        Some(self.tls.as_ref()?.listen + node.gateway_port_offset)
+    }
+
+    /// Whether clients may come without TLS.
+    #[must_use]
+    pub fn takes_plain(&self) -> bool {
+        self.tls.as_ref().is_none_or(|tls| tls.plain)
+    }
+}
+
+/// IIOP over TLS at a group's gateways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// The port for it on every node, before the node's offset.
+    pub listen: u16,
+    /// The gateways' certificate, and those that lead to its root, as PEM.
+    pub certificate: PathBuf,
+    /// Its key, as PEM.
+    pub key: PathBuf,
+    /// Certificates of who signs those of clients, as PEM. `None`: clients are not asked for one.
+    pub client_ca: Option<PathBuf>,
+    /// Whoever shows none is not let in.
+    pub client_certificates_required: bool,
+    /// The port without TLS stays open: yes.
+    pub plain: bool,
+}
+
+/// Some clients of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientRule {
+    /// From one of these; empty: from anywhere.
+    pub networks: Vec<Network>,
+    /// With a certificate of one of these names, in which `*` stands for any part; empty: with any
+    /// or none.
+    pub certificates: Vec<String>,
+    /// What they may call, with `*` likewise. `None`: everything.
+    pub operations: Option<Vec<String>>,
+}
+
+/// Addresses that begin alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// One of them.
+    pub address: IpAddr,
+    /// So many leading bits are those of all.
+    pub prefix_bits: u8,
+}
+
+/// How a member that missed something is brought up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// It is given the state of another.
+    Checkpoint,
+    /// It executes all requests again, as long as they are no more than so many bytes.
+    Replay(usize),
+}
+
+/// How the members of a group share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Every member executes every request; the one nearest to the client answers.
+    Active,
+    /// Every member executes every request; what more than half of them reply is the answer.
+    ActiveWithVoting,
+    /// Every member executes every request; the leader answers.
+    SemiActive,
+    /// The leader executes; the others stand by with its last checkpoint and the requests since.
+    WarmPassive,
+    /// The leader executes; the others run no server until one of them has to take over.
+    ColdPassive,
+    /// Any member executes, without order; no member has a state that counts.
+    Stateless,
+}
+
+/// How replies are compared behind the clients' backs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// In windows of so many requests: 64; 0 is not at all.
+    pub requests: u32,
+    /// A member that differs is expelled and rebuilt. Default: it is reported.
+    pub expel: bool,
+    /// What looks like padding behind texts does not count: `compare_replies = "ignore-padding"`.
+    pub ignore_padding: bool,
+}
+
+/// Who decides where the leader is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Operators; and failures.
+    Manual,
+    /// The leader's node, by what a call costs with each leader. What another one saves must have
+    /// been there for so long; a leader stays five times as long. 1 min.
+    Auto(Duration),
+}
+
+/// When the leader of a passive group sends its state to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// After so many requests: 100.
+    pub requests: u32,
+    /// So long after the first request that the last one does not cover: 1 s.
+    pub after: Duration,
+    /// The state object is an FT::Updateable, which tells what has changed. Default: no.
+    pub updates: bool,
+}
+
+impl Style {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::ActiveWithVoting => "active-with-voting",
+            Self::SemiActive => "semi-active",
+            Self::WarmPassive => "warm-passive",
+            Self::ColdPassive => "cold-passive",
+            Self::Stateless => "stateless",
+        }
+    }
+
+    /// Whether only the leader executes.
+    #[must_use]
+    pub const fn is_passive(self) -> bool {
+        matches!(self, Self::WarmPassive | Self::ColdPassive)
+    }
+}
+
+/// When a reply may be released to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ack {
+    /// When a majority of the domain's nodes holds the request.
+    Majority,
+    /// When every node of the view holds the request.
+    Safe,
+    /// When the request is ordered; a crash may lose it. For experiments.
+    Agreed,
+}
+
+impl Ack {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Majority => "majority",
+            Self::Safe => "safe",
+            Self::Agreed => "agreed",
+        }
+    }
+}
+
+/// How a reply comes to the gateway of its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The member nearest to the gateway replies: at once if it is on the gateway's node.
+    Direct,
+    /// Through the total order, whoever replies. Every member does, unless one is named as
+    /// [`Group::replier`]; the gateway takes the first (Zhao02). For experiments.
+    Ordered,
+}
+
+/// What a group's servers do with several calls that are sent on one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concurrency {
+    /// Nobody says: a server gets one call at a time.
+    Sequential,
+    /// They execute them one after the other, in order; a server gets several.
+    Pipelined,
+    /// They execute them side by side, and objects share no state: a server gets calls of different
+    /// objects at the same time.
+    PerObject,
+}
+
+/// What an operation that changes nothing may miss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadonlyConsistency {
+    /// Nothing that was answered before it was called.
+    Linearizable,
+    /// Nothing that its own gateway has answered before.
+    Sequential,
+}
+
+impl ReadonlyConsistency {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Linearizable => "linearizable",
+            Self::Sequential => "sequential",
+        }
+    }
+}
+
+impl Concurrency {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sequential => "sequential",
+            Self::Pipelined => "pipelined",
+            Self::PerObject => "per-object",
+        }
+    }
+}
+
+impl Reply {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Ordered => "ordered",
+        }
+    }
+}
+
+/// What to do when every member's state is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnTotalLoss {
+    /// Answer TRANSIENT until an operator decides.
+    Stop,
+    /// Go on with the state that a fresh server starts with.
+    Fresh,
+}
+
+impl OnTotalLoss {
+    /// The word in the file.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Fresh => "fresh",
+        }
+    }
+}
+
+/// The servers behind a group's members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Each member's node starts a process and keeps it running.
+    Start(ServerCommand),
+    /// Somebody else runs the servers: one per member, in the order of ids.
+    Connect(Vec<(NodeId, Member)>),
+}
+
+/// A server that somebody else runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// The key under which it has the object that others have under the group's `object_key`.
+    /// `None`: the same.
+    pub object_key: Option<Vec<u8>>,
+}
+
+/// How a node starts its member's server process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerCommand {
+    /// The program and its arguments.
+    pub command: Vec<Template>,
+    /// Variables added to the node's environment.
+    pub env: Vec<(String, Template)>,
+    /// Working directory; `None`: the node's state directory.
+    pub cwd: Option<Template>,
+}
+
+impl ServerCommand {
+    /// Whether the placeholder stands anywhere in it.
+    #[must_use]
+    pub fn uses(&self, placeholder: Placeholder) -> bool {
+        let env = self.env.iter().map(|(_, value)| value);
+        let mut templates = self.command.iter().chain(env).chain(&self.cwd);
+        templates.any(|template| template.uses(placeholder))
+    }
+}

@@ -1,0 +1,130 @@
+//! The servers behind a group's members: `server` with `env` and `cwd`, or `connect`.
+//!
+//! What it is not: the addresses of servers that run already; `connect.rs` reads those.
+
+use toml::de::DeValue;
+
+use super::connect::{self, Found};
+use super::scope::Scope;
+use crate::codes::Code;
+use crate::domain::{Backend, ServerCommand};
+use crate::problem::Problem;
+use crate::suggest::nearest;
+use crate::template::{PLACEHOLDERS, Placeholder, Template, TemplateError};
+use crate::walk::{At, Section, shortened};
+use quorba_base::NodeSet;
+
+/// The servers, and what references of servers that run already say of the group's object.
+pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -> (Backend, Found) {
+    let server = section.texts("server");
+    let connect = section.value("connect");
+    let env = read_env(section);
+    let cwd = section.text("cwd").and_then(|at| template(section, "cwd", &at));
+    match (section.value("server"), connect) {
+        (Some(_), None) => {
+            let server = server.unwrap_or(At { value: Vec::new(), span: section.header.clone() });
+            (Backend::Start(read_command(section, server, env, cwd)), Found::default())
+        }
+        (None, Some(value)) => {
+            for key in ["env", "cwd"] {
+                if let Some(idle) = section.value(key) {
+                    let message = format!("`{key}` has no effect without `server`");
+                    section.problems.add(Problem::at(Code::SilentSetting, idle.span(), message));
+                }
+            }
+            let (servers, found) = connect::read(section, value, scope, members);
+            (Backend::Connect(servers), found)
+        }
+        (Some(first), Some(second)) => {
+            let message = format!("{} has both `server` and `connect`", section.title);
+            let problem = Problem::at(Code::Backend, second.span(), message);
+            let problem = problem.related(first.span(), "either this");
+            section.problems.add(problem.label("or this"));
+            (Backend::Connect(Vec::new()), Found::default())
+        }
+        (None, None) => {
+            let message = format!("{} has no server", section.title);
+            let help = "server = [\"program\", \"...\"] starts one at each member; \
+                        connect = \"host:port\" uses one that runs already";
+            let problem = Problem::at(Code::Backend, section.header.clone(), message);
+            section.problems.add(problem.label("needs `server` or `connect`").help(help));
+            (Backend::Connect(Vec::new()), Found::default())
+        }
+    }
+}
+
+fn read_command(
+    section: &Section<'_>,
+    server: At<Vec<At<&str>>>,
+    env: Vec<(String, Template)>,
+    cwd: Option<Template>,
+) -> ServerCommand {
+    let arguments = server.value.len();
+    let command: Vec<Template> =
+        server.value.iter().filter_map(|at| template(section, "server", at)).collect();
+    let told = command.iter().chain(env.iter().map(|(_, value)| value));
+    let is_place =
+        |template: &Template| [Placeholder::Port, Placeholder::Socket].map(|it| template.uses(it));
+    let told = told.into_iter().any(|template| is_place(template).contains(&true));
+    // An argument that could not be read may be the one with {port}.
+    if !told && command.len() == arguments {
+        let message = format!("{} never tells its server where to listen", section.title);
+        let help = "{port} stands for a port: \"-ORBendPoint\", \"giop:tcp:127.0.0.1:{port}\" with \
+                    omniORB, \"-DOAPort={port}\" with JacORB; {socket} for a socket's file: \
+                    \"giop:unix:{socket}\"";
+        section.problems.add(Problem::at(Code::Backend, server.span, message).help(help));
+    }
+    ServerCommand { command, env, cwd }
+}
+
+fn template(section: &Section<'_>, key: &str, at: &At<&str>) -> Option<Template> {
+    let error = match Template::parse(at.value) {
+        Ok(template) => return Some(template),
+        Err(error) => error,
+    };
+    let known = || PLACEHOLDERS.iter().map(|(name, _)| *name);
+    let (message, help) = match &error {
+        TemplateError::Unknown(name) => (
+            format!("`{key}` has a placeholder {{{}}} that does not exist", shortened(name)),
+            match nearest(name, known()) {
+                Some(meant) => format!("did you mean {{{meant}}}?"),
+                None => {
+                    let names: Vec<String> = known().map(|name| format!("{{{name}}}")).collect();
+                    format!("possible: {}; a brace itself is {{{{ or }}}}", names.join(" "))
+                }
+            },
+        ),
+        TemplateError::Unbalanced => (
+            format!("`{key}` has a brace without its partner"),
+            "a brace itself is written twice: {{ or }}".to_owned(),
+        ),
+    };
+    section.problems.add(Problem::at(Code::BadPlaceholder, at.span.clone(), message).help(help));
+    None
+}
+
+fn read_env(section: &Section<'_>) -> Vec<(String, Template)> {
+    let Some(value) = section.value("env") else { return Vec::new() };
+    let DeValue::Table(table) = value.get_ref() else {
+        section.wrong_type("env", "a table { NAME = \"value\" }", value);
+        return Vec::new();
+    };
+    let mut env = Vec::new();
+    for (name, value) in table.iter() {
+        let key = name.get_ref();
+        if key.is_empty() || key.contains(['=', '\0']) {
+            let message = format!("{:?} is no name of an environment variable", shortened(key));
+            section.problems.add(Problem::at(Code::BadName, name.span(), message));
+            continue;
+        }
+        // An empty value is common here, and means what it says.
+        let empty = matches!(value.get_ref(), DeValue::String(text) if text.is_empty());
+        let read = if empty {
+            Template::parse("").ok()
+        } else {
+            section.as_text(key, value).and_then(|at| template(section, key, &at))
+        };
+        env.extend(read.map(|template| (key.to_string(), template)));
+    }
+    env
+}

@@ -1,0 +1,89 @@
+//! One definition, read against a running domain.
+//!
+//! What it is not: a second copy of the rules. A table is read by what reads those of a file
+//! (`group.rs`); only the others, with whom it may collide, are asked for instead of read.
+//!
+//! Invariant: the work does not grow with the number of groups that there are.
+
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::group;
+use super::node::NodeDraft;
+use super::scope::{Known, Scope, Told};
+use super::{GROUPS_MAX, located};
+use crate::codes::Code;
+use crate::definition::Definition;
+use crate::domain::{Domain, Group};
+use crate::problem::{Problem, Report};
+use crate::walk::{At, Problems, Section};
+
+/// What reports call it.
+const PATH: &str = "the definition";
+
+/// Reads `text`, one table `[group.NAME]`, as a group of the domain `shared`, among the groups that
+/// are `known`; that of the same name is the one that is changed. Paths begin at the folder of the
+/// file that `shared` was read from.
+///
+/// # Errors
+/// A [`Report`] with every problem of the text; warnings alone are no error.
+pub fn read_group(shared: &Domain, text: &str, known: &dyn Known) -> Result<Group, Report> {
+    let nodes: Vec<NodeDraft> = shared.nodes.iter().map(NodeDraft::of).collect();
+    let scope = Scope {
+        nodes: &nodes,
+        outside: &shared.outside,
+        gateway: shared.gateway,
+        engine: shared.ring.engine,
+        quorum: shared.quorum,
+        shows_nodes: false,
+    };
+    one(text, |name, section| {
+        let mut draft = group::read_one(name.value, &section, &scope);
+        let mut told = Told::default();
+        let problems = section.problems;
+        group::check_one(problems, &scope, &mut draft, (known, &|_| None, &mut told));
+        if known.is_stateless(name.value).is_none() && known.count() >= GROUPS_MAX {
+            let message = format!("the domain has {GROUPS_MAX} groups already");
+            let problem = Problem::at(Code::TooMany, name.span.clone(), message);
+            problems.add(problem.help("delete one that is not used"));
+        }
+        section.finish();
+        located(&shared.folder, draft.group)
+    })
+}
+
+impl Definition {
+    /// The canonical definition of the one group that `text` is about. Whether the group is right
+    /// is not judged; [`read_group`] does.
+    ///
+    /// # Errors
+    /// A [`Report`] if the text is no TOML, or not about one group.
+    pub fn parse(text: &str) -> Result<Self, Report> {
+        one(text, |name, section| Self::of(name.value, section.table()))
+    }
+}
+
+/// What `read` makes of the one group of a text.
+fn one<T>(text: &str, read: impl FnOnce(At<&str>, Section<'_>) -> T) -> Result<T, Report> {
+    let problems = Problems::default();
+    let (table, syntax) = DeTable::parse_recoverable(text);
+    for error in syntax {
+        let span = error.span().unwrap_or(0..0);
+        problems.add(Problem::at(Code::Syntax, span, error.message().trim().to_owned()));
+    }
+    let root = Section::new("the definition", 0..0, Some(table.get_ref()), &problems);
+    let mut sections = root.named("group").into_iter();
+    let found = sections.next().map(|(name, section)| read(name, section));
+    if let Some((second, _)) = sections.next() {
+        let message = "a definition is about one group, and this is another one";
+        problems.add(Problem::at(Code::Conflict, second.span, message));
+    }
+    if found.is_none() {
+        let problem = Problem::of_file(Code::MissingKey, "the definition has no [group.NAME]");
+        problems.add(problem.help("such as: [group.bank] members = [\"n1\", \"n2\", \"n3\"]"));
+    }
+    root.finish();
+    let report = Report::new(Path::new(PATH), text, problems.into_inner());
+    found.filter(|_| report.error_count() == 0).ok_or(report)
+}

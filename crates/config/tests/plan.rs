@@ -1,0 +1,170 @@
+//! What a change of the file takes: every key has an effect, and a plan names what differs.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use quorba_config::{
+    Code, Definition, Domain, DomainKey, EFFECTS, Effect, Report, check_text, effect, plan,
+};
+
+const DOMAIN: &str = r#"
+[domain]
+id = "d"
+key_file = "k"
+[node.n1]
+host = "10.0.0.1"
+[node.n2]
+host = "10.0.0.2"
+[node.n3]
+host = "10.0.0.3"
+[group.shop]
+listen = 5000
+members = ["n1", "n2"]
+server = ["shop", "{port}", "{call.bank}"]
+calls = ["bank"]
+state_object = "s"
+[group.bank]
+listen = 5001
+members = ["n1", "n2", "n3"]
+server = ["bank", "{port}"]
+state_object = "s"
+env = { A = "1" }
+"#;
+
+fn report(text: &str) -> (Option<Domain>, Report) {
+    let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
+    let checked = check_text(Path::new("quorba.toml"), text, key);
+    (checked.domain, checked.report)
+}
+
+fn domain(text: &str) -> Domain {
+    let (domain, report) = report(text);
+    domain.unwrap_or_else(|| panic!("{report}"))
+}
+
+/// What a table says that it knows, to whoever writes an unknown key into it.
+fn known_keys(kind: &str) -> BTreeSet<String> {
+    let table = match kind {
+        "domain" | "ring" | "limits" | "gateway" => format!("[{kind}]\n"),
+        _ => format!("[{kind}.odd]\n"),
+    };
+    // In [domain] the keys that must be there do not matter here.
+    let (_, report) = report(&format!("{table}qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq = 1\n"));
+    let unknown = report.problems().iter().find(|problem| problem.code == Code::UnknownKey);
+    let help = unknown.and_then(|problem| problem.help.clone()).expect("it is told");
+    let (_, keys) = help.split_once(" knows: ").expect("with what is known");
+    keys.split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn every_key_that_can_be_read_has_an_effect_and_no_other() {
+    let mut kinds: BTreeSet<String> = EFFECTS.iter().map(|(kind, _)| (*kind).to_owned()).collect();
+    for (kind, keys) in EFFECTS {
+        let said: BTreeSet<String> = keys.iter().map(|(key, _)| (*key).to_owned()).collect();
+        assert_eq!(said, known_keys(kind), "[{kind}]");
+        assert_eq!(said.len(), keys.len(), "[{kind}] has none twice");
+    }
+    let (_, report) = report("qqqqqqqqqqqqqqqqqqqqqqqq = 1\n");
+    let unknown = report.problems().iter().find(|problem| problem.code == Code::UnknownKey);
+    let help = unknown.and_then(|problem| problem.help.clone()).expect("it is told");
+    let (_, tables) = help.split_once(" knows: ").expect("with what is known");
+    for table in tables.split(", ") {
+        assert!(kinds.remove(table), "{table} has effects");
+    }
+    assert!(kinds.is_empty(), "{kinds:?}");
+    assert_eq!(effect("group", "env.PATH"), Some(Effect::NextStart));
+    assert_eq!(effect("group", "nothing"), None);
+}
+
+#[test]
+fn what_nodes_compare_when_they_meet_and_nothing_else_needs_all_nodes_stopped() {
+    let canonical = domain(DOMAIN).canonical();
+    for (kind, keys) in EFFECTS.iter().filter(|(kind, _)| *kind != "group") {
+        for (key, effect) in *keys {
+            let is_there = canonical
+                .lines()
+                .any(|line| line.starts_with(kind) && line.contains(&format!(" {key}=")));
+            assert_eq!(is_there, *effect == Effect::DomainRestart, "{kind}.{key}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_says_what_runs_needs_nothing() {
+    let domain = domain(DOMAIN);
+    assert!(plan(domain.definitions(), &domain, &domain.canonical()).is_empty());
+}
+
+#[test]
+fn what_differs_is_named_with_both_values_and_its_effect() {
+    let running = domain(DOMAIN);
+    let text = DOMAIN
+        .replace("members = [\"n1\", \"n2\", \"n3\"]", "members = [\"n1\", \"n2\"]")
+        .replace("env = { A = \"1\" }", "env = { A = \"2\", B = \"\" }\nstyle = \"semi-active\"");
+    let found = plan(running.definitions(), &domain(&text), &running.canonical());
+    assert!(found.creates.is_empty() && found.deletes.is_empty() && found.restarts.is_empty());
+    let [bank] = found.changes.as_slice() else { panic!("one group") };
+    let keys: Vec<_> = bank
+        .keys
+        .iter()
+        .map(|one| (one.key.as_str(), one.old.as_deref(), one.new.as_deref(), one.effect))
+        .collect();
+    assert_eq!(
+        keys,
+        [
+            ("env.A", Some("\"1\""), Some("\"2\""), Effect::NextStart),
+            ("env.B", None, Some("\"\""), Effect::NextStart),
+            ("members", Some("[\"n1\", \"n2\", \"n3\"]"), Some("[\"n1\", \"n2\"]"), Effect::Now),
+            ("style", None, Some("\"semi-active\""), Effect::Begins),
+        ]
+    );
+    assert!(bank.is_possible());
+    for change in ["durable = true", "ack = \"safe\"", "reply = \"ordered\""] {
+        let text = format!("{DOMAIN}{change}\n");
+        let found = plan(running.definitions(), &domain(&text), &running.canonical());
+        assert!(!found.changes[0].is_possible(), "{change}");
+    }
+}
+
+#[test]
+fn servers_that_somebody_else_runs_from_now_on_make_it_another_group() {
+    let running = domain(DOMAIN);
+    let elsewhere = "connect = { n1 = \"a:1\", n2 = \"b:1\", n3 = \"c:1\" }";
+    let text = DOMAIN.replace("server = [\"bank\", \"{port}\"]", elsewhere);
+    let text = text.replace("env = { A = \"1\" }\n", "");
+    let found = plan(running.definitions(), &domain(&text), &running.canonical());
+    assert!(!found.changes[0].is_possible());
+    let moved = domain(&text.replace("a:1", "a:2"));
+    let found = plan(domain(&text).definitions(), &moved, &moved.canonical());
+    assert!(found.changes[0].is_possible(), "another address is none");
+}
+
+#[test]
+fn who_is_called_is_created_first_and_deleted_last() {
+    let (full, canonical) = (domain(DOMAIN), domain(DOMAIN).canonical());
+    let names =
+        |all: &[Definition]| -> Vec<String> { all.iter().map(|one| one.name.clone()).collect() };
+    let found = plan(&[], &full, &canonical);
+    assert_eq!(names(&found.creates), ["bank", "shop"]);
+    let empty = domain(DOMAIN.split("[group.shop]").next().expect("the beginning"));
+    let found = plan(full.definitions(), &empty, &canonical);
+    assert_eq!(found.deletes, ["shop", "bank"]);
+    // In a circle there is no first; all are there.
+    let circle =
+        DOMAIN.replace("{port}\"]\nstate", "{port}\", \"{call.shop}\"]\ncalls = [\"shop\"]\nstate");
+    assert_eq!(plan(&[], &domain(&circle), &canonical).creates.len(), 2);
+}
+
+#[test]
+fn what_only_a_restart_changes_is_named() {
+    let running = domain(DOMAIN);
+    let text = format!("{DOMAIN}[ring]\nencrypt = false\n[node.n4]\nhost = \"10.0.0.4\"\n");
+    let found = plan(running.definitions(), &domain(&text), &running.canonical());
+    let restarts: Vec<_> =
+        found.restarts.iter().map(|one| (one.key.as_str(), one.effect)).collect();
+    assert_eq!(
+        restarts,
+        [("node.n4", Effect::DomainRestart), ("ring.encrypt", Effect::DomainRestart),]
+    );
+    assert_eq!(found.restarts[1].old.as_deref(), Some("true"));
+}
