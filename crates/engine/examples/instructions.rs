@@ -102,13 +102,10 @@ impl Bench {
             nodes: NODES,
             datagram_bytes_max: 16 << 10,
             limits: GatewayLimits::default(),
+            concurrency: Concurrency::Pipelined,
             ..Plan::default()
         };
-        let config = |index| {
-            let mut config = plan.config(index);
-            config.groups[GROUP].replica.concurrency = Concurrency::Pipelined;
-            config
-        };
+        let config = |index| plan.config(index);
         let mut bench = Self {
             nodes: (0..NODES).map(|index| Node::new(config(index), Instant::ZERO)).collect(),
             now: Instant::ZERO,

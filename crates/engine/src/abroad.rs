@@ -47,7 +47,7 @@ pub struct AbroadId(pub u64);
 pub enum AbroadCommand {
     /// Open it.
     Connect {
-        /// To which server of [`crate::NodeConfig::outside`].
+        /// To which server.
         server: GroupId,
     },
     /// Send bytes.
@@ -103,10 +103,20 @@ pub(crate) struct Abroad {
 }
 
 impl Abroad {
-    pub(crate) fn new(domain: Bytes, servers: GroupMap<OutsideSettings>) -> Self {
+    /// There is a server outside, or it is reached in another way from here on.
+    pub(crate) fn define(&mut self, id: GroupId, settings: OutsideSettings) {
+        self.servers.insert(id, settings);
+    }
+
+    /// There is none any more. Calls that are under way go on.
+    pub(crate) fn dissolve(&mut self, id: GroupId) {
+        self.servers.remove(id);
+    }
+
+    pub(crate) fn new(domain: Bytes) -> Self {
         Self {
             domain,
-            servers,
+            servers: GroupMap::new(),
             last: 0,
             trips: BTreeMap::new(),
             queue: VecDeque::new(),

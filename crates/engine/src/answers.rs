@@ -101,6 +101,12 @@ pub(crate) fn too_large(client: &Client) -> Bytes {
     raise(client, ExceptionKind::ImpLimit, MinorCode::RequestTooLarge, Completion::No)
 }
 
+/// OBJECT_NOT_EXIST: the group was deleted, and perhaps had executed the call before.
+pub(crate) fn deleted(client: &Client, may_be_executed: bool) -> Bytes {
+    let done = if may_be_executed { Completion::Maybe } else { Completion::No };
+    raise(client, ExceptionKind::ObjectNotExist, MinorCode::NoSuchGroup, done)
+}
+
 /// BAD_INV_ORDER, COMPLETED_NO: a replicated server calls while it executes no request.
 pub(crate) fn no_call(client: &Client) -> Bytes {
     raise(client, ExceptionKind::BadInvOrder, MinorCode::CallOutsideRequest, Completion::No)

@@ -2,7 +2,7 @@
 
 use crate::access::ClientPeer;
 use crate::config::GatewayLimits;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
@@ -14,7 +14,10 @@ const FRAGMENTED_REQUESTS_MAX: usize = 16;
 
 /// See the module's text.
 pub(crate) struct Connection {
+    /// Whose port it came to; [`crate::SHARED_PORT`]: each request says to which group it goes.
     pub(crate) group: GroupId,
+    /// Groups that it has called, as far as others have to know.
+    pub(crate) called: BTreeSet<GroupId>,
     /// The group whose server calls over it; `None`: it is a client's.
     pub(crate) caller: Option<GroupId>,
     pub(crate) peer: ClientPeer,
@@ -22,11 +25,11 @@ pub(crate) struct Connection {
     /// The last CodeSets context that came; it holds for all later requests (GIOP §13.10.2.6).
     pub(crate) code_sets: Option<Bytes>,
     /// Unanswered requests by the client's request id.
-    pub(crate) pending: BTreeMap<u32, RequestNumber>,
+    pub(crate) pending: BTreeMap<u32, (GroupId, RequestNumber)>,
     /// Requests that came on it and are not over, whether or not it waits for them.
     pub(crate) calls: usize,
     /// Requests that are not ordered as long as it leaves its replies.
-    pub(crate) aside: Vec<RequestNumber>,
+    pub(crate) aside: Vec<(GroupId, RequestNumber)>,
     /// Bytes of its framer that its address is charged for.
     pub(crate) unread: usize,
     /// Bytes that it has not taken, as far as the driver said; since when it has taken none.
@@ -59,9 +62,9 @@ pub(crate) struct ConnectionKept {
     pub(crate) caller: Option<GroupId>,
     pub(crate) address: core::net::IpAddr,
     pub(crate) buffered_bytes: usize,
-    pub(crate) pending: BTreeMap<u32, RequestNumber>,
+    pub(crate) pending: BTreeMap<u32, (GroupId, RequestNumber)>,
     pub(crate) calls: usize,
-    pub(crate) aside: Vec<RequestNumber>,
+    pub(crate) aside: Vec<(GroupId, RequestNumber)>,
     pub(crate) unread: usize,
     pub(crate) unsent: usize,
     pub(crate) turned_away: bool,
@@ -84,6 +87,7 @@ impl Connection {
         });
         Self {
             group,
+            called: BTreeSet::new(),
             caller: None,
             peer,
             framer,
@@ -124,6 +128,8 @@ impl Connection {
             half_closed,
             paused,
             throttled_until,
+            // Only whom it has called.
+            called: _,
             // What was agreed, and when.
             code_sets: _,
             unsent_since: _,

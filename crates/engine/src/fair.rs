@@ -171,6 +171,11 @@ impl Fair {
         self.queues.retain(|source, queue| !queue.waiting.is_empty() || is_known(*source));
     }
 
+    /// Whether an address is remembered.
+    pub(crate) fn remembers_somebody(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
     /// The address has no connection any more.
     pub(crate) fn forget(&mut self, source: Source) {
         if self.queues.get(&source).is_some_and(|queue| queue.waiting.is_empty()) {

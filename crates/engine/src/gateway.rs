@@ -5,6 +5,8 @@
 //! often; a reply is released only when its request is as safe as the group asks (promise 1); no
 //! request stays unanswered beyond its time.
 
+mod books;
+mod definitions;
 mod door;
 mod ends;
 mod identity;
@@ -17,6 +19,8 @@ mod requests;
 mod room;
 mod unanswered;
 
+use self::books::Books;
+pub use self::books::SHARED_PORT;
 pub(crate) use self::reads::Read;
 use crate::access::Access;
 use crate::answers;
@@ -29,11 +33,12 @@ use crate::pending::Book;
 use crate::snapshot::{GatewayCounters, GatewaySnapshot};
 use crate::window::Window;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::sync::Arc;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
 use quorba_giop::{Body, FrameError, Message, PassedOver};
 use quorba_order::Ticket;
-use quorba_replica::{Ack, Concurrency, GroupId, GroupMap, ReadRule, RequestNumber, Style};
+use quorba_replica::{Ack, Concurrency, GroupId, ReadRule, RequestNumber, Style};
 
 /// How often unfinished messages are looked at.
 const SCAN: Duration = Duration::from_secs(1);
@@ -74,8 +79,6 @@ pub(crate) struct GroupBook {
     pub(crate) window: Window,
     /// Bytes of its requests that are held for clients.
     pub(crate) held: usize,
-    /// Its members are to be told which replies they need not keep.
-    pub(crate) announces: bool,
     /// Reads that wait for the first three.
     pub(crate) reads: Fair,
     /// How many reads may be with members, and how many are.
@@ -87,7 +90,7 @@ pub(crate) struct GroupBook {
 impl Rules {
     /// Nobody but local servers calls there, and what they call under a name waits as long as it
     /// takes.
-    fn outside() -> Self {
+    pub(crate) fn outside() -> Self {
         Self {
             is_outside: true,
             ack: Ack::Majority,
@@ -99,7 +102,7 @@ impl Rules {
         }
     }
 
-    fn of(settings: GroupSettings) -> Self {
+    pub(crate) fn of(settings: GroupSettings) -> Self {
         let GroupSettings { replica, unavailable_wait, access } = settings;
         let side_by_side = match (replica.style, replica.concurrency) {
             (Style::Stateless, _) | (_, Concurrency::PerObject) => SIDE_BY_SIDE,
@@ -126,7 +129,6 @@ impl GroupBook {
             book: Book::default(),
             counters: GatewayCounters::default(),
             held: 0,
-            announces: false,
             parked: Fair::default(),
             reads: Fair::default(),
             calls: VecDeque::new(),
@@ -143,7 +145,9 @@ pub(crate) struct Gateway {
     connections: BTreeMap<ConnectionId, Connection>,
     peers: Peers,
     /// Of groups, and of servers outside.
-    pub(crate) groups: GroupMap<GroupBook>,
+    pub(crate) groups: Books,
+    /// The ids of groups, for clients of the port that they share.
+    names: BTreeMap<Arc<str>, GroupId>,
     /// Which group submits next, and how much it has submitted in its turn.
     turn: GroupId,
     in_turn: usize,
@@ -179,20 +183,16 @@ impl Gateway {
         limits: GatewayLimits,
         payload_bytes_max: usize,
         wall_clock_origin: u64,
-        groups: GroupMap<GroupSettings>,
-        outside: impl Iterator<Item = GroupId>,
     ) -> Self {
-        let groups = groups.into_iter().map(|(id, settings)| (id, Rules::of(settings)));
-        let groups = groups.chain(outside.map(|id| (id, Rules::outside())));
-        let groups: GroupMap<_> = groups.map(|(id, rules)| (id, GroupBook::new(rules))).collect();
         Self {
             limits,
             payload_bytes_max,
             wall_clock_origin,
             connections: BTreeMap::new(),
             peers: Peers::new(limits),
-            turn: groups.next_id(None).unwrap_or(GroupId(0)),
-            groups,
+            turn: GroupId(0),
+            groups: Books::new(GroupBook::new(Rules::outside())),
+            names: BTreeMap::new(),
             in_turn: 0,
             awaiting_held: VecDeque::new(),
             awaiting_stable: VecDeque::new(),
@@ -225,13 +225,20 @@ impl Gateway {
 
     pub(crate) fn snapshot(&self) -> GatewaySnapshot {
         let groups = self.groups.iter().filter(|(_, group)| !group.rules.is_outside);
+        let mut clients: BTreeMap<GroupId, usize> = BTreeMap::new();
+        for connection in self.connections.values().filter(|c| c.caller.is_none()) {
+            *clients.entry(connection.group).or_default() += 1;
+        }
         let groups = groups.map(|(id, group)| {
-            let of_clients = |c: &&Connection| c.group == id && c.caller.is_none();
-            let connections = self.connections.values().filter(of_clients).count();
+            let connections = clients.get(&id).copied().unwrap_or_default();
             (id, GatewayCounters { connections, pending: group.book.len(), ..group.counters })
         });
         GatewaySnapshot {
             groups: groups.collect(),
+            shared: GatewayCounters {
+                connections: clients.get(&SHARED_PORT).copied().unwrap_or_default(),
+                ..self.groups.shared().counters
+            },
             connections: self.connections.len(),
             buffered_bytes: self.buffered_bytes,
             held_bytes: self.peers.held(),
@@ -346,8 +353,7 @@ impl Gateway {
     fn cancel(&mut self, id: ConnectionId, request_id: u32) {
         self.charge_answer(id);
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let group = connection.group;
-        if let Some(number) = connection.pending.remove(&request_id)
+        if let Some((group, number)) = connection.pending.remove(&request_id)
             && let Some(pending) = self.group(group).book.get_mut(number)
         {
             pending.client = None;

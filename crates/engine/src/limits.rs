@@ -5,9 +5,10 @@
 
 use crate::config::GatewayLimits;
 use crate::output::ConnectionId;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
+use quorba_replica::GroupId;
 
 const NANOS: i64 = 1_000_000_000;
 /// How often is said that one address is turned away.
@@ -53,6 +54,8 @@ struct Peer {
     /// The connection that is read on although the address has its share, so that the messages
     /// which have begun can end.
     leader: Option<ConnectionId>,
+    /// Groups that were called since it had no connection.
+    called: BTreeSet<GroupId>,
 }
 
 /// Credit in nanoseconds: a message costs `1 s / rate`. The one that broke the limit is served, and
@@ -154,6 +157,7 @@ impl Peers {
                 unread,
                 unsent,
                 leader,
+                called: _,
                 // These are remembered.
                 refused: _,
                 said: _,
@@ -250,6 +254,19 @@ impl Peers {
     }
 
     /// Whether anything is known of the address.
+    /// A client of this address has called this group.
+    pub(crate) fn calls(&mut self, address: IpAddr, group: GroupId) {
+        if let Some(peer) = self.peers.get_mut(&address) {
+            peer.called.insert(group);
+        }
+    }
+
+    /// The groups that clients of this address have called since it had no connection.
+    pub(crate) fn called_by(&mut self, address: IpAddr) -> BTreeSet<GroupId> {
+        let peer = self.peers.get_mut(&address);
+        peer.map(|peer| core::mem::take(&mut peer.called)).unwrap_or_default()
+    }
+
     pub(crate) fn knows(&self, address: IpAddr) -> bool {
         self.peers.contains_key(&address)
     }

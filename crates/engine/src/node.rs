@@ -5,6 +5,7 @@
 //! leave in one datagram, and their replies come back in one.
 
 mod control;
+mod definitions;
 mod late;
 mod operators;
 mod outward;
@@ -12,7 +13,8 @@ mod outward;
 use self::control::{Control, Found};
 use crate::abroad::Abroad;
 use crate::access::ClientPeer;
-use crate::config::{GroupSettings, NodeConfig};
+use crate::config::NodeConfig;
+use crate::definitions::{ForReplica, SettingsOf};
 use crate::gateway::{Gateway, Read, Submission};
 use crate::ordering::Order;
 use crate::output::{ConnectionId, Event, Output};
@@ -20,6 +22,7 @@ use crate::outside::Outside;
 use crate::snapshot::NodeSnapshot;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use core::net::IpAddr;
@@ -28,7 +31,7 @@ use quorba_order::{
     DomainKey, Full, Guarantee, Hold, InvalidKeys, Output as RingOutput, Progress, Ring, ViewKind,
 };
 use quorba_replica::{
-    Ack, ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupConfig, GroupId, GroupMap,
+    ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupId, GroupMap,
     Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica, ReplicaConfig, ReplicaView,
 };
 
@@ -43,6 +46,7 @@ pub struct Node {
     /// This node, and its boot.
     me: (NodeId, u64),
     guarantees: GroupMap<Guarantee>,
+    settings: Arc<dyn SettingsOf>,
     out: VecDeque<Output>,
     /// When something came in that the rooms have not told each other yet.
     unsettled: Option<Instant>,
@@ -78,12 +82,9 @@ impl Node {
     fn with_order(config: NodeConfig, order: Order, now: Instant) -> Self {
         let payload_bytes_max = order.payload_bytes_max();
         let me = (config.order.me, config.boot.incarnation);
-        // Any member may have to pass a reply on, and all must come to the same one.
         let reply_bytes_max = payload_bytes_max.saturating_sub(ENVELOPE_BYTES_MAX);
-        let group_config = |group: &GroupSettings| GroupConfig {
-            reply_bytes_max: group.replica.reply_bytes_max.min(reply_bytes_max),
-            ..group.replica.clone()
-        };
+        let settings = Arc::clone(&config.settings);
+        let definitions = Arc::new(ForReplica { settings, reply_bytes_max });
         let replica = ReplicaConfig {
             me: config.order.me,
             incarnation: config.boot.incarnation,
@@ -93,32 +94,26 @@ impl Node {
             recovered: config.recovered,
             in_doubt: config.in_doubt,
             serves_circles: matches!(order, Order::Totem(_)),
-            groups: config.groups.iter().map(|(id, group)| (id, group_config(group))).collect(),
-            outside: config.outside.iter().map(|(id, server)| (id, server.replica)).collect(),
+            catalog: config.catalog,
+            definitions,
         };
-        let guarantees = config
-            .groups
-            .iter()
-            .map(|(id, group)| match group.replica.ack {
-                Ack::Safe => (id, Guarantee::Safe),
-                Ack::Majority | Ack::Agreed => (id, Guarantee::Agreed),
-            })
-            .chain(config.outside.ids().map(|id| (id, Guarantee::Agreed)))
-            .collect();
-        let NodeConfig { limits, wall_clock_origin, groups, outside, domain, .. } = config;
-        let servers = outside.ids();
-        let gateway = Gateway::new(limits, payload_bytes_max, wall_clock_origin, groups, servers);
+        let NodeConfig { limits, wall_clock_origin, settings, domain, .. } = config;
+        let gateway = Gateway::new(limits, payload_bytes_max, wall_clock_origin);
         let mut node = Self {
             order,
             replica: Replica::new(replica),
             gateway,
-            abroad: Abroad::new(domain, outside),
+            abroad: Abroad::new(domain),
+            settings,
             control: Control::default(),
             me,
-            guarantees,
+            guarantees: GroupMap::new(),
             out: VecDeque::new(),
             unsettled: None,
         };
+        // It may have found more on the disk than the catalog that it was given.
+        let ids: Vec<GroupId> = node.replica.catalog().iter().map(|(id, _)| id).collect();
+        ids.into_iter().for_each(|id| node.define(id));
         node.pump(now);
         node
     }
@@ -543,6 +538,11 @@ impl Node {
             ReplicaOutput::Restored { group, id, result } => {
                 self.out.push_back(Output::Restored { group, id, result });
             }
+            ReplicaOutput::CatalogChanged { id, result } => {
+                self.out.push_back(Output::CatalogChanged { id, result });
+            }
+            ReplicaOutput::Defined { id, news, definition } => self.defined(id, news, definition),
+            ReplicaOutput::Catalog(record) => self.out.push_back(Output::Catalog(record)),
             ReplicaOutput::Log(record) => self.out.push_back(Output::Log(record)),
             ReplicaOutput::Save { group, place, parts } => {
                 self.out.push_back(Output::Save { group, place, parts });
@@ -623,7 +623,7 @@ impl Node {
             any = true;
         }
         while let Some(mark) = self.gateway.next_mark() {
-            let guarantee = self.guarantees[mark.group];
+            let guarantee = self.guarantee(mark.group);
             let Ok(ticket) = self.order.submit(now, mark.payload.clone(), guarantee) else {
                 return any;
             };
@@ -653,7 +653,7 @@ impl Node {
                 any = true;
                 continue;
             }
-            let guarantee = self.guarantees[submission.group];
+            let guarantee = self.guarantee(submission.group);
             match self.order.submit(now, submission.payload.clone(), guarantee) {
                 Ok(ticket) => {
                     self.gateway.submitted(&submission, ticket);

@@ -6,7 +6,8 @@ use core::net::IpAddr;
 use quorba_base::NodeId;
 use quorba_order::{Destination, Ticket, View};
 use quorba_replica::{
-    Backup, BackupRefused, CommandRefused, GroupId, Lane, LogRecord, Place, Record, ServerCommand,
+    Backup, BackupRefused, CatalogChanged, CatalogRecord, CatalogRefused, CommandRefused,
+    Definition, DefinitionNews, GroupId, Lane, LogRecord, Place, Record, ServerCommand,
 };
 
 /// The longest message from node to node; drivers carry such.
@@ -35,6 +36,8 @@ pub enum CloseReason {
     OverBudget,
     /// The node stops.
     Stopping,
+    /// The group was deleted.
+    Deleted,
 }
 
 impl CloseReason {
@@ -50,6 +53,7 @@ impl CloseReason {
             Self::TooMany => "too many connections",
             Self::OverBudget => "its address holds the most memory, and more than it may",
             Self::Stopping => "the node stops",
+            Self::Deleted => "the group was deleted",
         }
     }
 }
@@ -155,6 +159,25 @@ pub enum Output {
         /// Whether the group has the state of the backup now, at one member at least.
         result: Result<(), BackupRefused>,
     },
+    /// What became of [`crate::Node::handle_define`].
+    CatalogChanged {
+        /// Its name, as it was given.
+        id: u64,
+        /// Whose definition it was.
+        result: Result<CatalogChanged, CatalogRefused>,
+    },
+    /// There is a group, or a server outside, or it is something else, or it is gone.
+    Defined {
+        /// Which.
+        id: GroupId,
+        /// What of the three.
+        news: DefinitionNews,
+        /// What it is now; none if it is gone.
+        definition: Option<Definition>,
+    },
+    /// Write this down; [`crate::Node::handle_catalog_saved`] wants to be told when it is on disk.
+    /// Before the first [`Self::Log`] that follows is on disk, it must be.
+    Catalog(CatalogRecord),
     /// Append this to the log; [`crate::Node::handle_logged`] wants to be told when it is on disk.
     /// What follows need not wait.
     Log(LogRecord),

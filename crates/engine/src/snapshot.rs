@@ -29,6 +29,8 @@ pub struct GatewayCounters {
 pub struct GatewaySnapshot {
     /// Of each group.
     pub groups: GroupMap<GatewayCounters>,
+    /// Of the port that groups share: what is said there of no group that there is.
+    pub shared: GatewayCounters,
     /// Client connections in all.
     pub connections: usize,
     /// Bytes of unfinished messages.

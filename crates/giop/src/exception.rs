@@ -179,6 +179,7 @@ macro_rules! minor_codes {
 }
 
 minor_codes! {
+    NoSuchGroup = 15 "the domain has no such group: it was deleted, or never was"
     NoPrimary = 16 "this part of the domain is not a primary component; try another gateway"
     NoMember = 17 "no member of the group is up; try again later"
     GroupStarting = 18 "the group waits for its first members; try again"

@@ -86,11 +86,15 @@ impl Books {
         &self.busy
     }
 
+    /// The next group with calls behind that one.
+    pub(super) fn busy_behind(&self, behind: GroupId) -> Option<GroupId> {
+        use core::ops::Bound::{Excluded, Unbounded};
+        self.busy.range((Excluded(behind), Unbounded)).next().copied()
+    }
+
     /// The next group with calls behind that one, or, behind the last, the first.
     pub(super) fn next_busy(&self, behind: GroupId) -> Option<GroupId> {
-        use core::ops::Bound::{Excluded, Unbounded};
-        let next = self.busy.range((Excluded(behind), Unbounded)).next();
-        next.or_else(|| self.busy.first()).copied()
+        self.busy_behind(behind).or_else(|| self.busy.first().copied())
     }
 
     /// Changes each group that had calls; who gives false has nothing left.

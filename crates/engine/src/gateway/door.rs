@@ -104,9 +104,11 @@ impl Gateway {
             self.peers.disconnect(peer);
         }
         if !self.peers.has_connections(peer) {
-            for books in self.groups.values_mut() {
-                books.parked.forget(Some(peer));
-                books.reads.forget(Some(peer));
+            for id in self.peers.called_by(peer) {
+                if let Some(books) = self.groups.get_mut(id) {
+                    books.parked.forget(Some(peer));
+                    books.reads.forget(Some(peer));
+                }
             }
             self.next_scan = self.next_scan.min(self.now + SCAN);
         }

@@ -5,6 +5,7 @@
 //! gateway does the same with it; what needs no change is passed on as the bytes that came.
 
 use super::Gateway;
+use super::books::SHARED_PORT;
 use crate::answers;
 use crate::output::{ConnectionId, Output};
 use crate::pending::Client;
@@ -21,12 +22,16 @@ const UNADDRESSED: Refusal = (ExceptionKind::ObjectNotExist, MinorCode::TargetUn
 
 /// The request in the form in which servers get it, if that is another one than the one in which it
 /// came: addressed by an object key (GIOP §15.4.2.2 has other ways), and without the offer to be
-/// called over its own connection (GIOP §15.8), which is not the server's but the node's.
+/// called over its own connection (GIOP §15.8), which is not the server's but the node's. `own_key`:
+/// the key under which servers know the object, if that is another one.
 ///
 /// # Errors
 /// If a context cannot be read, at which servers have been seen to fail in ways of their own, if
 /// the operation's name is none, or if there is no object key.
-pub(super) fn plain(request: &Request<'_>) -> Result<Option<Message>, Refusal> {
+pub(super) fn plain(
+    request: &Request<'_>,
+    own_key: Option<&[u8]>,
+) -> Result<Option<Message>, Refusal> {
     let mut is_bidirectional = false;
     for (id, data) in request.contexts() {
         let unreadable = (ExceptionKind::Marshal, MinorCode::ContextUnreadable);
@@ -39,6 +44,7 @@ pub(super) fn plain(request: &Request<'_>) -> Result<Option<Message>, Refusal> {
         return Err((ExceptionKind::Marshal, MinorCode::OperationUnreadable));
     }
     let object_key = match request.target() {
+        _ if own_key.is_some() => own_key,
         Target::Key(_) => None,
         target => Some(target.object_key().ok_or(UNADDRESSED)?),
     };
@@ -140,7 +146,9 @@ impl Gateway {
         object_key: Option<&[u8]>,
     ) {
         self.charge_answer(id);
-        let bytes = answers::located(message, request_id, object_key.is_some());
+        let is_shared = self.connections.get(&id).is_some_and(|c| c.group == SHARED_PORT);
+        let is_named = object_key.is_some_and(|key| !is_shared || self.named(key).is_some());
+        let bytes = answers::located(message, request_id, is_named);
         self.out.push_back(Output::ClientSend { connection: id, bytes });
     }
 }

@@ -78,6 +78,7 @@ impl Gateway {
             paused,
             // What was set up, and what comes next.
             limits: _,
+            names: _,
             payload_bytes_max: _,
             wall_clock_origin: _,
             turn: _,
@@ -132,8 +133,8 @@ impl Gateway {
             let is_its = |source: Source| source.is_some() && connection.caller.is_none();
             let its = requests().filter(|(_, _, it)| it.connection == *id && is_its(it.source));
             assert_eq!(connection.calls, its.count());
-            for (request_id, number) in &connection.pending {
-                let found = self.groups[connection.group].book.get(*number);
+            for (request_id, (group, number)) in &connection.pending {
+                let found = self.groups[*group].book.get(*number);
                 let client = found.and_then(|it| it.client).expect("it waits for what is there");
                 assert_eq!((client.connection, client.request_id), (*id, *request_id));
             }
@@ -157,7 +158,7 @@ impl Gateway {
             peer.unsent += connection.unsent;
             peer.held += connection.unread + connection.unsent;
         }
-        for (_, request) in self.groups.values().flat_map(|books| books.book.iter()) {
+        for (_, request) in self.groups.iter().flat_map(|(_, books)| books.book.iter()) {
             if let Some(address) = request.source {
                 let peer = found.entry(address).or_default();
                 peer.pending += 1;
@@ -189,7 +190,6 @@ impl GroupBook {
             // What was set up, is counted for ever, and is to be said.
             rules: _,
             counters: _,
-            announces: _,
         } = self;
         let (parked, parkers) = parked.kept();
         let (reads, readers) = reads.kept();

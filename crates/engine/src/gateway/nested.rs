@@ -102,8 +102,8 @@ impl Gateway {
     /// The server is gone, or waits no more: nobody else will ask for these answers.
     pub(super) fn server_closed(&mut self, connection: &Connection) {
         self.servers.connections -= 1;
-        for number in connection.pending.values() {
-            self.forget(connection.group, *number);
+        for (group, number) in connection.pending.values() {
+            self.forget(*group, *number);
         }
     }
 
@@ -167,7 +167,7 @@ impl Gateway {
     /// anew for calls that were not begun.
     pub(super) fn begin_nothing_of_before(&mut self) {
         let Servers { given_up, .. } = &mut self.servers;
-        for books in self.groups.values_mut().filter(|books| books.rules.is_outside) {
+        for (_, books) in self.groups.iter_mut().filter(|(_, books)| books.rules.is_outside) {
             for (_, pending) in books.book.iter_mut() {
                 let (key, tries) = (pending.nested, pending.goes_abroad.take());
                 given_up.extend(key.zip(tries));
@@ -220,9 +220,8 @@ impl Gateway {
         let is_of_it = |pending: &Pending| {
             pending.nested.is_some_and(|key| key.caller == caller && key.during == during)
         };
-        let mut next = self.groups.next_id(None);
-        while let Some(group) = next {
-            next = self.groups.next_id(Some(group));
+        let busy: Vec<GroupId> = self.groups.busy().iter().copied().collect();
+        for group in busy {
             let of_it = self.groups[group].book.iter().filter(|(_, pending)| is_of_it(pending));
             let of_it: Vec<RequestNumber> = of_it.map(|(number, _)| number).collect();
             for number in of_it {
@@ -249,7 +248,7 @@ impl Gateway {
         let books = &mut self.groups[group];
         let wait_until = now + books.rules.unavailable_wait;
         let number = books.book.next();
-        connection.pending.insert(client.request_id, number);
+        connection.pending.insert(client.request_id, (group, number));
         let released = books.book.released();
         let nested = Some(name);
         let envelope = RequestEnvelope {
@@ -288,6 +287,7 @@ impl Gateway {
             wait_until,
         });
         books.calls.push_back(number);
+        self.groups.begins(group);
         self.pending += 1;
         self.servers.pending += 1;
         self.deadlines.insert((wait_until, group, number));

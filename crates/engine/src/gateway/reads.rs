@@ -57,9 +57,9 @@ impl Gateway {
         available: impl Fn(GroupId) -> Availability,
         can_read: impl Fn(GroupId) -> bool,
     ) -> Option<Read> {
-        let mut next = self.groups.next_id(None);
+        let mut next = self.groups.busy().first().copied();
         while let Some(group) = next {
-            next = self.groups.next_id(Some(group));
+            next = self.groups.busy_behind(group);
             let books = &self.groups[group];
             if books.reads.is_empty() || available(group) != Availability::Ready {
                 continue;
@@ -91,7 +91,7 @@ impl Gateway {
                 return Some(number);
             }
             if let Some(connection) = self.connections.get_mut(&id) {
-                connection.aside.push(number);
+                connection.aside.push((group, number));
             }
         }
     }
@@ -213,6 +213,13 @@ impl Gateway {
     }
 
     /// A view is over: its marks count for nothing.
+    pub(super) fn forget_marks_of(&mut self, group: GroupId) {
+        let Marks { to_submit, awaiting, safe } = &mut self.marks;
+        to_submit.retain(|mark| mark.group != group);
+        awaiting.retain(|(_, of, _)| *of != group);
+        safe.retain(|(of, _)| *of != group);
+    }
+
     pub(super) fn forget_marks(&mut self) {
         self.marks = Marks::default();
     }

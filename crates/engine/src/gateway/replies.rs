@@ -139,7 +139,10 @@ impl Gateway {
             queue.remove(pending.source, number);
         }
         let unreleased = books.book.unreleased_bytes();
-        books.announces |= unreleased >= ANNOUNCED_BYTES;
+        if unreleased >= ANNOUNCED_BYTES {
+            self.groups.announces(group, true);
+        }
+        self.groups.ended(group);
         if unreleased >= UNRELEASED_BYTES && !self.has_unreleased {
             self.has_unreleased = true;
             self.next_scan = self.next_scan.min(self.now + SCAN);
@@ -158,15 +161,12 @@ impl Gateway {
         &mut self,
         available: impl Fn(GroupId) -> Availability,
     ) -> Option<(GroupId, Released)> {
-        let groups = self.groups.iter_mut().filter(|(_, books)| !books.rules.is_outside);
-        for (group, books) in groups.filter(|(_, books)| books.announces) {
-            if available(group) == Availability::Ready {
-                let released = books.book.announce();
-                books.announces = books.book.unreleased_bytes() > 0;
-                return Some((group, released));
-            }
-        }
-        None
+        let group = self.groups.announcing().find(|id| available(*id) == Availability::Ready)?;
+        let book = &mut self.groups[group].book;
+        let released = book.announce();
+        let has_more = book.unreleased_bytes() > 0;
+        self.groups.announces(group, has_more);
+        Some((group, released))
     }
 
     // -- time -------------------------------------------------------------------------------
@@ -289,14 +289,19 @@ impl Gateway {
         self.has_unreleased = false;
         let peers = &self.peers;
         let is_known = |source: Source| source.is_none_or(|address| peers.knows(address));
-        for books in self.groups.values_mut() {
+        let mut unreleased = Vec::new();
+        self.groups.look_at_used(|id, books| {
             // Of calls that waited when their client went, or came back later.
             books.parked.forget_strangers(is_known);
             books.reads.forget_strangers(is_known);
             let is_much = books.book.unreleased_bytes() >= UNRELEASED_BYTES;
-            books.announces |= is_much;
-            self.has_unreleased |= is_much;
-        }
+            if is_much && !books.rules.is_outside {
+                unreleased.push(id);
+            }
+            books.remembers_somebody() || books.book.unreleased_bytes() > 0
+        });
+        self.has_unreleased = !unreleased.is_empty();
+        unreleased.into_iter().for_each(|id| self.groups.announces(id, true));
         let is_watched = |c: &Connection| c.has_partial() || c.turned_away || c.unsent > 0;
         let is_soon = self.connections.values().any(is_watched)
             || self.peers.has_absent()

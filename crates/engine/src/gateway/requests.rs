@@ -2,6 +2,8 @@
 //!
 //! Invariant: a request is in the book from the moment it is taken in until it is answered.
 
+use super::books::SHARED_PORT;
+use super::definitions::NO_SUCH_GROUP;
 use super::identity::ft_request;
 use super::{Gateway, GroupBook, Submission, intake};
 use crate::access::is_implicit;
@@ -44,7 +46,14 @@ impl Gateway {
             }
             return;
         }
-        match intake::plain(request) {
+        let (group, own_key) = match group {
+            SHARED_PORT => match self.addressed(request) {
+                Some((group, key)) => (group, Some(key)),
+                None => return self.refuse(id, group, message, awaited, NO_SUCH_GROUP),
+            },
+            group => (group, None),
+        };
+        match intake::plain(request, own_key) {
             Ok(None) => self.take_in(now, (id, group), message, request),
             Ok(Some(plain)) => match plain.parse() {
                 Ok(Body::Request(request)) => self.take_in(now, (id, group), &plain, &request),
@@ -97,10 +106,16 @@ impl Gateway {
         else {
             return;
         };
+        if let Some(connection) = self.connections.get_mut(&id)
+            && connection.called.insert(group)
+        {
+            let address = connection.peer.address;
+            self.peers.calls(address, group);
+        }
         if client.is_some()
             && let Some(connection) = self.connections.get_mut(&id)
         {
-            connection.pending.insert(request_id, number);
+            connection.pending.insert(request_id, (group, number));
         }
     }
 
@@ -179,6 +194,7 @@ impl Gateway {
             deadline,
             wait_until,
         });
+        self.groups.begins(group);
         self.park(group, number);
         self.charge(group, number);
         self.pending += 1;
@@ -206,7 +222,10 @@ impl Gateway {
         if self.in_turn >= TURN_MAX {
             self.pass_turn();
         }
-        for _ in 0..self.groups.len() {
+        if !self.groups.busy().contains(&self.turn) {
+            self.pass_turn();
+        }
+        for _ in 0..self.groups.busy().len() {
             let group = self.turn;
             let books = &mut self.groups[group];
             if let Some((number, payload)) = books.next_call(|| available(group)) {
@@ -248,14 +267,13 @@ impl Gateway {
                 return Some((number, payload));
             }
             if let Some(connection) = self.connections.get_mut(&id) {
-                connection.aside.push(number);
+                connection.aside.push((group, number));
             }
         }
     }
 
     fn pass_turn(&mut self) {
-        let next = self.groups.next_id(Some(self.turn)).or_else(|| self.groups.next_id(None));
-        self.turn = next.unwrap_or(self.turn);
+        self.turn = self.groups.next_busy(self.turn).unwrap_or(self.turn);
         self.in_turn = 0;
     }
 

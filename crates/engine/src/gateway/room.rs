@@ -61,12 +61,14 @@ impl Gateway {
         if self.pending < self.limits.pending / 2 {
             return true;
         }
-        let share = self.limits.pending / 2 / self.groups.len();
+        let share = self.limits.pending / 2 / self.groups.len().max(1);
         let kept = |book: &super::GroupBook| share.saturating_sub(book.book.len());
+        let busy = self.groups.busy();
+        let of_idle = (self.groups.len() - busy.len()) * share;
+        let of_busy = || busy.iter().map(|id| kept(&self.groups[*id])).sum::<usize>();
         self.pending < self.limits.pending
             && (kept(&self.groups[group]) > 0
-                || self.pending + self.groups.values().map(kept).sum::<usize>()
-                    < self.limits.pending)
+                || self.pending + of_idle + of_busy() < self.limits.pending)
     }
 
     // -- what is charged --------------------------------------------------------------------
@@ -160,8 +162,7 @@ impl Gateway {
         if connection.aside.is_empty() {
             return;
         }
-        let group = connection.group;
-        for number in core::mem::take(&mut connection.aside) {
+        for (group, number) in core::mem::take(&mut connection.aside) {
             let pending = self.group(group).book.get(number);
             // Since then all may have been ordered anew.
             if pending.is_some_and(|pending| pending.entered.is_none()) {
@@ -198,7 +199,8 @@ impl Gateway {
         let last = |books: &super::GroupBook| {
             books.parked.last_of(Some(peer)).max(books.reads.last_of(Some(peer)))
         };
-        let found = self.groups.iter().filter_map(|(id, books)| Some((id, last(books)?)));
+        let busy = self.groups.busy().iter();
+        let found = busy.filter_map(|id| Some((*id, last(&self.groups[*id])?)));
         let longest = found.max_by_key(|(id, _)| self.groups[*id].held);
         let Some((group, number)) = longest else { return false };
         let Some(pending) = self.forget(group, number) else { return false };

@@ -10,6 +10,7 @@ use super::requests::TURN_MAX;
 use super::*;
 use crate::access::ClientPeer;
 use crate::output::Event;
+use alloc::string::ToString;
 use core::net::Ipv4Addr;
 use quorba_base::NodeSet;
 use quorba_giop::build::{self, RequestHead};
@@ -59,8 +60,19 @@ fn settings() -> GroupSettings {
 }
 
 fn gateway(groups: usize, limits: GatewayLimits) -> Gateway {
-    let groups = GroupMap::of((0..groups as u64).map(GroupId), |_| settings());
-    Gateway::new(limits, 1 << 20, 0, groups, core::iter::empty())
+    with_groups(limits, (0..groups as u64).map(|id| (GroupId(id), settings())))
+}
+
+/// Groups are called by the digits of their ids.
+fn with_groups(
+    limits: GatewayLimits,
+    groups: impl IntoIterator<Item = (GroupId, GroupSettings)>,
+) -> Gateway {
+    let mut gateway = Gateway::new(limits, 1 << 20, 0);
+    for (id, settings) in groups {
+        gateway.define(id, &id.0.to_string().into(), Rules::of(settings));
+    }
+    gateway
 }
 
 /// `count` requests over a new connection to `group`.

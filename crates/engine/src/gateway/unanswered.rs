@@ -48,10 +48,10 @@ impl Gateway {
     /// The same of all for which a client waits that has ended its sending: it may be gone.
     pub(super) fn name_calls(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get(&id) else { return };
-        let (group, peer) = (connection.group, connection.peer.address);
-        let books = &self.groups[group];
-        for number in connection.pending.values() {
-            if books.book.get(*number).is_some_and(Pending::may_be_executed) {
+        let peer = connection.peer.address;
+        for (group, number) in connection.pending.values() {
+            let group = *group;
+            if self.groups[group].book.get(*number).is_some_and(Pending::may_be_executed) {
                 let number = number.0;
                 self.out.push_back(Output::Event(Event::Unanswered { group, number, peer }));
             }
@@ -60,9 +60,10 @@ impl Gateway {
 
     /// The same of all for which a client waited whose connection has ended.
     pub(super) fn leaves_calls(&mut self, connection: &Connection) {
-        let (group, peer) = (connection.group, connection.peer.address);
+        let peer = connection.peer.address;
         let is_told = connection.half_closed || connection.caller.is_some();
-        for number in connection.pending.values() {
+        for (group, number) in connection.pending.values() {
+            let group = *group;
             let Some(pending) = self.group(group).book.get_mut(*number) else { continue };
             pending.client = None;
             let was_given = pending.may_be_executed() || pending.entered.is_some();

@@ -301,6 +301,9 @@ impl Stage {
 
     fn carry_out(&mut self, index: usize, output: Output) {
         match output {
+            Output::Catalog(record) => {
+                self.nodes[index].handle_catalog_saved(self.now, record.version);
+            }
             Output::Datagram { to: Destination::Node(node), datagram } => {
                 self.datagrams.push_back((index, usize::from(node.index()), datagram.freeze()));
             }
@@ -345,6 +348,8 @@ impl Stage {
             Output::Submit { .. } => unreachable!("the order is made by the ring"),
             Output::PersistRing { .. }
             | Output::PersistPrimary(_)
+            | Output::CatalogChanged { .. }
+            | Output::Defined { .. }
             | Output::Commanded { .. }
             | Output::BackedUp { .. }
             | Output::Restored { .. }

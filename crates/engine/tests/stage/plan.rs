@@ -8,7 +8,8 @@ use quorba_engine::replica::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, GroupId, GroupMap, Quorum,
     ReadRule, Record, ReplyPath, Style, TotalLoss,
 };
-use quorba_engine::{Access, GatewayLimits, GroupSettings, NodeConfig};
+use quorba_engine::{Access, FixedSettings, GatewayLimits, GroupSettings, NodeConfig};
+use std::sync::Arc;
 
 #[derive(Clone, Copy)]
 pub struct Plan {
@@ -21,6 +22,7 @@ pub struct Plan {
     pub unavailable_wait: Duration,
     pub datagram_bytes_max: usize,
     pub state_bytes_max: usize,
+    pub concurrency: Concurrency,
     /// Who may call what; `None`: the rules that a group has by itself.
     pub access: Option<fn() -> Access>,
 }
@@ -36,6 +38,7 @@ impl Default for Plan {
             unavailable_wait: UNAVAILABLE_WAIT,
             datagram_bytes_max: 1400,
             state_bytes_max: 64 << 20,
+            concurrency: Concurrency::Sequential,
             access: None,
         }
     }
@@ -59,7 +62,7 @@ impl Plan {
                 updates: false,
             },
             reads: ReadRule::default(),
-            concurrency: Concurrency::Sequential,
+            concurrency: self.concurrency,
             transfer: quorba_engine::replica::TransferRule::default(),
             on_total_loss: TotalLoss::Stop,
             durable: false,
@@ -79,6 +82,8 @@ impl Plan {
         let access = self.access.map_or_else(Access::default, |access| access());
         let settings =
             GroupSettings { replica: group, unavailable_wait: self.unavailable_wait, access };
+        let groups = GroupMap::of((0..self.groups as u64).map(GroupId), |_| settings.clone());
+        let fixed = FixedSettings { groups, outside: GroupMap::new() };
         NodeConfig {
             order: Config {
                 me: id(index),
@@ -96,9 +101,9 @@ impl Plan {
             record: Record::default(),
             recovered: None,
             in_doubt: false,
-            outside: GroupMap::new(),
             domain: Bytes::from_static(b"stage"),
-            groups: GroupMap::of((0..self.groups as u64).map(GroupId), |_| settings.clone()),
+            catalog: fixed.catalog(),
+            settings: Arc::new(fixed),
             limits: self.limits,
             wall_clock_origin: 0,
         }

@@ -58,9 +58,9 @@ impl Stand {
         active.replica.reads.operations = [Bytes::from_static(b"read")].into();
         let mut stateless = settings();
         stateless.replica.style = Style::Stateless;
-        let groups = [(GroupId(0), active), (GroupId(1), stateless)].into_iter().collect();
+        let groups = [(GroupId(0), active), (GroupId(1), stateless)];
         Self {
-            gateway: Gateway::new(limits, 1 << 20, 0, groups, core::iter::empty()),
+            gateway: with_groups(limits, groups),
             now: NOW,
             tickets: 0,
             with_servers: Vec::new(),

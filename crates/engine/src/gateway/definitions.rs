@@ -1,0 +1,78 @@
+//! Groups that come, change and go, and the port that those share which have none of their own.
+//!
+//! On that port each request says in its object key to which group it goes, and under which key the
+//! server knows the object ([`quorba_giop::split_shared_key`]).
+//!
+//! What it is not: what definitions say. Invariants: of a group that is no more nothing is kept, and
+//! whoever waited for it was told so; a request that goes to a server has the key that the server
+//! gave out.
+
+use super::{Gateway, GroupBook, Rules};
+use crate::answers;
+use crate::output::{CloseReason, ConnectionId};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use quorba_giop::{ExceptionKind, MinorCode, Request, split_shared_key};
+use quorba_replica::{GroupId, RequestNumber};
+
+/// Why a request is no use to anybody.
+pub(super) const NO_SUCH_GROUP: super::intake::Refusal =
+    (ExceptionKind::ObjectNotExist, MinorCode::NoSuchGroup);
+
+impl GroupBook {
+    /// Whether addresses are remembered that were served lately.
+    pub(super) fn remembers_somebody(&self) -> bool {
+        self.parked.remembers_somebody() || self.reads.remembers_somebody()
+    }
+}
+
+impl Gateway {
+    /// There is a group, or a server outside, or it has other rules from here on.
+    pub(crate) fn define(&mut self, id: GroupId, name: &Arc<str>, rules: Rules) {
+        if let Some(book) = self.groups.get_mut(id) {
+            book.rules = rules;
+            return;
+        }
+        if !rules.is_outside {
+            self.names.insert(Arc::clone(name), id);
+        }
+        self.groups.insert(id, GroupBook::new(rules));
+    }
+
+    /// There is no such group any more: its calls end, and connections to a port of its own.
+    pub(crate) fn dissolve(&mut self, id: GroupId) {
+        let calls: Vec<RequestNumber> =
+            self.groups[id].book.iter().map(|(number, _)| number).collect();
+        for number in calls {
+            let Some(pending) = self.forget(id, number) else { continue };
+            if let Some(client) = pending.client {
+                self.send(&client, answers::deleted(&client, pending.may_be_executed()));
+            }
+        }
+        let is_its = |group: GroupId, caller: Option<GroupId>| group == id || caller == Some(id);
+        let connections = self.connections.iter();
+        let its: Vec<ConnectionId> = connections
+            .filter(|(_, connection)| is_its(connection.group, connection.caller))
+            .map(|(connection, _)| *connection)
+            .collect();
+        for connection in its {
+            self.close(connection, CloseReason::Deleted);
+        }
+        self.forget_marks_of(id);
+        self.awaiting_held.retain(|(_, group, _)| *group != id);
+        self.awaiting_stable.retain(|(_, group, _)| *group != id);
+        self.names.retain(|_, group| *group != id);
+        self.groups.remove(id);
+    }
+
+    /// To which group a request on the shared port goes, and the object key that its servers know.
+    pub(super) fn addressed<'r>(&self, request: &'r Request<'_>) -> Option<(GroupId, &'r [u8])> {
+        self.named(request.target().object_key()?)
+    }
+
+    /// The same of an object key.
+    pub(super) fn named<'k>(&self, object_key: &'k [u8]) -> Option<(GroupId, &'k [u8])> {
+        let (name, own) = split_shared_key(object_key)?;
+        Some((*self.names.get(name)?, own))
+    }
+}

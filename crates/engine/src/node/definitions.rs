@@ -1,0 +1,84 @@
+//! Groups, and servers outside, that come, change and go: each room is told.
+//!
+//! What it is not: the catalog, which is the replica's. Invariant: a room knows of a group what the
+//! catalog says, from the place in the order on at which it was said.
+
+use super::Node;
+use crate::definitions::Settings;
+use crate::gateway::Rules;
+use crate::output::Output;
+use bytes::Bytes;
+use quorba_base::{Instant, Position};
+use quorba_order::Guarantee;
+use quorba_replica::{Ack, Catalog, CatalogChange, Definition, DefinitionNews, GroupId};
+
+impl Node {
+    /// What the domain's groups, and servers outside, are now.
+    #[must_use]
+    pub const fn catalog(&self) -> &Catalog {
+        self.replica.catalog()
+    }
+
+    /// An operator wants to change the catalog; [`Output::CatalogChanged`] with the same `id` says
+    /// what became of it. See [`quorba_replica::Replica::handle_define`].
+    pub fn handle_define(
+        &mut self,
+        now: Instant,
+        id: u64,
+        operation: Bytes,
+        change: CatalogChange,
+    ) {
+        self.replica.handle_define(id, operation, change);
+        self.unsettled = Some(now);
+    }
+
+    /// What [`Output::Catalog`] asked for is on disk, up to this one.
+    pub fn handle_catalog_saved(&mut self, now: Instant, version: Position) {
+        self.replica.handle_catalog_saved(version);
+        self.unsettled = Some(now);
+    }
+
+    /// How safe what is ordered for a group must be.
+    pub(super) fn guarantee(&self, group: GroupId) -> Guarantee {
+        self.guarantees.get(group).copied().unwrap_or(Guarantee::Agreed)
+    }
+
+    pub(super) fn defined(
+        &mut self,
+        id: GroupId,
+        news: DefinitionNews,
+        definition: Option<Definition>,
+    ) {
+        match news {
+            DefinitionNews::Created | DefinitionNews::Changed => self.define(id),
+            DefinitionNews::Deleted => {
+                self.gateway.dissolve(id);
+                self.abroad.dissolve(id);
+                self.guarantees.remove(id);
+            }
+        }
+        self.out.push_back(Output::Defined { id, news, definition });
+    }
+
+    /// The rooms learn what the catalog says of it. What cannot be read is the replica's to tell.
+    pub(super) fn define(&mut self, id: GroupId) {
+        let catalog = self.replica.catalog();
+        let Some(definition) = catalog.get(id) else { return };
+        let settings = self.settings.settings_of(definition, &|name| catalog.id_of(name));
+        match settings {
+            Ok(Settings::Group(settings)) => {
+                let guarantee = match settings.replica.ack {
+                    Ack::Safe => Guarantee::Safe,
+                    Ack::Majority | Ack::Agreed => Guarantee::Agreed,
+                };
+                self.guarantees.insert(id, guarantee);
+                self.gateway.define(id, &definition.name, Rules::of(*settings));
+            }
+            Ok(Settings::Outside(settings)) => {
+                self.gateway.define(id, &definition.name, Rules::outside());
+                self.abroad.define(id, settings);
+            }
+            Err(_) => {}
+        }
+    }
+}
