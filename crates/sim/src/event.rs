@@ -82,6 +82,11 @@ pub(crate) enum Event {
         server: usize,
         serial: u64,
     },
+    /// A node's catalog is written down as far as it was asked for.
+    CatalogWritten {
+        node: usize,
+        boot: u64,
+    },
     /// A group commit is done.
     Synced {
         node: usize,

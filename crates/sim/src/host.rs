@@ -3,11 +3,12 @@
 //!
 //! Invariant: a node sees its inputs in the order in which they came, also after a pause.
 
+use crate::catalog::CatalogDisk;
 use crate::disk::LogDisk;
 use crate::machine::Machine;
 use crate::stream::StreamId;
 use bytes::Bytes;
-use quorba_base::{Instant, NodeId};
+use quorba_base::{Instant, NodeId, Position};
 use quorba_engine::replica::{Backup, ChannelId, Command, DownReason, GroupId, Record, Recovered};
 use quorba_engine::{AbroadId, Node};
 use std::collections::VecDeque;
@@ -42,6 +43,7 @@ pub(crate) enum Input {
     Backup(GroupId, u64),
     Restore(GroupId, u64, Backup),
     Logged(u64),
+    CatalogSaved(Position),
     Saved(GroupId, u64),
     LookedUp((GroupId, u64), Option<Recovered>),
     Trusted,
@@ -76,6 +78,7 @@ impl Input {
             Self::Backup(..) => "backup",
             Self::Restore(..) => "restore",
             Self::Logged(_) => "logged",
+            Self::CatalogSaved(_) => "catalog saved",
             Self::Saved(..) => "saved",
             Self::LookedUp(..) => "looked up",
             Self::Trusted => "trusted",
@@ -117,6 +120,7 @@ pub(crate) struct Host {
     pub(crate) boot: u64,
     pub(crate) disk: Disk,
     pub(crate) log: LogDisk,
+    pub(crate) catalog: CatalogDisk,
     pub(crate) machine: Machine,
     pub(crate) inbox: VecDeque<Input>,
     /// Of these, datagrams.
@@ -137,6 +141,7 @@ impl Host {
             boot: 0,
             disk: Disk::default(),
             log: LogDisk::default(),
+            catalog: CatalogDisk::default(),
             machine: Machine::new(Instant::ZERO, 0),
             inbox: VecDeque::new(),
             datagrams_waiting: 0,

@@ -15,6 +15,7 @@ mod backups;
 mod calls;
 #[cfg(feature = "canaries")]
 pub mod canaries;
+mod catalog;
 mod check;
 mod client;
 mod disk;

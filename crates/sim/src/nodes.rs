@@ -20,7 +20,8 @@ use quorba_engine::replica::{
     ReplyPath, TotalLoss, TransferRule,
 };
 use quorba_engine::{
-    ConnectionId, Event as NodeEvent, GatewayLimits, GroupSettings, Node, NodeConfig, Output,
+    ConnectionId, Event as NodeEvent, FixedSettings, GatewayLimits, GroupSettings, Node,
+    NodeConfig, Output,
 };
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -72,6 +73,11 @@ impl World {
         let in_doubt = self.hosts[node].log.is_doubtful;
         let disk = &self.hosts[node].disk;
         let elapsed = self.now.as_nanos() / 100;
+        let groups =
+            (0..plan.groups.len()).map(|at| (group_id(at), settings(plan, &plan.groups[at])));
+        let outside =
+            (0..plan.outside.len()).map(|at| (outsider_id(at), plan.outside[at].settings()));
+        let fixed = FixedSettings { groups: groups.collect(), outside: outside.collect() };
         NodeConfig {
             order: Config {
                 me: node_id(node),
@@ -89,12 +95,8 @@ impl World {
             record: disk.record.clone(),
             recovered,
             in_doubt,
-            groups: (0..plan.groups.len())
-                .map(|at| (group_id(at), settings(plan, &plan.groups[at])))
-                .collect(),
-            outside: (0..plan.outside.len())
-                .map(|at| (outsider_id(at), plan.outside[at].settings()))
-                .collect(),
+            catalog: self.hosts[node].catalog.found().unwrap_or_else(|| fixed.catalog()),
+            settings: std::sync::Arc::new(fixed),
             domain: Bytes::from_static(b"sim"),
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
             wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
@@ -108,6 +110,7 @@ impl World {
         }
         self.say(|| format!("n{node} {}", if silent { "loses power" } else { "crashes" }));
         self.tear(node);
+        self.tear_catalog(node);
         let host = &mut self.hosts[node];
         host.inbox.clear();
         host.amnesic = true;
@@ -215,6 +218,7 @@ impl World {
             Input::AbroadClosed(id) => engine.handle_abroad_closed(now, id),
             Input::Logged(records) => engine.handle_logged(now, records),
             Input::LookedUp(look, found) => engine.handle_looked_up(now, look, found),
+            Input::CatalogSaved(version) => engine.handle_catalog_saved(now, version),
             Input::Saved(group, record) => engine.handle_saved(now, group, record),
             Input::Shorten => {
                 engine.handle_shorten(now);
@@ -342,6 +346,8 @@ impl World {
                 self.checks.memories.note_record(&record);
                 self.hosts[node].disk.record = record;
             }
+            Output::Catalog(record) => self.write_catalog(node, record),
+            Output::CatalogChanged { .. } | Output::Defined { .. } => {}
             Output::Log(record) => self.log(node, record),
             Output::Save { group, place, parts } => self.save(node, group, place, &parts),
             Output::LookUp { group, number } => self.look_up(node, (group, number)),

@@ -180,6 +180,7 @@ impl World {
                 self.server_news((node, boot), (group, stops), down);
             }
             Event::ServerDone { server, serial } => self.server_done(server, serial),
+            Event::CatalogWritten { node, boot } => self.catalog_written(node, boot),
             Event::Synced { node, boot } => self.synced(node, boot),
             Event::Saved { node, boot, group, place, bytes } => {
                 self.saved((node, boot), (group, place), &bytes);
