@@ -37,12 +37,13 @@ impl World {
         let patience = ms(2 * self.plan.groups[group].server_reply_ms + 2_000);
         let snapshots = self.snapshots();
         let mut gateways =
-            snapshots.iter().flatten().map(|node| node.gateway.groups[group_id(group)]);
+            snapshots.iter().flatten().filter_map(|node| node.gateway.groups.get(group_id(group)));
         let somebody_waits = gateways.any(|counters| counters.pending > 0);
         for (node, snapshot) in snapshots.iter().enumerate() {
             let waits = snapshot
                 .as_ref()
-                .is_some_and(|snapshot| snapshot.groups[group_id(group)].queued > 0);
+                .and_then(|snapshot| snapshot.groups.get(group_id(group)))
+                .is_some_and(|table| table.queued > 0);
             let supervisor = self.hosts[node].supervisors[group].as_ref();
             let Some(server) = supervisor.and_then(|s| s.server) else { continue };
             let (now, target) = (self.now, &mut self.servers[server]);
@@ -65,7 +66,7 @@ impl World {
         let (mut found, mut is_silent) = (None, false);
         for (node, snapshot) in self.snapshots().iter().enumerate() {
             let Some(snapshot) = snapshot else { continue };
-            let table = &snapshot.groups[group_id(group)];
+            let Some(table) = snapshot.groups.get(group_id(group)) else { continue };
             let serves = table.local == Some("serving");
             if snapshot.primary != PrimaryStatus::Primary || !serves {
                 continue;

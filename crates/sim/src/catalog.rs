@@ -4,12 +4,17 @@
 //! disk survives each crash; of what was not, a beginning may.
 
 use crate::event::Event;
-use crate::host::Input;
-use crate::world::{World, us};
+use crate::host::{Input, Supervisor};
+use crate::names::{late_index, learn};
+use crate::world::{World, ms, us};
 use bytes::Bytes;
-use quorba_base::Position;
-use quorba_engine::replica::{Catalog, CatalogRecord};
-use std::collections::VecDeque;
+use quorba_base::{Instant, Position};
+use quorba_engine::replica::{
+    Catalog, CatalogChange, CatalogChanged, CatalogRecord, CatalogRefused, Definition, GroupId,
+    PrimaryStatus,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// The catalog's file of one node.
 #[derive(Default, Debug)]
@@ -35,6 +40,16 @@ impl CatalogDisk {
 }
 
 impl World {
+    /// What stands before a component's record in the log must be on disk before it.
+    pub(crate) fn sync_catalog(&mut self, node: usize) {
+        let host = &mut self.hosts[node].catalog;
+        let saved = core::mem::take(&mut host.writing).into_iter().map(|one| host.put(one)).last();
+        if let Some(version) = saved {
+            let boot = self.hosts[node].boot;
+            self.queue.push(self.now, Event::CatalogSaved { node, boot, version });
+        }
+    }
+
     /// A node wants it written down.
     pub(crate) fn write_catalog(&mut self, node: usize, record: CatalogRecord) {
         let most = self.disk_rng.pick(&[100, 1_000, 30_000]);
@@ -63,4 +78,262 @@ impl World {
             host.put(record);
         }
     }
+}
+
+// -- operators ------------------------------------------------------------------------------
+
+/// So many names are there for all groups that are created: they are used again.
+const NAMES: usize = 3;
+/// How often an operator repeats what it has asked for, at most.
+const REPEATS_MAX: u32 = 4;
+
+/// What a definition's text says; see [`text_of`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LateText {
+    pub(crate) group: usize,
+    pub(crate) members: u64,
+    pub(crate) reply_ms: u64,
+}
+
+impl LateText {
+    pub(crate) fn read(text: &[u8]) -> Option<Self> {
+        let mut numbers = std::str::from_utf8(text).ok()?.split(' ').map(str::parse);
+        let mut next = || numbers.next()?.ok();
+        let (group, members, reply_ms) = (next()?, next()?, next()?);
+        Some(Self { group: usize::try_from(group).ok()?, members, reply_ms })
+    }
+
+    fn definition(self, name: &Arc<str>) -> Definition {
+        let Self { group, members, reply_ms } = self;
+        let text = format!("{group} {members} {reply_ms}").into_bytes().into();
+        Definition { name: Arc::clone(name), text }
+    }
+}
+
+/// What operators want, and what they were told.
+#[derive(Clone, Debug)]
+struct Operation {
+    change: CatalogChange,
+    group: usize,
+    /// When it was asked for first, and when an operator was told that it is done.
+    begun: Instant,
+    done: Option<(Instant, GroupId)>,
+    tries: u32,
+    /// It was refused, or is given up: it may still be carried out.
+    is_over: bool,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Operators {
+    operations: Vec<Operation>,
+    /// Of each group that comes late, its ids: one, if nobody carries a change out twice.
+    ids: BTreeMap<usize, BTreeSet<GroupId>>,
+    pub(crate) done: u64,
+}
+
+impl Operators {
+    fn of(&self, group: usize) -> impl Iterator<Item = &Operation> {
+        self.operations.iter().filter(move |one| one.group == group)
+    }
+
+    /// Whether an operator has been told that there is such a group, and none has asked for its end.
+    fn stands(&self, group: usize) -> bool {
+        let is_delete = |one: &Operation| matches!(one.change, CatalogChange::Delete(_));
+        let mut of_it = self.of(group);
+        let is_created = self
+            .of(group)
+            .any(|one| matches!(one.change, CatalogChange::Create(_)) && one.done.is_some());
+        is_created && !of_it.any(is_delete)
+    }
+}
+
+impl World {
+    /// An operator comes in a while.
+    pub(crate) fn plan_cataloguer(&mut self) {
+        let most = self.catalog_rng.pick(&[40, 300, 2_000]);
+        let wait = ms(self.catalog_rng.between(1, most));
+        self.queue.push(self.now + wait, Event::Cataloguer);
+    }
+
+    /// An operator asks for something new, or again for what it asked for before.
+    pub(crate) fn cataloguer_comes(&mut self) {
+        if self.peace {
+            return;
+        }
+        let rng = &mut self.catalog_rng;
+        let (repeats, node) = (rng.per_mille(400), rng.index(self.plan.nodes));
+        let open = self.operators.operations.iter().enumerate().filter(|(_, one)| {
+            one.tries < REPEATS_MAX && (one.done.is_none() || rng_even(one.tries))
+        });
+        let open: Vec<usize> = open.map(|(index, _)| index).collect();
+        let again = (repeats && !open.is_empty()).then(|| open[rng.index(open.len())]);
+        if let Some(operation) = again.or_else(|| self.draw_operation()) {
+            self.ask_for(node, operation);
+        }
+        self.plan_cataloguer();
+    }
+
+    fn draw_operation(&mut self) -> Option<usize> {
+        let late: Vec<usize> = self.late_groups().collect();
+        let group = late[self.catalog_rng.index(late.len())];
+        let name: Arc<str> = format!("late{}", group % NAMES).into();
+        let is_new = self.operators.of(group).next().is_none();
+        let all = (1 << self.plan.nodes) - 1;
+        let plan = &self.plan.groups[group];
+        let (mut members, mut reply_ms) = (plan.members, plan.server_reply_ms);
+        let change = if is_new {
+            CatalogChange::Create(LateText { group, members, reply_ms }.definition(&name))
+        } else if self.catalog_rng.per_mille(300) {
+            // What is not durable may lose the members that have its state.
+            self.checks.lost(self.now, group);
+            self.checks.groups[group].dead = true;
+            CatalogChange::Delete(name)
+        } else {
+            let with = 1 << self.catalog_rng.index(self.plan.nodes);
+            members = if plan.durable { members } else { (members ^ with) & all };
+            reply_ms += self.catalog_rng.below(50);
+            if members == 0 {
+                return None;
+            }
+            CatalogChange::Change(LateText { group, members, reply_ms }.definition(&name))
+        };
+        let begun = self.now;
+        let operation = Operation { change, group, begun, done: None, tries: 0, is_over: false };
+        self.operators.operations.push(operation);
+        Some(self.operators.operations.len() - 1)
+    }
+
+    fn ask_for(&mut self, node: usize, operation: usize) {
+        let asked = &mut self.operators.operations[operation];
+        asked.tries += 1;
+        let change = asked.change.clone();
+        self.say(|| format!("OPERATOR at n{node}: operation {operation}: {change:?}"));
+        self.deliver(node, Input::Define(operation as u64, change));
+    }
+
+    fn late_groups(&self) -> impl Iterator<Item = usize> + '_ {
+        let groups = self.plan.groups.iter().enumerate();
+        groups.filter(|(_, group)| group.late).map(|(index, _)| index)
+    }
+
+    /// An operator is told what became of it.
+    pub(crate) fn operation_answered(
+        &mut self,
+        node: usize,
+        operation: u64,
+        result: &Result<CatalogChanged, CatalogRefused>,
+    ) {
+        self.say(|| format!("n{node} answers operation {operation}: {result:?}"));
+        let now = self.now;
+        let asked = &mut self.operators.operations[operation as usize];
+        match result {
+            Ok(CatalogChanged { id, .. }) => {
+                let before = *asked.done.get_or_insert((now, *id));
+                if before.1 != *id {
+                    let text = format!("operation {operation} is about {id:?}, and {:?}", before.1);
+                    self.checks.violate("catalog", now, text);
+                }
+                self.operators.done += 1;
+            }
+            Err(refused) => asked.is_over |= !refused.may_be_repeated(),
+        }
+        let group = self.operators.operations[operation as usize].group;
+        if self.operators.stands(group) {
+            self.checks.groups[group].dead = false;
+        }
+    }
+
+    // -- what nodes make of it --------------------------------------------------------------
+
+    /// A node has a group, or has it no more.
+    pub(crate) fn defined(&mut self, node: usize, id: GroupId, definition: Option<&Definition>) {
+        let Some(definition) = definition else {
+            let Some(group) = late_index(id) else { return };
+            self.end_supervision(node, id, false);
+            self.close_channels(node, id);
+            self.hosts[node].supervisors[group] = None;
+            return;
+        };
+        let Some(text) = LateText::read(&definition.text) else { return };
+        learn(id, text.group);
+        self.operators.ids.entry(text.group).or_default().insert(id);
+        let is_member = (text.members >> node) & 1 == 1;
+        let supervisor = &self.hosts[node].supervisors[text.group];
+        if is_member && supervisor.is_none() {
+            let backoff_ms = self.plan.groups[text.group].backoff_ms;
+            self.hosts[node].supervisors[text.group] = Some(Supervisor::new(backoff_ms));
+            self.begin_supervision(node, id);
+        } else if !is_member && supervisor.is_some() {
+            self.end_supervision(node, id, false);
+            self.close_channels(node, id);
+            self.hosts[node].supervisors[text.group] = None;
+        }
+    }
+
+    /// What is wrong with the catalogs of nodes that work together: what an operator was told is
+    /// done is, also after the end of all nodes, and is done once.
+    pub(crate) fn check_catalogs(&self) -> Option<String> {
+        let serves = |node: &usize| {
+            let engine = self.hosts[*node].node.as_ref()?;
+            let is_primary = engine.snapshot().primary == PrimaryStatus::Primary;
+            is_primary.then_some((*node, engine.catalog()))
+        };
+        let twice = self.operators.ids.iter().find(|(_, ids)| ids.len() > 1);
+        if let Some((group, ids)) = twice {
+            return Some(format!("g{group} was created more than once: {ids:?}"));
+        }
+        for (node, catalog) in (0..self.plan.nodes).filter_map(|node| serves(&node)) {
+            for one in &self.operators.operations {
+                let Some((_, id)) = one.done else { continue };
+                let group = one.group;
+                match &one.change {
+                    CatalogChange::Delete(_) if catalog.get(id).is_some() => {
+                        return Some(format!("n{node} has g{group} again, which was deleted"));
+                    }
+                    CatalogChange::Create(_) | CatalogChange::Change(_)
+                        if self.operators.stands(group) && catalog.get(id).is_none() =>
+                    {
+                        return Some(format!("n{node} lacks g{group}, which was created"));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        None
+    }
+
+    /// At peace all nodes have the same, and the last change that was asked for alone is in it.
+    pub(crate) fn check_catalogs_at_peace(&self) -> Option<String> {
+        let catalogs: Vec<_> =
+            self.hosts.iter().filter_map(|host| Some(host.node.as_ref()?.catalog())).collect();
+        let first = catalogs.first()?;
+        if let Some(node) = catalogs.iter().position(|catalog| catalog != first) {
+            return Some(format!("n{node} has another catalog than n0: {catalogs:?}"));
+        }
+        for group in self.late_groups().filter(|group| self.operators.stands(*group)) {
+            let changes: Vec<_> = self
+                .operators
+                .of(group)
+                .filter(|one| matches!(one.change, CatalogChange::Change(_)))
+                .collect();
+            // What overlaps may come in any order, and what was not answered at any time.
+            let [.., last] = changes.as_slice() else { continue };
+            let (Some((_, id)), CatalogChange::Change(wanted)) = (last.done, &last.change) else {
+                continue;
+            };
+            let overlaps = |one: &&Operation| one.done.is_none_or(|(at, _)| at >= last.begun);
+            if changes[..changes.len() - 1].iter().any(overlaps) {
+                continue;
+            }
+            if first.get(id) != Some(wanted) {
+                return Some(format!("g{group} is not what it was changed to: {wanted:?}"));
+            }
+        }
+        None
+    }
+}
+
+fn rng_even(tries: u32) -> bool {
+    tries.is_multiple_of(2)
 }

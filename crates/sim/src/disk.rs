@@ -176,6 +176,9 @@ impl World {
     /// A node writes something down.
     pub(crate) fn log(&mut self, node: usize, record: LogRecord) {
         let Some(plan) = self.plan.disk else { return };
+        if matches!(record, LogRecord::Component { .. }) {
+            self.sync_catalog(node);
+        }
         let host = &mut self.hosts[node];
         host.log.waiting.push(record);
         host.log.grown += 1;

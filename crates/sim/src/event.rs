@@ -6,7 +6,7 @@ use crate::outside::Asked;
 use crate::peers::PeerEvent;
 use crate::stream::{Segment, Side, StreamId};
 use bytes::Bytes;
-use quorba_base::Instant;
+use quorba_base::{Instant, Position};
 use quorba_engine::replica::{DownReason, GroupId, Place, Recovered};
 use quorba_journal::Seq;
 use std::cmp::Reverse;
@@ -87,6 +87,14 @@ pub(crate) enum Event {
         node: usize,
         boot: u64,
     },
+    /// It was told so.
+    CatalogSaved {
+        node: usize,
+        boot: u64,
+        version: Position,
+    },
+    /// An operator creates, changes or deletes a group.
+    Cataloguer,
     /// A group commit is done.
     Synced {
         node: usize,

@@ -9,7 +9,9 @@ use crate::machine::Machine;
 use crate::stream::StreamId;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, Position};
-use quorba_engine::replica::{Backup, ChannelId, Command, DownReason, GroupId, Record, Recovered};
+use quorba_engine::replica::{
+    Backup, CatalogChange, ChannelId, Command, DownReason, GroupId, Record, Recovered,
+};
 use quorba_engine::{AbroadId, Node};
 use std::collections::VecDeque;
 
@@ -44,6 +46,7 @@ pub(crate) enum Input {
     Restore(GroupId, u64, Backup),
     Logged(u64),
     CatalogSaved(Position),
+    Define(u64, CatalogChange),
     Saved(GroupId, u64),
     LookedUp((GroupId, u64), Option<Recovered>),
     Trusted,
@@ -79,6 +82,7 @@ impl Input {
             Self::Restore(..) => "restore",
             Self::Logged(_) => "logged",
             Self::CatalogSaved(_) => "catalog saved",
+            Self::Define(..) => "define",
             Self::Saved(..) => "saved",
             Self::LookedUp(..) => "looked up",
             Self::Trusted => "trusted",
@@ -111,6 +115,20 @@ pub(crate) struct Supervisor {
     /// When the last news of it reach the node.
     pub(crate) news_at: Instant,
     pub(crate) started_at: Instant,
+}
+
+impl Supervisor {
+    pub(crate) fn new(backoff_ms: u64) -> Self {
+        Self {
+            server: None,
+            backoff_ms,
+            serial: 0,
+            wanted: true,
+            stops: 0,
+            news_at: Instant::ZERO,
+            started_at: Instant::ZERO,
+        }
+    }
 }
 
 /// See the module's text.

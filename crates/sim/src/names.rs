@@ -1,10 +1,13 @@
 //! The ids under which the engine knows the plan's groups and the servers outside.
 //!
 //! Invariant: an id is no position. The plan counts groups from 0; the engine is told other numbers
-//! on purpose, so that whatever takes an id for a position is found.
+//! on purpose, so that whatever takes an id for a position is found. Ids of groups that come while
+//! the domain works are given out by its order; those of the run that this thread does are
+//! remembered here.
 
 use crate::plan::Plan;
 use quorba_engine::replica::GroupId;
+use std::cell::RefCell;
 
 /// The first group's id, and what lies between two.
 const FIRST: u64 = 3;
@@ -12,14 +15,39 @@ const STEP: u64 = 2;
 /// The first id of a server outside.
 const OUTSIDE: u64 = 40_000;
 
-/// The id of the plan's group at that position.
+thread_local! {
+    /// By position and id.
+    static LATE: RefCell<Vec<(usize, GroupId)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Another run begins.
+pub(crate) fn forget_late() {
+    LATE.with_borrow_mut(Vec::clear);
+}
+
+/// The order has given out this id for the plan's group at that position.
+pub(crate) fn learn(id: GroupId, index: usize) {
+    LATE.with_borrow_mut(|late| {
+        if !late.contains(&(index, id)) {
+            late.push((index, id));
+        }
+    });
+}
+
+/// The position of a group that came while the domain worked.
+pub(crate) fn late_index(id: GroupId) -> Option<usize> {
+    LATE.with_borrow(|late| late.iter().find(|(_, of)| *of == id).map(|(index, _)| *index))
+}
+
+/// The id of the plan's group at that position; if it is to come, one that nobody has.
 pub(crate) fn group_id(index: usize) -> GroupId {
-    GroupId(FIRST + STEP * index as u64)
+    let known = LATE.with_borrow(|late| late.iter().rfind(|(of, _)| *of == index).map(|it| it.1));
+    known.unwrap_or(GroupId(FIRST + STEP * index as u64))
 }
 
 /// The position of that group in the plan.
 pub(crate) fn index_of(id: GroupId) -> usize {
-    ((id.0 - FIRST) / STEP) as usize
+    late_index(id).unwrap_or_else(|| ((id.0 - FIRST) / STEP) as usize)
 }
 
 /// The id of the plan's server outside at that position.

@@ -4,6 +4,7 @@
 //! that ends midway leaves the rest undone.
 
 use crate::ambush::Occasion;
+use crate::catalog::LateText;
 use crate::event::Event;
 use crate::host::Input;
 use crate::machine::Machine;
@@ -16,12 +17,12 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
-    Ack, CheckpointRule, ComparisonRule, GroupConfig, GroupId, PrimaryStatus, ReadRule, Recovered,
-    ReplyPath, TotalLoss, TransferRule,
+    Ack, CheckpointRule, ComparisonRule, Definition, GroupConfig, GroupId, PrimaryStatus, ReadRule,
+    Recovered, ReplyPath, TotalLoss, TransferRule,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, FixedSettings, GatewayLimits, GroupSettings, Node,
-    NodeConfig, Output,
+    NodeConfig, Output, Settings, SettingsOf,
 };
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -59,8 +60,26 @@ impl World {
         self.link_up_soon(node);
         self.drain(node);
         self.arm(node);
-        for group in 0..self.plan.groups.len() {
+        let late = |group: &usize| self.plan.groups[*group].late;
+        let early: Vec<usize> = (0..self.plan.groups.len()).filter(|group| !late(group)).collect();
+        for group in early {
             self.begin_supervision(node, group_id(group));
+        }
+        self.begin_late(node);
+    }
+
+    /// The groups that came while the domain worked, as the node has found them.
+    fn begin_late(&mut self, node: usize) {
+        let Some(engine) = &self.hosts[node].node else { return };
+        let found: Vec<_> =
+            engine.catalog().iter().map(|(id, definition)| (id, definition.clone())).collect();
+        for group in 0..self.plan.groups.len() {
+            if self.plan.groups[group].late {
+                self.hosts[node].supervisors[group] = None;
+            }
+        }
+        for (id, definition) in found {
+            self.defined(node, id, Some(&definition));
         }
     }
 
@@ -73,8 +92,8 @@ impl World {
         let in_doubt = self.hosts[node].log.is_doubtful;
         let disk = &self.hosts[node].disk;
         let elapsed = self.now.as_nanos() / 100;
-        let groups =
-            (0..plan.groups.len()).map(|at| (group_id(at), settings(plan, &plan.groups[at])));
+        let early = (0..plan.groups.len()).filter(|at| !plan.groups[*at].late);
+        let groups = early.map(|at| (group_id(at), settings(plan, &plan.groups[at])));
         let outside =
             (0..plan.outside.len()).map(|at| (outsider_id(at), plan.outside[at].settings()));
         let fixed = FixedSettings { groups: groups.collect(), outside: outside.collect() };
@@ -96,7 +115,7 @@ impl World {
             recovered,
             in_doubt,
             catalog: self.hosts[node].catalog.found().unwrap_or_else(|| fixed.catalog()),
-            settings: std::sync::Arc::new(fixed),
+            settings: std::sync::Arc::new(PlanSettings { fixed, plan: plan.clone() }),
             domain: Bytes::from_static(b"sim"),
             limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
             wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
@@ -218,6 +237,10 @@ impl World {
             Input::AbroadClosed(id) => engine.handle_abroad_closed(now, id),
             Input::Logged(records) => engine.handle_logged(now, records),
             Input::LookedUp(look, found) => engine.handle_looked_up(now, look, found),
+            Input::Define(operation, change) => {
+                let name = format!("operation {operation}").into_bytes().into();
+                engine.handle_define(now, operation, name, change);
+            }
             Input::CatalogSaved(version) => engine.handle_catalog_saved(now, version),
             Input::Saved(group, record) => engine.handle_saved(now, group, record),
             Input::Shorten => {
@@ -347,7 +370,10 @@ impl World {
                 self.hosts[node].disk.record = record;
             }
             Output::Catalog(record) => self.write_catalog(node, record),
-            Output::CatalogChanged { .. } | Output::Defined { .. } => {}
+            Output::CatalogChanged { id, result } => self.operation_answered(node, id, &result),
+            Output::Defined { id, definition, .. } => {
+                self.defined(node, id, definition.as_ref());
+            }
             Output::Log(record) => self.log(node, record),
             Output::Save { group, place, parts } => self.save(node, group, place, &parts),
             Output::LookUp { group, number } => self.look_up(node, (group, number)),
@@ -408,8 +434,33 @@ impl World {
     }
 
     /// Where a client's connection to a gateway leads now.
-    pub(crate) fn gateway_accepts(&self, node: usize, is_server: bool) -> bool {
-        self.hosts[node].is_up() && (is_server || !self.hosts[node].stopping)
+    pub(crate) fn gateway_accepts(&self, node: usize, group: GroupId, is_server: bool) -> bool {
+        let engine = self.hosts[node].node.as_ref();
+        let is_there = engine.is_some_and(|engine| engine.catalog().get(group).is_some());
+        is_there && (is_server || !self.hosts[node].stopping)
+    }
+}
+
+/// What definitions mean: those of the plan, and those that come while the domain works.
+struct PlanSettings {
+    fixed: FixedSettings,
+    plan: Plan,
+}
+
+impl SettingsOf for PlanSettings {
+    fn settings_of(
+        &self,
+        definition: &Definition,
+        id_of: &dyn Fn(&str) -> Option<GroupId>,
+    ) -> Result<Settings, String> {
+        let Some(text) = LateText::read(&definition.text) else {
+            return self.fixed.settings_of(definition, id_of);
+        };
+        let group = self.plan.groups.get(text.group).ok_or("the plan has no such group")?;
+        let mut settings = settings(&self.plan, group);
+        settings.replica.members = NodeSet::from_bits(text.members);
+        settings.replica.server_reply = ms(text.reply_ms);
+        Ok(Settings::Group(Box::new(settings)))
     }
 }
 

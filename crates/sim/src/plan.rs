@@ -87,6 +87,8 @@ pub(crate) struct PeerPlan {
 /// One group.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupPlan {
+    /// It is created, changed and deleted by operators.
+    pub(crate) late: bool,
     /// Bit per node.
     pub(crate) members: u64,
     pub(crate) ack: AckPlan,
@@ -240,6 +242,46 @@ impl Plan {
         let mut plan = Self::draw_styles(seed);
         plan.backups = true;
         plan
+    }
+
+    /// The plan of a seed with styles, and with groups that come, change and go.
+    pub(crate) fn draw_groups(seed: u64) -> Self {
+        let mut plan = Self::draw_styles(seed);
+        let mut rng = Rng::new(seed).fork(0x6409);
+        if plan.lies {
+            return plan;
+        }
+        if plan.disk.is_none() && !plan.catastrophe && rng.per_mille(300) {
+            plan.disk = Some(DiskPlan::draw(&mut rng));
+            plan.quorum.rule = QuorumRule::Majority;
+        }
+        for _ in 0..rng.between(1, 6) {
+            let group = plan.late_group(&mut rng);
+            let index = plan.groups.len();
+            plan.groups.push(group);
+            for _ in 0..rng.between(1, 2) {
+                let mut client = plan.clients[rng.index(plan.clients.len())].clone();
+                client.group = index;
+                plan.clients.push(client);
+            }
+        }
+        plan
+    }
+
+    /// A group like one of those that there are from the beginning.
+    fn late_group(&self, rng: &mut Rng) -> GroupPlan {
+        let mut group = self.groups[rng.index(self.groups.len())].clone();
+        let all = (1 << self.nodes) - 1;
+        (group.late, group.odd) = (true, None);
+        if rng.per_mille(300) {
+            group.members = all;
+        }
+        let may_be_durable = group.style != Style::Stateless && group.replay_bytes_max.is_none();
+        if self.disk.is_some() && may_be_durable && rng.per_mille(400) {
+            (group.durable, group.members) = (true, all);
+            (group.foreign, group.fresh_after_loss) = (false, false);
+        }
+        group
     }
 
     /// Some groups whose replies go through the order let one be enough.
@@ -601,6 +643,7 @@ impl GroupPlan {
             updates: false,
             compared: 0,
             concurrency: Concurrency::Sequential,
+            late: false,
             durable: false,
             retention_bytes_max: 64 << 20,
             retention_ms: 300_000,

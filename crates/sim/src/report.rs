@@ -20,11 +20,14 @@ pub enum Scope {
     Calls,
     /// As with styles, and operators take backups of groups and put them back.
     Backups,
+    /// As with styles, and operators create, change and delete groups.
+    Groups,
 }
 
 impl Scope {
     /// All of them.
-    pub const ALL: &[Self] = &[Self::Domain, Self::Ring, Self::Styles, Self::Calls, Self::Backups];
+    pub const ALL: &[Self] =
+        &[Self::Domain, Self::Ring, Self::Styles, Self::Calls, Self::Backups, Self::Groups];
 
     /// How the command line calls it.
     #[must_use]
@@ -35,6 +38,7 @@ impl Scope {
             Self::Styles => "styles",
             Self::Calls => "calls",
             Self::Backups => "backups",
+            Self::Groups => "groups",
         }
     }
 }
@@ -47,6 +51,7 @@ pub const INVARIANTS: &[&str] = &[
     "backup",
     "basic delivery",
     "calls",
+    "catalog",
     "causal delivery",
     "configuration changes",
     "divergence",

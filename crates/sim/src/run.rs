@@ -73,6 +73,7 @@ pub fn run(seed: u64, options: Options) -> Report {
             Plan::draw_backups(seed).expiring(seed).with_odd(seed).staggered(seed),
             options,
         ),
+        Scope::Groups => run_plan(seed, Plan::draw_groups(seed).expiring(seed), options),
         Scope::Ring => ring::run(seed, options),
     }
 }

@@ -279,7 +279,7 @@ impl World {
     }
 
     /// What the driver does when it hears of a server: old connections are closed unsaid.
-    fn close_channels(&mut self, node: usize, group: GroupId) {
+    pub(crate) fn close_channels(&mut self, node: usize, group: GroupId) {
         let open: Vec<StreamId> = self
             .streams
             .iter()
@@ -546,7 +546,7 @@ impl World {
         let snapshots = self.snapshots();
         for group in 0..self.plan.groups.len() {
             let leaders =
-                snapshots.iter().flatten().filter_map(|s| s.groups[group_id(group)].leader);
+                snapshots.iter().flatten().filter_map(|s| s.groups.get(group_id(group))?.leader);
             let Some(leader) = leaders.map(|node| usize::from(node.index())).next() else {
                 continue;
             };

@@ -126,7 +126,7 @@ impl World {
             Caller::Server { group, .. } => Some(group),
             _ => None,
         };
-        if !self.gateway_accepts(node, caller.is_some()) {
+        if !self.gateway_accepts(node, group, caller.is_some()) {
             self.send(id, Side::Callee, Segment::Refused);
             return;
         }

@@ -6,10 +6,11 @@
 use crate::ambush::Ambush;
 use crate::backups::Backups;
 use crate::calls::Hearsay;
+use crate::catalog::Operators;
 use crate::check::Checks;
 use crate::client::Client;
 use crate::event::{Event, Queue};
-use crate::host::{Host, Supervisor};
+use crate::host::{Host, Input, Supervisor};
 use crate::ledger::Ledger;
 use crate::network::Network;
 use crate::outside::Outsider;
@@ -52,6 +53,8 @@ pub(crate) struct World {
     pub(crate) now: Instant,
     pub(crate) rng: Rng,
     pub(crate) disk_rng: Rng,
+    pub(crate) catalog_rng: Rng,
+    pub(crate) operators: Operators,
     pub(crate) queue: Queue<Event>,
     pub(crate) network: Network,
     pub(crate) peers: Peers,
@@ -80,6 +83,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(seed: u64, plan: Plan, transcript: Transcript) -> Self {
+        crate::names::forget_late();
         let rng = Rng::new(seed);
         let hosts = (0..plan.nodes).map(|node| Host::new(supervisors(&plan, node))).collect();
         let clients = plan
@@ -95,6 +99,8 @@ impl World {
             now: BEGIN,
             rng: rng.fork(0x3017),
             disk_rng: rng.fork(0xd15c),
+            catalog_rng: rng.fork(0xca7a),
+            operators: Operators::default(),
             queue: Queue::default(),
             network: Network::new(plan.nodes, plan.links, rng.fork(0x0e7)),
             peers: Peers::new(plan.nodes, plan.peers, rng.fork(0x9ee5)),
@@ -143,6 +149,12 @@ impl World {
         if self.plan.backups {
             self.plan_operator();
         }
+        for group in &mut self.checks.groups.iter_mut().zip(&self.plan.groups) {
+            group.0.dead |= group.1.late;
+        }
+        if self.plan.groups.iter().any(|group| group.late) {
+            self.plan_cataloguer();
+        }
     }
 
     /// Lets time pass until `until`, or until something is found to be wrong.
@@ -181,6 +193,12 @@ impl World {
             }
             Event::ServerDone { server, serial } => self.server_done(server, serial),
             Event::CatalogWritten { node, boot } => self.catalog_written(node, boot),
+            Event::CatalogSaved { node, boot, version } => {
+                if self.hosts[node].boot == boot && self.hosts[node].is_up() {
+                    self.deliver(node, Input::CatalogSaved(version));
+                }
+            }
+            Event::Cataloguer => self.cataloguer_comes(),
             Event::Synced { node, boot } => self.synced(node, boot),
             Event::Saved { node, boot, group, place, bytes } => {
                 self.saved((node, boot), (group, place), &bytes);
@@ -222,15 +240,8 @@ fn supervisors(plan: &Plan, node: usize) -> Vec<Option<Supervisor>> {
     plan.groups
         .iter()
         .map(|group| {
-            ((group.members >> node) & 1 == 1).then_some(Supervisor {
-                server: None,
-                backoff_ms: group.backoff_ms,
-                serial: 0,
-                wanted: true,
-                stops: 0,
-                news_at: Instant::ZERO,
-                started_at: Instant::ZERO,
-            })
+            let is_member = (group.members >> node) & 1 == 1 && !group.late;
+            is_member.then(|| Supervisor::new(group.backoff_ms))
         })
         .collect()
 }

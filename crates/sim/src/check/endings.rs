@@ -201,7 +201,8 @@ impl World {
         let Some(snapshot) = self.hosts[node].node.as_ref().map(|node| node.snapshot()) else {
             return;
         };
-        let members = snapshot.groups[group_id(index)].members.iter();
+        let Some(table) = snapshot.groups.get(group_id(index)) else { return };
+        let members = table.members.iter();
         let inside = members.filter(|(_, state)| matches!(state, MemberState::In { .. }));
         let failed: Vec<_> =
             inside.map(|(member, _)| has_failed(usize::from(member.index()))).collect();
@@ -225,7 +226,8 @@ impl World {
             let server = self.server_of(usize::from(member.index()), group);
             server.is_some_and(|server| alone.contains(&server) && self.servers[server].alive)
         };
-        let members = own.groups[group_id(group)].members.iter();
+        let Some(table) = own.groups.get(group_id(group)) else { return };
+        let members = table.members.iter();
         let mut inside = members.filter(|(_, state)| matches!(state, MemberState::In { .. }));
         if inside.any(|(member, _)| has_it(*member)) {
             if !has_it(member) {
@@ -288,7 +290,8 @@ impl World {
 
     /// Whether a node says so, besides. Until that is decided, replies may be of any of them.
     pub(super) fn is_split(&self, snapshot: &NodeSnapshot, group: usize) -> bool {
-        snapshot.groups[group_id(group)].endings.doubt.is_some() && self.may_be_split(group)
+        let table = snapshot.groups.get(group_id(group));
+        table.is_some_and(|table| table.endings.doubt.is_some()) && self.may_be_split(group)
     }
 
     /// A call is answered: whether its reply may be of a member that differs from the others.
@@ -384,8 +387,9 @@ impl World {
         let (node, at) = (self.servers[server].node, self.now);
         let group = index_of(self.servers[server].group);
         let snapshot = self.hosts[node].node.as_ref().map(|node| node.snapshot());
-        let is_in =
-            snapshot.is_some_and(|snapshot| super::is_in(&snapshot.groups[group_id(group)], node));
+        let is_in = snapshot.is_some_and(|snapshot| {
+            snapshot.groups.get(group_id(group)).is_some_and(|of| super::is_in(of, node))
+        });
         self.checks.endings.died += 1;
         self.checks.endings.deaths.entry(reference).or_default().push(Death { node, at, is_in });
     }
@@ -480,7 +484,8 @@ impl World {
             use DownReason::{NodeLeft, NodeMissedMessages};
             matches!(state, MemberState::Down(NodeLeft | NodeMissedMessages))
         };
-        let members = own.iter().flat_map(|own| &own.groups[group_id(group)].members);
+        let members = own.iter().filter_map(|own| own.groups.get(group_id(group)));
+        let members = members.flat_map(|table| &table.members);
         let mut members = members.filter(|(member, _)| *member == node_id(node));
         let is_given_up = self.checks.endings.given_up.contains(&(node, group));
         if is_given_up || members.any(|(_, state)| fell_out(state)) {
@@ -534,7 +539,7 @@ impl World {
         let own = self.hosts[node].node.as_ref().map(|node| node.snapshot());
         let keeps_it = own.is_some_and(|own| {
             own.primary != PrimaryStatus::Primary
-                && super::is_in(&own.groups[group_id(group)], node)
+                && own.groups.get(group_id(group)).is_some_and(|of| super::is_in(of, node))
         });
         if self.now.since(at) < LOST_WITHIN && !keeps_it {
             let text = format!("n{node} ended the last server of g{group}, and it is lost");

@@ -283,7 +283,8 @@ impl World {
     /// A member is in, and perhaps the first of a new history.
     fn note_fresh_member(&mut self, node: usize, group: usize) {
         let Some(engine) = self.hosts[node].node.as_ref() else { return };
-        let table = &engine.snapshot().groups[group_id(group)];
+        let snapshot = engine.snapshot();
+        let Some(table) = snapshot.groups.get(group_id(group)) else { return };
         let is_in = |(_, state): &&(NodeId, MemberState)| matches!(state, MemberState::In { .. });
         // Requests may have been delivered to it in the same step.
         if table.members.iter().filter(is_in).count() == 1 {
@@ -408,6 +409,7 @@ impl World {
         let mut found = Vec::new();
         found.extend(one_order::check(self, &snapshots));
         found.extend(memory::check(self, &snapshots));
+        found.extend(self.check_catalogs().map(|text| ("catalog", text)));
         for (invariant, text) in found {
             self.checks.violate(invariant, self.now, text);
         }
@@ -459,6 +461,7 @@ impl World {
             found.extend(calls::check(self, &all));
         }
         found.extend(memory::check_quiet(self, &snapshots));
+        found.extend(self.check_catalogs_at_peace().map(|text| ("catalog", text)));
         for (invariant, text) in found {
             self.checks.violate(invariant, self.now, text);
         }
@@ -482,7 +485,7 @@ impl World {
         node: usize,
     ) -> impl Iterator<Item = (usize, &'a GroupSnapshot, Option<&'a Server>)> {
         let tables = snapshots.iter().enumerate().filter_map(move |(other, snapshot)| {
-            Some((other, &snapshot.as_ref()?.groups[group_id(group)]))
+            Some((other, snapshot.as_ref()?.groups.get(group_id(group))?))
         });
         let others = tables.filter(move |(other, table)| *other != node && is_in(table, *other));
         others.map(move |(other, table)| {
@@ -519,7 +522,7 @@ impl World {
         }
         for (node, snapshot) in snapshots.iter().enumerate() {
             let Some(snapshot) = snapshot else { continue };
-            let table = &snapshot.groups[group_id(group)];
+            let Some(table) = snapshot.groups.get(group_id(group)) else { continue };
             let has_state = matches!(table.local, Some("serving" | "standing by"));
             let has_state = has_state && !table.waits_for_memory;
             let supervisor = self.hosts[node].supervisors[group].as_ref();

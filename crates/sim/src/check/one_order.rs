@@ -63,8 +63,9 @@ fn primary(snapshots: &[Option<NodeSnapshot>], node: usize) -> Option<&NodeSnaps
 /// the leader's state.
 fn in_doubt(snapshots: &[Option<NodeSnapshot>], one: &Serving<'_>, group: usize) -> bool {
     primary(snapshots, one.node).is_some_and(|snapshot| {
-        let table = &snapshot.groups[group_id(group)];
-        table.endings.doubt.is_some() || table.style.is_passive() && table.logged > 0
+        snapshot.groups.get(group_id(group)).is_some_and(|table| {
+            table.endings.doubt.is_some() || table.style.is_passive() && table.logged > 0
+        })
     })
 }
 
@@ -82,7 +83,7 @@ fn same_life(
     (one, other): (usize, usize),
     group: usize,
 ) -> bool {
-    let members = |node| primary(snapshots, node).map(|node| &node.groups[group_id(group)].members);
+    let members = |node| Some(&primary(snapshots, node)?.groups.get(group_id(group))?.members);
     !world.plan.backups || members(one) == members(other)
 }
 
@@ -133,8 +134,8 @@ fn compare_tables(
     if !same_view(snapshots, one, other) {
         return None;
     }
-    let a = &primary(snapshots, one)?.groups[group_id(group)];
-    let b = &primary(snapshots, other)?.groups[group_id(group)];
+    let a = primary(snapshots, one)?.groups.get(group_id(group))?;
+    let b = primary(snapshots, other)?.groups.get(group_id(group))?;
     if a.waits_for_memory || b.waits_for_memory {
         // Each stands where it stood.
         return None;
