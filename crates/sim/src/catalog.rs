@@ -13,7 +13,7 @@ use quorba_engine::replica::{
     Catalog, CatalogChange, CatalogChanged, CatalogRecord, CatalogRefused, Definition, GroupId,
     PrimaryStatus,
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The catalog's file of one node.
@@ -115,20 +115,27 @@ impl LateText {
 struct Operation {
     change: CatalogChange,
     group: usize,
-    /// When it was asked for first, and when an operator was told that it is done.
+    /// When it was asked for first, and what an operator was told who heard that it is done.
     begun: Instant,
-    done: Option<(Instant, GroupId)>,
+    done: Option<Done>,
     tries: u32,
     /// It was refused, or is given up: it may still be carried out.
     is_over: bool,
+}
+
+/// It was carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Done {
+    at: Instant,
+    id: GroupId,
+    /// Of the catalog, where that was said.
+    version: Option<Position>,
 }
 
 /// See the module's text.
 #[derive(Default)]
 pub(crate) struct Operators {
     operations: Vec<Operation>,
-    /// Of each group that comes late, its ids: one, if nobody carries a change out twice.
-    ids: BTreeMap<usize, BTreeSet<GroupId>>,
     pub(crate) done: u64,
 }
 
@@ -179,6 +186,9 @@ impl World {
         let group = late[self.catalog_rng.index(late.len())];
         let name: Arc<str> = format!("late{}", group % NAMES).into();
         let is_new = self.operators.of(group).next().is_none();
+        if is_new && !self.is_free(group) || !is_new && !self.operators.stands(group) {
+            return None;
+        }
         let all = (1 << self.plan.nodes) - 1;
         let plan = &self.plan.groups[group];
         let (mut members, mut reply_ms) = (plan.members, plan.server_reply_ms);
@@ -187,7 +197,7 @@ impl World {
         } else if self.catalog_rng.per_mille(300) {
             // What is not durable may lose the members that have its state.
             self.checks.lost(self.now, group);
-            self.checks.groups[group].dead = true;
+            self.checks.groups[group].gone = true;
             CatalogChange::Delete(name)
         } else {
             let with = 1 << self.catalog_rng.index(self.plan.nodes);
@@ -202,6 +212,15 @@ impl World {
         let operation = Operation { change, group, begun, done: None, tries: 0, is_over: false };
         self.operators.operations.push(operation);
         Some(self.operators.operations.len() - 1)
+    }
+
+    /// Whether no operator has anything open about a group that has, or had, the same name.
+    fn is_free(&self, group: usize) -> bool {
+        let is_namesake = |other: &usize| *other != group && *other % NAMES == group % NAMES;
+        self.late_groups().filter(is_namesake).all(|other| {
+            let is_open = |one: &Operation| one.done.is_none() && !one.is_over;
+            !self.operators.stands(other) && !self.operators.of(other).any(is_open)
+        })
     }
 
     fn ask_for(&mut self, node: usize, operation: usize) {
@@ -229,9 +248,13 @@ impl World {
         let asked = &mut self.operators.operations[operation as usize];
         match result {
             Ok(CatalogChanged { id, .. }) => {
-                let before = *asked.done.get_or_insert((now, *id));
-                if before.1 != *id {
-                    let text = format!("operation {operation} is about {id:?}, and {:?}", before.1);
+                let engine = self.hosts[node].node.as_ref();
+                let version = engine.and_then(|engine| engine.catalog().version());
+                let done = Done { at: now, id: *id, version };
+                let before = *asked.done.get_or_insert(done);
+                if before.id != *id {
+                    let text =
+                        format!("operation {operation} is about {id:?}, and {:?}", before.id);
                     self.checks.violate("catalog", now, text);
                 }
                 self.operators.done += 1;
@@ -240,7 +263,7 @@ impl World {
         }
         let group = self.operators.operations[operation as usize].group;
         if self.operators.stands(group) {
-            self.checks.groups[group].dead = false;
+            self.checks.groups[group].gone = false;
         }
     }
 
@@ -257,7 +280,6 @@ impl World {
         };
         let Some(text) = LateText::read(&definition.text) else { return };
         learn(id, text.group);
-        self.operators.ids.entry(text.group).or_default().insert(id);
         let is_member = (text.members >> node) & 1 == 1;
         let supervisor = &self.hosts[node].supervisors[text.group];
         if is_member && supervisor.is_none() {
@@ -279,16 +301,24 @@ impl World {
             let is_primary = engine.snapshot().primary == PrimaryStatus::Primary;
             is_primary.then_some((*node, engine.catalog()))
         };
-        let twice = self.operators.ids.iter().find(|(_, ids)| ids.len() > 1);
-        if let Some((group, ids)) = twice {
-            return Some(format!("g{group} was created more than once: {ids:?}"));
-        }
         for (node, catalog) in (0..self.plan.nodes).filter_map(|node| serves(&node)) {
+            let texts = catalog.iter().filter_map(|(_, one)| LateText::read(&one.text));
+            let mut groups: Vec<usize> = texts.map(|text| text.group).collect();
+            groups.sort_unstable();
+            if let Some([group, _]) =
+                groups.windows(2).map(|two| [two[0], two[1]]).find(|two| two[0] == two[1])
+            {
+                return Some(format!("n{node} has g{group} twice"));
+            }
             for one in &self.operators.operations {
-                let Some((_, id)) = one.done else { continue };
+                let Some(Done { id, version, .. }) = one.done else { continue };
                 let group = one.group;
+                if catalog.version() < version {
+                    // It has not heard of it yet.
+                    continue;
+                }
                 match &one.change {
-                    CatalogChange::Delete(_) if catalog.get(id).is_some() => {
+                    CatalogChange::Delete(_) if groups.contains(&group) => {
                         return Some(format!("n{node} has g{group} again, which was deleted"));
                     }
                     CatalogChange::Create(_) | CatalogChange::Change(_)
@@ -319,10 +349,11 @@ impl World {
                 .collect();
             // What overlaps may come in any order, and what was not answered at any time.
             let [.., last] = changes.as_slice() else { continue };
-            let (Some((_, id)), CatalogChange::Change(wanted)) = (last.done, &last.change) else {
+            let (Some(Done { id, .. }), CatalogChange::Change(wanted)) = (last.done, &last.change)
+            else {
                 continue;
             };
-            let overlaps = |one: &&Operation| one.done.is_none_or(|(at, _)| at >= last.begun);
+            let overlaps = |one: &&Operation| one.done.is_none_or(|done| done.at >= last.begun);
             if changes[..changes.len() - 1].iter().any(overlaps) {
                 continue;
             }

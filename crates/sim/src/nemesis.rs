@@ -117,7 +117,7 @@ impl World {
         self.plan.careless
             || groups
                 .filter(|index| group.is_none_or(|group| group == *index))
-                .filter(|index| !self.plan.groups[*index].late || !self.checks.groups[*index].dead)
+                .filter(|index| !self.checks.groups[*index].gone)
                 .all(|index| self.has_other_member(&snapshots, index, node))
     }
 

@@ -149,9 +149,6 @@ impl World {
         if self.plan.backups {
             self.plan_operator();
         }
-        for group in &mut self.checks.groups.iter_mut().zip(&self.plan.groups) {
-            group.0.dead |= group.1.late;
-        }
         if self.plan.groups.iter().any(|group| group.late) {
             self.plan_cataloguer();
         }

@@ -40,7 +40,10 @@ impl Member {
         if let Stage::Asked { attempt: asked, claim } = self.stage
             && asked == attempt
         {
-            if lacks == Lacks::State && self.needs_fresh_server(claim) {
+            let is_given = !self.recovered || self.base.is_none();
+            if lacks == Lacks::State && self.needs_fresh_server(claim)
+                || lacks == Lacks::Requests && !is_given
+            {
                 return Some(Consequence::Lost(Some(attempt), DownReason::NotFresh));
             }
             let wanted = match (lacks, claim) {

@@ -62,18 +62,21 @@ pub(crate) struct GroupFacts {
     pub(crate) moved_at: Option<Instant>,
     /// No member has the state any more, and none will.
     pub(crate) dead: bool,
+    /// Nobody promises that there is such a group: it is not created yet, or about to be deleted.
+    pub(crate) gone: bool,
     /// Its servers may wait for such a group for ever: nobody can say what became of their calls.
     pub(crate) stuck: bool,
 }
 
 impl GroupFacts {
     fn new(plan: &GroupPlan) -> Self {
-        Self { stateless: plan.style == Style::Stateless, ..Self::default() }
+        let stateless = plan.style == Style::Stateless;
+        Self { stateless, gone: plan.late, ..Self::default() }
     }
 
     /// Whether it goes on when all is quiet.
     pub(crate) fn is_alive(&self) -> bool {
-        !self.dead && !self.stuck
+        !self.dead && !self.stuck && !self.gone
     }
 
     /// Whether the promises hold for a call: it began after the last excused loss.
@@ -420,7 +423,7 @@ impl World {
         let snapshots = self.snapshots();
         let mut found = Vec::new();
         for group in 0..self.plan.groups.len() {
-            if self.checks.groups[group].stuck {
+            if self.checks.groups[group].stuck || self.checks.groups[group].gone {
                 continue;
             }
             found.extend(self.too_many_deaths(group).map(|text| ("endings", text)));
@@ -453,7 +456,7 @@ impl World {
         }
         let alive = |group: usize| {
             let facts = &self.checks.groups[group];
-            let counts = !facts.dead && !facts.stuck && facts.lost_at.is_none();
+            let counts = facts.is_alive() && facts.lost_at.is_none();
             if counts { self.serving(&snapshots, group) } else { Vec::new() }
         };
         let all: Vec<_> = (0..self.plan.groups.len()).map(alive).collect();
