@@ -41,8 +41,8 @@ impl Definition {
         Self { name: name.to_owned(), text: root.to_string() }
     }
 
-    /// The keys with their values, each as it stands in the text, sorted; those of tables are apart,
-    /// such as `env.PATH`.
+    /// The keys with their values, each as it stands in the text, sorted; those of tables are
+    /// apart, such as `env.PATH`.
     #[must_use]
     pub fn entries(&self) -> Vec<(String, String)> {
         let mut entries = Vec::new();

@@ -63,7 +63,10 @@ impl Kept {
             ("GET", "/v1/status") => (200, serde_json::to_string(&self.status()).expect("JSON")),
             ("GET", "/v1/file") => (200, self.shared.clone()),
             ("GET", "/v1/groups") => {
-                let group = |(id, one): (&u32, &Definition)| json!({ "id": id, "name": one.name, "definition": one.text });
+                let group = |(id, one): (&u32, &Definition)| {
+                    let Definition { name, text } = one;
+                    json!({ "id": id, "name": name, "definition": text })
+                };
                 let groups: Vec<Value> = self.groups.iter().map(group).collect();
                 (200, json!({ "version": "1", "groups": groups }).to_string())
             }

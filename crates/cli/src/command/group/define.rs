@@ -1,7 +1,7 @@
 //! `quorba group create` and `quorba group delete`: the groups that a running domain has.
 //!
-//! What it is not: a way to write the domain file; a group that is created so is no longer there
-//! when the whole domain was stopped, unless its file has it, too.
+//! What it is not: a way to write the domain file, with which a domain begins. Invariant: what
+//! cannot be, as far as it is seen here, is not asked for.
 
 use std::fmt::Write;
 use std::fs;
@@ -30,7 +30,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 ///
 /// What the group is comes from a file, or from the options; both are what `[group.NAME]` of the
 /// domain file would say. All nodes create it at the same place in the order. Enter it in the
-/// domain file, too, if it is to be there after the whole domain was stopped.
+/// domain file, too: a domain that begins anew begins with its file.
 #[derive(Debug, Args)]
 pub struct Create {
     /// The group's name
@@ -88,7 +88,7 @@ pub struct Create {
 /// Delete a group of the running domain
 ///
 /// Its servers are ended, its gateways closed, and what it had acknowledged is lost, on disks, too.
-/// Take it out of the domain file as well, or it is there again after the whole domain was stopped.
+/// Take it out of the domain file as well: a domain that begins anew begins with its file.
 #[derive(Debug, Args)]
 pub struct Delete {
     /// The group
@@ -226,11 +226,12 @@ fn tell_of_file(context: &Context, domain: &Domain, change: &CatalogChange) {
     let is_there = domain.group(change.name()).is_some();
     match change {
         CatalogChange::Create(_) | CatalogChange::Change(_) if !is_there => context.tell(
-            "note: it lasts until the whole domain is stopped; enter it in the domain file, too",
+            "note: the domain file does not have it; enter it there, too, or it is missing when \
+             the whole domain begins anew",
         ),
         CatalogChange::Delete(_) if is_there => context.tell(
-            "note: the domain file still has it; take it out, or it is created when the whole \
-             domain is started anew",
+            "note: the domain file still has it; take it out, or it is there again when the whole \
+             domain begins anew",
         ),
         CatalogChange::Create(_) | CatalogChange::Change(_) | CatalogChange::Delete(_) => {}
     }
