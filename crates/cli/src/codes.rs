@@ -144,6 +144,28 @@ const CLI: &[CodeText] = &[
                executed, or a state directory cannot be written. On another host of the domain it \
                may be so, so this is a warning of `quorba config check` only.",
     },
+    CodeText {
+        code: "QB-CLI-021",
+        title: "the definition of a group cannot be used",
+        text: "What --from or the options of `quorba group create` say is read by the rules of the \
+               domain file, against its nodes and the groups that the running domain has. Every \
+               problem is marked with a code of its own.",
+    },
+    CodeText {
+        code: "QB-CLI-022",
+        title: "it was not said that the group may be deleted",
+        text: "Deleting a group ends its servers and throws away what it had acknowledged, on the \
+               disks, too. Take a backup if its state is still wanted, and say --yes.",
+    },
+    CodeText {
+        code: "QB-CLI-023",
+        title: "not everything of a file was applied",
+        text: "`quorba config apply` creates and changes groups of a running domain, and deletes \
+               them with --yes. A group of which a key has changed that is fixed when it is \
+               created has to be deleted and created; what is said of nodes, the ring, limits and \
+               the domain is read when nodes start. `quorba config apply --dry-run` shows what \
+               each difference takes.",
+    },
 ];
 
 /// Why a node refuses what comes in another one's name; `quorba status` says which.

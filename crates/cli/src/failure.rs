@@ -27,6 +27,9 @@ pub mod codes {
     pub const RESTORE_UNSAID: &str = "QB-CLI-017";
     pub const USAGE: &str = "QB-CLI-018";
     pub const STATE_UNSAID: &str = "QB-CLI-019";
+    pub const DEFINITION: &str = "QB-CLI-021";
+    pub const DELETE_UNSAID: &str = "QB-CLI-022";
+    pub const NOT_APPLIED: &str = "QB-CLI-023";
     pub const NODE_STATE_DIR: &str = "QB-NODE-001";
     pub const NODE_STATE_FILE: &str = "QB-NODE-002";
     pub const NODE_LISTEN: &str = "QB-NODE-003";

@@ -15,6 +15,7 @@
 
 mod args;
 mod ask;
+mod catalog;
 mod codes;
 mod command;
 mod context;

@@ -72,17 +72,18 @@ fn refusal(domain: &Domain) -> (Value, String) {
 
 #[test]
 fn another_domain_file_is_told_with_the_keys_in_which_it_differs() {
-    let (domain, _others) = joined(("object_key = \"bank\"", "object_key = \"bnak\""), None);
+    let limits = "[limits]\nstate_bytes = 1048576\n[group.bank]";
+    let (domain, _others) = joined(("[group.bank]", limits), None);
     let mut last = Value::Null;
     wait_until("the key is named", || {
         last = refusal(&domain).0;
-        last["what"].as_str().is_some_and(|it| it.contains("(differs in: group.bank.object_key)"))
+        last["what"].as_str().is_some_and(|it| it.contains("(differs in: limits.state_bytes)"))
     });
     assert!(last["next"].as_str().is_some_and(|next| next.contains("domain file")), "{last}");
     // What was refused before n3 said what its file is, was told without the keys.
     wait_until("the keys are logged", || {
         let log = refusal(&domain).1;
-        let named = "differs in: group.bank.object_key";
+        let named = "differs in: limits.state_bytes";
         let line = log.lines().find(|line| line.contains("are refused") && line.contains(named));
         line.is_some_and(|line| line.contains("127.0.0.1:") && line.contains("QB-RING-006"))
     });

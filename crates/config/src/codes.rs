@@ -191,9 +191,9 @@ codes! {
      execute them at the same time, and each replica in another order."
 
     OwnReferences "QB-CFG-107" "references that the server makes do not lead to the group"
-    "The group has no listen, so its clients come through the one port of [gateway], where its name \
-     in the object key says whose call it is: QRB/NAME/KEY. `quorba ior make` writes that; a server \
-     that is told to publish the gateways' addresses does not, and calls to objects whose \
+    "The group has no listen, so its clients come through the one port of [gateway], where its \
+     name in the object key says whose call it is: QRB/NAME/KEY. `quorba ior make` writes that; a \
+     server that is told to publish the gateways' addresses does not, and calls to objects whose \
      references it has made are refused there. If it gives such references to clients, give the \
      group a listen of its own."
 }

@@ -41,32 +41,35 @@ impl Definition {
         Self { name: name.to_owned(), text: root.to_string() }
     }
 
-    /// The keys with their values, each as it stands in the text, sorted; those of tables are apart,
-    /// such as `env.PATH`.
+    /// The keys with their values, each as it stands in the text, sorted; those of tables are
+    /// apart, such as `env.PATH`.
     #[must_use]
     pub fn entries(&self) -> Vec<(String, String)> {
-        let root: Table = self.text.parse().unwrap_or_default();
-        let group = root.get("group").and_then(|groups| groups.get(&self.name));
         let mut entries = Vec::new();
-        if let Some(Value::Table(keys)) = group {
-            list("", keys, &mut entries);
-        }
+        list("", &self.keys(), &mut entries);
         entries
     }
-}
 
-impl Definition {
     /// The groups, and servers outside, that it calls.
     #[must_use]
     pub fn calls(&self) -> Vec<String> {
+        // Most call nobody, and there may be many.
         if !self.text.contains("calls") {
             return Vec::new();
         }
-        let root: Table = self.text.parse().unwrap_or_default();
-        let group = root.get("group").and_then(|groups| groups.get(&self.name));
-        let list = group.and_then(|group| group.get("calls")).and_then(Value::as_array);
-        let names = list.into_iter().flatten().filter_map(Value::as_str);
-        names.map(str::to_owned).collect()
+        let keys = self.keys();
+        let list = keys.get("calls").and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// The group's table; an empty one if the text is none.
+    pub(crate) fn keys(&self) -> Table {
+        let mut root: Table = self.text.parse().unwrap_or_default();
+        let Some(Value::Table(mut groups)) = root.remove("group") else { return Table::new() };
+        match groups.remove(&self.name) {
+            Some(Value::Table(keys)) => keys,
+            _ => Table::new(),
+        }
     }
 }
 

@@ -9,8 +9,8 @@ pub enum Effect {
     Now,
     /// It is ordered at once, and used when a server is started the next time.
     NextStart,
-    /// It is only what the group begins with: `quorba group style` and `quorba group promote` change
-    /// what it has.
+    /// It is only what the group begins with: `quorba group style` and `quorba group promote`
+    /// change what it has.
     Begins,
     /// The group has to be deleted and created.
     Recreate,

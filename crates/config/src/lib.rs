@@ -18,6 +18,7 @@ mod digest;
 mod domain;
 mod effects;
 mod key;
+mod known;
 mod plan;
 mod problem;
 mod read;
@@ -39,6 +40,7 @@ pub use domain::{
 };
 pub use effects::{EFFECTS, Effect, KeyEffects, effect};
 pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};
+pub use known::{KnownGroups, check_delete};
 pub use plan::{GroupChange, KeyChange, Plan, plan};
 pub use problem::{Problem, Report};
 pub use read::{

@@ -253,7 +253,7 @@ fn references_that_cannot_be_used_are_refused_and_say_why() {
     let nil = quorba_giop::Ior::nil().stringify(quorba_giop::Endian::Big);
     let mut other = quorba_giop::Ior::nil();
     other.type_id = "IDL:X:1.0".into();
-    other.profiles.push(quorba_giop::ior::Profile { tag: 77, data: vec![1].into() });
+    other.profiles.push(quorba_giop::ior::Profile { tag: 77, data: vec![1] });
     let other = other.stringify(quorba_giop::Endian::Big);
     for (reference, why) in [
         (nil.as_str(), "it is a nil reference"),

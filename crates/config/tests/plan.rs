@@ -168,3 +168,27 @@ fn what_only_a_restart_changes_is_named() {
     );
     assert_eq!(found.restarts[1].old.as_deref(), Some("true"));
 }
+
+#[test]
+fn the_documentation_says_of_each_key_of_a_group_what_a_change_takes() {
+    let page = include_str!("../../../docs/groups.md");
+    let (_, table) = page.split_once("| takes effect | keys of a group |").expect("the table");
+    let (_, keys) = EFFECTS.iter().find(|(kind, _)| *kind == "group").expect("it has effects");
+    let mut said: BTreeSet<(String, String)> = BTreeSet::new();
+    for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
+        let mut cells = row.trim_matches('|').split(" | ").map(str::trim);
+        let (effect, keys) = (cells.next().expect("an effect"), cells.next().expect("keys"));
+        let keys = keys.split(", ").map(|key| key.trim_matches('`').to_owned());
+        said.extend(keys.map(|key| (key, effect.to_owned())));
+    }
+    let expected = keys.iter().map(|(key, effect)| {
+        let text = match effect {
+            Effect::Now => "now",
+            Effect::NextStart => "at the next start of a server",
+            Effect::Begins => "not for a group that runs",
+            _ => "if the group is deleted and created",
+        };
+        ((*key).to_owned(), text.to_owned())
+    });
+    assert_eq!(said, expected.collect());
+}

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::args::DomainFile;
 use crate::ask;
-use crate::command::status::require_group;
+use crate::catalog;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -81,7 +81,7 @@ impl Backup {
             unreachable!("both are required where there is no subcommand")
         };
         let domain = context.load(&self.domain.config)?;
-        require_group(&domain, &group)?;
+        catalog::require_known(context, &domain, &group)?;
         let deadline = context.deadline(DEADLINE);
         let began = Instant::now();
         let mut file = create(&to)?;

@@ -1,8 +1,9 @@
 //! `quorba config`: the domain file.
 
+mod apply;
 mod machine;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use quorba_config::{Checked, Domain, Report};
@@ -15,7 +16,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
 
-/// Look at a domain file
+/// Look at a domain file, and apply it to a running domain
 #[derive(Debug, Args)]
 pub struct Config {
     #[command(subcommand)]
@@ -33,37 +34,43 @@ enum Action {
         #[command(flatten)]
         domain: DomainFile,
     },
+    Apply(apply::Apply),
 }
 
 impl Config {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let Action::Check { file, domain } = self.action;
-        let file = file.unwrap_or(domain.config);
-        let Checked { domain, report } = quorba_config::check(&file);
-        let machine = domain.as_ref().map_or_else(Vec::new, machine::look);
-        if context.is_json() {
-            context.print_json(&answer_json(domain.as_ref(), &report, &machine))?;
-        } else {
-            context.print(&report.render(context.colours_stdout()))?;
-            for Warning { code, message, help } in &machine {
-                context.print(&format!("warning[{code}]: {message}\n  next: {help}\n\n"))?;
-            }
+        match self.action {
+            Action::Check { file, domain } => check(context, &file.unwrap_or(domain.config)),
+            Action::Apply(apply) => apply.run(context),
         }
-        let errors = report.error_count();
-        let Some(domain) = domain else {
-            let what = match errors {
-                1 => format!("{} has an error", file.display()),
-                _ => format!("{} has {errors} errors", file.display()),
-            };
-            let next = "repair what is marked, then check again; `quorba explain CODE` says more";
-            return Err(Failure::new(codes::DOMAIN_FILE, Exit::Failed, what, next));
-        };
-        if !context.is_json() {
-            let warnings = domain.warnings.len() + machine.len();
-            context.print(&summary(&file.display().to_string(), &domain, warnings))?;
-        }
-        Ok(Exit::Ok)
     }
+}
+
+fn check(context: &Context, file: &Path) -> Result<Exit, Failure> {
+    let Checked { domain, report } = quorba_config::check(file);
+    let machine = domain.as_ref().map_or_else(Vec::new, machine::look);
+    if context.is_json() {
+        context.print_json(&answer_json(domain.as_ref(), &report, &machine))?;
+    } else {
+        context.print(&report.render(context.colours_stdout()))?;
+        for Warning { code, message, help } in &machine {
+            context.print(&format!("warning[{code}]: {message}\n  next: {help}\n\n"))?;
+        }
+    }
+    let errors = report.error_count();
+    let Some(domain) = domain else {
+        let what = match errors {
+            1 => format!("{} has an error", file.display()),
+            _ => format!("{} has {errors} errors", file.display()),
+        };
+        let next = "repair what is marked, then check again; `quorba explain CODE` says more";
+        return Err(Failure::new(codes::DOMAIN_FILE, Exit::Failed, what, next));
+    };
+    if !context.is_json() {
+        let warnings = domain.warnings.len() + machine.len();
+        context.print(&summary(&file.display().to_string(), &domain, warnings))?;
+    }
+    Ok(Exit::Ok)
 }
 
 fn summary(file: &str, domain: &Domain, warnings: usize) -> String {

@@ -1,5 +1,7 @@
 //! `quorba group`: the groups of a running domain, and what an operator changes of them.
 
+mod define;
+mod list;
 mod skip;
 
 use std::path::PathBuf;
@@ -15,16 +17,14 @@ use serde_json::{Value, json};
 
 use crate::args::{DomainFile, duration};
 use crate::ask::{self, Answer, nobody_here, require_node};
+use crate::catalog;
 use crate::command::advise;
 use crate::command::doctor::Doctor;
 use crate::command::log::Log;
 use crate::command::record::Record;
-use crate::command::status::{members_text, require_group};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
-use crate::health;
-use crate::text::{grouped, table};
 
 const DEADLINE: Duration = Duration::from_secs(15);
 
@@ -41,11 +41,14 @@ pub struct Group {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the groups with their styles and leaders
-    Ls {
+    /// List the groups with their ids, styles, leaders and members, and how they are reached
+    #[command(visible_alias = "ls")]
+    List {
         #[command(flatten)]
         domain: DomainFile,
     },
+    Create(Box<define::Create>),
+    Delete(define::Delete),
     /// Show one group with its members and servers
     Show {
         /// The group
@@ -236,13 +239,14 @@ enum What {
 impl Group {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self.command {
-            What::Ls { domain } => list(context, &context.load(&domain.config)?),
+            What::List { domain } => list::list(context, &context.load(&domain.config)?),
+            What::Create(create) => create.run(context),
+            What::Delete(delete) => delete.run(context),
             What::Show { group, domain } => {
                 crate::command::status::Status::of_group(group, domain).run(context)
             }
             What::Style { group, style, yes, domain } => {
                 let domain = context.load(&domain.config)?;
-                require_group(&domain, &group)?;
                 if style == STATELESS && !yes {
                     return Err(state_would_be_lost(&domain, &group));
                 }
@@ -262,7 +266,7 @@ impl Group {
             }
             What::Advise { group, seconds, domain } => {
                 let domain = context.load(&domain.config)?;
-                require_group(&domain, &group)?;
+                catalog::require_known(context, &domain, &group)?;
                 advise::advise(context, &domain, &group, Duration::from_secs(seconds))
             }
             What::Release { group, node, domain } => {
@@ -278,13 +282,13 @@ impl Group {
             }
             What::Log { group, last, follow, node, disk, domain } => {
                 let domain = context.load(&domain.config)?;
-                require_group(&domain, &group)?;
+                catalog::require_known(context, &domain, &group)?;
                 let node = node.as_deref();
                 Log { group: &group, node, disk, last, follow }.run(context, &domain)
             }
             What::Record { group, for_, to, node, disk, domain } => {
                 let domain = context.load(&domain.config)?;
-                require_group(&domain, &group)?;
+                catalog::require_known(context, &domain, &group)?;
                 let node = node.as_deref();
                 Record { group: &group, node, disk, for_, to: &to }.run(context, &domain)
             }
@@ -314,41 +318,6 @@ fn state_would_be_lost(domain: &Domain, group: &str) -> Failure {
     Failure::new(codes::STATE_UNSAID, Exit::Usage, what, next)
 }
 
-fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {
-    let answers = ask::everyone(domain, context.deadline(DEADLINE).left());
-    let best = health::best(&answers).ok_or_else(|| nobody_here(domain))?;
-    let mut groups = best.groups.clone();
-    for group in &mut groups {
-        // Of a passive group only the leader's member has executed all.
-        group.executed = executed(&answers, &group.name);
-    }
-    if context.is_json() {
-        for group in &groups {
-            context.print_json(&group_json(group))?;
-        }
-    } else {
-        let rows = groups.iter().map(|group| {
-            vec![
-                group.name.clone(),
-                group.style.clone(),
-                group.leader.clone().unwrap_or_else(|| "-".into()),
-                members_text(group),
-                grouped(group.executed),
-            ]
-        });
-        let headings = ["GROUP", "STYLE", "LEADER", "MEMBERS", ">EXECUTED"];
-        context.print(&table(&headings, rows.collect()))?;
-    }
-    Ok(Exit::Ok)
-}
-
-/// The most that any member has executed since its node was started.
-fn executed(answers: &[Answer], name: &str) -> u64 {
-    let said = answers.iter().filter_map(|answer| answer.status.as_ref().ok());
-    let groups = said.flat_map(|status| &status.groups).filter(|group| group.name == name);
-    groups.map(|group| group.executed).max().unwrap_or(0)
-}
-
 fn group_json(group: &GroupStatus) -> Value {
     json!({
         "group": group.name,
@@ -366,7 +335,7 @@ fn change(
     group: &str,
     change: &Change,
 ) -> Result<Exit, Failure> {
-    require_group(domain, group)?;
+    catalog::require_known(context, domain, group)?;
     match change {
         Change::Promote(node)
         | Change::Release(node)
@@ -393,7 +362,7 @@ fn change(
 
 /// Only a server's own node knows how it does, so that one is asked.
 fn release(context: &Context, domain: &Domain, group: &str, name: String) -> Result<Exit, Failure> {
-    require_group(domain, group)?;
+    catalog::require_known(context, domain, group)?;
     let deadline = context.deadline(DEADLINE);
     let node = require_node(domain, &name)?;
     let answers = ask::everyone(domain, deadline.left());
@@ -464,7 +433,7 @@ pub(super) fn refused(node: &str, group: &str, error: &AdminError) -> Failure {
             codes::TIMED_OUT,
             Exit::TimedOut,
             what,
-            "quorba group ls shows whether the change was made",
+            "quorba group list shows whether the change was made",
         ),
         _ => Failure::new(
             codes::NOBODY_ANSWERS,

@@ -12,7 +12,7 @@ use quorba_giop::ior::{
 use serde_json::{Value, json};
 
 use crate::args::DomainFile;
-use crate::command::status::require_group;
+use crate::catalog;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -184,7 +184,7 @@ fn hex(bytes: &[u8]) -> String {
 impl Make {
     fn run(self, context: &Context) -> Result<Exit, Failure> {
         let domain = context.load(&self.domain.config)?;
-        let group = require_group(&domain, &self.group)?;
+        let group = &catalog::find_group(context, &domain, &self.group)?;
         let key = match (&self.key, &group.object_key) {
             (Some(key), _) => reference::parse_key(key)?,
             (None, Some(key)) => key.clone(),

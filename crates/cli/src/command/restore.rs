@@ -17,8 +17,8 @@ use quorba_node::status::{GroupStatus, MemberState};
 use serde_json::json;
 
 use crate::args::DomainFile;
+use crate::catalog;
 use crate::command::backup::{self, Asked, Patience, Progress, Wish, group_of};
-use crate::command::status::require_group;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -60,10 +60,10 @@ pub struct Restore {
 impl Restore {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
         let domain = context.load(&self.domain.config)?;
-        let group = require_group(&domain, &self.group)?;
+        let group = catalog::find_group(context, &domain, &self.group)?;
         let deadline = context.deadline(DEADLINE);
         let (description, _) = backup::read(context, &self.file)?;
-        description.check_for(group).map_err(|why| {
+        description.check_for(&group).map_err(|why| {
             let what = format!("{}: {why}", self.file.display());
             let next = format!(
                 "give --group {}, or a domain file in which the group is what it was",

@@ -57,7 +57,7 @@ impl Status {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
         let domain = context.load(&self.domain.config)?;
         if let Some(group) = &self.group {
-            require_group(&domain, group)?;
+            crate::catalog::require_known(context, &domain, group)?;
         }
         match self.wait_healthy {
             Some(time) => self.wait(context, &domain, context.deadline(time)),

@@ -3,6 +3,7 @@
 //! The transcripts are reviewed as prose. After a change: `INSTA_UPDATE=always cargo test`.
 
 mod bench;
+mod catalog;
 mod config;
 mod help;
 mod ior;

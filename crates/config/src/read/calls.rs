@@ -64,7 +64,9 @@ pub(super) fn resolve(
         problems.add(Problem::at(Code::OutOfRange, draft.span.clone(), message));
     }
     for name in &draft.names {
-        let found = find(problems, scope, known, draft, name);
+        let itself = (name.value == group.name).then_some(group.style == Style::Stateless);
+        let is_stateless = itself.or_else(|| known.is_stateless(&name.value));
+        let found = find(problems, scope, (known, is_stateless), draft, name);
         let twice = group.calls.iter().chain(&group.outside).any(|other| *other == name.value);
         if found.is_some() && twice {
             let message = format!("{:?} stands twice", name.value);
@@ -94,12 +96,11 @@ pub(super) fn resolve(
 fn find(
     problems: &Problems,
     scope: &Scope<'_>,
-    known: &dyn Known,
+    (known, group): (&dyn Known, Option<bool>),
     Draft { title, .. }: &Draft,
     name: &At<String>,
 ) -> Option<Called> {
     let outsiders = || scope.outside.iter().map(|server| server.name.as_str());
-    let group = known.is_stateless(&name.value);
     if outsiders().any(|server| server == name.value) {
         if group.is_some() {
             let message = format!("{:?} is a group and a server outside", name.value);

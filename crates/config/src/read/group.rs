@@ -139,15 +139,7 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         quarantine: section.millis_or("quarantine_ms", 1..=3_600_000, 60_000),
         on_total_loss: section.word_or("on_total_loss", &losses, &[], OnTotalLoss::Stop),
     };
-    style::check(section, style, &group.backend, group.state_object.as_deref());
-    durable::check(section, &group, scope.quorum, scope.engine);
-    recovery::check(section, &group);
-    lateness::check(section, &group);
-    execution::check(section, &group);
-    ordered_time::check(section, &group);
-    warn(section, &group);
-    warn_of_overlap(section, &group);
-    warn_of_own_references(section, &group);
+    check_alone(section, scope, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);
     let definition = Definition::of(name, section.table());
     if definition.text.len() > DEFINITION_BYTES_MAX {
@@ -157,6 +149,19 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         section.problems.add(problem.help(format!("at most {DEFINITION_BYTES_MAX} are possible")));
     }
     GroupDraft { group, definition, calls: calls::read(section), listen_span, tls_span }
+}
+
+/// What its keys need of each other, and of the domain.
+fn check_alone(section: &Section<'_>, scope: &Scope<'_>, group: &Group) {
+    style::check(section, group.style, &group.backend, group.state_object.as_deref());
+    durable::check(section, group, scope.quorum, scope.engine);
+    recovery::check(section, group);
+    lateness::check(section, group);
+    execution::check(section, group);
+    ordered_time::check(section, group);
+    warn(section, group);
+    warn_of_overlap(section, group);
+    warn_of_own_references(section, group);
 }
 
 /// The group's own port; it needs none if the domain has one for all.
@@ -249,8 +254,9 @@ fn warn_of_own_references(section: &Section<'_>, group: &Group) {
     }
     let message =
         format!("{}: references that the server makes do not lead back to it", section.title);
-    let help = "on the port of [gateway] a group is found by its name in the object key, which the \
-                server does not write; if it gives references to clients, give the group a `listen`";
+    let help = "on the port of [gateway] a group is found by its name in the object key, which \
+                the server does not write; if it gives references to clients, give the group a \
+                `listen`";
     let span = section.value("server").map_or(section.header.clone(), |value| value.span());
     section.problems.add(Problem::at(Code::OwnReferences, span, message).help(help));
 }

@@ -64,14 +64,44 @@ impl Definition {
     }
 }
 
-/// What `read` makes of the one group of a text.
-fn one<T>(text: &str, read: impl FnOnce(At<&str>, Section<'_>) -> T) -> Result<T, Report> {
-    let problems = Problems::default();
+impl Definition {
+    /// The canonical definition of the group called `name`, in a text that may be about more, such
+    /// as a whole domain file; whether it is right is not judged.
+    ///
+    /// # Errors
+    /// A [`Report`] if the text is no TOML, or has no such group.
+    pub fn find(name: &str, path: &Path, text: &str) -> Result<Self, Report> {
+        let problems = Problems::default();
+        let table = parsed(text, &problems);
+        let root = Section::new("the file", 0..0, Some(table.get_ref()), &problems);
+        let sections = root.named("group");
+        let found = sections.iter().find(|(found, _)| found.value == name);
+        let found = found.map(|(_, section)| Self::of(name, section.table()));
+        if found.is_none() {
+            let problem =
+                Problem::of_file(Code::NoSuchGroup, format!("the file has no [group.{name}]"));
+            let names: Vec<&str> = sections.iter().map(|(found, _)| found.value).take(32).collect();
+            let names = format!("its groups: {}", names.join(", "));
+            problems.add(problem.maybe_help((!sections.is_empty()).then_some(names)));
+        }
+        let report = Report::new(path, text, problems.into_inner());
+        found.filter(|_| report.error_count() == 0).ok_or(report)
+    }
+}
+
+fn parsed<'t>(text: &'t str, problems: &Problems) -> toml::Spanned<DeTable<'t>> {
     let (table, syntax) = DeTable::parse_recoverable(text);
     for error in syntax {
         let span = error.span().unwrap_or(0..0);
         problems.add(Problem::at(Code::Syntax, span, error.message().trim().to_owned()));
     }
+    table
+}
+
+/// What `read` makes of the one group of a text.
+fn one<T>(text: &str, read: impl FnOnce(At<&str>, Section<'_>) -> T) -> Result<T, Report> {
+    let problems = Problems::default();
+    let table = parsed(text, &problems);
     let root = Section::new("the definition", 0..0, Some(table.get_ref()), &problems);
     let mut sections = root.named("group").into_iter();
     let found = sections.next().map(|(name, section)| read(name, section));

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{DEADLINE, refused};
 use crate::ask::{self, Answer};
-use crate::command::status::require_group;
+use crate::catalog;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -24,7 +24,7 @@ pub(super) fn skip(
     group: &str,
     number: u64,
 ) -> Result<Exit, Failure> {
-    require_group(domain, group)?;
+    catalog::require_known(context, domain, group)?;
     let deadline = context.deadline(DEADLINE);
     let answers = ask::everyone(domain, deadline.left());
     // Another node may have it.
@@ -49,7 +49,7 @@ pub(super) fn skip_answered(
     group: &str,
     number: u64,
 ) -> Result<Exit, Failure> {
-    require_group(domain, group)?;
+    catalog::require_known(context, domain, group)?;
     let deadline = context.deadline(DEADLINE);
     let answers = ask::everyone(domain, deadline.left());
     let able = answers.iter().filter(|answer| answer.status.is_ok());

@@ -1,0 +1,175 @@
+//! The groups of a running domain by their definitions: asks for them, and has them changed.
+//!
+//! What it is not: the judgement of a change; the nodes decide at its place in the order.
+//! Invariant: a change that is asked for again because an answer was lost has the same operation,
+//! so it is made once.
+
+use std::time::Duration;
+
+use quorba_config::{Definition, Domain, Group, KnownGroups, Report, read_group};
+use quorba_node::admin::{AdminError, Catalog, CatalogChange, Client, Defined};
+
+use crate::ask::{self, Answer, nobody_here};
+use crate::command::status::require_group;
+use crate::context::{Context, Deadline};
+use crate::exit::Exit;
+use crate::failure::{Failure, codes};
+
+/// A node has this long for one try: longer than it waits for the order.
+const TRY_WITHIN: Duration = Duration::from_secs(11);
+/// How long after a lost answer it is asked for again.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// A catalog that is not needed is not waited for longer.
+const GLANCE_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a domain runs.
+pub struct Running {
+    /// Each group's.
+    pub definitions: Vec<Definition>,
+    /// Which node said it.
+    pub node: String,
+    client: Client,
+}
+
+impl Running {
+    /// Asks a node that can have something ordered, or any that answers.
+    pub fn ask(domain: &Domain, deadline: &Deadline) -> Result<Self, Failure> {
+        let answers = ask::everyone(domain, deadline.left());
+        let Answer { node, client, .. } = able(&answers).ok_or_else(|| nobody_here(domain))?;
+        let catalog = client.catalog(deadline.left()).map_err(|error| refused(node, &error))?;
+        let definition = |group: &quorba_node::admin::CatalogGroup| Definition {
+            name: group.name.clone(),
+            text: group.definition.clone(),
+        };
+        let definitions = catalog.groups.iter().map(definition).collect();
+        Ok(Self { definitions, node: node.clone(), client: client.clone() })
+    }
+
+    /// What others have to know of the groups.
+    pub fn known(&self) -> KnownGroups {
+        self.definitions.iter().collect()
+    }
+
+    /// What nodes compare when they meet, as the node's file says it.
+    pub fn shared(&self, deadline: &Deadline) -> Result<String, Failure> {
+        self.client.file(deadline.left()).map_err(|error| refused(&self.node, &error))
+    }
+}
+
+/// The catalog, if a node gives it soon.
+pub fn glance(answers: &[Answer]) -> Option<Catalog> {
+    able(answers)?.client.catalog(GLANCE_WITHIN).ok()
+}
+
+/// A node in the primary component can order something; the others would only say so.
+fn able(answers: &[Answer]) -> Option<&Answer> {
+    let is_able = |answer: &&Answer| answer.status.as_ref().is_ok_and(|it| it.ring.primary);
+    answers.iter().find(is_able).or(answers.iter().find(|answer| answer.status.is_ok()))
+}
+
+/// Fails if neither the domain file nor a node that answers has such a group.
+pub fn require_known(context: &Context, domain: &Domain, name: &str) -> Result<(), Failure> {
+    let unknown = match require_group(domain, name) {
+        Ok(_) => return Ok(()),
+        Err(unknown) => unknown,
+    };
+    let answers = ask::everyone(domain, context.deadline(GLANCE_WITHIN).left());
+    let said = answers.iter().filter_map(|answer| answer.status.as_ref().ok());
+    let is_there = said.flat_map(|status| &status.groups).any(|group| group.name == name);
+    is_there.then_some(()).ok_or(unknown)
+}
+
+/// The group called `name`: of the domain file, or else of the running domain.
+pub fn find_group(context: &Context, domain: &Domain, name: &str) -> Result<Group, Failure> {
+    let unknown = match require_group(domain, name) {
+        Ok(group) => return Ok(group.clone()),
+        Err(unknown) => unknown,
+    };
+    let deadline = context.deadline(GLANCE_WITHIN);
+    let Ok(running) = Running::ask(domain, &deadline) else { return Err(unknown) };
+    let Some(definition) = running.definitions.iter().find(|one| one.name == name) else {
+        return Err(unknown);
+    };
+    read_group(domain, &definition.text, &running.known())
+        .map_err(|report| wrong(context, name, &report))
+}
+
+/// A definition that cannot be used.
+pub fn wrong(context: &Context, name: &str, report: &Report) -> Failure {
+    let what = match report.error_count() {
+        1 => format!("the definition of group {name} has an error"),
+        errors => format!("the definition of group {name} has {errors} errors"),
+    };
+    let next = "repair what is marked; `quorba explain CODE` says more";
+    Failure::new(codes::DEFINITION, Exit::Usage, what, next)
+        .detail(report.render(context.colours_stderr()))
+        .data(serde_json::json!({ "problems": crate::command::config::problems_json(report) }))
+}
+
+/// A name that nobody else gives.
+pub fn new_operation() -> String {
+    let mut octets = [0; 16];
+    getrandom::fill(&mut octets).expect("the kernel has randomness");
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+/// Has a node order the change; if its answer is lost, it or another one is asked again.
+pub fn define(
+    domain: &Domain,
+    operation: &str,
+    change: &CatalogChange,
+    deadline: &Deadline,
+) -> Result<Defined, Failure> {
+    let mut lost: Option<(String, AdminError)> = None;
+    loop {
+        let answers = ask::everyone(domain, deadline.left());
+        match (able(&answers), &lost) {
+            (Some(Answer { node, client, .. }), _) => {
+                match client.define(operation, change, deadline.left().min(TRY_WITHIN)) {
+                    Ok(defined) => return Ok(defined),
+                    Err(error @ AdminError::Conflict { .. }) => {
+                        return Err(refused(node, &error));
+                    }
+                    Err(error) => lost = Some((node.clone(), error)),
+                }
+            }
+            (None, None) => return Err(nobody_here(domain)),
+            (None, Some(_)) => {}
+        }
+        if deadline.left() <= ASK_AGAIN {
+            let (node, error) = lost.expect("one was asked");
+            return Err(unknown_end(&node, operation, change, &error));
+        }
+        std::thread::sleep(ASK_AGAIN);
+    }
+}
+
+fn unknown_end(node: &str, operation: &str, change: &CatalogChange, error: &AdminError) -> Failure {
+    let what = format!("group {}: node {node}: {error}", change.name());
+    if matches!(error, AdminError::NotNow { .. }) {
+        let next = "try again in a moment; quorba status shows which nodes are missing";
+        return Failure::new(codes::CHANGE_REFUSED, Exit::TimedOut, what, next);
+    }
+    let next = format!(
+        "the change may have been made: quorba group list shows it; the same command with \
+         --operation {operation} makes it once"
+    );
+    Failure::new(codes::TIMED_OUT, Exit::TimedOut, what, next)
+}
+
+fn refused(node: &str, error: &AdminError) -> Failure {
+    let what = format!("node {node}: {error}");
+    let (code, exit, next) = match error {
+        AdminError::Conflict { refusal, .. } if refusal.contains("primary component") => {
+            (codes::CHANGE_REFUSED, Exit::Failed, "quorba status shows which nodes are missing")
+        }
+        AdminError::Conflict { .. } | AdminError::NotNow { .. } => {
+            (codes::CHANGE_REFUSED, Exit::Failed, "quorba group list shows the groups as they are")
+        }
+        AdminError::Timeout { .. } => {
+            (codes::TIMED_OUT, Exit::TimedOut, "quorba status shows which nodes answer")
+        }
+        _ => (codes::NOBODY_ANSWERS, Exit::Failed, "quorba status shows which nodes answer"),
+    };
+    Failure::new(code, exit, what, next)
+}

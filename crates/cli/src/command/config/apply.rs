@@ -1,0 +1,181 @@
+//! `quorba config apply`: brings the groups of a running domain to what a file says.
+//!
+//! What it is not: the rest of the file, which nodes read when they start. Invariants: the whole
+//! difference is shown before anything is done; what was not done is named, and is no success.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use quorba_config::{Domain, GroupChange, KeyChange, Plan, plan};
+use quorba_node::admin::CatalogChange;
+use serde_json::{Value, json};
+
+use crate::catalog::{self, Running};
+use crate::context::{Context, Deadline};
+use crate::exit::Exit;
+use crate::failure::{Failure, codes};
+use crate::text::table;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+/// More is not said of one that did not change either.
+const VALUE_CHARS_MAX: usize = 48;
+
+/// Bring the groups of the running domain to what a file says
+///
+/// The difference is shown first: groups that are created, changed with their keys, and deleted.
+/// Then it is done, group by group; what was done before an error stays, and the same command goes
+/// on from there. What takes a restart of nodes, or a group to be deleted and created, is named and
+/// not done.
+#[derive(Debug, Args)]
+pub struct Apply {
+    /// The domain file
+    file: PathBuf,
+
+    /// Show the difference, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Delete the groups that the file does not have; what they had acknowledged is lost
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Apply {
+    pub fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let domain = context.load(&self.file)?;
+        let deadline = context.deadline(DEADLINE);
+        let running = Running::ask(&domain, &deadline)?;
+        let plan = plan(&running.definitions, &domain, &running.shared(&deadline)?);
+        if context.is_json() {
+            let node = &running.node;
+            context.print_json(&json!({ "asked": node, "plan": plan_json(&plan) }))?;
+        } else {
+            context.print(&plan_text(&plan))?;
+        }
+        if self.dry_run {
+            return Ok(Exit::Ok);
+        }
+        self.apply(context, &domain, &plan, &deadline)?;
+        let left = left_undone(&plan, self.yes);
+        if left.is_empty() {
+            return Ok(Exit::Ok);
+        }
+        let what =
+            format!("not everything is as {} says: {}", self.file.display(), left.join("; "));
+        let next = match !self.yes && !plan.deletes.is_empty() {
+            true => "the same with --yes deletes groups; the rest is for you to do",
+            false => "quorba config apply --dry-run shows what each of them takes",
+        };
+        let failure = Failure::new(codes::NOT_APPLIED, Exit::Failed, what, next);
+        Err(failure.data(json!({ "not_applied": left })))
+    }
+
+    fn apply(
+        &self,
+        context: &Context,
+        domain: &Domain,
+        plan: &Plan,
+        deadline: &Deadline,
+    ) -> Result<(), Failure> {
+        let creates = plan.creates.iter().cloned().map(CatalogChange::Create);
+        let changes = plan.changes.iter().filter(|change| change.is_possible());
+        let changes = changes.map(|change| CatalogChange::Change(change.definition.clone()));
+        let deletes = plan.deletes.iter().filter(|_| self.yes).cloned().map(CatalogChange::Delete);
+        for change in creates.chain(changes).chain(deletes) {
+            let operation = catalog::new_operation();
+            let defined = catalog::define(domain, &operation, &change, deadline)?;
+            let done = match &change {
+                CatalogChange::Create(_) => "created",
+                CatalogChange::Change(_) => "changed",
+                CatalogChange::Delete(_) => "deleted",
+            };
+            let (group, id) = (change.name(), defined.id);
+            if context.is_json() {
+                let line =
+                    json!({ "group": group, "done": done, "id": id, "operation": operation });
+                context.print_json(&line)?;
+            } else {
+                context.print(&format!("group {group} is {done}; id {id}\n"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the command cannot do, or was not told to.
+fn left_undone(plan: &Plan, deletes: bool) -> Vec<String> {
+    let changes = plan.changes.iter().filter(|change| !change.is_possible());
+    let changes = changes.map(|change| {
+        let is_cause = |key: &&KeyChange| key.effect >= quorba_config::Effect::Recreate;
+        let keys: Vec<&str> =
+            change.keys.iter().filter(is_cause).map(|key| key.key.as_str()).collect();
+        let name = &change.definition.name;
+        format!("group {name} must be deleted and created ({})", keys.join(", "))
+    });
+    let deletes = plan.deletes.iter().filter(|_| !deletes);
+    let deletes = deletes.map(|name| format!("group {name} is not deleted"));
+    let restarts = plan.restarts.iter().map(|key| format!("{} takes a restart", key.key));
+    changes.chain(deletes).chain(restarts).collect()
+}
+
+fn plan_text(plan: &Plan) -> String {
+    if plan.is_empty() {
+        return "the running domain is as the file says\n".to_owned();
+    }
+    let mut text = String::new();
+    for definition in &plan.creates {
+        text.push_str(&format!("create group {}\n", definition.name));
+    }
+    for change in &plan.changes {
+        let name = &change.definition.name;
+        text.push_str(&match change.is_possible() {
+            true => format!("change group {name}\n"),
+            false => format!("group {name} would have to be deleted and created\n"),
+        });
+        text.push_str(&keys_text(&change.keys));
+    }
+    for name in &plan.deletes {
+        text.push_str(&format!("delete group {name}, with --yes\n"));
+    }
+    if !plan.restarts.is_empty() {
+        text.push_str("nodes would have to be restarted\n");
+        text.push_str(&keys_text(&plan.restarts));
+    }
+    text
+}
+
+fn keys_text(keys: &[KeyChange]) -> String {
+    let value = |value: &Option<String>| match value {
+        None => "-".to_owned(),
+        Some(text) => match text.char_indices().nth(VALUE_CHARS_MAX) {
+            Some((at, _)) => format!("{}...", &text[..at]),
+            None => text.clone(),
+        },
+    };
+    let rows = keys.iter().map(|key| {
+        let effect = key.effect.as_str().to_owned();
+        vec![format!("  {}", key.key), value(&key.old), value(&key.new), effect]
+    });
+    table(&["  KEY", "IS", "TO BE", "TAKES EFFECT"], rows.collect())
+}
+
+fn plan_json(plan: &Plan) -> Value {
+    let change = |change: &GroupChange| {
+        json!({
+            "group": change.definition.name,
+            "possible": change.is_possible(),
+            "keys": change.keys.iter().map(key_json).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "creates": plan.creates.iter().map(|one| &one.name).collect::<Vec<_>>(),
+        "changes": plan.changes.iter().map(change).collect::<Vec<_>>(),
+        "deletes": plan.deletes,
+        "restarts": plan.restarts.iter().map(key_json).collect::<Vec<_>>(),
+    })
+}
+
+fn key_json(key: &KeyChange) -> Value {
+    json!({ "key": key.key, "old": key.old, "new": key.new, "effect": key.effect.word() })
+}

@@ -1,0 +1,277 @@
+//! `quorba group create` and `quorba group delete`: the groups that a running domain has.
+//!
+//! What it is not: a way to write the domain file, with which a domain begins. Invariant: what
+//! cannot be, as far as it is seen here, is not asked for.
+
+use std::fmt::Write;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use quorba_config::{Definition, Domain, check_delete, read_group};
+use quorba_demo::STYLES;
+use quorba_node::admin::CatalogChange;
+use serde_json::json;
+
+use crate::args::DomainFile;
+use crate::catalog::{self, Running};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, codes};
+use crate::text::system_reason;
+
+const DEADLINE: Duration = Duration::from_secs(30);
+/// A file with definitions is not longer.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Create a group in the running domain
+///
+/// What the group is comes from a file, or from the options; both are what `[group.NAME]` of the
+/// domain file would say. All nodes create it at the same place in the order. Enter it in the
+/// domain file, too: a domain that begins anew begins with its file.
+#[derive(Debug, Args)]
+pub struct Create {
+    /// The group's name
+    group: String,
+
+    /// A file with its section, or a whole domain file that has it
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["members", "server", "connect", "style", "state_object",
+        "object_key", "durable", "listen", "set"])]
+    from: Option<PathBuf>,
+
+    /// The nodes that carry a replica, such as n1,n2,n3
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
+    members: Vec<String>,
+
+    /// What starts a server: the program and its arguments, with blanks between them
+    #[arg(long, value_name = "COMMAND", conflicts_with = "connect")]
+    server: Option<String>,
+
+    /// A server that runs already, such as n1=10.0.0.1:6000, or n1=IOR:...; once for each member
+    #[arg(long, value_name = "NODE=WHERE")]
+    connect: Vec<String>,
+
+    /// How the members share the work
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(STYLES))]
+    style: Option<String>,
+
+    /// The object key of the servers' FT::Checkpointable
+    #[arg(long, value_name = "KEY")]
+    state_object: Option<String>,
+
+    /// The object key of the reference that `quorba ior make` prints
+    #[arg(long, value_name = "KEY")]
+    object_key: Option<String>,
+
+    /// What is acknowledged survives the end of all nodes
+    #[arg(long)]
+    durable: bool,
+
+    /// A gateway port of its own on every node; without one clients come through that of [gateway]
+    #[arg(long, value_name = "PORT")]
+    listen: Option<u16>,
+
+    /// Any other key, as it would stand in the file, such as server_reply_ms=1000
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    #[command(flatten)]
+    named: Named,
+
+    #[command(flatten)]
+    domain: DomainFile,
+}
+
+/// Delete a group of the running domain
+///
+/// Its servers are ended, its gateways closed, and what it had acknowledged is lost, on disks, too.
+/// Take it out of the domain file as well: a domain that begins anew begins with its file.
+#[derive(Debug, Args)]
+pub struct Delete {
+    /// The group
+    group: String,
+
+    /// Yes, its state may be lost
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    named: Named,
+
+    #[command(flatten)]
+    domain: DomainFile,
+}
+
+#[derive(Debug, Args)]
+struct Named {
+    /// A name for this command; repeated under the same name, it is done once [default: a new one]
+    #[arg(long, value_name = "ID")]
+    operation: Option<String>,
+}
+
+impl Named {
+    fn operation(&self) -> String {
+        self.operation.clone().unwrap_or_else(catalog::new_operation)
+    }
+}
+
+impl Create {
+    pub fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let domain = context.load(&self.domain.config)?;
+        let deadline = context.deadline(DEADLINE);
+        let definition = match &self.from {
+            Some(path) => from_file(context, &self.group, path)?,
+            None => self.definition(context)?,
+        };
+        let running = Running::ask(&domain, &deadline)?;
+        let mut known = running.known();
+        // Whether it is there already the nodes say: the command may be a repeated one.
+        known.remove(&self.group);
+        read_group(&domain, &definition.text, &known)
+            .map_err(|report| catalog::wrong(context, &self.group, &report))?;
+        let operation = self.named.operation();
+        let change = CatalogChange::Create(definition);
+        let defined = catalog::define(&domain, &operation, &change, &deadline)?;
+        if context.is_json() {
+            context.print_json(&json!({
+                "group": self.group,
+                "created": true,
+                "id": defined.id,
+                "existed": defined.existed,
+                "operation": operation,
+            }))?;
+            return Ok(Exit::Ok);
+        }
+        let before = if defined.existed { ", by this command before" } else { "" };
+        context.print(&format!("group {} is created{before}; id {}\n", self.group, defined.id))?;
+        tell_of_file(context, &domain, &change);
+        Ok(Exit::Ok)
+    }
+
+    /// What the options say, as the file would.
+    fn definition(&self, context: &Context) -> Result<Definition, Failure> {
+        let mut text = format!("[group.{}]\n", quoted(&self.group));
+        let mut say = |key: &str, value: &str| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{key} = {value}");
+        };
+        if !self.members.is_empty() {
+            say("members", &json!(self.members).to_string());
+        }
+        if let Some(server) = &self.server {
+            say("server", &json!(server.split_whitespace().collect::<Vec<_>>()).to_string());
+        }
+        if !self.connect.is_empty() {
+            let servers = self.connect.iter().map(|one| {
+                let (node, place) = parts("--connect", one)?;
+                Ok(format!("{} = {}", quoted(node), quoted(place)))
+            });
+            let servers: Vec<String> = servers.collect::<Result<_, Failure>>()?;
+            say("connect", &format!("{{ {} }}", servers.join(", ")));
+        }
+        let texts = [
+            ("style", &self.style),
+            ("state_object", &self.state_object),
+            ("object_key", &self.object_key),
+        ];
+        for (key, value) in texts {
+            if let Some(value) = value {
+                say(key, &quoted(value));
+            }
+        }
+        if self.durable {
+            say("durable", "true");
+        }
+        if let Some(port) = self.listen {
+            say("listen", &port.to_string());
+        }
+        for one in &self.set {
+            let (key, value) = parts("--set", one)?;
+            say(key, value);
+        }
+        Definition::parse(&text).map_err(|report| catalog::wrong(context, &self.group, &report))
+    }
+}
+
+/// A text as TOML writes it; JSON's way is one of its ways.
+fn quoted(text: &str) -> String {
+    json!(text).to_string()
+}
+
+fn parts<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str), Failure> {
+    text.split_once('=').ok_or_else(|| {
+        let what = format!("{option} {text}: there is no = in it");
+        let next = format!("write it as {option} NAME=VALUE");
+        Failure::new(codes::USAGE, Exit::Usage, what, next)
+    })
+}
+
+fn from_file(context: &Context, group: &str, path: &Path) -> Result<Definition, Failure> {
+    let unreadable = |error: &std::io::Error| {
+        let what = format!("{} cannot be read: {}", path.display(), system_reason(error));
+        let next = "give the path of a file with [group.NAME]";
+        Failure::new(codes::FILE, Exit::Failed, what, next)
+    };
+    let mut text = String::new();
+    let file = fs::File::open(path).map_err(|error| unreadable(&error))?;
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
+    Definition::find(group, path, &text).map_err(|report| catalog::wrong(context, group, &report))
+}
+
+/// Says what to do so that the file says what runs.
+fn tell_of_file(context: &Context, domain: &Domain, change: &CatalogChange) {
+    let is_there = domain.group(change.name()).is_some();
+    match change {
+        CatalogChange::Create(_) | CatalogChange::Change(_) if !is_there => context.tell(
+            "note: the domain file does not have it; enter it there, too, or it is missing when \
+             the whole domain begins anew",
+        ),
+        CatalogChange::Delete(_) if is_there => context.tell(
+            "note: the domain file still has it; take it out, or it is there again when the whole \
+             domain begins anew",
+        ),
+        CatalogChange::Create(_) | CatalogChange::Change(_) | CatalogChange::Delete(_) => {}
+    }
+}
+
+impl Delete {
+    pub fn run(self, context: &Context) -> Result<Exit, Failure> {
+        let domain = context.load(&self.domain.config)?;
+        let deadline = context.deadline(DEADLINE);
+        if !self.yes {
+            let group = &self.group;
+            let what = format!("the servers of group {group} would be ended, and its state lost");
+            let next = "the same with --yes does it; quorba backup keeps its state";
+            return Err(Failure::new(codes::DELETE_UNSAID, Exit::Usage, what, next));
+        }
+        let running = Running::ask(&domain, &deadline)?;
+        // That it is not there the nodes say: the command may be a repeated one.
+        if running.definitions.iter().any(|one| one.name == self.group) {
+            check_delete(&self.group, &running.known()).map_err(|why| {
+                let what = format!("group {} cannot be deleted: {why}", self.group);
+                let next = "quorba group list shows the groups as they are";
+                Failure::new(codes::CHANGE_REFUSED, Exit::Failed, what, next)
+            })?;
+        }
+        let operation = self.named.operation();
+        let change = CatalogChange::Delete(self.group.clone());
+        let defined = catalog::define(&domain, &operation, &change, &deadline)?;
+        if context.is_json() {
+            context.print_json(&json!({
+                "group": self.group,
+                "deleted": true,
+                "id": defined.id,
+                "existed": defined.existed,
+                "operation": operation,
+            }))?;
+            return Ok(Exit::Ok);
+        }
+        let before = if defined.existed { ", by this command before" } else { "" };
+        context.print(&format!("group {} is deleted{before}\n", self.group))?;
+        tell_of_file(context, &domain, &change);
+        Ok(Exit::Ok)
+    }
+}
