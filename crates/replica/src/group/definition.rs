@@ -69,9 +69,12 @@ impl Group {
         out: &mut Outbox,
     ) {
         let before = self.table.clone();
+        let gone = self.config.members.difference(next.members);
         self.take_config(next, here);
         self.fit_members();
         self.changed(now, &before, here, out);
+        // What was handed to members past the order goes to others.
+        gone.iter().for_each(|node| self.answers_lost(node, out));
     }
 
     /// The same, while the table is that of a time before.
@@ -111,6 +114,11 @@ impl Group {
                 self.member = Some(Member::new(&self.config, here.node, first));
                 self.foreign_fresh = false;
                 self.recent = Recent::new(here, RECENT_REQUESTS_MAX);
+                if self.replay.is_some() {
+                    // What the log has of a member before is of no use to this one, which lacks
+                    // what came between them (seed 69 of the simulator's `groups`).
+                    self.begin_replay();
+                }
             }
             (Some(member), false) => {
                 self.tries_before = Some(member.last_attempt());
