@@ -9,6 +9,7 @@ mod abroad;
 mod backups;
 mod effects;
 mod full;
+mod groups;
 mod handshakes;
 mod late;
 mod operators;
@@ -20,16 +21,16 @@ use crate::attic::Attic;
 use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
-use crate::descriptors::{Passing, Reserve};
+use crate::descriptors::Passing;
+use crate::groups::Groups;
 use crate::log::{Log, LogNews};
-use crate::names::{group_id, index_of};
 use crate::pace::Pace;
 use crate::pilots::Pilots;
 use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::report::Reporter;
 use crate::servers::Servers;
-use crate::supervise::{Launcher, ServerNews, Supervisor};
+use crate::supervise::{Life, ServerNews, Site, Supervisors};
 use crate::times::Times;
 use crate::transport::{Tokens, Transport};
 use crate::tunnel;
@@ -37,8 +38,8 @@ use crate::wake::{Mailbox, Mailer, mailbox};
 use crate::{NodeError, RunOptions, settings};
 use bytes::BytesMut;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{Domain, Group};
-use quorba_engine::replica::{Command, GroupId};
+use quorba_config::Domain;
+use quorba_engine::replica::{Command, GroupId, GroupMap};
 use quorba_engine::{ConnectionId, Node};
 use quorba_net::{Interest, Poller, ReadOutcome, Ready};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -65,8 +66,8 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) enum Letter {
     /// From a supervisor.
     ///
-    /// The number is that of orders to end the server for good that it had then.
-    Server(GroupId, u32, ServerNews),
+    /// Of which server, and how many orders to end it for good it had then.
+    Server(GroupId, Life, ServerNews),
     /// From the admin API.
     Admin(admin::Question),
     /// From the durable log.
@@ -83,11 +84,14 @@ pub(crate) struct DataPlane {
     clients: Clients,
     servers: Servers,
     abroad: Abroad,
-    /// How each group's server is read.
-    reading: Vec<late::Reading>,
-    supervisors: Vec<Option<Supervisor>>,
+    /// How servers are read that have something to do.
+    reading: late::Readings,
+    supervisors: Supervisors,
+    /// The program and first arguments through which servers are started.
+    launcher: Vec<String>,
+    me: NodeId,
     /// Of the groups whose servers ask for ordered time.
-    times: Vec<Option<Arc<Times>>>,
+    times: GroupMap<Arc<Times>>,
     mailbox: Mailbox<Letter>,
     commands: Commands,
     attic: Attic,
@@ -129,14 +133,15 @@ impl DataPlane {
         let node = domain.node(me).ok_or(NodeError::NoSuchNode)?.clone();
         let (domain, scarce) = scarce::Scarce::of(domain, me);
         let boot = BootFile::begin(&node.state_dir)?;
-        let recorder = options.record.as_ref().map(|_| Recorder::new(domain.groups.len()));
+        let groups = Groups::of_domain(&domain);
+        let recorder = options.record.as_ref().map(|_| Recorder::new());
         let pace = Pace::of_domain(&domain);
         let poller = Poller::new().map_err(NodeError::Resources)?;
         let tokens = Tokens { order: ORDER, links: LINKS };
         let mut transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
         transport.bound_unproven(scarce.passing.unproven);
-        let mut clients = Clients::listen(&domain, &node, scarce.passing, LISTENERS, &poller)?;
-        clients.listen_to_servers(&domain, me, LISTENERS, &poller)?;
+        let header = domain.limits.header;
+        let clients = Clients::new(&node, header, scarce.passing, LISTENERS..LINKS)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
         let signals = listen_to(&[SIGTERM, SIGINT], SIGNALS, &poller)?;
@@ -145,19 +150,22 @@ impl DataPlane {
         let tell = move |what| {
             news.send(Letter::Log(what));
         };
-        let log = Log::open(&domain, me, boot.incarnation(), &node.state_dir, tell)?;
+        let log = Log::open((&domain, &groups), me, boot.incarnation(), &node.state_dir, tell)?;
         let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
-        let (admin, tunnels) = start_admin(&domain, me, &scarce, mailer.clone())?;
-        let abroad = Abroad::look_up(&domain)?;
-        let times = start_times(&domain, me)?;
-        let found_here = (&clients, &times[..], &scarce.reserve);
-        let supervisors = supervise(&domain, me, options, found_here, &mailer)?;
-        let reading = domain.groups.iter().map(|_| late::Reading::default()).collect();
+        let file: Arc<str> = domain.canonical().into();
+        let about = (peers(&domain, me), Arc::clone(&file));
+        let (admin, tunnels) = start_admin(&node, about, &scarce, mailer.clone())?;
+        let abroad = Abroad::look_up(&groups)?;
+        let site = Site { me, node, reserve: scarce.reserve.clone() };
+        let tell = move |id, life, what| mailer.send(Letter::Server(id, life, what));
+        let supervisors = Supervisors::start(site, tell)?;
         let started = Clock::now();
-        let engine = with_keys((me, &boot, found, scarce.passing), &domain);
-        Ok(Self {
-            pilots: Pilots::new(domain.clone(), me),
-            reporter: Reporter::new(domain, me, boot.incarnation()),
+        let engine = with_keys((me, &boot, found, scarce.passing), (&domain, &groups));
+        // From here on those of the registry count.
+        let domain = Arc::new(Domain { groups: Vec::new(), ..domain });
+        let mut plane = Self {
+            pilots: Pilots::new(Arc::clone(&domain), me),
+            reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
             boot,
             engine,
             poller,
@@ -165,9 +173,11 @@ impl DataPlane {
             clients,
             servers: Servers::default(),
             abroad,
-            reading,
+            reading: late::Readings::default(),
             supervisors,
-            times,
+            launcher: options.launcher.clone(),
+            me,
+            times: GroupMap::new(),
             mailbox,
             commands: Commands::default(),
             attic: Attic::default(),
@@ -189,7 +199,9 @@ impl DataPlane {
             raise_priority: options.raise_priority,
             recorder,
             pace,
-        })
+        };
+        plane.open_all()?;
+        Ok(plane)
     }
 
     /// Runs until told to stop; gives back what was recorded.
@@ -214,7 +226,7 @@ impl DataPlane {
         self.engine.handle_leave(now);
         self.drain()?;
         self.transport.leave();
-        Supervisor::stop_all(&mut self.supervisors);
+        self.supervisors.stop();
         if let Some(log) = self.log.take() {
             log.stop();
         }
@@ -251,8 +263,10 @@ impl DataPlane {
         let transport = self.transport.retry_at().map(until);
         let linger = self.clients.linger_until().map(until);
         let pilots = self.pilots.due().map(until);
-        let late = self.late_until().map(until);
-        [engine, accept, connect, stop, transport, linger, pilots, late].into_iter().flatten().min()
+        let late = self.reading.late_until().map(until);
+        let listen = self.listen_again_at().map(until);
+        let all = [engine, accept, connect, stop, transport, linger, pilots, late, listen];
+        all.into_iter().flatten().min()
     }
 
     fn tick(&mut self, priority: &mut Priority) -> Result<(), NodeError> {
@@ -261,7 +275,7 @@ impl DataPlane {
             priority.was_late(now.since(at), Clock::now());
             self.engine.handle_timeout(now);
         }
-        if self.late_until().is_some_and(|at| at <= Clock::now()) {
+        if self.reading.late_until().is_some_and(|at| at <= Clock::now()) {
             self.end_late_reads(Clock::now());
         }
         self.clients.drop_lingering();
@@ -270,6 +284,9 @@ impl DataPlane {
         }
         if self.pilots.due().is_some_and(|at| at <= Clock::now()) {
             self.look_for_better_leaders(now);
+        }
+        if self.listen_again_at().is_some_and(|at| at <= Clock::now()) {
+            self.listen_again();
         }
         if self.scarce.connect_again.is_some() || self.accept_again.is_some() {
             self.look_for_descriptors();
@@ -282,8 +299,8 @@ impl DataPlane {
     }
 
     fn look_for_better_leaders(&mut self, now: Instant) {
-        let pace = self.pace.as_ref().map(Pace::status);
-        for (group, node) in self.pilots.look(now, &self.engine.snapshot(), pace.as_ref()) {
+        let wanted = self.pilots.look(now, &self.engine.snapshot(), self.pace.as_ref());
+        for (group, node) in wanted {
             let (group_name, name) = (self.reporter.group_name(group), self.reporter.name_of(node));
             tracing::info!(group = group_name, node = name, "a better leader is promoted");
             // Nobody waits for the answer; if it is refused, the next look is taken all the same.
@@ -477,7 +494,7 @@ impl DataPlane {
         for letter in self.mailbox.take() {
             let now = self.now();
             match letter {
-                Letter::Server(group, stops, news) if !self.is_current(group, stops) => {
+                Letter::Server(group, life, news) if !self.supervisors.is_current(group, life) => {
                     tracing::debug!(group = group.0, ?news, "news of a server that was given up");
                 }
                 Letter::Server(group, _, ServerNews::Up(door)) => {
@@ -496,19 +513,10 @@ impl DataPlane {
         Ok(())
     }
 
-    fn is_current(&self, group: GroupId, stops: u32) -> bool {
-        let supervisor = self.supervisors.get(index_of(group)).and_then(Option::as_ref);
-        supervisor.is_some_and(|supervisor| supervisor.stops() == stops)
-    }
-
     fn answer(&mut self, question: admin::Question) {
         match question {
             admin::Question::Status(asker) => {
-                let servers: Vec<_> = self
-                    .supervisors
-                    .iter()
-                    .map(|supervisor| supervisor.as_ref().map(Supervisor::status))
-                    .collect();
+                let servers = self.supervisors.status();
                 let uptime = self.started.elapsed();
                 let snapshot = self.engine.snapshot();
                 self.look_whose_waits(&snapshot);
@@ -516,22 +524,21 @@ impl DataPlane {
                 let ways = (&fanout, &self.transport.linked().collect());
                 let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
                 self.tell_who_waits(&mut status);
-                status.pace = self.pace.as_ref().map(Pace::status);
+                let ids = || self.reporter.groups().ids();
+                status.pace = self.pace.as_ref().map(|pace| pace.status(ids()));
                 status.log = self.log.as_ref().map(Log::status);
                 let holds = self.reporter.log_holds(&snapshot);
                 let log = self.log.iter();
                 let lacks = self.reporter.log_lacks(&snapshot);
                 status.warnings.extend(self.scarce.shortcoming.clone());
+                status.warnings.extend(self.clients.failures());
                 status.warnings.extend(log.flat_map(|log| log.warnings(&holds, &lacks)));
                 // Whoever asked may have given up.
                 let _ = asker.send(status);
             }
             admin::Question::Change(name, admin::Change::Release(node), asker) => {
-                let released = self.reporter.own_member(&name, &node).map(|group| {
-                    let supervisor = self.supervisors[index_of(group)].as_ref();
-                    supervisor.expect("every member has one").release();
-                });
-                let _ = asker.send(released);
+                let own = self.reporter.own_member(&name, &node);
+                let _ = asker.send(own.map(|group| self.supervisors.release(group)));
             }
             admin::Question::Tunnel(node, message) => self.send_tunnel(node, message),
             admin::Question::File(node, text) => self.reporter.heard_file(node, text.as_deref()),
@@ -607,8 +614,8 @@ impl DataPlane {
 type Known<'a> = (NodeId, &'a BootFile, Option<crate::log::Boot>, Passing);
 
 /// The engine with all keys of its domain, of which it has the first.
-fn with_keys((me, boot, found, passing): Known<'_>, domain: &Domain) -> Node {
-    let mut engine = settings::engine(domain, me, boot, found, passing, Instant::ZERO);
+fn with_keys((me, boot, found, passing): Known<'_>, (domain, groups): (&Domain, &Groups)) -> Node {
+    let mut engine = settings::engine((domain, groups), me, boot, found, passing, Instant::ZERO);
     let keys = settings::domain_keys(&domain.keys);
     if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
         tracing::error!(%error, "only the first of the domain keys is used");
@@ -618,15 +625,13 @@ fn with_keys((me, boot, found, passing): Known<'_>, domain: &Domain) -> Node {
 
 /// Begins to answer operators, here and through other nodes.
 fn start_admin(
-    domain: &Domain,
-    me: NodeId,
+    node: &quorba_config::Node,
+    about: (Vec<admin::Peer>, Arc<str>),
     scarce: &scarce::Scarce,
     mailer: Mailer<Letter>,
 ) -> Result<(AdminServer, tunnel::NewsSender), NodeError> {
     let (tunnels, news) = tunnel::news();
     let ask = move |question| mailer.send(Letter::Admin(question));
-    let about = (peers(domain, me), domain.canonical());
-    let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
     Ok((
         AdminServer::start(node, admin::Guests::new(scarce.passing.admins), about, news, ask)?,
         tunnels,
@@ -642,44 +647,6 @@ fn peers(domain: &Domain, me: NodeId) -> Vec<admin::Peer> {
         is_me: id == me,
     };
     named.map(peer).collect()
-}
-
-/// Offers ordered time to the groups of this node that ask for it.
-fn start_times(domain: &Domain, me: NodeId) -> Result<Vec<Option<Arc<Times>>>, NodeError> {
-    let groups = domain.groups.iter();
-    let start = |group: &Group| {
-        let time = group.members.contains(me).then(|| Times::start(group));
-        let time = time.transpose().map_err(NodeError::Resources)?;
-        Ok(time.flatten().map(Arc::new))
-    };
-    groups.map(start).collect()
-}
-
-/// Begins to look after the servers of this node's members.
-fn supervise(
-    domain: &Domain,
-    me: NodeId,
-    options: &RunOptions,
-    (clients, times, reserve): (&Clients, &[Option<Arc<Times>>], &Reserve),
-    mailer: &Mailer<Letter>,
-) -> Result<Vec<Option<Supervisor>>, NodeError> {
-    let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
-    let mut supervisors = Vec::new();
-    for (index, group) in domain.groups.iter().enumerate() {
-        let id = group_id(index);
-        let news = mailer.clone();
-        supervisors.push(if group.members.contains(me) {
-            let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));
-            let time = times.get(index).cloned().flatten();
-            let ports = clients.ports_for(id).map_err(NodeError::Resources)?;
-            let launcher = Launcher::new(domain, group, options.launcher.clone(), &ports);
-            let lent = (time, reserve.clone());
-            Some(Supervisor::start(id, me, group, node, launcher, lent, tell)?)
-        } else {
-            None
-        });
-    }
-    Ok(supervisors)
 }
 
 /// A socket that becomes readable, as `token`, when one of `signals` comes.

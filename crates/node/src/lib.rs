@@ -1,8 +1,8 @@
 //! The Quorba daemon: the pure engine, driven by real sockets, a real clock and real processes.
 //!
 //! One data-plane thread per node owns the ring socket and all IIOP sockets, because a thread
-//! hand-off costs more than the protocol; see [`mod@data`]. A supervisor thread per group starts
-//! and watches the server; a thread of its own serves the admin API from snapshots.
+//! hand-off costs more than the protocol; see [`mod@data`]. One supervisor thread starts and
+//! watches the servers of all groups; another one serves the admin API from snapshots.
 //!
 //! What it is not: it decides nothing about protocols. Invariants: a datagram leaves only after
 //! what the engine wanted stored before it is on disk; a server does not outlive its node.
@@ -29,8 +29,10 @@ mod events;
 mod filesystem;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod groups;
 pub mod health;
 mod keeper;
+mod launch;
 mod log;
 pub mod logged;
 mod names;
@@ -45,6 +47,7 @@ mod ready;
 pub mod recent;
 mod recorder;
 mod report;
+mod resolve;
 mod ring;
 mod running;
 mod seldom;

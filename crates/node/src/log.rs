@@ -8,6 +8,7 @@
 
 use crate::NodeError;
 use crate::filesystem::{self, is_shortage};
+use crate::groups::Groups;
 use crate::priority::stand_back;
 use crate::status::{LogStatus, millis};
 use quorba_base::NodeId;
@@ -92,13 +93,13 @@ pub(crate) struct Log {
 impl Log {
     /// Opens the log in `state_dir`, if the domain has a durable group.
     pub(crate) fn open(
-        domain: &Domain,
+        (domain, groups): (&Domain, &Groups),
         me: NodeId,
         incarnation: u64,
         state_dir: &Path,
         tell: impl Fn(LogNews) + Send + Sync + 'static,
     ) -> Result<Option<(Self, Boot)>, NodeError> {
-        if !domain.groups.iter().any(|group| group.durable) {
+        if !groups.iter().any(|(_, group)| group.durable) {
             return Ok(None);
         }
         let path = state_dir.join("log");
@@ -106,7 +107,7 @@ impl Log {
         let disk = Arc::new(FileDisk::open(&path).map_err(failed)?);
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).expect("the kernel has randomness");
-        let owner = Owner { domain_digest: owner_digest(domain), node: me };
+        let owner = Owner { domain_digest: owner_digest(&domain.id, groups), node: me };
         let segment_bytes = growth::segment_bytes(domain.limits.log_bytes);
         let seed = u64::from_le_bytes(seed);
         let options = Options { segment_bytes, ..Options::new(owner, incarnation, seed) };
@@ -118,7 +119,7 @@ impl Log {
         let growth = Growth::new(domain, me, found);
         let (boot, begin) = (remembered(&journal, recovered), journal.last());
         let waiting = boot.recovered.as_ref().and_then(Recovered::waiting);
-        waiting::check(domain, waiting, &path)?;
+        waiting::check(groups, waiting, &path)?;
         let checkpoints = journal.checkpoints();
         let lacking = journal.lacking().clone();
         let lookups = Lookups::new(owner, checkpoints.clone(), begin, boot.in_doubt, lacking);
@@ -464,10 +465,10 @@ fn read(checkpoints: &Checkpoints, memory: &Memory) -> Result<Recovered, String>
 
 /// Whose log it is: of this domain, and of these groups in this order, since a log names a group
 /// by its place in the file.
-fn owner_digest(domain: &Domain) -> u64 {
+fn owner_digest(domain: &str, groups: &Groups) -> u64 {
     // FNV-1a: it has to be the same in every version of this program.
-    let names = domain.groups.iter().map(|group| group.name.as_str());
-    let text = std::iter::once(domain.id.as_str()).chain(names);
+    let names = groups.iter().map(|(_, group)| group.name.as_str());
+    let text = std::iter::once(domain).chain(names);
     text.flat_map(|name| name.bytes().chain([0])).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
         (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
     })

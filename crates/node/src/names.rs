@@ -1,11 +1,12 @@
-//! Under which ids the engine knows the groups of the domain file, and the servers outside.
+//! Under which ids the engine knows the groups and the servers outside that the domain file has.
 //!
-//! What it is not: the engine's business, to which an id is a name. Invariant: nothing else in this
-//! crate makes an id of a position, or a position of an id.
+//! What it is not: known to anybody but the registry of groups, which is filled with it at the
+//! start. Invariant: nothing else in this crate makes an id of a position, and nothing makes a
+//! position of an id.
 
 use quorba_engine::replica::GroupId;
 
-/// The first id of a server outside. Groups have smaller ones.
+/// The first id of a server outside. Groups of the file have smaller ones.
 const OUTSIDE: u16 = 1 << 15;
 
 /// The id of the domain file's group at that position.
@@ -13,17 +14,7 @@ pub(crate) fn group_id(index: usize) -> GroupId {
     GroupId(u16::try_from(index).expect("a domain file has fewer groups"))
 }
 
-/// The position of that group in the domain file.
-pub(crate) fn index_of(id: GroupId) -> usize {
-    usize::from(id.0)
-}
-
 /// The id of the domain file's server outside at that position.
 pub(crate) fn outside_id(index: usize) -> GroupId {
     GroupId(OUTSIDE + u16::try_from(index).expect("a domain file has fewer servers outside"))
-}
-
-/// The position of that server outside in the domain file; `None`: it is a group.
-pub(crate) fn outside_index(id: GroupId) -> Option<usize> {
-    id.0.checked_sub(OUTSIDE).map(usize::from)
 }

@@ -57,6 +57,14 @@ impl Pauses {
         }
     }
 
+    /// Another rule; what has happened counts as before.
+    pub(crate) const fn set_rule(&mut self, rule: PauseRule) {
+        self.rule = rule;
+        if self.failures == 0 {
+            self.next_quarantine = rule.quarantine;
+        }
+    }
+
     /// The member is in its group, or is not any more.
     pub(crate) fn member_is_in(&mut self, now: Instant, is_in: bool) {
         self.member_in = is_in.then(|| self.member_in.unwrap_or(now));

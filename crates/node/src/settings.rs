@@ -4,12 +4,12 @@
 
 use crate::boot::BootFile;
 use crate::descriptors::Passing;
+use crate::groups::Groups;
 use crate::log::Boot;
-use crate::names::{group_id, outside_id};
 use quorba_base::{Instant, NodeId};
 use quorba_config::{
-    Ack, Backend, Concurrency, Domain, Engine, Group, OnDoubt, OnTotalLoss, Outside, QuorumRule,
-    ReadonlyConsistency, Recovery, Reply,
+    Ack, Backend, Concurrency, Domain, Engine, Group, Limits, OnDoubt, OnTotalLoss, Outside,
+    QuorumRule, ReadonlyConsistency, Recovery, Reply,
 };
 use quorba_engine::order::{Boot as OrderBoot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
@@ -23,6 +23,7 @@ use quorba_engine::{
     OutsideSettings,
 };
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What Corosync carries in one piece.
@@ -40,14 +41,14 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The engine, with the order that the domain file asks for; `now` is the driver's origin of time.
 pub(crate) fn engine(
-    domain: &Domain,
+    (domain, groups): (&Domain, &Groups),
     me: NodeId,
     boot: &BootFile,
     found: Option<Boot>,
     passing: Passing,
     now: Instant,
 ) -> Node {
-    let mut config = node_config(domain, me, boot, now);
+    let mut config = node_config((domain, groups), me, boot, now);
     config.limits.turned_away = passing.turned_away;
     if let Some(found) = found {
         (config.recovered, config.in_doubt) = (found.recovered, found.in_doubt);
@@ -59,12 +60,19 @@ pub(crate) fn engine(
 }
 
 /// The engine's configuration; `now` is the driver's origin of time.
-fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> NodeConfig {
+fn node_config(
+    (domain, groups): (&Domain, &Groups),
+    me: NodeId,
+    boot: &BootFile,
+    now: Instant,
+) -> NodeConfig {
     debug_assert_eq!(now, Instant::ZERO, "the wall clock is taken at the origin");
     let mut salt = [0; 16];
     getrandom::fill(&mut salt).expect("the kernel has randomness");
-    let groups = domain.groups.iter().enumerate();
-    let servers = domain.outside.iter().enumerate();
+    let settings = |(id, group): (GroupId, &Arc<Group>)| {
+        (id, group_settings(&domain.limits, groups, (id, group)))
+    };
+    let servers = groups.outside().iter();
     NodeConfig {
         order: order_config(domain, me),
         boot: OrderBoot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
@@ -72,8 +80,8 @@ fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> No
         record: boot.record(),
         recovered: None,
         in_doubt: false,
-        groups: groups.map(|(at, group)| (group_id(at), group_settings(domain, group))).collect(),
-        outside: servers.map(|(at, server)| (outside_id(at), outside(server))).collect(),
+        groups: groups.iter().map(settings).collect(),
+        outside: servers.map(|(id, server)| (id, outside(server))).collect(),
         domain: domain.id.clone().into(),
         limits: limits(domain),
         wall_clock_origin: wall_clock(),
@@ -125,11 +133,16 @@ fn read_rule(group: &Group) -> ReadRule {
     }
 }
 
-fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
+/// What the engine is to know of a group, which `groups` has.
+pub(crate) fn group_settings(
+    limits: &Limits,
+    groups: &Groups,
+    (id, group): (GroupId, &Group),
+) -> GroupSettings {
     GroupSettings {
         replica: GroupConfig {
-            calls: called_by(group),
-            is_called: is_called(domain, group),
+            calls: groups.calls_of(group),
+            is_called: groups.is_called(id),
             members: group.members,
             state_object: group.state_object.clone().map(Into::into),
             foreign: matches!(group.backend, Backend::Connect(_)),
@@ -179,7 +192,7 @@ fn group_settings(domain: &Domain, group: &Group) -> GroupSettings {
                 Recovery::Replay(bytes) => Some(bytes),
             },
             reply_bytes_max: MESSAGE_BYTES_MAX,
-            state_bytes_max: domain.limits.state_bytes as usize,
+            state_bytes_max: limits.state_bytes as usize,
             transfer: TransferRule {
                 bytes_per_second: group.transfer_rate,
                 ..TransferRule::default()
@@ -205,12 +218,6 @@ fn access(group: &Group) -> Access {
     Access { clients, state_operations: texts(&group.state_operations) }
 }
 
-/// Groups, and servers outside.
-fn called_by(group: &Group) -> Vec<GroupId> {
-    let outside = group.outside.iter().map(|index| outside_id(*index));
-    group.calls.iter().map(|index| group_id(*index)).chain(outside).collect()
-}
-
 fn outside(server: &Outside) -> OutsideSettings {
     OutsideSettings {
         replica: OutsideConfig {
@@ -223,11 +230,6 @@ fn outside(server: &Outside) -> OutsideSettings {
         connect: server.connect,
         reply: server.reply,
     }
-}
-
-fn is_called(domain: &Domain, group: &Group) -> bool {
-    let index = domain.groups.iter().position(|other| other.name == group.name);
-    domain.groups.iter().flat_map(|caller| &caller.calls).any(|called| Some(*called) == index)
 }
 
 /// The style as the engine names it.
@@ -323,7 +325,9 @@ mod tests {
             "reply_retention_ms = 71001\nreply_retention_bytes = 7000001\nserver_reply_ms = 9002\n\
              start_timeout_ms = 11003\nunavailable_wait_ms = 1304",
         );
-        let found = group_settings(&domain, &domain.groups[0]);
+        let groups = Groups::of_domain(&domain);
+        let id = groups.id_of("bank").expect("there");
+        let found = group_settings(&domain.limits, &groups, (id, &domain.groups[0]));
         let ms = Duration::from_millis;
         let replica = &found.replica;
         assert_eq!(replica.retention, ms(71_001));

@@ -117,7 +117,7 @@ async fn status_of(shared: &Shared, node: NodeId) -> Result<Status, &'static str
 
 /// What must be equal in the domain files of all nodes.
 pub(super) async fn file(State(shared): State<Arc<Shared>>) -> Response {
-    shared.file.clone().into_response()
+    shared.file.to_string().into_response()
 }
 
 /// Asks a node for that, and gives it to the data plane.

@@ -33,7 +33,7 @@ fn open(folder: &Path) -> (Log, Receiver<LogNews>) {
     let domain = Domain::load(&file).expect("a domain");
     let me = domain.node_id("n1").expect("a node");
     let (tell, news) = channel();
-    let opened = Log::open(&domain, me, 1, folder, move |news| {
+    let opened = Log::open((&domain, &Groups::of_domain(&domain)), me, 1, folder, move |news| {
         let _ = tell.send(news);
     });
     (opened.expect("it opens").expect("it is durable").0, news)
@@ -139,7 +139,8 @@ fn what_waits_is_written_when_the_disk_takes_more_and_nothing_is_forgotten() {
     log.stop();
     let domain = Domain::load(&folder.path().join("quorba.toml")).expect("a domain");
     let me = domain.node_id("n1").expect("a node");
-    let opened = Log::open(&domain, me, 2, folder.path(), |_| {}).expect("it opens");
+    let opened = Log::open((&domain, &Groups::of_domain(&domain)), me, 2, folder.path(), |_| {})
+        .expect("it opens");
     let (log, boot) = opened.expect("it is durable");
     let found = boot.recovered.expect("it was closed").records;
     let prefix = |record: &LogRecord| match record {

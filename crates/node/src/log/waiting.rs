@@ -4,35 +4,35 @@
 //! file declares others as such groups does not start.
 
 use crate::NodeError;
-use crate::names::index_of;
+use crate::groups::Groups;
 use crate::settings::style;
-use quorba_config::{Domain, Group};
+use quorba_config::Group;
 use quorba_engine::replica::{GroupId, lives_in_memory};
 use std::path::Path;
 
 /// Groups that waited when the log ended are those that are not durable: it must be the same ones
 /// that go on, because nodes may know different things of them.
 pub(super) fn check(
-    domain: &Domain,
+    groups: &Groups,
     waiting: Option<Vec<GroupId>>,
     path: &Path,
 ) -> Result<(), NodeError> {
     let Some(waiting) = waiting else { return Ok(()) };
-    let waited = |index: usize| waiting.iter().any(|group| index_of(*group) == index);
+    let waited = |id: GroupId| waiting.contains(&id);
     let lives = |group: &Group| {
         lives_in_memory(group.durable, style(group.style), group.state_object.is_some())
     };
-    let groups = domain.groups.iter().enumerate();
-    if groups.clone().all(|(index, group)| waited(index) == lives(group)) {
+    let groups = groups.iter();
+    if groups.clone().all(|(id, group)| waited(id) == lives(group)) {
         return Ok(());
     }
-    let names = |is_one: &dyn Fn(usize, &Group) -> bool| {
-        let those = groups.clone().filter(|(index, group)| is_one(*index, group));
+    let names = |is_one: &dyn Fn(GroupId, &Group) -> bool| {
+        let those = groups.clone().filter(|(id, group)| is_one(*id, group));
         those.map(|(_, group)| group.name.as_str()).collect::<Vec<_>>().join(", ")
     };
     Err(NodeError::GroupsWait {
         path: path.to_path_buf(),
-        waiting: names(&|index, _| waited(index)),
+        waiting: names(&|id, _| waited(id)),
         declared: names(&|_, group| lives(group)),
     })
 }
@@ -68,7 +68,7 @@ state_object = "State"
         });
         let domain = read.domain.unwrap_or_else(|| panic!("{}", read.report));
         let waiting = waiting.iter().map(|group| GroupId(*group)).collect();
-        check(&domain, Some(waiting), Path::new("log"))
+        check(&Groups::of_domain(&domain), Some(waiting), Path::new("log"))
     }
 
     #[test]
