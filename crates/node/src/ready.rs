@@ -113,20 +113,26 @@ impl Probe {
 
     /// Something may have come, or its time may be up: what came of the look, if it is over.
     pub(crate) fn step(&mut self, now: Instant) -> Option<Look> {
-        if let Stage::Connecting(key) = &mut self.stage {
+        if let Stage::Connecting(_) = self.stage {
             match self.socket.take_error() {
+                Ok(None) if self.is_with_itself() => return Some(Look::Deaf),
                 Ok(None) if self.socket.peer_addr().is_ok() => {}
                 Ok(None) if now < self.until => return None,
                 _ => return Some(Look::Deaf),
             }
-            let key = key.take();
-            self.stage = Stage::Connected;
-            match key {
-                None => return Some(Look::Ready),
-                Some(key) => self.ask(&key, now),
+            match std::mem::replace(&mut self.stage, Stage::Connected) {
+                Stage::Connecting(Some(key)) => self.ask(&key, now),
+                _ => return Some(Look::Ready),
             }
         }
         self.hear(now)
+    }
+
+    /// Where nobody listens, at a port that the system gives to who connects, a socket may have been
+    /// given that very port, and be connected with itself.
+    fn is_with_itself(&self) -> bool {
+        let own = self.socket.local_addr().ok().and_then(|address| address.as_socket());
+        own.is_some() && own == self.socket.peer_addr().ok().and_then(|one| one.as_socket())
     }
 
     /// Asks for an object, on a connection on which nothing is asked, or was answered.
@@ -250,6 +256,20 @@ mod tests {
         for key in [None, Some(&b"bank"[..])] {
             assert_eq!(look(&door, key).expect("descriptors"), Look::Deaf);
         }
+    }
+
+    /// As when the system happens to give that port.
+    #[test]
+    fn a_connection_with_itself_is_no_server() {
+        let socket = Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.expect("a socket");
+        let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        socket.bind(&any.into()).expect("a port");
+        socket.connect(&socket.local_addr().expect("it is bound")).expect("with itself");
+        socket.set_nonblocking(true).expect("a socket");
+        let (until, stage) = (Instant::now() + PATIENCE, Stage::Connecting(None));
+        let mut probe = Probe { socket, until, stage };
+        assert_eq!(probe.step(Instant::now()), Some(Look::Deaf));
     }
 
     #[test]
