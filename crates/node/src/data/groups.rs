@@ -119,7 +119,7 @@ impl DataPlane {
     }
 
     fn end_server(&mut self, id: GroupId) {
-        self.servers.close_group(id);
+        self.servers.forget(id);
         self.times.remove(id);
         self.supervisors.close(id);
     }
