@@ -69,8 +69,7 @@ impl Clients {
     /// Of no group yet. Listeners' tokens are `tokens`; `header`: how long a handshake may take.
     pub(crate) fn new(
         node: &Node,
-        header: Duration,
-        passing: Passing,
+        (header, passing): (Duration, Passing),
         tokens: Range<u64>,
     ) -> Result<Self, NodeError> {
         let bind = bind_address(node).map_err(|source| NodeError::Resolve {

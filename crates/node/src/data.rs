@@ -140,31 +140,24 @@ impl DataPlane {
         let tokens = Tokens { order: ORDER, links: LINKS };
         let mut transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
         transport.bound_unproven(scarce.passing.unproven);
-        let header = domain.limits.header;
-        let clients = Clients::new(&node, header, scarce.passing, LISTENERS..LINKS)?;
+        let limits = (domain.limits.header, scarce.passing);
+        let clients = Clients::new(&node, limits, LISTENERS..LINKS)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
         let signals = listen_to(&[SIGTERM, SIGINT], SIGNALS, &poller)?;
         let reloads = listen_to(&[SIGHUP], RELOADS, &poller)?;
-        let news = mailer.clone();
-        let tell = move |what| {
-            news.send(Letter::Log(what));
-        };
-        let log = Log::open((&domain, &groups), me, boot.incarnation(), &node.state_dir, tell)?;
-        let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
+        let (log, found) = open_log((&domain, &groups), me, &boot, mailer.clone())?;
         let file: Arc<str> = domain.canonical().into();
-        let about = (peers(&domain, me), Arc::clone(&file));
-        let (admin, tunnels) = start_admin(&node, about, &scarce, mailer.clone())?;
-        let abroad = Abroad::look_up(&groups)?;
+        let (admin, tunnels) = start_admin((&domain, &file), me, &scarce, mailer.clone())?;
         let site = Site { me, node, reserve: scarce.reserve.clone() };
         let tell = move |id, life, what| mailer.send(Letter::Server(id, life, what));
-        let supervisors = Supervisors::start(site, tell)?;
         let started = Clock::now();
         let engine = with_keys((me, &boot, found, scarce.passing), (&domain, &groups));
         // From here on those of the registry count.
         let domain = Arc::new(Domain { groups: Vec::new(), ..domain });
         let mut plane = Self {
             pilots: Pilots::new(Arc::clone(&domain), me),
+            abroad: Abroad::look_up(&groups)?,
             reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
             boot,
             engine,
@@ -172,9 +165,8 @@ impl DataPlane {
             transport,
             clients,
             servers: Servers::default(),
-            abroad,
             reading: late::Readings::default(),
-            supervisors,
+            supervisors: Supervisors::start(site, tell)?,
             launcher: options.launcher.clone(),
             me,
             times: GroupMap::new(),
@@ -623,15 +615,32 @@ fn with_keys((me, boot, found, passing): Known<'_>, (domain, groups): (&Domain, 
     engine
 }
 
+/// Opens the durable log, if a group needs it; and what it remembers.
+fn open_log(
+    (domain, groups): (&Domain, &Groups),
+    me: NodeId,
+    boot: &BootFile,
+    mailer: Mailer<Letter>,
+) -> Result<(Option<Log>, Option<crate::log::Boot>), NodeError> {
+    let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
+    let tell = move |what| {
+        mailer.send(Letter::Log(what));
+    };
+    let log = Log::open((domain, groups), me, boot.incarnation(), &node.state_dir, tell)?;
+    Ok(log.map_or((None, None), |(log, found)| (Some(log), Some(found))))
+}
+
 /// Begins to answer operators, here and through other nodes.
 fn start_admin(
-    node: &quorba_config::Node,
-    about: (Vec<admin::Peer>, Arc<str>),
+    (domain, file): (&Domain, &Arc<str>),
+    me: NodeId,
     scarce: &scarce::Scarce,
     mailer: Mailer<Letter>,
 ) -> Result<(AdminServer, tunnel::NewsSender), NodeError> {
     let (tunnels, news) = tunnel::news();
     let ask = move |question| mailer.send(Letter::Admin(question));
+    let about = (peers(domain, me), Arc::clone(file));
+    let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
     Ok((
         AdminServer::start(node, admin::Guests::new(scarce.passing.admins), about, news, ask)?,
         tunnels,

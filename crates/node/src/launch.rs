@@ -1,5 +1,5 @@
-//! Starting a group's server: its command with all that stands for placeholders, as a process with a
-//! keeper, and where it will listen.
+//! Starting a group's server: its command with all that stands for placeholders, as a process with
+//! a keeper, and where it will listen.
 //!
 //! What it is not: what watches it, or knows when. Invariant: nothing of an earlier server is in
 //! the way of what this one listens on.

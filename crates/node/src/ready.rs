@@ -128,8 +128,8 @@ impl Probe {
         self.hear(now)
     }
 
-    /// Where nobody listens, at a port that the system gives to who connects, a socket may have been
-    /// given that very port, and be connected with itself.
+    /// Where nobody listens, at a port that the system gives to who connects, a socket may have
+    /// been given that very port, and be connected with itself.
     fn is_with_itself(&self) -> bool {
         let own = self.socket.local_addr().ok().and_then(|address| address.as_socket());
         own.is_some() && own == self.socket.peer_addr().ok().and_then(|one| one.as_socket())

@@ -1,7 +1,7 @@
 //! Hosts of the domain file as addresses.
 //!
-//! What it is not: for whom must not wait: a name may take the system's resolver seconds. Invariant:
-//! an address needs no look-up.
+//! What it is not: for whom must not wait: a name may take the system's resolver seconds.
+//! Invariant: an address needs no look-up.
 
 use quorba_config::{Endpoint, Host, Node};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

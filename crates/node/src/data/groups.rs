@@ -93,8 +93,10 @@ impl DataPlane {
 
     /// Opens the ports of a group that are not open yet, and closes those that it needs no more.
     pub(super) fn listen(&mut self, id: GroupId, group: &Group) {
-        let is_member = group.members.contains(self.me);
-        let calls = is_member.then(|| self.reporter.groups().calls_of(group)).unwrap_or_default();
+        let calls = match group.members.contains(self.me) {
+            true => self.reporter.groups().calls_of(group),
+            false => Vec::new(),
+        };
         self.clients.open_group((id, group), &calls, &self.poller);
     }
 

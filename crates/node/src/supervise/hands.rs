@@ -1,8 +1,8 @@
 //! What the supervisor's thread has for all servers: the poller, the timers, threads for what
 //! blocks, and whom it tells what happened.
 //!
-//! Invariant: a token of the poller says whose it is, so that a late event finds nobody, or somebody
-//! whom it does no harm to look again.
+//! Invariant: a token of the poller says whose it is, so that a late event finds nobody, or
+//! somebody whom it does no harm to look again.
 
 use super::known::{Known, Table};
 use super::places::Places;

@@ -1,8 +1,8 @@
 //! Whether a server that serves has the object that references name, where that is not the one that
 //! must be there before it counts as up.
 //!
-//! What it is not: a condition of anything; it is told to operators. Invariant: one that is found is
-//! not looked for again.
+//! What it is not: a condition of anything; it is told to operators. Invariant: one that is found
+//! is not looked for again.
 
 use super::looker::Looker;
 use crate::door::Door;

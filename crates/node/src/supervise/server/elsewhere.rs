@@ -1,7 +1,7 @@
 //! A server that somebody else runs, and what is looked at in one that serves, whoever runs it.
 //!
-//! What it is not: how it is looked for; that is shared with others. Invariant: what is told of it is
-//! what was found last.
+//! What it is not: how it is looked for; that is shared with others. Invariant: what is told of it
+//! is what was found last.
 
 use super::{Server, Stage};
 use crate::door::Door;
