@@ -47,7 +47,7 @@ pub struct AbroadId(pub u64);
 pub enum AbroadCommand {
     /// Open it.
     Connect {
-        /// To which server.
+        /// To which server of [`crate::NodeConfig::outside`].
         server: GroupId,
     },
     /// Send bytes.
@@ -103,20 +103,10 @@ pub(crate) struct Abroad {
 }
 
 impl Abroad {
-    /// There is a server outside, or it is reached in another way from here on.
-    pub(crate) fn define(&mut self, id: GroupId, settings: OutsideSettings) {
-        self.servers.insert(id, settings);
-    }
-
-    /// There is none any more. Calls that are under way go on.
-    pub(crate) fn dissolve(&mut self, id: GroupId) {
-        self.servers.remove(id);
-    }
-
-    pub(crate) fn new(domain: Bytes) -> Self {
+    pub(crate) fn new(domain: Bytes, servers: GroupMap<OutsideSettings>) -> Self {
         Self {
             domain,
-            servers: GroupMap::new(),
+            servers,
             last: 0,
             trips: BTreeMap::new(),
             queue: VecDeque::new(),

@@ -1,12 +1,15 @@
 //! What a node is told: the domain's shared settings and this node's own.
 
+use crate::abroad::OutsideSettings;
 use crate::access::Access;
 use crate::definitions::SettingsOf;
 use alloc::sync::Arc;
 use bytes::Bytes;
 use quorba_base::Duration;
 use quorba_order::PAYLOAD_BYTES_MAX;
-use quorba_replica::{Catalog, ENVELOPE_BYTES_MAX, GroupConfig, Quorum, Record, Recovered};
+use quorba_replica::{
+    Catalog, ENVELOPE_BYTES_MAX, GroupConfig, GroupMap, Quorum, Record, Recovered,
+};
 
 /// The largest GIOP message that the ring carries, with all that it may be wrapped in, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - ENVELOPE_BYTES_MAX;
@@ -100,7 +103,9 @@ pub struct NodeConfig {
     pub recovered: Option<Recovered>,
     /// The log is in doubt until [`crate::Node::handle_trusted`].
     pub in_doubt: bool,
-    /// The groups, and servers outside: what the disk has, or else what the domain file says.
+    /// Servers outside of the domain that groups call, by ids that no group has.
+    pub outside: GroupMap<OutsideSettings>,
+    /// The groups: what the disk has, or else what the domain file says.
     pub catalog: Catalog,
     /// What the definitions in it mean.
     pub settings: Arc<dyn SettingsOf>,

@@ -90,7 +90,7 @@ pub(crate) struct GroupBook {
 impl Rules {
     /// Nobody but local servers calls there, and what they call under a name waits as long as it
     /// takes.
-    pub(crate) fn outside() -> Self {
+    fn outside() -> Self {
         Self {
             is_outside: true,
             ack: Ack::Majority,
@@ -102,7 +102,7 @@ impl Rules {
         }
     }
 
-    pub(crate) fn of(settings: GroupSettings) -> Self {
+    fn of(settings: GroupSettings) -> Self {
         let GroupSettings { replica, unavailable_wait, access } = settings;
         let side_by_side = match (replica.style, replica.concurrency) {
             (Style::Stateless, _) | (_, Concurrency::PerObject) => SIDE_BY_SIDE,

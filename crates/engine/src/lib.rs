@@ -35,7 +35,7 @@ mod window;
 pub use abroad::{AbroadCommand, AbroadId, OutsideSettings};
 pub use access::{Access, Certificate, ClientPeer, ClientRule, Network, STATE_OPERATIONS};
 pub use config::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig};
-pub use definitions::{FixedSettings, Settings, SettingsOf};
+pub use definitions::{FixedSettings, SettingsOf};
 pub use gateway::SHARED_PORT;
 pub use node::Node;
 pub use output::{CloseReason, ConnectionId, Event, Output, PEER_MESSAGE_BYTES_MAX};

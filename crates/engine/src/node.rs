@@ -94,16 +94,18 @@ impl Node {
             recovered: config.recovered,
             in_doubt: config.in_doubt,
             serves_circles: matches!(order, Order::Totem(_)),
+            outside: config.outside.iter().map(|(id, server)| (id, server.replica)).collect(),
             catalog: config.catalog,
             definitions,
         };
-        let NodeConfig { limits, wall_clock_origin, settings, domain, .. } = config;
-        let gateway = Gateway::new(limits, payload_bytes_max, wall_clock_origin);
+        let NodeConfig { limits, wall_clock_origin, settings, domain, outside, .. } = config;
+        let mut gateway = Gateway::new(limits, payload_bytes_max, wall_clock_origin);
+        outside.ids().for_each(|id| gateway.define_outside(id));
         let mut node = Self {
             order,
             replica: Replica::new(replica),
             gateway,
-            abroad: Abroad::new(domain),
+            abroad: Abroad::new(domain, outside),
             settings,
             control: Control::default(),
             me,

@@ -4,8 +4,10 @@
 //! told once, unless the engine closed it. Names are looked up once, when the node starts.
 
 use crate::NodeError;
-use quorba_config::{Domain, Outside};
+use crate::groups::Groups;
+use quorba_config::Outside;
 use quorba_engine::AbroadId;
+use quorba_engine::replica::{GroupId, GroupMap};
 use quorba_net::{Poller, Stream};
 use std::collections::HashMap;
 use std::io;
@@ -20,17 +22,19 @@ pub(crate) struct Trip {
 
 /// See the module's text.
 pub(crate) struct Abroad {
-    addresses: Vec<Vec<SocketAddr>>,
+    addresses: GroupMap<Vec<SocketAddr>>,
     trips: HashMap<u64, Trip>,
     tokens: HashMap<AbroadId, u64>,
     /// Connections that wait for a descriptor, and to which server.
-    waiting: Vec<(AbroadId, usize)>,
+    waiting: Vec<(AbroadId, GroupId)>,
 }
 
 impl Abroad {
     /// Looks up where the servers are.
-    pub(crate) fn look_up(domain: &Domain) -> Result<Self, NodeError> {
-        let addresses = domain.outside.iter().map(addresses_of).collect::<Result<_, _>>()?;
+    pub(crate) fn look_up(groups: &Groups) -> Result<Self, NodeError> {
+        let looked_up = |(id, server)| Ok((id, addresses_of(server)?));
+        let servers = groups.outside().iter().map(|(id, server)| (id, &**server));
+        let addresses = servers.map(looked_up).collect::<Result<_, NodeError>>()?;
         let (trips, tokens) = (HashMap::new(), HashMap::new());
         Ok(Self { addresses, trips, tokens, waiting: Vec::new() })
     }
@@ -42,11 +46,11 @@ impl Abroad {
     pub(crate) fn connect(
         &mut self,
         id: AbroadId,
-        server: usize,
+        server: GroupId,
         token: u64,
         poller: &Poller,
     ) -> io::Result<()> {
-        let addresses = &self.addresses[server];
+        let addresses = self.addresses.get(server).ok_or(io::ErrorKind::NotFound)?;
         let turn = usize::try_from(id.0).unwrap_or(0) % addresses.len();
         let stream = Stream::connect(addresses[turn], token, poller)?;
         self.trips.insert(token, Trip { stream, id, connected: false });
@@ -55,12 +59,12 @@ impl Abroad {
     }
 
     /// This one is to be connected when there is a descriptor.
-    pub(crate) fn connect_later(&mut self, id: AbroadId, server: usize) {
+    pub(crate) fn connect_later(&mut self, id: AbroadId, server: GroupId) {
         self.waiting.push((id, server));
     }
 
     /// Those that wait for a descriptor; they do not any more.
-    pub(crate) fn take_waiting(&mut self) -> Vec<(AbroadId, usize)> {
+    pub(crate) fn take_waiting(&mut self) -> Vec<(AbroadId, GroupId)> {
         std::mem::take(&mut self.waiting)
     }
 

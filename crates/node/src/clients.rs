@@ -5,21 +5,21 @@
 
 mod handshakes;
 mod keys;
+mod listeners;
 
 use self::handshakes::{Begun, Handshakes};
-use self::keys::Keys;
+use self::listeners::{Listener, Listeners};
 use crate::NodeError;
 use crate::descriptors::Passing;
-use crate::names::{group_id, group_named, outside_named};
-use crate::supervise::bind_address;
-use quorba_base::NodeId;
-use quorba_config::{Domain, Node};
-use quorba_engine::ConnectionId;
+use crate::resolve::bind_address;
+use quorba_config::{Group, Node};
 use quorba_engine::replica::GroupId;
-use quorba_net::{Interest, Poller, Stream};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use quorba_engine::{ConnectionId, SHARED_PORT};
+use quorba_net::{Poller, Stream};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, TcpStream};
+use std::ops::Range;
 use std::time::{Duration, Instant as Clock};
 
 /// Connections taken in at once, before other sockets have their turn.
@@ -30,16 +30,6 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Silence after which the kernel asks a client's host whether it is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
-struct Listener {
-    socket: TcpListener,
-    group: GroupId,
-    /// Only for the server of this group, on this host.
-    caller: Option<GroupId>,
-    token: u64,
-    /// TLS is spoken on it.
-    tls: bool,
-}
-
 /// Who has connected.
 pub(crate) struct Accepted {
     pub(crate) connection: ConnectionId,
@@ -49,12 +39,22 @@ pub(crate) struct Accepted {
     pub(crate) peer: IpAddr,
 }
 
+/// A connection.
+struct Client {
+    stream: Stream,
+    group: GroupId,
+    /// The group whose server, on this host, it is.
+    caller: Option<GroupId>,
+}
+
 /// See the module's text.
 pub(crate) struct Clients {
-    listeners: Vec<Listener>,
-    streams: BTreeMap<u64, Stream>,
+    node: Node,
+    bind: IpAddr,
+    listeners: Listeners,
+    streams: BTreeMap<u64, Client>,
     /// Of these, those of local servers.
-    servers: HashSet<u64>,
+    servers: usize,
     /// Connections that were ended and are not closed by their client yet, with what was unsent
     /// when that was looked at last, oldest look first.
     ending: VecDeque<(Clock, u64, usize)>,
@@ -63,102 +63,97 @@ pub(crate) struct Clients {
     /// How much the engine knows of clients that do not take what they are sent.
     unsent: HashMap<u64, usize>,
     handshakes: Handshakes,
-    keys: Vec<Keys>,
-    listening: bool,
 }
 
 impl Clients {
-    /// Opens the gateway port of every group; tokens count up from `first_token`.
-    pub(crate) fn listen(
-        domain: &Domain,
+    /// Of no group yet. Listeners' tokens are `tokens`; `header`: how long a handshake may take.
+    pub(crate) fn new(
         node: &Node,
-        passing: Passing,
-        first_token: u64,
-        poller: &Poller,
+        (header, passing): (Duration, Passing),
+        tokens: Range<u64>,
     ) -> Result<Self, NodeError> {
         let bind = bind_address(node).map_err(|source| NodeError::Resolve {
             node: node.name.clone(),
             host: node.host.to_string(),
             source,
         })?;
-        let mut listeners = Vec::new();
-        let keys = Keys::of_domain(domain)?;
-        let ports = domain.groups.iter().enumerate().flat_map(|(index, group)| {
-            let plain =
-                group.takes_plain().then(|| (index, group, group.gateway(node).port, false));
-            let tls = group.tls_port(node).map(|port| (index, group, port, true));
-            [plain, tls].into_iter().flatten()
-        });
-        for (index, group, port, tls) in ports {
-            let address = SocketAddr::new(bind, port);
-            let token = first_token + listeners.len() as u64;
-            let open = || -> io::Result<TcpListener> {
-                let socket = TcpListener::bind(address)?;
-                socket.set_nonblocking(true)?;
-                poller.add(&socket, token, Interest::READ)?;
-                Ok(socket)
-            };
-            let socket = open().map_err(|source| NodeError::Listen {
-                what: format!("group {}", group.name),
-                address,
-                source,
-            })?;
-            let group = group_id(index);
-            listeners.push(Listener { socket, group, caller: None, token, tls });
-        }
         Ok(Self {
-            listeners,
+            node: node.clone(),
+            bind,
+            listeners: Listeners::new(tokens),
             streams: BTreeMap::new(),
-            servers: HashSet::new(),
+            servers: 0,
             ending: VecDeque::new(),
             ending_max: passing.lingering,
-            handshakes: Handshakes::new(domain.limits.header, passing.handshakes),
-            keys,
+            handshakes: Handshakes::new(header, passing.handshakes),
             unsent: HashMap::new(),
-            listening: true,
         })
     }
 
-    /// Opens a port for every group, and server outside, that the server of a member on this node
-    /// calls.
-    pub(crate) fn listen_to_servers(
+    /// Opens the gateway's ports of a group, and one for every group, and server outside, that its
+    /// server here `calls`; or what has changed of them. One that cannot be opened is tried again,
+    /// see [`Self::open_again`].
+    pub(crate) fn open_group(
         &mut self,
-        domain: &Domain,
-        me: NodeId,
-        first_token: u64,
+        (id, group): (GroupId, &Group),
+        calls: &[GroupId],
         poller: &Poller,
-    ) -> Result<(), NodeError> {
-        let callers = domain.groups.iter().enumerate();
-        for (index, caller) in callers.filter(|(_, group)| group.members.contains(me)) {
-            let groups = caller.calls.iter().filter_map(|name| group_named(domain, name));
-            let outside = caller.outside.iter().filter_map(|name| outside_named(domain, name));
-            for target in groups.chain(outside) {
-                let token = first_token + self.listeners.len() as u64;
-                let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-                let open = || -> io::Result<TcpListener> {
-                    let socket = TcpListener::bind(address)?;
-                    socket.set_nonblocking(true)?;
-                    poller.add(&socket, token, Interest::READ)?;
-                    Ok(socket)
-                };
-                let socket = open().map_err(|source| NodeError::Listen {
-                    what: format!("calls of group {}", caller.name),
-                    address,
-                    source,
-                })?;
-                let (group, caller) = (target, Some(group_id(index)));
-                self.listeners.push(Listener { socket, group, caller, token, tls: false });
+    ) {
+        let wanted = listeners::wanted((id, group), (&self.node, self.bind), calls);
+        self.listeners.set(id, &group.name, wanted, poller);
+    }
+
+    /// Opens the port through which all groups are reached that have none of their own.
+    pub(crate) fn open_shared(&mut self, port: u16, poller: &Poller) {
+        let wanted = listeners::shared(port, (&self.node, self.bind));
+        self.listeners.set(SHARED_PORT, "[gateway]", vec![wanted], poller);
+    }
+
+    /// Closes the ports of a group, and all connections to it and of its server. Gives those that
+    /// the engine knows, and has not ended itself.
+    pub(crate) fn close_group(&mut self, id: GroupId) -> Vec<ConnectionId> {
+        self.listeners.close_group(id);
+        let is_its = |client: &Client| client.group == id || client.caller == Some(id);
+        let its = self.streams.iter().filter(|(_, client)| is_its(client));
+        let its: Vec<u64> = its.map(|(token, _)| *token).collect();
+        let mut known = Vec::new();
+        for token in its {
+            let is_ending = self.get(token).is_some_and(|stream| stream.is_closing());
+            if !self.is_handshaking(token) && !is_ending {
+                known.push(ConnectionId(token));
             }
+            self.drop_stream(token);
         }
-        Ok(())
+        known
+    }
+
+    /// What could not be opened first, and why, if anything.
+    pub(crate) fn take_failure(&mut self) -> Option<NodeError> {
+        self.listeners.take_failure()
+    }
+
+    /// Ports that cannot be opened, and why.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        self.listeners.failures()
+    }
+
+    /// When [`Self::open_again`] is wanted.
+    pub(crate) const fn open_again_at(&self) -> Option<Clock> {
+        self.listeners.again_at()
+    }
+
+    /// Tries again to open ports that could not be; the groups for whose servers one was opened.
+    pub(crate) fn open_again(
+        &mut self,
+        name_of: impl Fn(GroupId) -> String,
+        poller: &Poller,
+    ) -> Vec<GroupId> {
+        self.listeners.open_again(name_of, poller)
     }
 
     /// By called group, the ports for the server of `caller`.
     pub(crate) fn ports_for(&self, caller: GroupId) -> io::Result<Vec<(GroupId, u16)>> {
-        let listeners = self.listeners.iter().filter(|listener| listener.caller == Some(caller));
-        listeners
-            .map(|listener| Ok((listener.group, listener.socket.local_addr()?.port())))
-            .collect()
+        self.listeners.ports_for(caller)
     }
 
     /// Connections that wait at the listener of `token`. An error means that descriptors ran out.
@@ -169,40 +164,18 @@ impl Clients {
         poller: &Poller,
     ) -> (Vec<Accepted>, io::Result<()>) {
         let mut accepted = Vec::new();
-        let Some(listener) = self.listeners.iter().find(|listener| listener.token == token) else {
-            return (accepted, Ok(()));
-        };
         for _ in 0..ACCEPT_BATCH {
+            let Some(listener) = self.listeners.get(token) else { break };
             match listener.socket.accept() {
                 Ok((socket, peer)) => {
                     let token = *next_token;
                     *next_token += 1;
-                    if listener.tls {
-                        let of = |keys: &&Keys| keys.group == listener.group;
-                        let Some(keys) = self.keys.iter().find(of) else { continue };
-                        let now = Clock::now();
-                        let begun = self.handshakes.begin(now, token, listener.group, peer.ip());
-                        let Begun::Yes(ended) = begun else { continue };
-                        if let Some(ended) = ended {
-                            self.streams.remove(&ended);
-                        }
-                        let stream = Stream::accepted_tls(socket, token, &keys.acceptor, poller);
-                        if let Ok(stream) = stream {
-                            // One that is broken already shows when it is read.
-                            let _ = stream.keep_alive(KEEP_ALIVE);
-                            self.streams.insert(token, stream);
-                        } else {
-                            self.handshakes.end(token);
-                        }
+                    let (group, caller) = (listener.wanted.group, listener.wanted.caller);
+                    if listener.is_tls() {
+                        self.begin_handshake(socket, (group, peer.ip()), token, poller);
                     } else if let Ok(stream) = Stream::accepted(socket, token, poller) {
-                        // One that is broken already shows when it is read.
-                        let _ = stream.keep_alive(KEEP_ALIVE);
-                        self.streams.insert(token, stream);
-                        if listener.caller.is_some() {
-                            self.servers.insert(token);
-                        }
+                        self.take_in(token, Client { stream, group, caller });
                         let (connection, peer) = (ConnectionId(token), peer.ip());
-                        let (group, caller) = (listener.group, listener.caller);
                         accepted.push(Accepted { connection, group, caller, peer });
                     }
                 }
@@ -215,28 +188,48 @@ impl Clients {
         (accepted, Ok(()))
     }
 
+    fn take_in(&mut self, token: u64, client: Client) {
+        // One that is broken already shows when it is read.
+        let _ = client.stream.keep_alive(KEEP_ALIVE);
+        self.servers += usize::from(client.caller.is_some());
+        self.streams.insert(token, client);
+    }
+
+    fn begin_handshake(
+        &mut self,
+        socket: TcpStream,
+        (group, peer): (GroupId, IpAddr),
+        token: u64,
+        poller: &Poller,
+    ) {
+        let Some(keys) = self.listeners.keys(group) else { return };
+        let acceptor = keys.acceptor.clone();
+        let begun = self.handshakes.begin(Clock::now(), token, group, peer);
+        let Begun::Yes(ended) = begun else { return };
+        if let Some(ended) = ended {
+            self.drop_stream(ended);
+        }
+        match Stream::accepted_tls(socket, token, &acceptor, poller) {
+            Ok(stream) => self.take_in(token, Client { stream, group, caller: None }),
+            Err(_) => _ = self.handshakes.end(token),
+        }
+    }
+
     /// Stops or resumes taking in connections.
     pub(crate) fn set_listening(&mut self, listening: bool, poller: &Poller) {
-        if self.listening == listening {
-            return;
-        }
-        self.listening = listening;
-        let interest = Interest { read: listening, write: false };
-        for listener in &self.listeners {
-            let _ = poller.modify(&listener.socket, listener.token, interest);
-        }
+        self.listeners.set_listening(listening, poller);
     }
 
     /// Closes the listeners for good, so that clients which are sent away do not come back. Servers
     /// may have to call before they can answer.
     pub(crate) fn close_listeners(&mut self) {
-        self.listeners.retain(|listener| listener.caller.is_some());
+        self.listeners.close_for_clients();
         self.handshakes.tokens().into_iter().for_each(|token| self.drop_stream(token));
     }
 
     /// Reads the certificates for TLS again.
     pub(crate) fn reload_keys(&mut self) {
-        self.keys.iter_mut().for_each(Keys::reload);
+        self.listeners.reload_keys();
     }
 
     // -- clients that are not known yet -----------------------------------------------------
@@ -253,7 +246,7 @@ impl Clients {
     /// It came to nothing.
     pub(crate) fn drop_handshake(&mut self, token: u64, why: &str) {
         let Some((_, peer)) = self.handshakes.end(token) else { return };
-        self.streams.remove(&token);
+        self.drop_stream(token);
         if let Some(not_told) = self.handshakes.failed(Clock::now()) {
             tracing::warn!(
                 %peer,
@@ -267,29 +260,29 @@ impl Clients {
     /// Ends all connections, and those that wait to be taken in: clients find another gateway.
     /// Gives those that the engine knows.
     pub(crate) fn turn_away(&mut self) -> Vec<ConnectionId> {
-        for listener in &self.listeners {
-            while listener.socket.accept().is_ok() {}
+        for Listener { socket, .. } in self.listeners.iter() {
+            while socket.accept().is_ok() {}
         }
         self.handshakes.tokens().into_iter().for_each(|token| self.drop_stream(token));
-        self.servers.clear();
+        self.servers = 0;
         self.ending.clear();
         let streams = std::mem::take(&mut self.streams);
-        let known = streams.into_iter().filter(|(_, stream)| !stream.is_closing());
+        let known = streams.into_iter().filter(|(_, client)| !client.stream.is_closing());
         known.map(|(token, _)| ConnectionId(token)).collect()
     }
 
     pub(crate) fn get(&mut self, token: u64) -> Option<&mut Stream> {
-        self.streams.get_mut(&token)
+        self.streams.get_mut(&token).map(|client| &mut client.stream)
     }
 
     pub(crate) fn set_reading(&mut self, id: ConnectionId, reading: bool, poller: &Poller) {
-        if let Some(stream) = self.streams.get_mut(&id.0) {
+        if let Some(stream) = self.get(id.0) {
             let _ = stream.set_reading(reading, poller);
         }
     }
 
     pub(crate) fn close_when_sent(&mut self, id: ConnectionId, linger: bool, poller: &Poller) {
-        if let Some(stream) = self.streams.get_mut(&id.0) {
+        if let Some(Client { stream, .. }) = self.streams.get_mut(&id.0) {
             let wait = linger || stream.has_unsent();
             if wait && stream.close_when_sent(poller) {
                 let until = Clock::now() + LINGER;
@@ -317,7 +310,7 @@ impl Clients {
     pub(crate) fn drop_lingering(&mut self) {
         let now = Clock::now();
         while let Some((_, token, before)) = self.ending.pop_front_if(|(until, ..)| *until <= now) {
-            let unsent = self.streams.get(&token).map_or(0, Stream::unsent_bytes);
+            let unsent = self.streams.get(&token).map_or(0, |client| client.stream.unsent_bytes());
             if unsent < before {
                 self.ending.push_back((now + LINGER, token, unsent));
             } else {
@@ -332,7 +325,7 @@ impl Clients {
     /// What the engine is to know of what a client has not taken, if that is news. Most clients
     /// take what they are sent, and nothing is looked up for them.
     pub(crate) fn unsent_news(&mut self, token: u64) -> Option<usize> {
-        let stream = self.streams.get(&token)?;
+        let stream = &self.streams.get(&token)?.stream;
         let unsent = stream.unsent_bytes();
         if unsent == 0 && self.unsent.is_empty() || stream.is_closing() {
             return None;
@@ -354,14 +347,15 @@ impl Clients {
     }
 
     fn drop_stream(&mut self, token: u64) {
-        self.streams.remove(&token);
-        self.servers.remove(&token);
+        if let Some(client) = self.streams.remove(&token) {
+            self.servers -= usize::from(client.caller.is_some());
+        }
         self.handshakes.end(token);
         self.unsent.remove(&token);
     }
 
     /// Whether no client is connected; servers stay until they end.
     pub(crate) fn is_empty(&self) -> bool {
-        self.streams.len() == self.servers.len()
+        self.streams.len() == self.servers
     }
 }

@@ -10,6 +10,7 @@ mod backups;
 mod catalog;
 mod effects;
 mod full;
+mod groups;
 mod handshakes;
 mod late;
 mod operators;
@@ -21,29 +22,32 @@ use crate::attic::Attic;
 use crate::boot::BootFile;
 use crate::clients::{Accepted, Clients};
 use crate::commands::Commands;
-use crate::descriptors::{Passing, Reserve};
+use crate::definitions::{self, Reader};
+use crate::descriptors::Passing;
+use crate::groups::Groups;
 use crate::log::{Log, LogNews};
-use crate::names::{group_id, index_of};
 use crate::pace::Pace;
 use crate::pilots::Pilots;
 use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::report::Reporter;
 use crate::servers::Servers;
-use crate::supervise::{Launcher, ServerNews, Supervisor};
+use crate::store::CatalogStore;
+use crate::supervise::{Life, ServerNews, Site, Supervisors};
 use crate::times::Times;
 use crate::transport::{Tokens, Transport};
 use crate::tunnel;
 use crate::wake::{Mailbox, Mailer, mailbox};
 use crate::{NodeError, RunOptions, settings};
 use bytes::BytesMut;
-use quorba_base::{Instant, NodeId};
-use quorba_config::{Domain, Group};
-use quorba_engine::replica::{Command, GroupId};
+use quorba_base::{Instant, NodeId, Position};
+use quorba_config::Domain;
+use quorba_engine::replica::{Catalog, Command, GroupId, GroupMap};
 use quorba_engine::{ConnectionId, Node};
 use quorba_net::{Interest, Poller, ReadOutcome, Ready};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant as Clock};
 
@@ -66,12 +70,14 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) enum Letter {
     /// From a supervisor.
     ///
-    /// The number is that of orders to end the server for good that it had then.
-    Server(GroupId, u32, ServerNews),
+    /// Of which server, and how many orders to end it for good it had then.
+    Server(GroupId, Life, ServerNews),
     /// From the admin API.
     Admin(admin::Question),
     /// From the durable log.
     Log(LogNews),
+    /// The list of groups is on disk as of there.
+    Groups(Position),
 }
 
 /// A node that is set up.
@@ -84,13 +90,22 @@ pub(crate) struct DataPlane {
     clients: Clients,
     servers: Servers,
     abroad: Abroad,
-    /// How each group's server is read.
-    reading: Vec<late::Reading>,
-    supervisors: Vec<Option<Supervisor>>,
+    /// How servers are read that have something to do.
+    reading: late::Readings,
+    supervisors: Supervisors,
+    /// The program and first arguments through which servers are started.
+    launcher: Vec<String>,
+    me: NodeId,
     /// Of the groups whose servers ask for ordered time.
-    times: Vec<Option<Arc<Times>>>,
+    times: GroupMap<Arc<Times>>,
     mailbox: Mailbox<Letter>,
     commands: Commands,
+    store: CatalogStore,
+    reader: Arc<Reader>,
+    /// Changes of the catalog that operators wait for.
+    defines: catalog::Defines,
+    /// Where a log is begun, if the first durable group is created.
+    logs: LogPlace,
     attic: Attic,
     backups: backups::Backups,
     /// Only if a group is durable.
@@ -130,47 +145,65 @@ impl DataPlane {
         let node = domain.node(me).ok_or(NodeError::NoSuchNode)?.clone();
         let (domain, scarce) = scarce::Scarce::of(domain, me);
         let boot = BootFile::begin(&node.state_dir)?;
-        let recorder = options.record.as_ref().map(|_| Recorder::new(domain.groups.len()));
+        let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
+        let (store, catalog) = open_store(&node.state_dir, mailer.clone())?;
+        let catalog = catalog.unwrap_or_else(|| definitions::of_file(&domain));
+        let reader = Arc::new(Reader::new(&domain, Groups::none(&domain).outside()));
+        let groups = Groups::of_catalog(&reader, &catalog);
+        let recorder = options.record.as_ref().map(|_| Recorder::new());
         let pace = Pace::of_domain(&domain);
         let poller = Poller::new().map_err(NodeError::Resources)?;
         let tokens = Tokens { order: ORDER, links: LINKS };
         let mut transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
         transport.bound_unproven(scarce.passing.unproven);
-        let mut clients = Clients::listen(&domain, &node, scarce.passing, LISTENERS, &poller)?;
-        clients.listen_to_servers(&domain, me, LISTENERS, &poller)?;
-        let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
+        let limits = (domain.limits.header, scarce.passing);
+        let clients = Clients::new(&node, limits, LISTENERS..LINKS)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
         let signals = listen_to(&[SIGTERM, SIGINT], SIGNALS, &poller)?;
         let reloads = listen_to(&[SIGHUP], RELOADS, &poller)?;
-        let news = mailer.clone();
-        let tell = move |what| {
-            news.send(Letter::Log(what));
+        let is_logged = groups.iter().any(|(_, group)| group.durable);
+        let logs = LogPlace { me, incarnation: boot.incarnation(), mailer: mailer.clone() };
+        let (log, found) = match is_logged {
+            true => logs.open(&domain).map(|(log, found)| (Some(log), Some(found)))?,
+            false => (None, None),
         };
-        let log = Log::open(&domain, me, boot.incarnation(), &node.state_dir, tell)?;
-        let (log, found) = log.map_or((None, None), |(log, found)| (Some(log), Some(found)));
-        let (admin, tunnels) = start_admin(&domain, me, &scarce, mailer.clone())?;
-        let abroad = Abroad::look_up(&domain)?;
-        let times = start_times(&domain, me)?;
-        let found_here = (&clients, &times[..], &scarce.reserve);
-        let supervisors = supervise(&domain, me, options, found_here, &mailer)?;
-        let reading = domain.groups.iter().map(|_| late::Reading::default()).collect();
+        let file: Arc<str> = domain.canonical().into();
+        let (admin, tunnels) = start_admin((&domain, &file), me, &scarce, mailer.clone())?;
+        let site = Site { me, node, reserve: scarce.reserve.clone() };
+        let tell = move |id, life, what| mailer.send(Letter::Server(id, life, what));
         let started = Clock::now();
-        let engine = with_keys((me, &boot, found, scarce.passing), &domain);
-        Ok(Self {
-            pilots: Pilots::new(domain.clone(), me),
-            reporter: Reporter::new(domain, me, boot.incarnation()),
+        let engine =
+            with_keys((me, &boot, found, scarce.passing), (&reader, &groups, catalog.clone()));
+        // The log may know of more than the list of groups.
+        let groups = match engine.catalog().version() == catalog.version() {
+            true => groups,
+            false => Groups::of_catalog(&reader, engine.catalog()),
+        };
+        // From here on those of the registry count.
+        let mut domain = domain;
+        domain.groups = Vec::new();
+        let domain = Arc::new(domain);
+        let mut plane = Self {
+            pilots: Pilots::new(Arc::clone(&domain), me),
+            abroad: Abroad::look_up(&groups)?,
+            reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
             boot,
             engine,
             poller,
             transport,
             clients,
             servers: Servers::default(),
-            abroad,
-            reading,
-            supervisors,
-            times,
+            reading: late::Readings::default(),
+            supervisors: Supervisors::start(site, tell)?,
+            launcher: options.launcher.clone(),
+            me,
+            times: GroupMap::new(),
             mailbox,
             commands: Commands::default(),
+            store,
+            reader,
+            defines: catalog::Defines::default(),
+            logs,
             attic: Attic::default(),
             backups: backups::Backups::default(),
             log,
@@ -190,7 +223,9 @@ impl DataPlane {
             raise_priority: options.raise_priority,
             recorder,
             pace,
-        })
+        };
+        plane.open_all()?;
+        Ok(plane)
     }
 
     /// Runs until told to stop; gives back what was recorded.
@@ -215,7 +250,7 @@ impl DataPlane {
         self.engine.handle_leave(now);
         self.drain()?;
         self.transport.leave();
-        Supervisor::stop_all(&mut self.supervisors);
+        self.supervisors.stop();
         if let Some(log) = self.log.take() {
             log.stop();
         }
@@ -252,8 +287,10 @@ impl DataPlane {
         let transport = self.transport.retry_at().map(until);
         let linger = self.clients.linger_until().map(until);
         let pilots = self.pilots.due().map(until);
-        let late = self.late_until().map(until);
-        [engine, accept, connect, stop, transport, linger, pilots, late].into_iter().flatten().min()
+        let late = self.reading.late_until().map(until);
+        let listen = self.listen_again_at().map(until);
+        let all = [engine, accept, connect, stop, transport, linger, pilots, late, listen];
+        all.into_iter().flatten().min()
     }
 
     fn tick(&mut self, priority: &mut Priority) -> Result<(), NodeError> {
@@ -262,7 +299,7 @@ impl DataPlane {
             priority.was_late(now.since(at), Clock::now());
             self.engine.handle_timeout(now);
         }
-        if self.late_until().is_some_and(|at| at <= Clock::now()) {
+        if self.reading.late_until().is_some_and(|at| at <= Clock::now()) {
             self.end_late_reads(Clock::now());
         }
         self.clients.drop_lingering();
@@ -271,6 +308,9 @@ impl DataPlane {
         }
         if self.pilots.due().is_some_and(|at| at <= Clock::now()) {
             self.look_for_better_leaders(now);
+        }
+        if self.listen_again_at().is_some_and(|at| at <= Clock::now()) {
+            self.listen_again();
         }
         if self.scarce.connect_again.is_some() || self.accept_again.is_some() {
             self.look_for_descriptors();
@@ -283,8 +323,8 @@ impl DataPlane {
     }
 
     fn look_for_better_leaders(&mut self, now: Instant) {
-        let pace = self.pace.as_ref().map(Pace::status);
-        for (group, node) in self.pilots.look(now, &self.engine.snapshot(), pace.as_ref()) {
+        let wanted = self.pilots.look(now, &self.engine.snapshot(), self.pace.as_ref());
+        for (group, node) in wanted {
             let (group_name, name) = (self.reporter.group_name(group), self.reporter.name_of(node));
             tracing::info!(group = group_name, node = name, "a better leader is promoted");
             // Nobody waits for the answer; if it is refused, the next look is taken all the same.
@@ -478,7 +518,7 @@ impl DataPlane {
         for letter in self.mailbox.take() {
             let now = self.now();
             match letter {
-                Letter::Server(group, stops, news) if !self.is_current(group, stops) => {
+                Letter::Server(group, life, news) if !self.supervisors.is_current(group, life) => {
                     tracing::debug!(group = group.0, ?news, "news of a server that was given up");
                 }
                 Letter::Server(group, _, ServerNews::Up(door)) => {
@@ -492,24 +532,16 @@ impl DataPlane {
                 }
                 Letter::Admin(question) => self.answer(question),
                 Letter::Log(news) => self.hear_log(news)?,
+                Letter::Groups(version) => self.engine.handle_catalog_saved(now, version),
             }
         }
         Ok(())
     }
 
-    fn is_current(&self, group: GroupId, stops: u32) -> bool {
-        let supervisor = self.supervisors.get(index_of(group)).and_then(Option::as_ref);
-        supervisor.is_some_and(|supervisor| supervisor.stops() == stops)
-    }
-
     fn answer(&mut self, question: admin::Question) {
         match question {
             admin::Question::Status(asker) => {
-                let servers: Vec<_> = self
-                    .supervisors
-                    .iter()
-                    .map(|supervisor| supervisor.as_ref().map(Supervisor::status))
-                    .collect();
+                let servers = self.supervisors.status();
                 let uptime = self.started.elapsed();
                 let snapshot = self.engine.snapshot();
                 self.look_whose_waits(&snapshot);
@@ -517,22 +549,23 @@ impl DataPlane {
                 let ways = (&fanout, &self.transport.linked().collect());
                 let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
                 self.tell_who_waits(&mut status);
-                status.pace = self.pace.as_ref().map(Pace::status);
+                let ids = || self.reporter.groups().ids();
+                status.pace = self.pace.as_ref().map(|pace| pace.status(ids()));
                 status.log = self.log.as_ref().map(Log::status);
                 let holds = self.reporter.log_holds(&snapshot);
                 let log = self.log.iter();
                 let lacks = self.reporter.log_lacks(&snapshot);
+                status.warnings.extend(self.store.warning());
+                status.warnings.extend(self.file_differs());
                 status.warnings.extend(self.scarce.shortcoming.clone());
+                status.warnings.extend(self.clients.failures());
                 status.warnings.extend(log.flat_map(|log| log.warnings(&holds, &lacks)));
                 // Whoever asked may have given up.
                 let _ = asker.send(status);
             }
             admin::Question::Change(name, admin::Change::Release(node), asker) => {
-                let released = self.reporter.own_member(&name, &node).map(|group| {
-                    let supervisor = self.supervisors[index_of(group)].as_ref();
-                    supervisor.expect("every member has one").release();
-                });
-                let _ = asker.send(released);
+                let own = self.reporter.own_member(&name, &node);
+                let _ = asker.send(own.map(|group| self.supervisors.release(group)));
             }
             admin::Question::Tunnel(node, message) => self.send_tunnel(node, message),
             admin::Question::File(node, text) => self.reporter.heard_file(node, text.as_deref()),
@@ -540,7 +573,7 @@ impl DataPlane {
             admin::Question::Backup(name, asker) => self.back_up(&name, asker),
             admin::Question::Catalog(asker) => self.catalog(asker),
             admin::Question::Define { operation, change, asker } => {
-                self.define(&operation, &change, asker);
+                self.define(operation, change, asker);
             }
             admin::Question::Restore(name, given, asker) => self.restore(&name, *given, asker),
             admin::Question::Requests(name, wanted, asker) => {
@@ -612,25 +645,57 @@ impl DataPlane {
 type Known<'a> = (NodeId, &'a BootFile, Option<crate::log::Boot>, Passing);
 
 /// The engine with all keys of its domain, of which it has the first.
-fn with_keys((me, boot, found, passing): Known<'_>, domain: &Domain) -> Node {
-    let mut engine = settings::engine(domain, me, boot, found, passing, Instant::ZERO);
-    let keys = settings::domain_keys(&domain.keys);
+fn with_keys(
+    (me, boot, found, passing): Known<'_>,
+    about: (&Arc<Reader>, &Groups, Catalog),
+) -> Node {
+    let keys = settings::domain_keys(&about.0.shared().keys);
+    let mut engine = settings::engine(about, me, boot, found, passing, Instant::ZERO);
     if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
         tracing::error!(%error, "only the first of the domain keys is used");
     }
     engine
 }
 
+/// Where the durable log of this node is, and who hears of it.
+pub(crate) struct LogPlace {
+    me: NodeId,
+    incarnation: u64,
+    mailer: Mailer<Letter>,
+}
+
+impl LogPlace {
+    /// Opens the log, and gives what it remembers.
+    fn open(&self, domain: &Domain) -> Result<(Log, crate::log::Boot), NodeError> {
+        let node = domain.node(self.me).ok_or(NodeError::NoSuchNode)?;
+        let mailer = self.mailer.clone();
+        let tell = move |what| {
+            mailer.send(Letter::Log(what));
+        };
+        Log::open(domain, self.me, self.incarnation, &node.state_dir, tell)
+    }
+}
+
+/// Opens the list of groups.
+fn open_store(
+    state_dir: &Path,
+    mailer: Mailer<Letter>,
+) -> Result<(CatalogStore, Option<Catalog>), NodeError> {
+    CatalogStore::open(state_dir, move |version| {
+        mailer.send(Letter::Groups(version));
+    })
+}
+
 /// Begins to answer operators, here and through other nodes.
 fn start_admin(
-    domain: &Domain,
+    (domain, file): (&Domain, &Arc<str>),
     me: NodeId,
     scarce: &scarce::Scarce,
     mailer: Mailer<Letter>,
 ) -> Result<(AdminServer, tunnel::NewsSender), NodeError> {
     let (tunnels, news) = tunnel::news();
     let ask = move |question| mailer.send(Letter::Admin(question));
-    let about = (peers(domain, me), domain.canonical());
+    let about = (peers(domain, me), Arc::clone(file));
     let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
     Ok((
         AdminServer::start(node, admin::Guests::new(scarce.passing.admins), about, news, ask)?,
@@ -647,44 +712,6 @@ fn peers(domain: &Domain, me: NodeId) -> Vec<admin::Peer> {
         is_me: id == me,
     };
     named.map(peer).collect()
-}
-
-/// Offers ordered time to the groups of this node that ask for it.
-fn start_times(domain: &Domain, me: NodeId) -> Result<Vec<Option<Arc<Times>>>, NodeError> {
-    let groups = domain.groups.iter();
-    let start = |group: &Group| {
-        let time = group.members.contains(me).then(|| Times::start(group));
-        let time = time.transpose().map_err(NodeError::Resources)?;
-        Ok(time.flatten().map(Arc::new))
-    };
-    groups.map(start).collect()
-}
-
-/// Begins to look after the servers of this node's members.
-fn supervise(
-    domain: &Domain,
-    me: NodeId,
-    options: &RunOptions,
-    (clients, times, reserve): (&Clients, &[Option<Arc<Times>>], &Reserve),
-    mailer: &Mailer<Letter>,
-) -> Result<Vec<Option<Supervisor>>, NodeError> {
-    let node = domain.node(me).ok_or(NodeError::NoSuchNode)?;
-    let mut supervisors = Vec::new();
-    for (index, group) in domain.groups.iter().enumerate() {
-        let id = group_id(index);
-        let news = mailer.clone();
-        supervisors.push(if group.members.contains(me) {
-            let tell = move |id, stops, what| news.send(Letter::Server(id, stops, what));
-            let time = times.get(index).cloned().flatten();
-            let ports = clients.ports_for(id).map_err(NodeError::Resources)?;
-            let launcher = Launcher::new(domain, group, options.launcher.clone(), &ports);
-            let lent = (time, reserve.clone());
-            Some(Supervisor::start(id, me, group, node, launcher, lent, tell)?)
-        } else {
-            None
-        });
-    }
-    Ok(supervisors)
 }
 
 /// A socket that becomes readable, as `token`, when one of `signals` comes.

@@ -4,7 +4,7 @@
 //! the node needs itself; some are kept in reserve for what must not wait.
 
 use quorba_base::NodeId;
-use quorba_config::Domain;
+use quorba_config::{Backend, Domain, Group};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -17,6 +17,10 @@ const ALWAYS: u64 = 64;
 const PER_NODE: u64 = 4;
 /// A server of ours: its pipes, keeper and connections; and while it is started.
 const PER_MEMBER: u64 = 16;
+/// A server that somebody else runs: connections to it, old and new.
+const PER_ELSEWHERE: u64 = 4;
+/// While such servers are away: looks at where they should be.
+const LOOKS: u64 = 128;
 /// Connections of our servers and to servers outside.
 const CALLS: u64 = 128;
 /// Files of the durable log.
@@ -98,14 +102,18 @@ pub(crate) fn share_out(domain: &Domain, me: NodeId, most: u64) -> (Shares, Opti
 /// What the node needs itself.
 fn own(domain: &Domain, me: NodeId) -> u64 {
     let of_mine = domain.groups.iter().filter(|group| group.members.contains(me));
-    let calls = |group: &quorba_config::Group| !group.calls.is_empty() || !group.outside.is_empty();
+    let calls = |group: &Group| !group.calls.is_empty() || !group.outside.is_empty();
     let listeners = domain.groups.len() as u64
         + of_mine.clone().map(|group| group.calls.len() + group.outside.len()).sum::<usize>()
             as u64;
+    let is_elsewhere = |group: &&Group| matches!(group.backend, Backend::Connect(_));
+    let elsewhere = of_mine.clone().filter(is_elsewhere).count() as u64;
     ALWAYS
         + RESERVE as u64
         + PER_NODE * domain.nodes.len() as u64
-        + PER_MEMBER * of_mine.clone().count() as u64
+        + PER_MEMBER * (of_mine.clone().count() as u64 - elsewhere)
+        + PER_ELSEWHERE * elsewhere
+        + if elsewhere > 0 { LOOKS } else { 0 }
         + listeners
         + if of_mine.clone().any(calls) { CALLS } else { 0 }
         + if domain.groups.iter().any(|group| group.durable) { LOG } else { 0 }
@@ -226,6 +234,14 @@ mod tests {
         let plain = needs(1, 1, "");
         assert_eq!(needs(3, 1, "") - plain, 2 * PER_NODE);
         assert_eq!(needs(1, 2, "") - plain, PER_MEMBER + 1, "and its listener");
+        let away = |groups| {
+            let mut domain = domain_of(1, groups, "");
+            for group in &mut domain.groups {
+                group.backend = Backend::Connect(Vec::new());
+            }
+            own(&domain, me)
+        };
+        assert_eq!(away(3) - away(1), 2 * (PER_ELSEWHERE + 1), "a process would take more");
         assert_eq!(needs(1, 1, "durable = true\nstate_object = \"s\"\n") - plain, LOG);
     }
 

@@ -121,6 +121,14 @@ fn log_replica(event: &ReplicaEvent, reporter: &mut Reporter) {
         // The caller knows where servers listen.
         ReplicaEvent::Returned { .. } => {}
         ReplicaEvent::Uncleared { group } => log_uncleared(*group, reporter),
+        ReplicaEvent::Unreadable { name, reason } => {
+            tracing::error!(
+                group = &**name,
+                reason,
+                "the group's definition means nothing to this node, and others may serve it: run \
+                 one version of the program on all nodes"
+            );
+        }
         ReplicaEvent::Skipped { origin } => {
             let origin = reporter.name_of(*origin);
             tracing::error!(origin, "an ordered message of another version was skipped");

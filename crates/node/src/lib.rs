@@ -1,8 +1,8 @@
 //! The Quorba daemon: the pure engine, driven by real sockets, a real clock and real processes.
 //!
 //! One data-plane thread per node owns the ring socket and all IIOP sockets, because a thread
-//! hand-off costs more than the protocol; see [`mod@data`]. A supervisor thread per group starts
-//! and watches the server; a thread of its own serves the admin API from snapshots.
+//! hand-off costs more than the protocol; see [`mod@data`]. One supervisor thread starts and
+//! watches the servers of all groups; another one serves the admin API from snapshots.
 //!
 //! What it is not: it decides nothing about protocols. Invariants: a datagram leaves only after
 //! what the engine wanted stored before it is on disk; a server does not outlive its node.
@@ -23,17 +23,19 @@ mod corosync;
 #[path = "no_corosync.rs"]
 mod corosync;
 mod data;
+mod definitions;
 mod descriptors;
 mod door;
 mod events;
 mod filesystem;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
+mod groups;
 pub mod health;
 mod keeper;
+mod launch;
 mod log;
 pub mod logged;
-mod names;
 mod output;
 mod pace;
 mod pauses;
@@ -45,6 +47,7 @@ mod ready;
 pub mod recent;
 mod recorder;
 mod report;
+mod resolve;
 mod ring;
 mod running;
 mod seldom;
@@ -52,6 +55,7 @@ mod servers;
 mod settings;
 mod standing;
 pub mod status;
+mod store;
 mod supervise;
 pub mod times;
 mod transport;
@@ -155,21 +159,18 @@ pub enum NodeError {
         /// Why.
         source: quorba_journal::OpenError,
     },
-    /// Groups were declared in another way while some of them waited.
+    /// The list of groups is damaged.
     #[error(
-        "the durable log in {}: when it ended, groups that are not durable waited for a node that \
-         was away ({waiting}), and the domain file declares others as such now ({declared}). \
-         Declare durable, style and state_object as before, start all nodes until `quorba status` \
-         says of no group that it waits, and change the file then",
+        "{}: {what}; which groups the domain has is not certain from it. Move the file away: the \
+         other nodes tell this one when it joins them, and a node that is first begins with the \
+         groups of its domain file",
         path.display()
     )]
-    GroupsWait {
-        /// Its directory.
+    Groups {
+        /// Which file.
         path: PathBuf,
-        /// Which waited, by name.
-        waiting: String,
-        /// Which would be such groups now.
-        declared: String,
+        /// What is wrong.
+        what: String,
     },
     /// A gateway's certificate or key is of no use.
     #[error("TLS of group {group}: {problem}")]

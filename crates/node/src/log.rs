@@ -28,7 +28,6 @@ mod growth;
 mod lookups;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 use growth::Growth;
 use lookups::{Look, Lookups};
@@ -90,23 +89,20 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens the log in `state_dir`, if the domain has a durable group.
+    /// Opens the log in `state_dir`, for a domain with a durable group.
     pub(crate) fn open(
         domain: &Domain,
         me: NodeId,
         incarnation: u64,
         state_dir: &Path,
         tell: impl Fn(LogNews) + Send + Sync + 'static,
-    ) -> Result<Option<(Self, Boot)>, NodeError> {
-        if !domain.groups.iter().any(|group| group.durable) {
-            return Ok(None);
-        }
+    ) -> Result<(Self, Boot), NodeError> {
         let path = state_dir.join("log");
         let failed = |source| NodeError::Log { path: path.clone(), source };
         let disk = Arc::new(FileDisk::open(&path).map_err(failed)?);
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).expect("the kernel has randomness");
-        let owner = Owner { domain_digest: owner_digest(domain), node: me };
+        let owner = Owner { domain_digest: owner_digest(&domain.id), node: me };
         let segment_bytes = growth::segment_bytes(domain.limits.log_bytes);
         let seed = u64::from_le_bytes(seed);
         let options = Options { segment_bytes, ..Options::new(owner, incarnation, seed) };
@@ -117,8 +113,6 @@ impl Log {
         let (found, first) = extent(&recovered);
         let growth = Growth::new(domain, me, found);
         let (boot, begin) = (remembered(&journal, recovered), journal.last());
-        let waiting = boot.recovered.as_ref().and_then(Recovered::waiting);
-        waiting::check(domain, waiting, &path)?;
         let checkpoints = journal.checkpoints();
         let lacking = journal.lacking().clone();
         let lookups = Lookups::new(owner, checkpoints.clone(), begin, boot.in_doubt, lacking);
@@ -144,7 +138,7 @@ impl Log {
             growth,
             first,
         };
-        Ok(Some((log, boot)))
+        Ok((log, boot))
     }
 
     /// Where it is, and whether it can be written.
@@ -464,11 +458,9 @@ fn read(checkpoints: &Checkpoints, memory: &Memory) -> Result<Recovered, String>
 
 /// Whose log it is: of this domain, and of these groups in this order, since a log names a group
 /// by its place in the file.
-fn owner_digest(domain: &Domain) -> u64 {
+fn owner_digest(domain: &str) -> u64 {
     // FNV-1a: it has to be the same in every version of this program.
-    let names = domain.groups.iter().map(|group| group.name.as_str());
-    let text = std::iter::once(domain.id.as_str()).chain(names);
-    text.flat_map(|name| name.bytes().chain([0])).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
+    domain.bytes().chain([0]).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
         (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
     })
 }
@@ -480,10 +472,7 @@ pub(crate) fn advice(path: &Path, error: &OpenError) -> String {
             return format!("{} is full: free space on it", filesystem::describe(path));
         }
         OpenError::Disk { .. } => "make the disk work, or free space on it",
-        OpenError::Foreign { .. } => {
-            "give the node its own state_dir; groups of a domain with durable groups keep their \
-             names and their order"
-        }
+        OpenError::Foreign { .. } => "give the node its own state_dir",
         OpenError::Version { .. } => "run the program that wrote it",
         OpenError::OldIncarnation { .. } => {
             "restore the whole state_dir as it was, or move the folder `log` away: then the node \

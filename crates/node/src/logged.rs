@@ -4,9 +4,9 @@
 //! Invariant: what cannot be read is told, and does not hide what can.
 
 use crate::recent::{Messages, OrderedRequest, Outcome, described};
+use crate::store;
 use quorba_config::{Domain, Node};
-pub use quorba_engine::replica::GroupId;
-use quorba_engine::replica::{History, Moment, RequestEnvelope, RequestKey};
+use quorba_engine::replica::{Catalog, GroupId, History, Moment, RequestEnvelope, RequestKey};
 use quorba_journal::disk::{Disk, FileDisk};
 use quorba_journal::{Record, Seq, inspect};
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ pub struct Found {
 pub fn requests(
     domain: &Domain,
     node: &Node,
-    group: GroupId,
+    group: &str,
     mut take: impl FnMut(OrderedRequest, Messages),
 ) -> io::Result<Found> {
     let path = node.state_dir.join("log");
@@ -38,6 +38,9 @@ pub fn requests(
         let what = format!("{} is not there: no group is durable", path.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, what));
     }
+    let known = store::found(&node.state_dir).map_err(io::Error::other)?;
+    let known = known.and_then(|catalog| catalog.id_of(group));
+    let group = known.unwrap_or_else(|| Catalog::id_in_file(group));
     let disk: Arc<dyn Disk> = Arc::new(FileDisk::open_for_reading(&path)?);
     let mut reader = Reading { group, history: History::EMPTY, time: 0, known: BTreeSet::new() };
     let mut found = Found::default();

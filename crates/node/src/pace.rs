@@ -12,10 +12,9 @@ use std::collections::VecDeque;
 use quorba_config::{Domain, Engine};
 use quorba_engine::ConnectionId;
 use quorba_engine::order::Progress;
-use quorba_engine::replica::GroupId;
+use quorba_engine::replica::{GroupId, GroupMap};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::names::index_of;
 use crate::status::PaceStatus;
 
 /// Samples of a kind that are kept.
@@ -35,7 +34,7 @@ pub(crate) struct Pace {
     idle: Samples,
     /// Rotations with one message, two, and so on.
     loaded: [Samples; MESSAGES_MAX],
-    servers: Vec<Server>,
+    servers: GroupMap<Server>,
     clients: Samples,
     /// The client that was answered last, and when.
     answered: Option<(ConnectionId, u64)>,
@@ -56,21 +55,31 @@ impl Pace {
     /// Of a node of this domain, if its token goes round always.
     pub(crate) fn of_domain(domain: &Domain) -> Option<Self> {
         let goes_round = domain.ring.engine == Engine::Totem && !domain.ring.token_rests;
-        goes_round.then(|| Self::new(domain.groups.len()))
+        goes_round.then(Self::new)
     }
 
-    fn new(groups: usize) -> Self {
+    fn new() -> Self {
         Self {
             missed: Samples::default(),
             idle: Samples::default(),
             loaded: Default::default(),
-            servers: (0..groups).map(|_| Server::default()).collect(),
+            servers: GroupMap::new(),
             clients: Samples::default(),
             answered: None,
             seen: None,
             visited_ns: None,
             was_loaded: false,
         }
+    }
+
+    /// There is such a group from now on.
+    pub(crate) fn open(&mut self, group: GroupId) {
+        self.servers.insert(group, Server::default());
+    }
+
+    /// There is no such group any more.
+    pub(crate) fn close(&mut self, group: GroupId) {
+        self.servers.remove(group);
     }
 
     /// The engine has handled something.
@@ -103,14 +112,14 @@ impl Pace {
 
     /// The local server of `group` is about to be given a request.
     pub(crate) fn server_asked(&mut self, group: GroupId) {
-        if let Some(server) = self.servers.get_mut(index_of(group)) {
+        if let Some(server) = self.servers.get_mut(group) {
             server.asked_ns = Some(now_ns());
         }
     }
 
     /// The local server of `group` has said something.
     pub(crate) fn server_spoke(&mut self, group: GroupId) {
-        if let Some(server) = self.servers.get_mut(index_of(group))
+        if let Some(server) = self.servers.get_mut(group)
             && let Some(since_ns) = server.asked_ns.take()
         {
             server.took.add(now_ns().saturating_sub(since_ns));
@@ -129,8 +138,13 @@ impl Pace {
         }
     }
 
-    /// What an operator is told.
-    pub(crate) fn status(&self) -> PaceStatus {
+    /// What the local server of `group` takes, as [`PaceStatus::servers_us`] has it.
+    pub(crate) fn server_us(&self, group: GroupId) -> Vec<f64> {
+        self.servers.get(group).map_or_else(Vec::new, |server| server.took.times_us())
+    }
+
+    /// What an operator is told; of servers nothing is said.
+    pub(crate) fn of_ring(&self) -> PaceStatus {
         let light_us = self.missed.median_us().or_else(|| self.idle.median_us());
         let mut message_us = 0.0;
         let mut weights = 0.0;
@@ -145,8 +159,14 @@ impl Pace {
             rotation_us: light_us,
             message_us: (weights > 0.0).then(|| message_us / weights),
             client_us: self.clients.times_us(),
-            servers_us: self.servers.iter().map(|server| server.took.times_us()).collect(),
+            servers_us: Vec::new(),
         }
+    }
+
+    /// What an operator is told, of these groups in this order.
+    pub(crate) fn status(&self, groups: impl Iterator<Item = GroupId>) -> PaceStatus {
+        let servers_us = groups.map(|group| self.server_us(group)).collect();
+        PaceStatus { servers_us, ..self.of_ring() }
     }
 }
 
@@ -202,7 +222,7 @@ mod tests {
 
     /// Visits at these times (µs) of a token that has met so many packets.
     fn after(visits: impl IntoIterator<Item = (u64, u64)>) -> Pace {
-        let mut pace = Pace::new(1);
+        let mut pace = Pace::new();
         for (number, (at_us, visit_packets)) in (1..).zip(visits) {
             let now = Progress { token_visits: number, visit_packets, ..Progress::default() };
             pace.visited(at_us * 1_000, now);
@@ -218,15 +238,31 @@ mod tests {
             at_us += [150, 640, 400][(number % 3) as usize];
             (at_us, number.div_ceil(3) * 2)
         });
-        let status = after(visits.collect::<Vec<_>>()).status();
+        let status = after(visits.collect::<Vec<_>>()).of_ring();
         assert_eq!((status.rotation_us, status.message_us), (Some(400.0), Some(120.0)));
     }
 
     #[test]
     fn without_load_the_idle_rotation_counts_and_of_messages_nothing_is_known() {
-        let status = after((0..100).map(|number| (number * 150, 7))).status();
+        let status = after((0..100).map(|number| (number * 150, 7))).of_ring();
         assert_eq!((status.rotation_us, status.message_us), (Some(150.0), None));
-        assert_eq!(status.servers_us[0], [0.0; 0]);
+    }
+
+    #[test]
+    fn servers_are_told_of_in_the_order_in_which_groups_are_asked_for() {
+        let mut pace = Pace::new();
+        pace.open(GroupId(9));
+        for _ in 0..SAMPLES_MIN {
+            for group in [GroupId(4), GroupId(9)] {
+                pace.server_asked(group);
+                pace.server_spoke(group);
+            }
+        }
+        let status = pace.status([GroupId(4), GroupId(9)].into_iter());
+        assert_eq!(status.servers_us[0], [0.0; 0], "there is no such group");
+        assert_eq!(status.servers_us[1].len(), TIMES);
+        pace.close(GroupId(9));
+        assert!(pace.server_us(GroupId(9)).is_empty());
     }
 
     #[test]

@@ -57,6 +57,15 @@ impl Pauses {
         }
     }
 
+    /// Another rule; what has happened counts as before.
+    pub(crate) const fn set_rule(&mut self, rule: PauseRule) {
+        let is_other = rule.quarantine.as_nanos() != self.rule.quarantine.as_nanos();
+        self.rule = rule;
+        if is_other {
+            self.next_quarantine = rule.quarantine;
+        }
+    }
+
     /// The member is in its group, or is not any more.
     pub(crate) fn member_is_in(&mut self, now: Instant, is_in: bool) {
         self.member_in = is_in.then(|| self.member_in.unwrap_or(now));
@@ -213,6 +222,18 @@ mod tests {
         }
         let both = [0, 1].map(|round| [60, 120, 240].map(|seconds| (round, seconds)));
         assert_eq!(lengths, both.concat());
+    }
+
+    /// A group can be declared otherwise while its server fails.
+    #[test]
+    fn another_rule_counts_from_the_next_end_on_and_failures_stay_counted() {
+        let (mut pauses, now) = (Pauses::new(RULE), Instant::now());
+        assert_eq!(pauses.ended(now, now), Pause::Short(ms(100)));
+        let quarantine = Duration::from_secs(7);
+        pauses.set_rule(PauseRule { quarantine_after: 2, quarantine, ..RULE });
+        assert_eq!(pauses.ended(now, now), Pause::Quarantine(quarantine, 2));
+        pauses.set_rule(PauseRule { quarantine_after: 0, ..RULE });
+        assert!(matches!(pauses.ended(now, now), Pause::Short(_)));
     }
 
     #[test]

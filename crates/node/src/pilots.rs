@@ -8,25 +8,28 @@ use std::time::{Duration, Instant as Clock};
 use quorba_base::{Instant, NodeId};
 use quorba_config::{Domain, Group, Placement};
 use quorba_engine::NodeSnapshot;
-use quorba_engine::replica::GroupId;
+use quorba_engine::replica::{GroupId, GroupMap};
 use quorba_placement::{Pilot, Seen};
 
-use crate::names::index_of;
+use crate::pace;
 use crate::placement::{Counters, Pace, RingTimes};
-use crate::status::PaceStatus;
+use std::sync::Arc;
 
 /// Looks in the time for which another leader must be better.
 const LOOKS_PER_WATCH: u32 = 6;
 
 /// See the module's text.
 pub(crate) struct Pilots {
-    domain: Domain,
-    all: Vec<Own>,
+    domain: Arc<Domain>,
+    me: NodeId,
+    all: GroupMap<Own>,
+    /// When to look next; no later than any group wants.
+    due: Option<Clock>,
 }
 
 /// A group that moves its leader by itself.
 struct Own {
-    id: GroupId,
+    group: Arc<Group>,
     pilot: Pilot,
     before: Counters,
     looked: Clock,
@@ -34,25 +37,40 @@ struct Own {
 }
 
 impl Pilots {
-    pub(crate) fn new(domain: Domain, me: NodeId) -> Self {
-        let groups = (0..).map(GroupId).zip(&domain.groups);
-        let own = |(id, group): (GroupId, &Group)| match group.placement {
-            Placement::Manual => None,
-            Placement::Auto(watch) => Some(Own {
-                id,
-                pilot: Pilot::new(me, watch),
-                before: Counters::default(),
-                looked: Clock::now(),
-                look_every: watch / LOOKS_PER_WATCH,
-            }),
+    /// Of the groups that were opened, for node `me`.
+    pub(crate) fn new(domain: Arc<Domain>, me: NodeId) -> Self {
+        Self { domain, me, all: GroupMap::new(), due: None }
+    }
+
+    /// There is such a group from now on, or it is another one.
+    pub(crate) fn open(&mut self, id: GroupId, group: &Arc<Group>) {
+        let Placement::Auto(watch) = group.placement else { return self.close(id) };
+        let look_every = watch / LOOKS_PER_WATCH;
+        let same = |own: &&mut Own| own.look_every == look_every;
+        if let Some(own) = self.all.get_mut(id).filter(same) {
+            own.group = Arc::clone(group);
+            return;
+        }
+        let own = Own {
+            group: Arc::clone(group),
+            pilot: Pilot::new(self.me, watch),
+            before: Counters::default(),
+            looked: Clock::now(),
+            look_every,
         };
-        let all = groups.filter_map(own).collect();
-        Self { domain, all }
+        let due = own.looked + look_every;
+        self.due = Some(self.due.map_or(due, |before| before.min(due)));
+        self.all.insert(id, own);
+    }
+
+    /// There is no such group any more.
+    pub(crate) fn close(&mut self, id: GroupId) {
+        self.all.remove(id);
     }
 
     /// When to look next; never without such a group.
     pub(crate) fn due(&self) -> Option<Clock> {
-        self.all.iter().map(|own| own.looked + own.look_every).min()
+        self.due
     }
 
     /// Takes a look; which groups want which leader.
@@ -60,29 +78,33 @@ impl Pilots {
         &mut self,
         now: Instant,
         node: &NodeSnapshot,
-        pace: Option<&PaceStatus>,
+        pace: Option<&pace::Pace>,
     ) -> Vec<(GroupId, NodeId)> {
+        let of_ring = pace.map(pace::Pace::of_ring);
         let ring: Vec<NodeId> = node.order.members.iter().collect();
         let (rotation, exchange) = (node.order.rotation, node.order.exchange);
         let times = RingTimes { rotation, exchange };
         let mut wanted = Vec::new();
-        for Own { id, pilot, before, looked, look_every } in &mut self.all {
+        for (id, own) in self.all.iter_mut() {
+            let Own { group, pilot, before, looked, look_every } = own;
             let over = looked.elapsed();
             if over < *look_every {
                 continue;
             }
             *looked = Clock::now();
-            let Some(snapshot) = node.groups.get(*id) else { continue };
+            let Some(snapshot) = node.groups.get(id) else { continue };
             let counters = Counters::of_snapshot(snapshot, node.order.counters.token_visits);
             let mut load = counters.since(before, over, times, ring.clone());
             *before = counters;
             // What clients at other gateways take, this node does not know.
-            load.pace = pace.and_then(|pace| Pace::new(pace, index_of(*id)));
-            let predictions = load.predict(&self.domain, &self.domain.groups[index_of(*id)]);
+            let measured = of_ring.as_ref().zip(pace);
+            load.pace = measured.and_then(|(ring, pace)| Pace::new(ring, &pace.server_us(id)));
+            let predictions = load.predict(&self.domain, group);
             let leader = snapshot.leader;
             let seen = Seen { leader, calls: load.calls(), predictions: &predictions };
-            wanted.extend(pilot.look(now, &seen).map(|node| (*id, node)));
+            wanted.extend(pilot.look(now, &seen).map(|node| (id, node)));
         }
+        self.due = self.all.values().map(|own| own.looked + own.look_every).min();
         wanted
     }
 }

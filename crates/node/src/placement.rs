@@ -61,17 +61,19 @@ impl Pace {
     /// Of what the node says of itself that leads `group`; `None` if it has measured nothing.
     #[must_use]
     pub fn of_status(domain: &Domain, leader: &Status, group: &str) -> Option<Self> {
-        let index = domain.groups.iter().position(|one| one.name == group)?;
-        let mut pace = Self::new(leader.pace.as_ref()?, index)?;
+        let index = leader.groups.iter().position(|one| one.name == group)?;
+        let status = leader.pace.as_ref()?;
+        let mut pace = Self::new(status, status.servers_us.get(index)?)?;
         pace.hear(domain, leader);
         Some(pace)
     }
 
-    pub(crate) fn new(status: &PaceStatus, group: usize) -> Option<Self> {
+    /// `server_us`: what the leader's server takes.
+    pub(crate) fn new(status: &PaceStatus, server_us: &[f64]) -> Option<Self> {
         Some(Self {
             rotation: of_us(status.rotation_us?),
             message: of_us(status.message_us.unwrap_or(0.0)),
-            server: of_all_us(status.servers_us.get(group)?),
+            server: of_all_us(server_us),
             clients: BTreeMap::new(),
         })
     }

@@ -8,6 +8,9 @@ use crate::door::Door;
 use crate::filesystem::is_out_of_descriptors;
 use quorba_giop::corbaloc::EscapedKey;
 use quorba_giop::{Body, Endian, Framer, FramerLimits, LocateStatus, Version, build};
+use quorba_net::{Interest, timespec};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd};
 use socket2::Socket;
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -54,47 +57,153 @@ impl Look {
     }
 }
 
-/// Connects and, if there is a key, asks for its object.
+/// A look that waits for nothing: a step is taken when its socket is ready, or its time is up.
+pub(crate) struct Probe {
+    socket: Socket,
+    until: Instant,
+    stage: Stage,
+}
+
+enum Stage {
+    /// Until there is a connection; then for this object, if for any.
+    Connecting(Option<Box<[u8]>>),
+    /// There is one, and nothing is asked.
+    Connected,
+    /// Until there is an answer.
+    Asked { framer: Box<Framer>, heard: bool },
+}
+
+impl Probe {
+    /// Begins to connect, and to ask for an object if there is a key. Otherwise what came of it
+    /// already.
+    ///
+    /// # Errors
+    /// This node has no descriptor left to look with.
+    pub(crate) fn begin(
+        door: &Door,
+        key: Option<&[u8]>,
+        now: Instant,
+    ) -> io::Result<Result<Self, Look>> {
+        match door.knock() {
+            Ok(socket) => {
+                let stage = Stage::Connecting(key.map(Into::into));
+                Ok(Ok(Self { socket, until: now + PATIENCE, stage }))
+            }
+            Err(error) if is_out_of_descriptors(&error) => Err(error),
+            Err(_) => Ok(Err(Look::Deaf)),
+        }
+    }
+
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// What is to be waited for at its socket.
+    pub(crate) const fn interest(&self) -> Interest {
+        match self.stage {
+            Stage::Connecting(_) => Interest::WRITE,
+            Stage::Connected | Stage::Asked { .. } => Interest::READ,
+        }
+    }
+
+    /// When its time is up.
+    pub(crate) const fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Something may have come, or its time may be up: what came of the look, if it is over.
+    pub(crate) fn step(&mut self, now: Instant) -> Option<Look> {
+        if let Stage::Connecting(_) = self.stage {
+            match self.socket.take_error() {
+                Ok(None) if self.is_with_itself() => return Some(Look::Deaf),
+                Ok(None) if self.socket.peer_addr().is_ok() => {}
+                Ok(None) if now < self.until => return None,
+                _ => return Some(Look::Deaf),
+            }
+            match std::mem::replace(&mut self.stage, Stage::Connected) {
+                Stage::Connecting(Some(key)) => self.ask(&key, now),
+                _ => return Some(Look::Ready),
+            }
+        }
+        self.hear(now)
+    }
+
+    /// Where nobody listens, at a port that the system gives to who connects, a socket may have
+    /// been given that very port, and be connected with itself.
+    fn is_with_itself(&self) -> bool {
+        let own = self.socket.local_addr().ok().and_then(|address| address.as_socket());
+        own.is_some() && own == self.socket.peer_addr().ok().and_then(|one| one.as_socket())
+    }
+
+    /// Asks for an object, on a connection on which nothing is asked, or was answered.
+    pub(crate) fn ask(&mut self, key: &[u8], now: Instant) {
+        let question = build::locate_request(Version::V1_0, Endian::Little, 1, key);
+        let framer = Box::new(Framer::new(FramerLimits {
+            message_bytes_max: ANSWER_BYTES_MAX,
+            fragmented_requests_max: 1,
+            buffered_bytes_max: ANSWER_BYTES_MAX,
+        }));
+        self.stage = Stage::Asked { framer, heard: false };
+        // It fits into what the system keeps for a socket; if not, nobody answers.
+        let is_sent = self.socket.write_all(question.bytes()).is_ok();
+        self.until = if is_sent { now + PATIENCE } else { now };
+    }
+
+    fn hear(&mut self, now: Instant) -> Option<Look> {
+        let Stage::Asked { framer, heard } = &mut self.stage else { return None };
+        let mut buffer = [0; 4096];
+        let look = loop {
+            match framer.next() {
+                Ok(Some(message)) => break judged(message.parse()),
+                Ok(None) => {}
+                Err(_) => break Look::Strange,
+            }
+            let silence = if *heard { Look::Strange } else { Look::Silent };
+            match self.socket.read(&mut buffer) {
+                Ok(0) => break silence,
+                Ok(count) => {
+                    *heard = true;
+                    framer.push(&buffer[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && now < self.until => {
+                    return None;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break silence,
+            }
+        };
+        self.stage = Stage::Connected;
+        Some(look)
+    }
+}
+
+fn judged<E>(answer: Result<Body<'_>, E>) -> Look {
+    let Ok(Body::LocateReply(reply)) = answer else { return Look::Strange };
+    match reply.status() {
+        LocateStatus::ObjectHere | LocateStatus::ObjectForward => Look::Ready,
+        LocateStatus::UnknownObject => Look::NoObject,
+        _ => Look::Strange,
+    }
+}
+
+/// Connects and, if there is a key, asks for its object; for a thread that may wait.
 ///
 /// # Errors
 /// This node has no descriptor left to look with.
 pub(crate) fn look(door: &Door, key: Option<&[u8]>) -> io::Result<Look> {
-    let mut socket = match door.knock(PATIENCE) {
-        Ok(socket) => socket,
-        Err(error) if is_out_of_descriptors(&error) => return Err(error),
-        Err(_) => return Ok(Look::Deaf),
+    let mut probe = match Probe::begin(door, key, Instant::now())? {
+        Ok(probe) => probe,
+        Err(look) => return Ok(look),
     };
-    let Some(key) = key else { return Ok(Look::Ready) };
-    let mut heard = false;
-    Ok(match locate(&mut socket, key, &mut heard) {
-        Some(LocateStatus::ObjectHere | LocateStatus::ObjectForward) => Look::Ready,
-        Some(LocateStatus::UnknownObject) => Look::NoObject,
-        Some(_) => Look::Strange,
-        None if heard => Look::Strange,
-        None => Look::Silent,
-    })
-}
-
-fn locate(socket: &mut Socket, key: &[u8], heard: &mut bool) -> Option<LocateStatus> {
-    let question = build::locate_request(Version::V1_0, Endian::Little, 1, key);
-    socket.write_all(question.bytes()).ok()?;
-    let mut framer = Framer::new(FramerLimits {
-        message_bytes_max: ANSWER_BYTES_MAX,
-        fragmented_requests_max: 1,
-        buffered_bytes_max: ANSWER_BYTES_MAX,
-    });
-    let until = Instant::now() + PATIENCE;
-    let mut buffer = [0; 4096];
     loop {
-        if let Some(message) = framer.next().ok()? {
-            let Ok(Body::LocateReply(reply)) = message.parse() else { return None };
-            return Some(reply.status());
+        let now = Instant::now();
+        if let Some(look) = probe.step(now) {
+            return Ok(look);
         }
-        let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
-        socket.set_read_timeout(Some(left)).ok()?;
-        let count = socket.read(&mut buffer).ok().filter(|count| *count > 0)?;
-        *heard = true;
-        framer.push(buffer.get(..count)?);
+        let left = timespec(probe.until().saturating_duration_since(now));
+        let flags = if probe.interest().write { PollFlags::OUT } else { PollFlags::IN };
+        // Whatever woke it, the next step sees what there is.
+        let _ = poll(&mut [PollFd::from_borrowed_fd(probe.socket(), flags)], Some(&left));
     }
 }
 
@@ -147,6 +256,20 @@ mod tests {
         for key in [None, Some(&b"bank"[..])] {
             assert_eq!(look(&door, key).expect("descriptors"), Look::Deaf);
         }
+    }
+
+    /// As when the system happens to give that port.
+    #[test]
+    fn a_connection_with_itself_is_no_server() {
+        let socket = Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+        let socket = socket.expect("a socket");
+        let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        socket.bind(&any.into()).expect("a port");
+        socket.connect(&socket.local_addr().expect("it is bound")).expect("with itself");
+        socket.set_nonblocking(true).expect("a socket");
+        let (until, stage) = (Instant::now() + PATIENCE, Stage::Connecting(None));
+        let mut probe = Probe { socket, until, stage };
+        assert_eq!(probe.step(Instant::now()), Some(Look::Deaf));
     }
 
     #[test]

@@ -7,10 +7,9 @@
 //! Invariants: while the node runs nothing is written and no memory is asked for; of more samples
 //! than there is room for, the last ones are kept, and how many are missing is said.
 
-use crate::names::index_of;
 use quorba_engine::ConnectionId;
 use quorba_engine::order::{Progress, Ticket};
-use quorba_engine::replica::GroupId;
+use quorba_engine::replica::{GroupId, GroupMap};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -64,14 +63,14 @@ pub(crate) struct Recorder {
     /// Messages that are not numbered yet, and when they were submitted.
     waiting: VecDeque<(Ticket, u64)>,
     /// Of each group, when its server was given the request that it has not answered.
-    asked_ns: Vec<Option<u64>>,
+    asked_ns: GroupMap<Option<u64>>,
     /// The client that was answered last, and when.
     answered: Option<(ConnectionId, u64)>,
 }
 
 impl Recorder {
-    /// Makes room for all samples of a node with so many groups.
-    pub(crate) fn new(groups: usize) -> Self {
+    /// Makes room for all samples.
+    pub(crate) fn new() -> Self {
         Self {
             rotations: Samples::with_room(VISITS_MAX),
             send_delays: Samples::with_room(SAMPLES_MAX),
@@ -80,9 +79,19 @@ impl Recorder {
             last_visit_ns: None,
             seen: None,
             waiting: VecDeque::with_capacity(WAITING_MAX),
-            asked_ns: vec![None; groups],
+            asked_ns: GroupMap::new(),
             answered: None,
         }
+    }
+
+    /// There is such a group from now on.
+    pub(crate) fn open(&mut self, group: GroupId) {
+        self.asked_ns.insert(group, None);
+    }
+
+    /// There is no such group any more.
+    pub(crate) fn close(&mut self, group: GroupId) {
+        self.asked_ns.remove(group);
     }
 
     /// The engine has handled something.
@@ -109,12 +118,14 @@ impl Recorder {
 
     /// The local server of `group` is about to be given a request.
     pub(crate) fn server_asked(&mut self, group: GroupId) {
-        self.asked_ns[index_of(group)] = Some(now_ns());
+        if let Some(asked_ns) = self.asked_ns.get_mut(group) {
+            *asked_ns = Some(now_ns());
+        }
     }
 
     /// The local server of `group` has said something.
     pub(crate) fn server_spoke(&mut self, group: GroupId) {
-        if let Some(since_ns) = self.asked_ns[index_of(group)].take() {
+        if let Some(since_ns) = self.asked_ns.get_mut(group).and_then(Option::take) {
             self.servers.add(since_ns, now_ns());
         }
     }
@@ -199,7 +210,7 @@ mod tests {
 
     #[test]
     fn visits_and_messages_become_samples() {
-        let mut recorder = Recorder::new(1);
+        let mut recorder = Recorder::new();
         for (at_ns, seen) in [
             (100, progress(7, 3, 2)),
             // A message that was there before is not measured.
@@ -212,9 +223,15 @@ mod tests {
         ] {
             recorder.progress_at(at_ns, seen);
         }
-        recorder.server_spoke(GroupId(0));
+        recorder.open(GroupId(7));
+        recorder.server_spoke(GroupId(7));
+        recorder.server_asked(GroupId(7));
         recorder.server_asked(GroupId(0));
         recorder.server_spoke(GroupId(0));
+        recorder.server_spoke(GroupId(7));
+        recorder.close(GroupId(7));
+        recorder.server_asked(GroupId(7));
+        recorder.server_spoke(GroupId(7));
         recorder.client_answered(ConnectionId(1));
         recorder.client_spoke(ConnectionId(2));
         recorder.client_spoke(ConnectionId(1));
@@ -234,7 +251,7 @@ mod tests {
 
     #[test]
     fn what_another_client_says_is_no_end_of_this_ones_time() {
-        let mut recorder = Recorder::new(1);
+        let mut recorder = Recorder::new();
         recorder.client_answered(ConnectionId(1));
         recorder.client_spoke(ConnectionId(2));
         let [.., clients] = &written(recorder)[..] else { panic!("four series") };

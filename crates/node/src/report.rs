@@ -13,7 +13,7 @@ mod unanswered;
 pub(crate) use self::unanswered::end_word;
 use crate::NodeError;
 use crate::admin::Change;
-use crate::names::{group_id, index_of, outside_index};
+use crate::groups::Groups;
 use crate::recent::{self, Requests};
 use crate::status::{
     BroughtStatus, CallStatus, Caller, GroupStatus, IdentityStatus, MemberState as State,
@@ -24,7 +24,7 @@ use quorba_config::{Backend, Domain, Engine, Group, Node};
 use quorba_engine::order::{LeaveReason, LeftOut, Protection, Snapshot, StateName, View};
 use quorba_engine::replica::primary::Basis;
 use quorba_engine::replica::{
-    Command, CommandRefused, GroupId, GroupSnapshot, LogHold, MemberState, PrimaryStatus,
+    Command, CommandRefused, GroupId, GroupMap, GroupSnapshot, LogHold, MemberState, PrimaryStatus,
     RecentPage, Style, TransferProgress,
 };
 use quorba_engine::{GatewayCounters, GatewaySnapshot, NodeSnapshot};
@@ -32,6 +32,7 @@ use quorba_net::Fanout;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Linux counts process times in these units for every architecture that it runs on today.
@@ -44,7 +45,11 @@ const OVERDUE_LEAST: u64 = 1000;
 
 /// See the module's text.
 pub(crate) struct Reporter {
-    domain: Domain,
+    /// Its groups are not looked at: those that there are now are in `groups`.
+    domain: Arc<Domain>,
+    /// What must be equal in the domain files of all nodes.
+    file: Arc<str>,
+    groups: Groups,
     me: NodeId,
     last_changes: HashMap<GroupId, String>,
     differences: differences::Differences,
@@ -94,9 +99,16 @@ fn when_again(order: &Snapshot, node: NodeId) -> String {
 }
 
 impl Reporter {
-    pub(crate) fn new(domain: Domain, me: NodeId, incarnation: u64) -> Self {
+    pub(crate) fn new(
+        (domain, file): (Arc<Domain>, Arc<str>),
+        groups: Groups,
+        me: NodeId,
+        incarnation: u64,
+    ) -> Self {
         Self {
             domain,
+            file,
+            groups,
             me,
             last_changes: HashMap::new(),
             differences: differences::Differences::default(),
@@ -112,6 +124,30 @@ impl Reporter {
         }
     }
 
+    /// All groups, and servers outside, that there are now.
+    pub(crate) const fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
+    /// All nodes of the domain, in the order of their ids.
+    pub(crate) fn all_nodes(&self) -> &[Node] {
+        &self.domain.nodes
+    }
+
+    /// There is such a group from now on, or it is another one.
+    pub(crate) fn open(&mut self, id: GroupId, group: Arc<Group>) {
+        self.groups.insert(id, group);
+    }
+
+    /// There is no such group any more, and nothing of it is remembered; what it was.
+    pub(crate) fn close(&mut self, id: GroupId) -> Option<Arc<Group>> {
+        self.last_changes.remove(&id);
+        self.differences.forget(id);
+        self.references.forget(id);
+        self.clients.forget(id);
+        self.groups.remove(id)
+    }
+
     fn node(&self) -> &Node {
         self.domain.node(self.me).expect("checked at the start")
     }
@@ -125,9 +161,7 @@ impl Reporter {
     }
 
     pub(crate) fn group_name(&self, group: GroupId) -> &str {
-        let outside = outside_index(group).and_then(|index| self.domain.outside.get(index));
-        let group = self.domain.groups.get(index_of(group)).map(|group| group.name.as_str());
-        outside.map(|server| server.name.as_str()).or(group).unwrap_or("?")
+        self.groups.name_of(group).unwrap_or("?")
     }
 
     pub(crate) fn disk_failed(&self, source: std::io::Error) -> NodeError {
@@ -163,7 +197,10 @@ impl Reporter {
     }
 
     pub(crate) fn member_changed(&mut self, group: GroupId, text: String) {
-        self.last_changes.insert(group, text);
+        // What is late is of a group that has gone.
+        if self.groups.get(group).is_some() {
+            self.last_changes.insert(group, text);
+        }
     }
 
     /// The whole status. `links`: what waits to be sent to each node that messages pass to.
@@ -171,19 +208,17 @@ impl Reporter {
         &self,
         snapshot: &NodeSnapshot,
         (fanout, links): (&Fanout, &BTreeMap<NodeId, usize>),
-        servers: Vec<Option<ServerStatus>>,
+        mut servers: GroupMap<ServerStatus>,
         uptime: Duration,
     ) -> Status {
         let (cpu_ms, rss_bytes) = own_usage();
-        let groups = self
-            .domain
-            .groups
-            .iter()
-            .enumerate()
-            .zip(servers)
-            .map(|((index, group), server)| {
-                let id = group_id(index);
-                let (replica, gateway) = (&snapshot.groups[id], &snapshot.gateway.groups[id]);
+        // One that the engine has not got yet, or has no more, is not told of.
+        let known = self.groups.iter().filter_map(|(id, group)| {
+            Some((id, group, snapshot.groups.get(id)?, snapshot.gateway.groups.get(id)?))
+        });
+        let groups = known
+            .map(|(id, group, replica, gateway)| {
+                let server = servers.remove(id);
                 let last = self.last_changes.get(&id).cloned();
                 let away = self.domain.node_set().difference(snapshot.order.members);
                 let waits = replica.waits_for_memory;
@@ -263,8 +298,7 @@ impl Reporter {
 
     /// The group called `name`.
     pub(crate) fn group_id(&self, name: &str) -> Result<GroupId, String> {
-        let index = self.domain.groups.iter().position(|group| group.name == name);
-        index.map(group_id).ok_or_else(|| format!("there is no group {name}"))
+        self.groups.id_of(name).ok_or_else(|| format!("there is no group {name}"))
     }
 
     fn node_id(&self, name: &str) -> Result<NodeId, String> {
@@ -273,18 +307,22 @@ impl Reporter {
 
     /// Whether this node has a member of the group.
     pub(crate) fn has_member(&self, group: GroupId) -> bool {
-        let group = self.domain.groups.get(index_of(group));
-        group.is_some_and(|group| group.members.contains(self.me))
+        self.groups.get(group).is_some_and(|group| group.members.contains(self.me))
     }
 
-    /// The group as the domain file has it.
-    pub(crate) fn group_config(&self, group: GroupId) -> &quorba_config::Group {
-        &self.domain.groups[index_of(group)]
+    /// The group as it was declared; none if it has gone.
+    pub(crate) fn group_config(&self, group: GroupId) -> Option<&Group> {
+        self.groups.get(group).map(|group| &**group)
     }
 
-    /// What a backup of the group is called by.
-    pub(crate) fn backup_names(&self, group: GroupId) -> (&str, &quorba_config::Group, &str) {
-        (&self.domain.id, self.group_config(group), self.node_name())
+    /// How long somebody may be at a request of the group before it is stuck.
+    pub(crate) fn stuck_after(&self, group: GroupId) -> Duration {
+        self.group_config(group).map_or(Duration::MAX, |group| group.stuck)
+    }
+
+    /// What a backup of the group is called by; nothing if it has gone.
+    pub(crate) fn backup_names(&self, group: GroupId) -> Option<(&str, &Group, &str)> {
+        Some((&self.domain.id, self.group_config(group)?, self.node_name()))
     }
 
     pub(crate) fn requests(&self, now: quorba_base::Instant, page: RecentPage) -> Requests {
@@ -297,14 +335,13 @@ impl Reporter {
         name: &str,
         change: &Change,
     ) -> Result<(GroupId, Command), String> {
-        let groups = &self.domain.groups;
         let id = self.group_id(name)?;
-        let index = index_of(id);
+        let backend = self.group_config(id).map(|group| &group.backend);
         let command = match change {
             Change::Style(word) => match Style::ALL.iter().find(|style| style.text() == word) {
                 Some(style)
                     if *style == Style::ColdPassive
-                        && matches!(groups[index].backend, Backend::Connect(_)) =>
+                        && matches!(backend, Some(Backend::Connect(_))) =>
                 {
                     return Err(format!(
                         "style \"{word}\" needs servers that the nodes start and end; those of \
@@ -332,17 +369,14 @@ impl Reporter {
 
     /// The group called `name`, whose member on `node`, which is to be this one, is meant.
     pub(crate) fn own_member(&self, name: &str, node: &str) -> Result<GroupId, String> {
-        let groups = &self.domain.groups;
-        let Some(index) = groups.iter().position(|group| group.name == name) else {
-            return Err(format!("there is no group {name}"));
-        };
+        let group = self.group_id(name)?;
         match self.domain.node_id(node) {
             None => Err(format!("there is no node {node}")),
             Some(id) if id != self.me => Err(format!("node {node} is to be asked itself")),
-            Some(id) if !groups[index].members.contains(id) => {
+            Some(_) if !self.has_member(group) => {
                 Err(format!("group {name} has no member on node {node}"))
             }
-            Some(_) => Ok(group_id(index)),
+            Some(_) => Ok(group),
         }
     }
 
@@ -539,16 +573,14 @@ impl Reporter {
 
     /// Groups because of which the log cannot be shortened now, and why.
     pub(crate) fn log_holds(&self, snapshot: &NodeSnapshot) -> Vec<(&str, LogHold)> {
-        let names = self.domain.groups.iter().map(|group| group.name.as_str());
-        let holds = snapshot.groups.values().map(|group| group.log_hold);
-        names.zip(holds).filter_map(|(name, hold)| Some((name, hold?))).collect()
+        let holds = snapshot.groups.iter();
+        holds.filter_map(|(id, of)| Some((self.groups.name_of(id)?, of.log_hold?))).collect()
     }
 
     /// Groups whose member here is in, while this node's log lacks its state.
     pub(crate) fn log_lacks(&self, snapshot: &NodeSnapshot) -> Vec<&str> {
-        let names = self.domain.groups.iter().map(|group| group.name.as_str());
-        let lacks = snapshot.groups.values().map(|group| group.disk_lacks_state);
-        names.zip(lacks).filter_map(|(name, lacks)| lacks.then_some(name)).collect()
+        let lacks = snapshot.groups.iter().filter(|(_, group)| group.disk_lacks_state);
+        lacks.filter_map(|(id, _)| self.groups.name_of(id)).collect()
     }
 
     fn transfer(&self, transfer: TransferProgress) -> TransferStatus {

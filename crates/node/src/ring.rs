@@ -3,7 +3,7 @@
 //! What it is not: the sockets themselves; those are `quorba-net`'s.
 
 use crate::NodeError;
-use crate::supervise::{bind_address, resolve_host};
+use crate::resolve::{bind_address, resolve_host};
 use quorba_base::NodeId;
 use quorba_config::{Domain, DomainKey, Host, Multicast as Choice, Node};
 use quorba_net::{Links, Multicast, Poller, RingSocket};

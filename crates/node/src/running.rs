@@ -18,7 +18,7 @@ use std::time::Duration;
 /// How long a keeper may take to start its server.
 const START_WITHIN: Duration = Duration::from_secs(10);
 /// How long it may take to end everything; longer than it gives itself.
-const END_WITHIN: Duration = Duration::from_secs(15);
+pub(crate) const END_WITHIN: Duration = Duration::from_secs(15);
 /// The longest process id, with a line's end.
 const PID_BYTES: u64 = 11;
 
@@ -103,23 +103,38 @@ impl Running {
         matches!(poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&limit)), Ok(1))
     }
 
-    /// Ends the server and everything that it has started, and says how it ended. It is asked
-    /// politely first, if it has any time for that.
-    pub(crate) fn end(&mut self, grace: Duration) -> String {
-        if !grace.is_zero() && self.orders.write_all(&[END_POLITELY]).is_ok() {
-            self.has_ended(grace);
-        }
+    /// Asks the server politely to end; whether that could be said.
+    pub(crate) fn ask_to_end(&mut self) -> bool {
+        self.orders.write_all(&[END_POLITELY]).is_ok()
+    }
+
+    /// Has its keeper end the server and everything that it has started.
+    pub(crate) fn cut_off(&self) {
         let _ = self.orders.shutdown(Shutdown::Both);
-        if !self.has_ended(END_WITHIN) {
-            // The kernel ends the server with it.
-            let _ = kill_process(Pid::from_child(&self.keeper), Signal::KILL);
-        }
+    }
+
+    /// Kills a keeper that takes longer than [`END_WITHIN`]: the kernel ends the server with it.
+    pub(crate) fn kill(&self) {
+        let _ = kill_process(Pid::from_child(&self.keeper), Signal::KILL);
+    }
+
+    /// How the server ended, when it [`Self::has_ended`]; waits for that otherwise.
+    pub(crate) fn how_it_ended(&mut self) -> String {
         self.keeper.wait().map_or_else(|error| error.to_string(), |status| status.to_string())
+    }
+
+    /// Ends the server and everything that it has started; for a thread that may wait.
+    fn end(&mut self) {
+        self.cut_off();
+        if !self.has_ended(END_WITHIN) {
+            self.kill();
+        }
+        self.how_it_ended();
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.end(Duration::ZERO);
+        self.end();
     }
 }

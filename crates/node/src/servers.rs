@@ -72,16 +72,18 @@ impl Servers {
 
     /// The sockets to a group's server; few, and mostly one.
     pub(crate) fn tokens_of(&self, group: GroupId) -> Vec<u64> {
-        self.tokens.iter().filter(|((of, _), _)| *of == group).map(|(_, token)| *token).collect()
+        let from = self.tokens.range((group, ChannelId(0))..);
+        from.take_while(|((of, _), _)| *of == group).map(|(_, token)| *token).collect()
     }
 
     /// Whether the poller tells of what a group's server says. One that is being connected is left
     /// alone: it waits for something else.
     pub(crate) fn set_reading(&mut self, group: GroupId, reading: bool, poller: &Poller) {
-        let is_meant = |channel: &&mut Channel| channel.group == group && channel.connected;
-        for channel in self.channels.values_mut().filter(is_meant) {
-            // One that is broken shows when it is read.
-            let _ = channel.stream.set_reading(reading, poller);
+        for token in self.tokens_of(group) {
+            if let Some(channel) = self.channels.get_mut(&token).filter(|one| one.connected) {
+                // One that is broken shows when it is read.
+                let _ = channel.stream.set_reading(reading, poller);
+            }
         }
     }
 
@@ -102,7 +104,14 @@ impl Servers {
     /// Forgets all sockets to a server that is gone.
     pub(crate) fn close_group(&mut self, group: GroupId) {
         self.waiting.retain(|(of, _)| *of != group);
-        self.channels.retain(|_, channel| channel.group != group);
-        self.tokens.retain(|(of, _), _| *of != group);
+        for token in self.tokens_of(group) {
+            self.remove(token);
+        }
+    }
+
+    /// There is no server of the group here any more.
+    pub(crate) fn forget(&mut self, group: GroupId) {
+        self.close_group(group);
+        self.doors.remove(&group);
     }
 }

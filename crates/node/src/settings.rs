@@ -3,27 +3,28 @@
 //! Invariant: what must be equal on all nodes is taken from the domain file only.
 
 use crate::boot::BootFile;
+use crate::definitions::Reader;
 use crate::descriptors::Passing;
+use crate::groups::Groups;
 use crate::log::Boot;
-use crate::names::{group_id, group_named, outside_id, outside_named};
 use quorba_base::{Instant, NodeId};
 use quorba_config::{
-    Ack, Backend, Concurrency, Domain, Engine, Group, OnDoubt, OnTotalLoss, Outside, QuorumRule,
-    ReadonlyConsistency, Recovery, Reply,
+    Ack, Backend, Concurrency, Domain, Engine, Group, Limits, OnDoubt, OnTotalLoss, Outside,
+    QuorumRule, ReadonlyConsistency, Recovery, Reply,
 };
 use quorba_engine::order::{Boot as OrderBoot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack as ReplicaAck, CheckpointRule, ComparisonRule, Concurrency as ReplicaConcurrency,
+    Ack as ReplicaAck, Catalog, CheckpointRule, ComparisonRule, Concurrency as ReplicaConcurrency,
     ENVELOPE_BYTES_MAX, GroupConfig, GroupId, OnDoubt as ReplicaOnDoubt, OutsideConfig, Quorum,
     QuorumRule as ReplicaQuorumRule, ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss,
     TransferRule,
 };
 use quorba_engine::{
     Access, ClientRule, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Network, Node, NodeConfig,
-    OutsideSettings,
+    OutsideSettings, SettingsOf,
 };
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What Corosync carries in one piece.
@@ -41,14 +42,15 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The engine, with the order that the domain file asks for; `now` is the driver's origin of time.
 pub(crate) fn engine(
-    domain: &Domain,
+    (reader, groups, catalog): (&Arc<Reader>, &Groups, Catalog),
     me: NodeId,
     boot: &BootFile,
     found: Option<Boot>,
     passing: Passing,
     now: Instant,
 ) -> Node {
-    let mut config = node_config(domain, me, boot, now);
+    let domain = reader.shared();
+    let mut config = node_config((reader, groups, catalog), me, boot, now);
     config.limits.turned_away = passing.turned_away;
     if let Some(found) = found {
         (config.recovered, config.in_doubt) = (found.recovered, found.in_doubt);
@@ -60,13 +62,17 @@ pub(crate) fn engine(
 }
 
 /// The engine's configuration; `now` is the driver's origin of time.
-fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> NodeConfig {
+fn node_config(
+    (reader, groups, catalog): (&Arc<Reader>, &Groups, Catalog),
+    me: NodeId,
+    boot: &BootFile,
+    now: Instant,
+) -> NodeConfig {
     debug_assert_eq!(now, Instant::ZERO, "the wall clock is taken at the origin");
     let mut salt = [0; 16];
     getrandom::fill(&mut salt).expect("the kernel has randomness");
-    let groups = domain.groups.iter().enumerate();
-    let servers = domain.outside.iter().enumerate();
-    let called = called(domain);
+    let domain = reader.shared();
+    let servers = groups.outside().iter();
     NodeConfig {
         order: order_config(domain, me),
         boot: OrderBoot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
@@ -74,10 +80,9 @@ fn node_config(domain: &Domain, me: NodeId, boot: &BootFile, now: Instant) -> No
         record: boot.record(),
         recovered: None,
         in_doubt: false,
-        groups: groups
-            .map(|(at, group)| (group_id(at), group_settings(&called, domain, group)))
-            .collect(),
-        outside: servers.map(|(at, server)| (outside_id(at), outside(server))).collect(),
+        outside: servers.map(|(id, server)| (id, outside(server))).collect(),
+        catalog,
+        settings: Arc::clone(reader) as Arc<dyn SettingsOf>,
         domain: domain.id.clone().into(),
         limits: limits(domain),
         wall_clock_origin: wall_clock(),
@@ -129,13 +134,16 @@ fn read_rule(group: &Group) -> ReadRule {
     }
 }
 
-fn group_settings(called: &BTreeSet<&str>, domain: &Domain, group: &Group) -> GroupSettings {
+/// What the engine is to know of a group, whose servers call these.
+pub(crate) fn group_settings(limits: &Limits, group: &Group, calls: Vec<GroupId>) -> GroupSettings {
     GroupSettings {
         replica: GroupConfig {
-            calls: called_by(domain, group),
-            is_called: called.contains(group.name.as_str()),
+            calls,
+            is_called: false,
             members: group.members,
             state_object: group.state_object.clone().map(Into::into),
+            object_key: group.object_key.clone().map(Into::into),
+            member_keys: member_keys(group),
             foreign: matches!(group.backend, Backend::Connect(_)),
             ack: match group.ack {
                 Ack::Majority => ReplicaAck::Majority,
@@ -183,7 +191,7 @@ fn group_settings(called: &BTreeSet<&str>, domain: &Domain, group: &Group) -> Gr
                 Recovery::Replay(bytes) => Some(bytes),
             },
             reply_bytes_max: MESSAGE_BYTES_MAX,
-            state_bytes_max: domain.limits.state_bytes as usize,
+            state_bytes_max: limits.state_bytes as usize,
             transfer: TransferRule {
                 bytes_per_second: group.transfer_rate,
                 ..TransferRule::default()
@@ -192,6 +200,16 @@ fn group_settings(called: &BTreeSet<&str>, domain: &Domain, group: &Group) -> Gr
         unavailable_wait: group.unavailable_wait,
         access: access(group),
     }
+}
+
+/// The keys of members that are given by references, and have another one than clients.
+fn member_keys(group: &Group) -> Vec<(NodeId, bytes::Bytes)> {
+    let Backend::Connect(members) = &group.backend else { return Vec::new() };
+    let own = |(node, member): &(NodeId, quorba_config::Member)| {
+        let key = member.object_key.clone().filter(|key| Some(key) != group.object_key.as_ref())?;
+        Some((*node, key.into()))
+    };
+    members.iter().filter_map(own).collect()
 }
 
 fn access(group: &Group) -> Access {
@@ -209,12 +227,6 @@ fn access(group: &Group) -> Access {
     Access { clients, state_operations: texts(&group.state_operations) }
 }
 
-/// Groups, and servers outside.
-fn called_by(domain: &Domain, group: &Group) -> Vec<GroupId> {
-    let groups = group.calls.iter().filter_map(|name| group_named(domain, name));
-    groups.chain(group.outside.iter().filter_map(|name| outside_named(domain, name))).collect()
-}
-
 fn outside(server: &Outside) -> OutsideSettings {
     OutsideSettings {
         replica: OutsideConfig {
@@ -227,11 +239,6 @@ fn outside(server: &Outside) -> OutsideSettings {
         connect: server.connect,
         reply: server.reply,
     }
-}
-
-/// The groups that others call.
-fn called(domain: &Domain) -> BTreeSet<&str> {
-    domain.groups.iter().flat_map(|caller| &caller.calls).map(String::as_str).collect()
 }
 
 /// The style as the engine names it.
@@ -327,7 +334,7 @@ mod tests {
             "reply_retention_ms = 71001\nreply_retention_bytes = 7000001\nserver_reply_ms = 9002\n\
              start_timeout_ms = 11003\nunavailable_wait_ms = 1304",
         );
-        let found = group_settings(&called(&domain), &domain, &domain.groups[0]);
+        let found = group_settings(&domain.limits, &domain.groups[0], Vec::new());
         let ms = Duration::from_millis;
         let replica = &found.replica;
         assert_eq!(replica.retention, ms(71_001));

@@ -66,6 +66,11 @@ impl Standing {
         Self { pauses: Pauses::new(rule), is_wanted, stops: 0 }
     }
 
+    /// Its group is declared otherwise.
+    pub(crate) const fn set_rule(&mut self, rule: PauseRule) {
+        self.pauses.set_rule(rule);
+    }
+
     pub(crate) const fn is_wanted(&self) -> bool {
         self.is_wanted
     }

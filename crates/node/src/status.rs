@@ -37,7 +37,7 @@ pub struct Status {
     pub ring: RingStatus,
     /// Every node of the domain file, in its order.
     pub nodes: Vec<NodeStatus>,
-    /// Every group of the domain file, in its order.
+    /// Every group that there is now, in the order in which they came to be.
     pub groups: Vec<GroupStatus>,
     /// CPU time of the process since its start, in milliseconds.
     pub cpu_ms: u64,
@@ -78,8 +78,8 @@ pub struct PaceStatus {
     /// From a reply to a client of this node's gateways until it says something again, in
     /// microseconds: the middles of all tenths.
     pub client_us: Vec<f64>,
-    /// Of every group of the domain file, in its order: from a request's delivery to the server on
-    /// this node until its reply comes, likewise.
+    /// Of every group of [`Status::groups`], in the same order: from a request's delivery to the
+    /// server on this node until its reply comes, likewise.
     pub servers_us: Vec<Vec<f64>>,
 }
 

@@ -74,11 +74,16 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Serves, if the group's command asks for it.
-    pub(crate) fn start(group: &Group) -> io::Result<Option<Self>> {
-        if !is_wanted(group) {
-            return Ok(None);
+    /// Whether the group's command has the placeholder.
+    pub(crate) fn is_wanted(group: &Group) -> bool {
+        match &group.backend {
+            Backend::Start(command) => command.uses(Placeholder::Time),
+            Backend::Connect(_) => false,
         }
+    }
+
+    /// Serves.
+    pub(crate) fn start() -> io::Result<Self> {
         let options = ServerOptions {
             connections_max: CONNECTIONS_MAX,
             message_bytes_max: MESSAGE_BYTES_MAX,
@@ -87,7 +92,7 @@ impl Times {
         let servant = OrderedTime { cell: Arc::clone(&cell) };
         let server = Server::bind((Ipv4Addr::LOCALHOST, 0), options)?;
         let server = server.with(OBJECT_KEY, servant).start()?;
-        Ok(Some(Self { cell, server }))
+        Ok(Self { cell, server })
     }
 
     /// What stands for `{time}`.
@@ -99,14 +104,6 @@ impl Times {
     /// What the server is told from now on.
     pub(crate) fn publish(&self, moment: Option<Moment>) {
         self.cell.publish(moment);
-    }
-}
-
-/// Whether the group's command has the placeholder.
-fn is_wanted(group: &Group) -> bool {
-    match &group.backend {
-        Backend::Start(command) => command.uses(Placeholder::Time),
-        Backend::Connect(_) => false,
     }
 }
 

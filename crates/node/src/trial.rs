@@ -3,12 +3,12 @@
 //!
 //! What it is not: a member of its group. Invariant: it does not outlive its [`Trial`].
 
+use crate::RunOptions;
 use crate::door::Door;
+use crate::launch::{Launcher, launch, wanted_key};
 use crate::ready::{self, Look};
 use crate::running::Running;
-use crate::supervise::{self, Launcher};
 use crate::times::Times;
-use crate::{RunOptions, supervise::wanted_key};
 use quorba_config::{Backend, Group, Node, Placeholder};
 use quorba_engine::replica::Moment;
 use std::fs::{self, File};
@@ -90,13 +90,11 @@ impl Trial {
         let prefix = RunOptions::default().launcher;
         let gateways = vec![group.gateway(&node).to_string()];
         let launcher = Launcher { prefix, calls: Vec::new(), urls: Vec::new(), gateways };
-        let time = Times::start(group).map_err(unusable)?;
+        let time = Times::is_wanted(group).then(Times::start).transpose().map_err(unusable)?;
         let errors = file.try_clone().map_err(unusable)?;
         let printed = (file.into(), errors.into());
-        let (server, door) =
-            supervise::launch(group, &node, &launcher, command, time.as_ref(), printed).map_err(
-                |not_started| failed(format!("cannot be started: {}", not_started.reason)),
-            )?;
+        let (server, door) = launch(group, &node, &launcher, command, time.as_ref(), printed)
+            .map_err(|not_started| failed(format!("cannot be started: {}", not_started.reason)))?;
         let Door::Address(address) = door.clone() else { unreachable!("it was given a port") };
         let trial = Self { server, address, time };
         let until = Instant::now() + within;

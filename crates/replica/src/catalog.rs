@@ -1,5 +1,5 @@
-//! Which groups, and servers outside, the domain has, and what each of them is: a table that all
-//! nodes change alike, by ordered commands.
+//! Which groups the domain has, and what each of them is: a table that all nodes change alike, by
+//! ordered commands.
 //!
 //! A definition is a name and a text. What the text means, [`Definitions`] knows; all nodes must
 //! read the same from it. An id is given out by the order: it is made of the place at which the
@@ -21,7 +21,6 @@ pub use self::record::{CatalogDamaged, CatalogRecord};
 pub use self::refused::CatalogRefused;
 use crate::config::GroupConfig;
 use crate::ids::GroupId;
-use crate::outside::OutsideConfig;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -39,7 +38,7 @@ pub const DEFINITION_BYTES_MAX: usize = 64 << 10;
 /// Operations that are remembered, so that a repetition changes nothing.
 const OPERATIONS_MAX: usize = 1_024;
 
-/// What an operator says that a group, or a server outside, is.
+/// What an operator says that a group is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Definition {
     /// Its name, unique in the domain; at most [`NAME_BYTES_MAX`].
@@ -48,18 +47,9 @@ pub struct Definition {
     pub text: Bytes,
 }
 
-/// What a definition means.
-#[derive(Clone, Debug)]
-pub enum Defined {
-    /// It is a group of the domain.
-    Group(GroupConfig),
-    /// It is a server outside.
-    Outside(OutsideConfig),
-}
-
 /// Reads definitions: alike on all nodes, and from nothing but the text and the ids of names.
 pub trait Definitions: Send + Sync {
-    /// What `definition` means. `id_of` gives the ids of other names.
+    /// What `definition` means. `id_of` gives the ids of other groups.
     ///
     /// # Errors
     /// What is wrong with it, in words for an operator.
@@ -67,7 +57,7 @@ pub trait Definitions: Send + Sync {
         &self,
         definition: &Definition,
         id_of: &dyn Fn(&str) -> Option<GroupId>,
-    ) -> Result<Defined, String>;
+    ) -> Result<GroupConfig, String>;
 }
 
 /// A change of the catalog.

@@ -1,9 +1,11 @@
 //! What a replica is told about the domain and its groups; equal on every node.
 
 use crate::catalog::{Catalog, Definitions};
+use crate::group_map::GroupMap;
 use crate::hello::Record;
 use crate::ids::GroupId;
 use crate::log::Recovered;
+use crate::outside::OutsideConfig;
 use crate::primary::Quorum;
 use crate::reads::ReadRule;
 use crate::style::Style;
@@ -88,6 +90,10 @@ pub struct GroupConfig {
     pub members: NodeSet,
     /// Object key of the server's FT::Checkpointable, if it has one (FT-CORBA §23.5).
     pub state_object: Option<Bytes>,
+    /// The object key under which clients call what members know under keys of their own.
+    pub object_key: Option<Bytes>,
+    /// Those keys, of members that have another one.
+    pub member_keys: Vec<(NodeId, Bytes)>,
     /// Somebody else starts and ends the servers (`connect =`), so they may outlive their node.
     pub foreign: bool,
     /// When replies are released.
@@ -157,6 +163,12 @@ impl GroupConfig {
         self.state_object.is_some() || self.replay_bytes_max.is_some()
     }
 
+    /// The object key of clients, and the one that the server of `node`'s member has in its place.
+    pub(crate) fn own_key(&self, node: NodeId) -> Option<(Bytes, Bytes)> {
+        let (_, own) = self.member_keys.iter().find(|(member, _)| *member == node)?;
+        Some((self.object_key.clone()?, own.clone()))
+    }
+
     /// What cannot become something else while the group lives: the key of the domain file.
     pub(crate) fn fixed_difference(&self, next: &Self) -> Option<&'static str> {
         [
@@ -191,7 +203,9 @@ pub struct ReplicaConfig {
     pub quorum: Quorum,
     /// Primary components that this node was part of, in any boot, as its disk says.
     pub record: Record,
-    /// The groups, and servers outside: what the disk has, or else what the domain file says.
+    /// Servers outside of the domain that groups call, by ids that no group has.
+    pub outside: GroupMap<OutsideConfig>,
+    /// The groups: what the disk has, or else what the domain file says.
     pub catalog: Catalog,
     /// What the definitions in it mean.
     pub definitions: Arc<dyn Definitions>,

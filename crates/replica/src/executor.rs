@@ -44,7 +44,7 @@ use crate::table::DownReason;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{Duration, Instant, canary};
+use quorba_base::{Duration, Instant, NodeId, canary};
 use quorba_giop::{Body, FrameError, Message, Reply};
 
 /// Code-set negotiations that one server's clients may differ in at the same time.
@@ -76,6 +76,8 @@ pub struct Served {
 
 /// See the module's text.
 pub(crate) struct Executor {
+    /// The object key of clients, and what the server has in its place.
+    own_key: Option<(Bytes, Bytes)>,
     state_object: Option<Bytes>,
     reply_within: Duration,
     /// Larger replies are replaced by an exception.
@@ -117,8 +119,9 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    pub(crate) fn new(config: &GroupConfig) -> Self {
+    pub(crate) fn new(config: &GroupConfig, me: NodeId) -> Self {
         Self {
+            own_key: config.own_key(me),
             state_object: config.state_object.clone(),
             reply_within: config.server_reply,
             reply_bytes_max: config.reply_bytes_max,
@@ -150,7 +153,8 @@ impl Executor {
     }
 
     /// Its group is this from here on.
-    pub(crate) fn reconfigure(&mut self, config: &GroupConfig) {
+    pub(crate) fn reconfigure(&mut self, config: &GroupConfig, me: NodeId) {
+        self.own_key = config.own_key(me);
         self.reply_within = config.server_reply;
         self.abandon = config.abandon;
     }
@@ -379,7 +383,7 @@ impl Executor {
         self.next_channel += 1;
         let id = ChannelId(self.next_channel);
         out.push(ServerCommand::Connect(id));
-        Channel::new(id, code_sets, message_bytes_max)
+        Channel::new(id, code_sets, message_bytes_max, self.own_key.clone())
     }
 
     fn new_request_id(&mut self) -> u32 {

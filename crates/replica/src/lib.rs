@@ -74,7 +74,7 @@ pub use beside::BESIDE_REPLY_BYTES_MAX;
 pub use binding::{Binding, Bound};
 pub use catalog::{
     Catalog, CatalogChange, CatalogChanged, CatalogDamaged, CatalogMark, CatalogRecord,
-    CatalogRefused, DEFINITION_BYTES_MAX, DEFINITIONS_MAX, Defined, Definition, Definitions,
+    CatalogRefused, DEFINITION_BYTES_MAX, DEFINITIONS_MAX, Definition, Definitions,
     FixedDefinitions, NAME_BYTES_MAX,
 };
 pub use command::{Command, CommandRefused};

@@ -46,19 +46,6 @@ pub struct Recovered {
     pub lacking: Vec<GroupId>,
 }
 
-impl Recovered {
-    /// The groups that wait for a node's memory where the log ends; `None` if none does. They are
-    /// those that are not durable, and must be the same when the node goes on.
-    #[must_use]
-    pub fn waiting(&self) -> Option<Vec<GroupId>> {
-        let payload = self.records.iter().rev().find_map(|record| match record {
-            LogRecord::Component { payload, .. } => Some(payload.clone()),
-            LogRecord::Message { .. } => None,
-        })?;
-        Some(Established::decode(payload).ok()?.apart?.groups)
-    }
-}
-
 /// What a component's record says: all that a node must know to go on from there, save for its
 /// members.
 #[derive(PartialEq, Eq, Debug)]

@@ -260,7 +260,7 @@ impl Member {
         Self {
             stage: Stage::NoServer,
             retention: Retention::default(),
-            executor: Executor::new(config),
+            executor: Executor::new(config, me),
             frozen: Vec::new(),
             unsettled: Vec::new(),
             backup: None,
@@ -312,7 +312,7 @@ impl Member {
         self.rule = config.checkpoint;
         self.logged = config.logged;
         self.keeps = config.checkpoint.updates && !config.logged && config.calls.is_empty();
-        self.executor.reconfigure(config);
+        self.executor.reconfigure(config, self.me);
     }
 
     /// The last try that it made.

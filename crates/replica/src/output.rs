@@ -197,7 +197,7 @@ pub enum Output {
         /// Whose definition it was.
         result: Result<CatalogChanged, CatalogRefused>,
     },
-    /// There is a group, or a server outside, or it is something else, or it is gone.
+    /// There is a group, or it is something else, or it is gone.
     Defined {
         /// Which.
         id: GroupId,

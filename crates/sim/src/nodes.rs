@@ -22,7 +22,7 @@ use quorba_engine::replica::{
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, FixedSettings, GatewayLimits, GroupSettings, Node,
-    NodeConfig, Output, Settings, SettingsOf,
+    NodeConfig, Output, SettingsOf,
 };
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -96,7 +96,7 @@ impl World {
         let groups = early.map(|at| (group_id(at), settings(plan, &plan.groups[at])));
         let outside =
             (0..plan.outside.len()).map(|at| (outsider_id(at), plan.outside[at].settings()));
-        let fixed = FixedSettings { groups: groups.collect(), outside: outside.collect() };
+        let fixed = FixedSettings(groups.collect());
         NodeConfig {
             order: Config {
                 me: node_id(node),
@@ -114,6 +114,7 @@ impl World {
             record: disk.record.clone(),
             recovered,
             in_doubt,
+            outside: outside.collect(),
             catalog: self.hosts[node].catalog.found().unwrap_or_else(|| fixed.catalog()),
             settings: std::sync::Arc::new(PlanSettings { fixed, plan: plan.clone() }),
             domain: Bytes::from_static(b"sim"),
@@ -452,7 +453,7 @@ impl SettingsOf for PlanSettings {
         &self,
         definition: &Definition,
         id_of: &dyn Fn(&str) -> Option<GroupId>,
-    ) -> Result<Settings, String> {
+    ) -> Result<GroupSettings, String> {
         let Some(text) = LateText::read(&definition.text) else {
             return self.fixed.settings_of(definition, id_of);
         };
@@ -460,7 +461,7 @@ impl SettingsOf for PlanSettings {
         let mut settings = settings(&self.plan, group);
         settings.replica.members = NodeSet::from_bits(text.members);
         settings.replica.server_reply = ms(text.reply_ms);
-        Ok(Settings::Group(Box::new(settings)))
+        Ok(settings)
     }
 }
 
@@ -473,6 +474,8 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
                 AckPlan::Majority => Ack::Majority,
                 AckPlan::Safe => Ack::Safe,
             },
+            object_key: None,
+            member_keys: Vec::new(),
             foreign: group.foreign,
             reply: match (group.ordered_replies, group.replies_once) {
                 (false, _) => ReplyPath::Direct,

@@ -10,7 +10,8 @@ const fn budget_of(scope: Scope) -> u64 {
     match scope {
         Scope::Domain => 800,
         Scope::Ring => 1_500,
-        Scope::Styles | Scope::Backups => 100,
+        Scope::Styles | Scope::Groups => 200,
+        Scope::Backups => 100,
         Scope::Calls => 200,
     }
 }

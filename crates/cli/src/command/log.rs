@@ -11,7 +11,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use quorba_config::{Domain, Node};
 use quorba_node::admin::{AdminError, Client, Wanted};
-use quorba_node::logged::{self, GroupId};
+use quorba_node::logged;
 use quorba_node::recent::{Messages, OrderedRequest, Outcome, Requests};
 use quorba_node::status::MemberState;
 
@@ -158,7 +158,7 @@ impl Log<'_> {
 pub(super) struct DiskLog<'d> {
     domain: &'d Domain,
     pub(super) node: &'d Node,
-    group: GroupId,
+    group: String,
 }
 
 impl<'d> DiskLog<'d> {
@@ -171,8 +171,7 @@ impl<'d> DiskLog<'d> {
             Some(name) => ask::require_node(domain, name)?,
             None => first.expect("a group has members"),
         };
-        let group = GroupId(u64::try_from(index).expect("groups are few"));
-        Ok(Self { domain, node, group })
+        Ok(Self { domain, node, group: group.to_owned() })
     }
 
     /// Gives what can be read to `take`; then a failure, if there is damage.
@@ -182,7 +181,7 @@ impl<'d> DiskLog<'d> {
         take: impl FnMut(OrderedRequest, Messages),
     ) -> Result<Option<Failure>, Failure> {
         let name = &self.node.name;
-        let found = logged::requests(self.domain, self.node, self.group, take);
+        let found = logged::requests(self.domain, self.node, &self.group, take);
         let found = found.map_err(|error| {
             let what = format!("the durable log of node {name}: {error}");
             let next = "run this on the node's machine, by a user who may read its state_dir";

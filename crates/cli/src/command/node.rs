@@ -159,9 +159,7 @@ fn node_failed(name: &str, error: &NodeError) -> Failure {
         NodeError::Log { .. } | NodeError::LogRefused { .. } => {
             (codes::NODE_LOG, "look at the directory and its disk")
         }
-        NodeError::GroupsWait { .. } => {
-            (codes::NODE_LOG, "take the former domain file, and wait with the change")
-        }
+        NodeError::Groups { .. } => (codes::NODE_LOG, "look at the file and its disk"),
         NodeError::NoSuchNode => (codes::NOT_IN_DOMAIN, "look for [node.NAME] in the domain file"),
     };
     Failure::new(code, Exit::Failed, format!("node {name} cannot run: {error}"), next)

@@ -14,8 +14,8 @@ const REQUEST_ID: u32 = 9;
 fn abroad() -> Abroad {
     let replica = OutsideConfig { on_doubt: OnDoubt::Fail, reply_bytes_max: 1_024 };
     let settings = OutsideSettings { replica, connect: CONNECT, reply: REPLY };
-    let mut abroad = Abroad::new(Bytes::from_static(b"plant"));
-    abroad.define(SERVER, settings);
+    let mut abroad =
+        Abroad::new(Bytes::from_static(b"plant"), GroupMap::of([SERVER], |_| settings));
     abroad.begin(NOW, SERVER, Errand::Call(key(), 2), envelope());
     abroad
 }

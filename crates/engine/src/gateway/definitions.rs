@@ -9,6 +9,7 @@
 
 use super::{Gateway, GroupBook, Rules};
 use crate::answers;
+use crate::config::GroupSettings;
 use crate::output::{CloseReason, ConnectionId};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -27,15 +28,19 @@ impl GroupBook {
 }
 
 impl Gateway {
-    /// There is a group, or a server outside, or it has other rules from here on.
-    pub(crate) fn define(&mut self, id: GroupId, name: &Arc<str>, rules: Rules) {
+    /// There is a server outside, which local servers call.
+    pub(crate) fn define_outside(&mut self, id: GroupId) {
+        self.groups.insert(id, GroupBook::new(Rules::outside()));
+    }
+
+    /// There is a group, or it has other rules from here on.
+    pub(crate) fn define(&mut self, id: GroupId, name: &Arc<str>, settings: GroupSettings) {
+        let rules = Rules::of(settings);
         if let Some(book) = self.groups.get_mut(id) {
             book.rules = rules;
             return;
         }
-        if !rules.is_outside {
-            self.names.insert(Arc::clone(name), id);
-        }
+        self.names.insert(Arc::clone(name), id);
         self.groups.insert(id, GroupBook::new(rules));
     }
 

@@ -28,6 +28,8 @@ fn settings() -> GroupSettings {
         replica: GroupConfig {
             members: NodeSet::first(1),
             state_object: None,
+            object_key: None,
+            member_keys: alloc::vec::Vec::new(),
             foreign: false,
             ack: Ack::Majority,
             reply: ReplyPath::Direct,
@@ -70,7 +72,7 @@ fn with_groups(
 ) -> Gateway {
     let mut gateway = Gateway::new(limits, 1 << 20, 0);
     for (id, settings) in groups {
-        gateway.define(id, &id.0.to_string().into(), Rules::of(settings));
+        gateway.define(id, &id.0.to_string().into(), settings);
     }
     gateway
 }

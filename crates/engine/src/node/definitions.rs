@@ -1,11 +1,9 @@
-//! Groups, and servers outside, that come, change and go: each room is told.
+//! Groups that come, change and go: each room is told.
 //!
 //! What it is not: the catalog, which is the replica's. Invariant: a room knows of a group what the
 //! catalog says, from the place in the order on at which it was said.
 
 use super::Node;
-use crate::definitions::Settings;
-use crate::gateway::Rules;
 use crate::output::Output;
 use bytes::Bytes;
 use quorba_base::{Instant, Position};
@@ -13,7 +11,7 @@ use quorba_order::Guarantee;
 use quorba_replica::{Ack, Catalog, CatalogChange, Definition, DefinitionNews, GroupId};
 
 impl Node {
-    /// What the domain's groups, and servers outside, are now.
+    /// What the domain's groups are now.
     #[must_use]
     pub const fn catalog(&self) -> &Catalog {
         self.replica.catalog()
@@ -53,7 +51,6 @@ impl Node {
             DefinitionNews::Created | DefinitionNews::Changed => self.define(id),
             DefinitionNews::Deleted => {
                 self.gateway.dissolve(id);
-                self.abroad.dissolve(id);
                 self.guarantees.remove(id);
             }
         }
@@ -65,20 +62,12 @@ impl Node {
         let catalog = self.replica.catalog();
         let Some(definition) = catalog.get(id) else { return };
         let settings = self.settings.settings_of(definition, &|name| catalog.id_of(name));
-        match settings {
-            Ok(Settings::Group(settings)) => {
-                let guarantee = match settings.replica.ack {
-                    Ack::Safe => Guarantee::Safe,
-                    Ack::Majority | Ack::Agreed => Guarantee::Agreed,
-                };
-                self.guarantees.insert(id, guarantee);
-                self.gateway.define(id, &definition.name, Rules::of(*settings));
-            }
-            Ok(Settings::Outside(settings)) => {
-                self.gateway.define(id, &definition.name, Rules::outside());
-                self.abroad.define(id, settings);
-            }
-            Err(_) => {}
-        }
+        let Ok(settings) = settings else { return };
+        let guarantee = match settings.replica.ack {
+            Ack::Safe => Guarantee::Safe,
+            Ack::Majority | Ack::Agreed => Guarantee::Agreed,
+        };
+        self.guarantees.insert(id, guarantee);
+        self.gateway.define(id, &definition.name, settings);
     }
 }

@@ -49,6 +49,8 @@ impl Plan {
         let group = GroupConfig {
             members: NodeSet::first(self.nodes),
             state_object: Some(Bytes::from_static(STATE_OBJECT)),
+            object_key: None,
+            member_keys: Vec::new(),
             foreign: false,
             ack: Ack::Majority,
             reply: self.reply,
@@ -83,7 +85,7 @@ impl Plan {
         let settings =
             GroupSettings { replica: group, unavailable_wait: self.unavailable_wait, access };
         let groups = GroupMap::of((0..self.groups as u64).map(GroupId), |_| settings.clone());
-        let fixed = FixedSettings { groups, outside: GroupMap::new() };
+        let fixed = FixedSettings(groups);
         NodeConfig {
             order: Config {
                 me: id(index),
@@ -102,6 +104,7 @@ impl Plan {
             recovered: None,
             in_doubt: false,
             domain: Bytes::from_static(b"stage"),
+            outside: GroupMap::new(),
             catalog: fixed.catalog(),
             settings: Arc::new(fixed),
             limits: self.limits,

@@ -35,8 +35,8 @@ pub struct Catalog {
 /// One group of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CatalogGroup {
-    /// What nodes know it by; never given twice.
-    pub id: u32,
+    /// What nodes know it by, in hexadecimal digits; never given twice.
+    pub id: String,
     /// Its name.
     pub name: String,
     /// Its canonical definition ([`Definition`]).
@@ -66,10 +66,10 @@ impl CatalogChange {
 }
 
 /// The answer to a change that was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Defined {
-    /// The group's id.
-    pub id: u32,
+    /// The group's id, in hexadecimal digits.
+    pub id: String,
     /// It was so before, by this operation.
     pub existed: bool,
 }

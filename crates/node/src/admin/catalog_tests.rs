@@ -32,7 +32,7 @@ fn with_api(test: impl FnOnce(&Client, &Heard)) {
     let hears = Arc::clone(&heard);
     let (_news, comes) = tunnel::news();
     let ask = move |question| answer(question, &hears);
-    let about = (Vec::new(), "the file".to_owned());
+    let about = (Vec::new(), "the file".into());
     let node = &domain.nodes[0];
     let _server = AdminServer::start(node, Guests::new(8), about, comes, ask).expect("it starts");
     test(&Client::new(node.admin, node.admin_token_file()), &heard);
@@ -41,7 +41,8 @@ fn with_api(test: impl FnOnce(&Client, &Heard)) {
 fn answer(question: Question, heard: &Heard) -> bool {
     match question {
         Question::Catalog(asker) => {
-            let bank = CatalogGroup { id: 7, name: "bank".into(), definition: BANK.into() };
+            let bank =
+                CatalogGroup { id: "7".into(), name: "bank".into(), definition: BANK.into() };
             let catalog = Catalog { version: "v1".into(), groups: vec![bank] };
             asker.send(Ok(catalog)).expect("it waits");
         }
@@ -51,7 +52,7 @@ fn answer(question: Question, heard: &Heard) -> bool {
                 _ if operation == "later" => {
                     Err(Refusal { text: "a view is forming".into(), is_passing: true })
                 }
-                _ => Ok(Defined { id: 7, existed: operation == "again" }),
+                _ => Ok(Defined { id: "7".into(), existed: operation == "again" }),
             };
             heard.lock().expect("no holder panics").push((operation, change));
             asker.send(defined).expect("it waits");
@@ -65,7 +66,7 @@ fn answer(question: Question, heard: &Heard) -> bool {
 fn what_is_asked_arrives_and_what_is_answered_comes_back() {
     with_api(|client, heard| {
         let catalog = client.catalog(WITHIN).expect("it is given");
-        assert_eq!((catalog.version.as_str(), catalog.groups[0].id), ("v1", 7));
+        assert_eq!((&*catalog.version, &*catalog.groups[0].id), ("v1", "7"));
         assert_eq!(catalog.groups[0].definition, BANK);
         assert_eq!(client.file(WITHIN).expect("it is given"), "the file");
         let bank = Definition::parse(BANK).expect("a definition");
@@ -73,7 +74,7 @@ fn what_is_asked_arrives_and_what_is_answered_comes_back() {
         let change = CatalogChange::Change(bank);
         let delete = CatalogChange::Delete("bank".into());
         let defined = client.define("one", &create, WITHIN).expect("it is done");
-        assert_eq!(defined, Defined { id: 7, existed: false });
+        assert_eq!(defined, Defined { id: "7".into(), existed: false });
         let again = client.define("again", &change, WITHIN).expect("it is done");
         assert!(again.existed);
         let refused = client.define("a b&c=d/é", &delete, WITHIN).expect_err("it is called");

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 /// The longest answer that is read, in octets: messages of several MB are in base64.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
-/// The longest status of one node.
-const STATUS_BYTES_MAX: u64 = 10 << 20;
+/// The longest status of one node, which may have ten thousand groups.
+const STATUS_BYTES_MAX: u64 = 64 << 20;
 
 /// Asks one node.
 #[derive(Clone, Debug)]

@@ -121,7 +121,7 @@ mod tests {
             };
             let peer = |name: &str, id, is_me| Peer { name: name.into(), id, is_me };
             let peers = vec![peer("n1", me, true), peer("n2", other, false)];
-            let shared = Shared::new(peers, String::new(), mine, Arc::new(ask));
+            let shared = Shared::new(peers, "".into(), mine, Arc::new(ask));
             watch_one(Arc::new(shared), other).await;
             told.recv().expect("it is told")
         })

@@ -26,9 +26,9 @@ use tokio::sync::oneshot;
 /// How long a node may take to say how it is.
 const STATUS_WITHIN: Duration = Duration::from_millis(1500);
 /// The longest text of a domain file that is read.
-const FILE_BYTES_MAX: usize = 1 << 20;
+const FILE_BYTES_MAX: usize = 16 << 20;
 /// The longest status that is read.
-const STATUS_BYTES_MAX: usize = 16 << 20;
+const STATUS_BYTES_MAX: usize = 64 << 20;
 
 /// What all nodes of a domain say, as one of them was told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,7 +117,7 @@ async fn status_of(shared: &Shared, node: NodeId) -> Result<Status, &'static str
 
 /// What must be equal in the domain files of all nodes.
 pub(super) async fn file(State(shared): State<Arc<Shared>>) -> Response {
-    shared.file.clone().into_response()
+    shared.file.to_string().into_response()
 }
 
 /// Asks a node for that, and gives it to the data plane.

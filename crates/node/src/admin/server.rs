@@ -108,12 +108,12 @@ pub(super) struct Shared {
     pub(super) ask: Ask,
     pub(super) peers: Vec<Peer>,
     /// What must be equal in the domain files of all nodes.
-    pub(super) file: String,
+    pub(super) file: Arc<str>,
     pub(super) tunnels: Arc<Tunnels>,
 }
 
 impl Shared {
-    pub(super) fn new(peers: Vec<Peer>, file: String, tunnels: Arc<Tunnels>, ask: Ask) -> Self {
+    pub(super) fn new(peers: Vec<Peer>, file: Arc<str>, tunnels: Arc<Tunnels>, ask: Ask) -> Self {
         Self { token: new_token(), ask, peers, file, tunnels }
     }
 
@@ -135,7 +135,7 @@ impl AdminServer {
     pub(crate) fn start(
         node: &Node,
         guests: Guests,
-        (peers, file): (Vec<Peer>, String),
+        (peers, file): (Vec<Peer>, Arc<str>),
         news: NewsReceiver,
         ask: impl Fn(Question) -> bool + Send + Sync + 'static,
     ) -> Result<Self, NodeError> {

@@ -296,7 +296,8 @@ fn joined() -> ([Api; 2], Arc<Mutex<Vec<u8>>>) {
             }
             _ => false,
         };
-        let server = AdminServer::start(&node, Guests::new(64), (peers.into(), file), heard, ask);
+        let server =
+            AdminServer::start(&node, Guests::new(64), (peers.into(), file.into()), heard, ask);
         Api { _folder: folder, node, asked, _news: news, _server: server.expect("it starts") }
     });
     (apis, seen)

@@ -3,9 +3,7 @@
 //! Invariant: what cannot be read changes nothing; connections that are there keep what they have.
 
 use crate::NodeError;
-use crate::names::group_id;
-use quorba_config::{Domain, Tls};
-use quorba_engine::replica::GroupId;
+use quorba_config::Tls;
 use quorba_net::{TlsAcceptor, TlsError, TlsFiles};
 use std::path::Path;
 use std::{fs, io};
@@ -15,22 +13,20 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Of one group.
 pub(super) struct Keys {
-    pub(super) group: GroupId,
     name: String,
     files: Tls,
     pub(super) acceptor: TlsAcceptor,
 }
 
 impl Keys {
-    pub(super) fn of_domain(domain: &Domain) -> Result<Vec<Self>, NodeError> {
-        let groups = domain.groups.iter().enumerate();
-        let groups = groups.filter_map(|(index, group)| Some((index, group, group.tls.clone()?)));
-        let keys = groups.map(|(index, group, files)| {
-            let failed = |problem| NodeError::Tls { group: group.name.clone(), problem };
-            let acceptor = read(&files).map_err(failed)?;
-            Ok(Self { group: group_id(index), name: group.name.clone(), files, acceptor })
-        });
-        keys.collect()
+    /// Of the group called `name`.
+    ///
+    /// # Errors
+    /// [`NodeError::Tls`]: they cannot be used.
+    pub(super) fn of_group(name: &str, files: &Tls) -> Result<Self, NodeError> {
+        let failed = |problem| NodeError::Tls { group: name.to_owned(), problem };
+        let acceptor = read(files).map_err(failed)?;
+        Ok(Self { name: name.to_owned(), files: files.clone(), acceptor })
     }
 
     /// Reads the files again, for connections to come.

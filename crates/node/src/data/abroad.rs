@@ -1,7 +1,6 @@
 //! What passes between the engine and servers outside of the domain.
 
 use super::DataPlane;
-use crate::names::outside_index;
 use quorba_engine::{AbroadCommand, AbroadId};
 use quorba_net::{ReadOutcome, Ready};
 
@@ -46,10 +45,7 @@ impl DataPlane {
 
     pub(super) fn command_abroad(&mut self, id: AbroadId, command: AbroadCommand) {
         match command {
-            AbroadCommand::Connect { server } => {
-                let server = outside_index(server).expect("only servers outside are called");
-                self.connect_abroad(id, server);
-            }
+            AbroadCommand::Connect { server } => self.connect_abroad(id, server),
             AbroadCommand::Send(bytes) => {
                 let Some(trip) = self.abroad.by_id(id) else { return };
                 if trip.stream.send(bytes, &self.poller).is_err() {

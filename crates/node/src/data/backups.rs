@@ -50,7 +50,8 @@ impl DataPlane {
         asker: RestoreAsker,
     ) {
         let is_its = |id| {
-            description.check_for(self.reporter.group_config(id))?;
+            let group = self.reporter.group_config(id);
+            description.check_for(group.ok_or_else(|| "the group has gone".to_owned())?)?;
             Ok(id)
         };
         match self.reporter.group_id(group).and_then(is_its) {
@@ -83,9 +84,10 @@ impl DataPlane {
         let Some(asker) = self.backups.wanted.remove(&id) else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let taken_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        let told = result.map_err(|refused| self.refusal(refused)).map(|backup| {
+        let told = result.map_err(|refused| self.refusal(refused)).and_then(|backup| {
             let of = self.reporter.backup_names(group);
-            (Description::of(of, taken_ms, &backup), backup)
+            let of = of.ok_or_else(|| "the group has gone".to_owned())?;
+            Ok((Description::of(of, taken_ms, &backup), backup))
         });
         // Whoever asked may have given up.
         let _ = asker.send(told);

@@ -1,25 +1,234 @@
-//! What operators ask of the groups that the domain has.
+//! What operators ask of the groups that the domain has, and what becomes of it here.
 //!
-//! What it is not: the ordered table. Invariant: each is answered once.
+//! What it is not: the ordered table, which is the replica's. Invariants: each is answered once; a
+//! definition is ordered only when all that it says was found to be right beside the others.
 
 use super::DataPlane;
-use crate::admin::{CatalogAsker, CatalogChange, DefineAsker, Refusal};
+use crate::NodeError;
+use crate::admin::{self, CatalogAsker, CatalogGroup, DefineAsker, Defined, Refusal};
+use quorba_config::{KnownGroups, check_delete, group_differences, read_group};
+use quorba_engine::Output;
+use quorba_engine::replica::{
+    CatalogChange, CatalogChanged, CatalogRecord, CatalogRefused, Definition, DefinitionNews,
+    GroupId, LogRecord,
+};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// So many groups are named in a warning.
+const NAMED_MAX: usize = 5;
+
+/// Who waits for changes of the catalog.
+#[derive(Default)]
+pub(super) struct Defines {
+    last: u64,
+    open: BTreeMap<u64, DefineAsker>,
+    /// Of those that there are; made when it is asked for first, and again after each change.
+    known: Option<KnownGroups>,
+}
+
+impl Defines {
+    fn open(&mut self, asker: DefineAsker) -> u64 {
+        self.open.retain(|_, asker| !asker.is_closed());
+        self.last += 1;
+        self.open.insert(self.last, asker);
+        self.last
+    }
+
+    pub(super) fn close(&mut self, id: u64, result: Result<CatalogChanged, CatalogRefused>) {
+        let Some(asker) = self.open.remove(&id) else { return };
+        let defined = result.map(|CatalogChanged { id, is_repeated }| Defined {
+            id: id_text(id),
+            existed: is_repeated,
+        });
+        // Whoever asked may have given up.
+        let _ = asker.send(defined.map_err(refusal));
+    }
+}
+
+fn refusal(refused: CatalogRefused) -> Refusal {
+    let again = match refused.may_be_repeated() {
+        true => "; try again, under the same name of the operation",
+        false => "",
+    };
+    format!("{refused}{again}").into()
+}
+
+/// As people and other programs see an id.
+pub(super) fn id_text(id: GroupId) -> String {
+    format!("{:016x}", id.0)
+}
+
+/// A definition as the domain file has it.
+fn as_in_file(definition: &Definition) -> quorba_config::Definition {
+    quorba_config::Definition {
+        name: definition.name.to_string(),
+        text: String::from_utf8_lossy(&definition.text).into_owned(),
+    }
+}
+
+fn as_ordered(definition: quorba_config::Definition) -> Definition {
+    Definition { name: definition.name.into(), text: definition.text.into_bytes().into() }
+}
 
 impl DataPlane {
     /// An operator wants to know all groups.
     pub(super) fn catalog(&self, asker: CatalogAsker) {
+        let catalog = self.engine.catalog();
+        let group = |(id, definition): (GroupId, &Definition)| {
+            let quorba_config::Definition { name, text } = as_in_file(definition);
+            CatalogGroup { id: id_text(id), name, definition: text }
+        };
+        let version = catalog.version().map_or_else(|| "none".into(), |at| at.to_string());
+        let groups = catalog.iter().map(group).collect();
         // Whoever asked may have given up.
-        let _ = asker.send(Err(self.not_yet()));
+        let _ = asker.send(Ok(admin::Catalog { version, groups }));
     }
 
     /// An operator creates, changes or deletes a group.
-    pub(super) fn define(&self, operation: &str, change: &CatalogChange, asker: DefineAsker) {
-        tracing::debug!(operation, group = change.name(), "a change of the catalog is refused");
-        let _ = asker.send(Err(self.not_yet()));
+    pub(super) fn define(
+        &mut self,
+        operation: String,
+        change: admin::CatalogChange,
+        asker: DefineAsker,
+    ) {
+        if let Err(what) = self.judge(&change) {
+            let _ = asker.send(Err(what.into()));
+            return;
+        }
+        let change = match change {
+            admin::CatalogChange::Create(definition) => {
+                CatalogChange::Create(as_ordered(definition))
+            }
+            admin::CatalogChange::Change(definition) => {
+                CatalogChange::Change(as_ordered(definition))
+            }
+            admin::CatalogChange::Delete(name) => CatalogChange::Delete(name.into()),
+        };
+        let id = self.defines.open(asker);
+        let now = self.now();
+        self.engine.handle_define(now, id, operation.into_bytes().into(), change);
     }
 
-    fn not_yet(&self) -> Refusal {
-        let node = self.reporter.node_name();
-        format!("node {node} has no catalog of groups: this is not available yet").into()
+    /// What is wrong with a change, as far as this node can tell. Whether there is such a group, the
+    /// order tells: the change may be a repetition.
+    fn judge(&mut self, change: &admin::CatalogChange) -> Result<(), String> {
+        let catalog = self.engine.catalog();
+        let known = self.defines.known.get_or_insert_with(|| {
+            let all: Vec<_> =
+                catalog.iter().map(|(_, definition)| as_in_file(definition)).collect();
+            all.iter().collect()
+        });
+        match change {
+            admin::CatalogChange::Create(definition) | admin::CatalogChange::Change(definition) => {
+                read_group(self.reader.shared(), &definition.text, known)
+                    .map(drop)
+                    .map_err(|report| report.to_string())
+            }
+            admin::CatalogChange::Delete(name) if catalog.id_of(name).is_some() => {
+                check_delete(name, known)
+            }
+            admin::CatalogChange::Delete(_) => Ok(()),
+        }
+    }
+
+    /// In which groups the domain file of this node says something else than the domain does.
+    pub(super) fn file_differs(&self) -> Option<String> {
+        let running: Vec<_> =
+            self.engine.catalog().iter().map(|(_, definition)| as_in_file(definition)).collect();
+        let found = group_differences(self.reader.shared().definitions(), &running);
+        let some = |what: &str, names: &[String]| {
+            let named = names.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>();
+            let more = names.len().saturating_sub(NAMED_MAX);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            (!names.is_empty()).then(|| format!("{what}: {}{more}", named.join(", ")))
+        };
+        let parts: Vec<String> = [
+            some("it says something else of", &found.differ),
+            some("it alone has", &found.only_here),
+            some("it lacks", &found.only_there),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        (!parts.is_empty()).then(|| {
+            format!(
+                "the domain file of this node is not what runs ({}); `quorba config apply FILE` \
+                 brings the domain to what a file says",
+                parts.join("; ")
+            )
+        })
+    }
+
+    /// The domain has a group, or it is something else, or it is gone.
+    pub(super) fn defined(
+        &mut self,
+        id: GroupId,
+        news: DefinitionNews,
+        definition: Option<Definition>,
+    ) {
+        let Some(definition) = definition else {
+            if let Some(name) = self.reporter.groups().name_of(id).map(str::to_owned) {
+                tracing::info!(group = name, "the group is deleted");
+                self.reader.forget(&name);
+                self.note_known(&name, None);
+            }
+            return self.close_group(id);
+        };
+        self.note_known(&definition.name, Some(&definition));
+        let name = &*definition.name;
+        match news {
+            DefinitionNews::Created => tracing::info!(group = name, "the group is created"),
+            DefinitionNews::Changed => tracing::info!(group = name, "the group is changed"),
+            DefinitionNews::Deleted => {}
+        }
+        let opened = match self.reader.group(&definition) {
+            Ok(group) => self.change_group(id, group),
+            // The engine tells of it.
+            Err(_) => return,
+        };
+        if let Err(error) = opened {
+            tracing::error!(group = name, %error, "what the group needs here is not there");
+        }
+    }
+
+    fn note_known(&mut self, name: &str, definition: Option<&Definition>) {
+        let Some(known) = &mut self.defines.known else { return };
+        match definition {
+            Some(definition) => known.insert(&as_in_file(definition)),
+            None => known.remove(name),
+        }
+    }
+
+    /// The engine wants it written down.
+    pub(super) fn save_catalog(&mut self, record: CatalogRecord) {
+        self.store.write(record);
+        if self.store.wants_whole()
+            && let Some(whole) = self.engine.catalog().record()
+        {
+            self.store.write(whole);
+        }
+    }
+
+    /// A log is not found without its groups: what they are is on disk before it begins, or goes on
+    /// in another component. A node whose first durable group was created begins one.
+    pub(super) fn before_log(&mut self, output: &Output) -> Result<(), NodeError> {
+        if !matches!(output, Output::Log(LogRecord::Component { .. })) {
+            return Ok(());
+        }
+        self.store.sync();
+        if self.log.is_some() {
+            return Ok(());
+        }
+        let domain = self.reader.shared();
+        let node = domain.node(self.me).ok_or(NodeError::NoSuchNode)?;
+        let path = node.state_dir.join("log");
+        // Of durable groups that were all deleted before this boot.
+        if path.exists() {
+            tracing::info!(path = %path.display(), "the log of deleted groups is removed");
+            fs::remove_dir_all(&path).map_err(|source| NodeError::Log { path, source })?;
+        }
+        self.log = Some(self.logs.open(domain)?.0);
+        Ok(())
     }
 }

@@ -6,8 +6,6 @@
 
 use super::DataPlane;
 use crate::log::{LogNews, Progress};
-use crate::names::index_of;
-use crate::supervise::Supervisor;
 use crate::{NodeError, events, tunnel};
 use bytes::Bytes;
 use quorba_engine::replica::{
@@ -166,11 +164,15 @@ impl DataPlane {
                 let stored = self.boot.set_record(record);
                 self.stored(stored)?;
             }
+            Output::CatalogChanged { id, result } => self.defines.close(id, result),
+            Output::Defined { id, news, definition } => self.defined(id, news, definition),
+            Output::Catalog(record) => self.save_catalog(record),
             output @ (Output::Log(_)
             | Output::Save { .. }
             | Output::LookUp { .. }
             | Output::Shorten { .. }
             | Output::Rebuilt) => {
+                self.before_log(&output)?;
                 if let Some(log) = &mut self.log {
                     log.carry_out(output);
                     if log.is_overfull() {
@@ -214,8 +216,7 @@ impl DataPlane {
     /// A server has returned references: told once for each operation, and counted.
     fn heed_returned(&mut self, event: &Event) {
         let Event::Replica(ReplicaEvent::Returned { group, returned }) = event else { return };
-        let port = |supervisor: &Option<Supervisor>| supervisor.as_ref()?.status().port;
-        let ports: Vec<Option<u16>> = self.supervisors.iter().map(port).collect();
+        let ports = self.supervisors.ports();
         for (what, next) in self.reporter.saw_returned(*group, returned, &ports) {
             tracing::warn!(group = self.reporter.group_name(*group), next, "{what}");
         }
@@ -247,15 +248,13 @@ impl DataPlane {
     fn tell_supervisor(&self, event: &Event) {
         if let Event::Replica(ReplicaEvent::Changed { group, command }) = event
             && matches!(command, Command::SkipAnswered(_))
-            && let Some(Some(supervisor)) = self.supervisors.get(index_of(*group))
         {
-            supervisor.release();
+            self.supervisors.release(*group);
         }
         if let Event::Replica(ReplicaEvent::Member { group, node, state }) = event
             && self.reporter.is_me(*node)
-            && let Some(Some(supervisor)) = self.supervisors.get(index_of(*group))
         {
-            supervisor.member_is_in(matches!(state, MemberState::In { .. }));
+            self.supervisors.member_is_in(*group, matches!(state, MemberState::In { .. }));
         }
     }
 
@@ -268,6 +267,7 @@ impl DataPlane {
     ) {
         self.tell_time(group);
         let Some(found) = self.servers.by_id(group, channel) else { return };
+        self.reading.asked(group);
         if let Some(recorder) = &mut self.recorder {
             recorder.server_asked(group);
         }
@@ -294,16 +294,10 @@ impl DataPlane {
             ServerCommand::SendAll(channel, pieces) => {
                 self.send_to_server(group, channel, pieces);
             }
-            ServerCommand::Start => {
-                if let Some(Some(supervisor)) = self.supervisors.get(index_of(group)) {
-                    supervisor.want();
-                }
-            }
+            ServerCommand::Start => self.supervisors.want(group),
             ServerCommand::Stop => {
                 self.servers.close_group(group);
-                if let Some(Some(supervisor)) = self.supervisors.get_mut(index_of(group)) {
-                    supervisor.give_up();
-                }
+                self.supervisors.give_up(group);
             }
             ServerCommand::Close(channel) => {
                 if let Some(found) = self.servers.by_id(group, channel) {
@@ -318,9 +312,7 @@ impl DataPlane {
                     "restarting the server"
                 );
                 self.servers.close_group(group);
-                if let Some(Some(supervisor)) = self.supervisors.get(index_of(group)) {
-                    supervisor.restart();
-                }
+                self.supervisors.restart(group);
             }
         }
     }

@@ -6,8 +6,7 @@
 //! node runs, so that a connection's end is seen as well.
 
 use super::DataPlane;
-use crate::names::group_id;
-use quorba_engine::replica::GroupId;
+use quorba_engine::replica::{GroupId, GroupMap};
 use quorba_net::ReadOutcome;
 use std::time::{Duration, Instant as Clock};
 
@@ -15,33 +14,69 @@ use std::time::{Duration, Instant as Clock};
 const LATE_MAX: Duration = Duration::from_millis(1);
 /// So often in a row nobody must have waited before it is not looked at once any more.
 const UNWANTED_MIN: u32 = 64;
+/// After so many looks in a row at which it has nothing to do, a server is not looked at any more.
+const IDLE_MIN: u32 = 64;
 
 /// How the replies of one group's server are read.
 #[derive(Default)]
-pub(super) struct Reading {
+struct Reading {
     /// Looks in a row at which nobody waited for anything.
     unwanted: u32,
+    /// Looks in a row at which it had nothing to do.
+    idle: u32,
     is_late: bool,
     /// When it ends that replies are read late, unless something comes from the ring before.
     until: Option<Clock>,
+}
+
+/// Of the servers that have something to do, or had a moment ago: of the others nothing is known,
+/// so that however many they are, they cost nothing.
+#[derive(Default)]
+pub(super) struct Readings(GroupMap<Reading>);
+
+impl Readings {
+    /// The group's server is given something to do.
+    pub(super) fn asked(&mut self, group: GroupId) {
+        match self.0.get_mut(group) {
+            Some(reading) => reading.idle = 0,
+            None => _ = self.0.insert(group, Reading::default()),
+        }
+    }
+
+    /// There is no such group any more.
+    pub(super) fn close(&mut self, group: GroupId) {
+        self.0.remove(group);
+    }
+
+    /// When [`DataPlane::end_late_reads`] is wanted.
+    pub(super) fn late_until(&self) -> Option<Clock> {
+        self.0.values().filter_map(|reading| reading.until).min()
+    }
+
+    /// The next group behind `behind`, or the first.
+    fn next(&self, behind: Option<GroupId>) -> Option<GroupId> {
+        self.0.next_id(behind)
+    }
 }
 
 impl DataPlane {
     /// Whether replies are to be read late from here on, of each server; `is_busy`: there is much
     /// to do, so that something will come from the ring soon.
     pub(super) fn look_who_waits(&mut self, is_busy: bool, now: Clock) {
-        for index in 0..self.reading.len() {
-            let group = group_id(index);
-            match self.engine.reply_wanted(group) {
+        let mut at = None;
+        while let Some(group) = self.reading.next(at) {
+            at = Some(group);
+            let wanted = self.engine.reply_wanted(group);
+            let Some(reading) = self.reading.0.get_mut(group) else { continue };
+            reading.idle = if wanted.is_none() { reading.idle + 1 } else { 0 };
+            match wanted {
                 // Its server has nothing to say but that it ends, and that is to be seen as well.
-                None if self.reading[index].is_late => {
-                    self.reading[index].until.get_or_insert(now + LATE_MAX);
-                }
+                None if reading.is_late => _ = reading.until.get_or_insert(now + LATE_MAX),
+                None if reading.idle >= IDLE_MIN => self.reading.close(group),
                 None => {}
-                Some(true) => self.read_at_once(index),
-                Some(false) if !is_busy => self.read_at_once(index),
+                Some(true) => self.read_at_once(group),
+                Some(false) if !is_busy => self.read_at_once(group),
                 Some(false) => {
-                    let reading = &mut self.reading[index];
                     reading.unwanted = reading.unwanted.saturating_add(1);
                     if reading.is_late {
                         reading.until.get_or_insert(now + LATE_MAX);
@@ -55,36 +90,36 @@ impl DataPlane {
         }
     }
 
-    fn read_at_once(&mut self, index: usize) {
-        let reading = &mut self.reading[index];
+    fn read_at_once(&mut self, group: GroupId) {
+        let Some(reading) = self.reading.0.get_mut(group) else { return };
         let was_late = std::mem::take(reading).is_late;
         if was_late {
-            self.servers.set_reading(group_id(index), true, &self.poller);
+            self.servers.set_reading(group, true, &self.poller);
         }
-    }
-
-    /// When [`Self::end_late_reads`] is wanted.
-    pub(super) fn late_until(&self) -> Option<Clock> {
-        self.reading.iter().filter_map(|reading| reading.until).min()
     }
 
     /// Nothing has come from the ring for so long that servers are read at once again.
     pub(super) fn end_late_reads(&mut self, now: Clock) {
-        for index in 0..self.reading.len() {
-            if self.reading[index].until.is_some_and(|until| until <= now) {
-                self.read_at_once(index);
+        let is_due = |reading: &Reading| reading.until.is_some_and(|until| until <= now);
+        let mut at = None;
+        while let Some(group) = self.reading.next(at) {
+            at = Some(group);
+            if self.reading.0.get(group).is_some_and(is_due) {
+                self.read_at_once(group);
             }
         }
     }
 
     /// Something has come from the ring: reads what servers have said meanwhile.
     pub(super) fn read_late(&mut self) {
-        for index in 0..self.reading.len() {
-            if !self.reading[index].is_late {
+        let mut at = None;
+        while let Some(group) = self.reading.next(at) {
+            at = Some(group);
+            let Some(reading) = self.reading.0.get_mut(group) else { continue };
+            if !reading.is_late {
                 continue;
             }
-            self.reading[index].until = None;
-            let group = group_id(index);
+            reading.until = None;
             for token in self.servers.tokens_of(group) {
                 self.read_old(group, token);
             }

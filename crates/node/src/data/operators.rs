@@ -3,7 +3,6 @@
 use super::DataPlane;
 use crate::admin::Wanted;
 use crate::commands::Asker;
-use crate::names::{group_id, index_of};
 use crate::recent::{self, Requests};
 use crate::status::{Status, WaitStatus, millis};
 use crate::tunnel;
@@ -17,7 +16,7 @@ impl DataPlane {
     /// The group's server is told the time of the request that it executes now, if it wants to
     /// know.
     pub(super) fn tell_time(&self, group: GroupId) {
-        if let Some(Some(time)) = self.times.get(index_of(group)) {
+        if let Some(time) = self.times.get(group) {
             time.publish(self.engine.moment(group));
         }
     }
@@ -72,7 +71,7 @@ impl DataPlane {
             }
             let longest = self.engine.longest_wait(self.now(), id);
             if let Some((number, time, client)) = longest
-                && time >= self.reporter.group_config(id).stuck
+                && time >= self.reporter.stuck_after(id)
             {
                 self.reporter.remember_client(id, number, client);
             }
@@ -82,13 +81,13 @@ impl DataPlane {
     /// Calls of this node's clients that nobody answers, also those that another node's server may
     /// be at.
     pub(super) fn tell_who_waits(&self, status: &mut Status) {
-        for (index, group) in status.groups.iter_mut().enumerate() {
-            let id = group_id(index);
+        for group in &mut status.groups {
+            let Some(id) = self.reporter.groups().id_of(&group.name) else { continue };
             let numbers = self.reporter.unanswered(id).into_iter();
             let requests = numbers.filter_map(|number| self.engine.own_request(id, number));
             group.waiting = self.reporter.waiting(self.now(), id, requests.collect());
             let longest = self.engine.longest_wait(self.now(), id);
-            let longest = longest.filter(|it| it.1 >= self.reporter.group_config(id).stuck);
+            let longest = longest.filter(|it| it.1 >= self.reporter.stuck_after(id));
             group.longest_wait = longest.map(|(_, time, client)| WaitStatus {
                 client: client.to_string(),
                 since_ms: millis(time),

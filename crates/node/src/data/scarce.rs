@@ -61,7 +61,7 @@ impl DataPlane {
         }
     }
 
-    pub(super) fn connect_abroad(&mut self, id: AbroadId, server: usize) {
+    pub(super) fn connect_abroad(&mut self, id: AbroadId, server: GroupId) {
         let connected = self
             .with_reserve(|plane, token| plane.abroad.connect(id, server, token, &plane.poller));
         match connected {

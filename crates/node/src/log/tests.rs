@@ -36,7 +36,7 @@ fn open(folder: &Path) -> (Log, Receiver<LogNews>) {
     let opened = Log::open(&domain, me, 1, folder, move |news| {
         let _ = tell.send(news);
     });
-    (opened.expect("it opens").expect("it is durable").0, news)
+    (opened.expect("it opens").0, news)
 }
 
 fn record(prefix: u64) -> LogRecord {
@@ -139,8 +139,7 @@ fn what_waits_is_written_when_the_disk_takes_more_and_nothing_is_forgotten() {
     log.stop();
     let domain = Domain::load(&folder.path().join("quorba.toml")).expect("a domain");
     let me = domain.node_id("n1").expect("a node");
-    let opened = Log::open(&domain, me, 2, folder.path(), |_| {}).expect("it opens");
-    let (log, boot) = opened.expect("it is durable");
+    let (log, boot) = Log::open(&domain, me, 2, folder.path(), |_| {}).expect("it opens");
     let found = boot.recovered.expect("it was closed").records;
     let prefix = |record: &LogRecord| match record {
         LogRecord::Message { position, .. } => position.prefix,

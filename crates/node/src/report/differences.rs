@@ -47,6 +47,10 @@ impl Differences {
         self.0.entry(group).or_default()
     }
 
+    pub(super) fn forget(&mut self, group: GroupId) {
+        self.0.remove(&group);
+    }
+
     pub(super) fn out_since(&self, group: GroupId, node: NodeId) -> Option<Instant> {
         self.0.get(&group)?.out_since.get(&node).copied()
     }
@@ -106,6 +110,10 @@ impl Difference {
 
 impl Reporter {
     pub(crate) fn member_is(&mut self, group: GroupId, node: NodeId, state: MemberState) {
+        // What is late is of a group that has gone.
+        if self.groups.get(group).is_none() {
+            return;
+        }
         self.differences.member(group, node, state);
         // Its server is gone, or will be given anew.
         if node == self.me && matches!(state, MemberState::Down(_)) {

@@ -5,8 +5,8 @@
 //! operations are remembered for each kind, each once; what is remembered ends with the server.
 
 use super::Reporter;
+use crate::groups::Groups;
 use crate::health::references::NEXT;
-use crate::names::index_of;
 use crate::recent::escaped;
 use crate::status::{ReferenceKeysStatus, ReferenceStatus, millis};
 use quorba_base::NodeId;
@@ -190,11 +190,12 @@ fn is_same(host: &Host, written: &str) -> bool {
 /// What is known when a reference is judged.
 struct Scene<'a> {
     domain: &'a Domain,
+    groups: &'a Groups,
     me: NodeId,
     /// The group whose server has returned it.
     group: &'a Group,
-    /// Where this node's servers listen, by group.
-    ports: &'a [Option<u16>],
+    /// Where this node's servers listen.
+    ports: &'a [u16],
 }
 
 impl Scene<'_> {
@@ -205,21 +206,15 @@ impl Scene<'_> {
         keys: &[Vec<u8>],
         is_here: &mut impl FnMut(&str) -> bool,
     ) -> Place {
-        let groups = || self.domain.groups.iter();
-        let at = |node| {
-            groups().any(|group| {
-                let tls = group.tls_port(node);
-                group.gateway(node).port == port || tls == Some(port)
-            })
-        };
+        let at = |node| self.groups.has_gateway(node, port);
         let mut nodes = self.domain.nodes.iter().enumerate();
         if let Some((index, _)) = nodes.find(|(_, node)| is_same(&node.host, host) && at(node)) {
             return Place::Gateway(index);
         }
-        if groups().any(|group| connects_to(group, host, port)) {
+        if self.groups.served_at(port).any(|group| connects_to(group, host, port)) {
             return Place::Server;
         }
-        if self.ports.contains(&Some(port)) && self.is_near(host, is_here) {
+        if self.ports.contains(&port) && self.is_near(host, is_here) {
             return Place::Server;
         }
         if self.domain.nodes.iter().any(at) {
@@ -283,11 +278,11 @@ impl Reporter {
         &mut self,
         group: GroupId,
         returned: &Returned,
-        ports: &[Option<u16>],
+        ports: &[u16],
     ) -> Vec<(String, &'static str)> {
-        let Self { domain, me, references, .. } = self;
-        let Some(config) = domain.groups.get(index_of(group)) else { return Vec::new() };
-        let scene = Scene { domain, me: *me, group: config, ports };
+        let Self { domain, groups, me, references, .. } = self;
+        let Some(config) = groups.get(group) else { return Vec::new() };
+        let scene = Scene { domain, groups, me: *me, group: config, ports };
         let Returned { reply, body_offset, endian, .. } = returned;
         let operation = escaped(&returned.operation);
         let mut news = Vec::new();

@@ -111,10 +111,10 @@ impl Reporter {
 
     /// The canonical text of a refused node's domain file; none if it could not be had.
     pub(crate) fn heard_file(&mut self, node: NodeId, text: Option<&str>) {
-        let ours = self.domain.canonical();
+        let ours = &self.file;
         if let Some(refusal) = self.refusals.0.get_mut(&node) {
             refusal.differ_in =
-                text.map(|text| quorba_config::differences(&ours, text)).unwrap_or_default();
+                text.map(|text| quorba_config::differences(ours, text)).unwrap_or_default();
             // It is worth a line of its own.
             if !refusal.differ_in.is_empty() {
                 let _ = refusal.told.tells(Instant::now());

@@ -40,7 +40,12 @@ fn who_is_left_out_for_its_links_is_shown_with_the_reason_and_when_it_is_tried_a
     let key = folder.path().join("domain.key");
     fs::write(&key, "7e".repeat(32)).expect("written");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("allowed");
-    let mut reporter = Reporter::new(Domain::load(&path).expect("a domain"), node(0), 1);
+    let mut reporter = Reporter::new(
+        (Arc::new(Domain::load(&path).expect("a domain")), "".into()),
+        Groups::default(),
+        node(0),
+        1,
+    );
     let members = NodeSet::first(2);
     reporter.saw_view(&View {
         kind: ViewKind::Regular,

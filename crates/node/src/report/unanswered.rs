@@ -36,6 +36,10 @@ impl Clients {
         }
     }
 
+    pub(super) fn forget(&mut self, group: GroupId) {
+        self.0.retain(|(of, _, _)| *of != group);
+    }
+
     fn find(&self, group: GroupId, number: u64) -> Option<IpAddr> {
         let found = self.0.iter().find(|(of, it, _)| (*of, *it) == (group, number));
         found.map(|(_, _, client)| *client)
@@ -91,7 +95,7 @@ impl Reporter {
     ) -> Vec<RequestStatus> {
         let is_stuck = |request: &RecentRequest| {
             let since = Duration::from_nanos(now.since(request.at).as_nanos() as u64);
-            request.outcome == RecentOutcome::Open && since >= self.group_config(group).stuck
+            request.outcome == RecentOutcome::Open && since >= self.stuck_after(group)
         };
         let mut stuck: Vec<_> = requests.into_iter().filter(is_stuck).collect();
         let stuck = stuck.split_off(stuck.len().saturating_sub(WAITING_TOLD));

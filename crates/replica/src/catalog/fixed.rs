@@ -1,11 +1,10 @@
 //! Definitions that are known beforehand, for experiments and tests: a name is an id in digits, and
 //! the text says nothing.
 
-use super::{Catalog, Defined, Definition, Definitions};
+use super::{Catalog, Definition, Definitions};
 use crate::config::GroupConfig;
 use crate::group_map::GroupMap;
 use crate::ids::GroupId;
-use crate::outside::OutsideConfig;
 use alloc::format;
 use alloc::string::{String, ToString};
 use bytes::Bytes;
@@ -15,15 +14,13 @@ use bytes::Bytes;
 pub struct FixedDefinitions {
     /// The groups.
     pub groups: GroupMap<GroupConfig>,
-    /// The servers outside, by ids that no group has.
-    pub outside: GroupMap<OutsideConfig>,
 }
 
 impl FixedDefinitions {
     /// The catalog that has these, and no others.
     #[must_use]
     pub fn catalog(&self) -> Catalog {
-        Self::catalog_of(self.groups.ids().chain(self.outside.ids()))
+        Self::catalog_of(self.groups.ids())
     }
 
     /// The catalog of definitions with these ids.
@@ -46,10 +43,8 @@ impl Definitions for FixedDefinitions {
         &self,
         definition: &Definition,
         _: &dyn Fn(&str) -> Option<GroupId>,
-    ) -> Result<Defined, String> {
+    ) -> Result<GroupConfig, String> {
         let id = Self::id(definition).ok_or_else(|| String::from("its name is no number"))?;
-        let group = self.groups.get(id).cloned().map(Defined::Group);
-        let outside = || self.outside.get(id).copied().map(Defined::Outside);
-        group.or_else(outside).ok_or_else(|| format!("nothing has the id {}", id.0))
+        self.groups.get(id).cloned().ok_or_else(|| format!("nothing has the id {}", id.0))
     }
 }

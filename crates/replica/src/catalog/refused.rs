@@ -21,8 +21,6 @@ pub enum CatalogRefused {
     OperationReused,
     /// The definition cannot be read, for this reason.
     Invalid(String),
-    /// A group cannot become a server outside, nor the other way round.
-    OtherKind(Arc<str>),
     /// This key cannot be changed while the group lives.
     Fixed(&'static str),
     /// Groups call it, one of them being this.
@@ -56,16 +54,12 @@ impl fmt::Display for CatalogRefused {
                 "groups that are not durable wait for a node that is away, and until it is back \
                  none is created, changed or deleted",
             ),
-            Self::Exists(name) => write!(f, "there is a group or server called \"{name}\" already"),
+            Self::Exists(name) => write!(f, "there is a group called \"{name}\" already"),
             Self::Unknown(name) => write!(f, "there is no group called \"{name}\""),
             Self::OperationReused => f.write_str(
                 "another change was carried out under this name of an operation: choose a new one",
             ),
             Self::Invalid(what) => write!(f, "the definition cannot be used: {what}"),
-            Self::OtherKind(name) => write!(
-                f,
-                "\"{name}\" is a group, or a server outside, and cannot become the other one"
-            ),
             Self::Fixed(key) => write!(
                 f,
                 "`{key}` cannot be changed while the group lives: make a backup, delete the \

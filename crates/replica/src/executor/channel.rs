@@ -20,6 +20,8 @@ pub(super) struct Channel {
     pub(super) id: ChannelId,
     pub(super) code_sets: Option<Bytes>,
     pub(super) framer: Framer,
+    /// The object key of clients, and what this server has in its place.
+    own_key: Option<(Bytes, Bytes)>,
     open: bool,
     /// A message with the CodeSets context was sent on it.
     negotiated: bool,
@@ -29,13 +31,19 @@ pub(super) struct Channel {
 
 impl Channel {
     /// A connection that has been asked for.
-    pub(super) fn new(id: ChannelId, code_sets: Option<Bytes>, message_bytes_max: usize) -> Self {
+    pub(super) fn new(
+        id: ChannelId,
+        code_sets: Option<Bytes>,
+        message_bytes_max: usize,
+        own_key: Option<(Bytes, Bytes)>,
+    ) -> Self {
         let framer = Framer::new(FramerLimits {
             message_bytes_max,
             fragmented_requests_max: super::CALLS_MAX,
             buffered_bytes_max: message_bytes_max + message_bytes_max / 4,
         });
-        Self { id, code_sets, framer, open: false, negotiated: false, waiting: Vec::new() }
+        let (open, negotiated, waiting) = (false, false, Vec::new());
+        Self { id, code_sets, framer, own_key, open, negotiated, waiting }
     }
 
     /// Whether what is sent on it leaves.
@@ -65,7 +73,9 @@ impl Channel {
     pub(super) fn prepare(&mut self, giop: &Bytes, request_id: u32) -> (Bytes, bool) {
         if self.negotiated || self.code_sets.is_none() {
             self.negotiated = true;
-            if let Some(prepared) = reissued(giop, request_id) {
+            if self.own_key.is_none()
+                && let Some(prepared) = reissued(giop, request_id)
+            {
                 return prepared;
             }
         }
@@ -83,11 +93,14 @@ impl Channel {
             Some(context) if introduce => core::slice::from_ref(context),
             _ => &[],
         };
+        let named = request.target().object_key();
+        let own_key = self.own_key.as_ref().filter(|(key, _)| named == Some(key));
+        let own_key = own_key.map(|(_, own)| own.as_ref());
         let rewritten = request.rewrite(&Rewrite {
             request_id: Some(request_id),
             // Always: a reply before the execution, or none, would let the next call overtake it.
             response_flags: Some(ResponseFlags::WithTarget),
-            object_key: None,
+            object_key: own_key,
             drop_contexts: &[],
             add_contexts: add,
         });
@@ -156,7 +169,7 @@ mod tests {
             contexts: &[],
         };
         let giop = build::request(&head, |cdr| cdr.write_raw(&vec![9; body_bytes])).into_bytes();
-        let mut channel = Channel::new(ChannelId(1), None, 1 << 20);
+        let mut channel = Channel::new(ChannelId(1), None, 1 << 20, None);
         let mut out = Vec::new();
         if open_first {
             channel.opened(&mut out);
@@ -180,7 +193,7 @@ mod tests {
             };
             let more = |piece: &Bytes| piece.starts_with(b"GIOP") && piece[6] & 2 != 0;
             assert_eq!(pieces.iter().filter(|piece| more(piece)).count(), 2);
-            let mut framer = Channel::new(ChannelId(2), None, 1 << 20).framer;
+            let mut framer = Channel::new(ChannelId(2), None, 1 << 20, None).framer;
             pieces.iter().for_each(|piece| framer.push(piece));
             let message = framer.next().expect("well-formed").expect("whole");
             let Ok(Body::Request(request)) = message.parse() else { panic!("a request") };

@@ -55,6 +55,8 @@ impl Bench {
     /// `foreign`: somebody else starts and ends the server.
     fn of(concurrency: Concurrency, foreign: bool) -> Self {
         let config = GroupConfig {
+            object_key: None,
+            member_keys: Vec::new(),
             members: NodeSet::first(3),
             state_object: Some(Bytes::from_static(b"state")),
             foreign,
@@ -87,7 +89,7 @@ impl Bench {
             calls: Vec::new(),
             is_called: false,
         };
-        let executor = Executor::new(&config);
+        let executor = Executor::new(&config, NodeId::new(0).unwrap());
         let (readers, sent, closed) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut bench = Self { executor, readers, sent, closed };
         let mut out = Vec::new();

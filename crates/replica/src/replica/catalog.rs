@@ -1,4 +1,4 @@
-//! Groups, and servers outside, that come, change and go while the domain works.
+//! Groups that come, change and go while the domain works.
 //!
 //! A change is ordered like a request. At its place all nodes check it alike and carry it out; each
 //! writes it down and tells the others how far its disk is, and whoever asked for it is answered
@@ -16,18 +16,17 @@
 use super::Replica;
 use crate::catalog::{
     Catalog, CatalogChange, CatalogChanged, CatalogMark, CatalogRefused, DEFINITION_BYTES_MAX,
-    DEFINITIONS_MAX, Defined, Definition, NAME_BYTES_MAX,
+    DEFINITIONS_MAX, Definition, NAME_BYTES_MAX,
 };
 use crate::config::GroupConfig;
 use crate::envelope::Envelope;
 use crate::group::Group;
-use crate::group_map::GroupMap;
 use crate::ids::GroupId;
 use crate::output::{DefinitionNews, Event, Output};
-use crate::outside::OutsideConfig;
 use crate::peer::PeerMessage;
 use crate::primary::{Basis, Statement};
 use crate::style::Style;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -45,8 +44,6 @@ struct Awaited {
 /// See the module's text.
 pub(super) struct CatalogPart {
     pub(super) catalog: Catalog,
-    /// Servers outside, as the catalog says.
-    outside: GroupMap<OutsideConfig>,
     /// How many groups are durable.
     durable: usize,
     /// How far this node's disk is, and what the others of the component have said of theirs.
@@ -63,7 +60,6 @@ impl CatalogPart {
         let saved = catalog.version().filter(|_| is_on_disk);
         Self {
             catalog,
-            outside: GroupMap::new(),
             durable: 0,
             saved,
             others: BTreeMap::new(),
@@ -77,10 +73,6 @@ impl CatalogPart {
         self.durable > 0
     }
 
-    pub(super) fn outside(&self, id: GroupId) -> Option<OutsideConfig> {
-        self.outside.get(id).copied()
-    }
-
     /// Whether this node's disk has all of it.
     pub(super) fn is_saved(&self) -> bool {
         self.saved >= self.catalog.version()
@@ -90,13 +82,13 @@ impl CatalogPart {
 /// What a change comes to, if it is right.
 enum Checked {
     Repeated(CatalogChanged),
-    Create(Defined),
-    Change(Defined),
+    Create(Box<GroupConfig>),
+    Change(Box<GroupConfig>),
     Delete,
 }
 
 impl Replica {
-    /// What the domain's groups, and servers outside, are now.
+    /// What the domain's groups are now.
     #[must_use]
     pub const fn catalog(&self) -> &Catalog {
         &self.catalog.catalog
@@ -184,8 +176,8 @@ impl Replica {
         let id = self.catalog.catalog.apply(at, operation, change);
         let definition = self.catalog.catalog.get(id).cloned();
         match checked {
-            Checked::Create(defined) => self.add_defined(id, defined, true),
-            Checked::Change(defined) => self.change_defined(now, id, defined),
+            Checked::Create(config) => self.add_defined(id, *config, true),
+            Checked::Change(config) => self.change_defined(now, id, *config),
             Checked::Delete => self.remove_defined(id),
             Checked::Repeated(_) => unreachable!("it was looked for"),
         }
@@ -231,19 +223,17 @@ impl Replica {
                 Err(CatalogRefused::TooMany)
             }
             (CatalogChange::Create(definition), None) => {
-                let defined = self.define(definition).map_err(CatalogRefused::Invalid)?;
-                self.check_callees(&defined)?;
-                Ok(Checked::Create(defined))
+                let config = self.define(definition).map_err(CatalogRefused::Invalid)?;
+                self.check_callees(&config)?;
+                Ok(Checked::Create(Box::new(config)))
             }
             (_, None) => Err(CatalogRefused::Unknown(Arc::clone(name))),
             (CatalogChange::Change(definition), Some(id)) => {
-                let defined = self.define(definition).map_err(CatalogRefused::Invalid)?;
-                match (&defined, self.groups.get(id), self.catalog.outside(id)) {
-                    (Defined::Group(next), Some(group), _) => group.check_config(next)?,
-                    (Defined::Outside(_), _, Some(_)) => {}
-                    _ => return Err(CatalogRefused::OtherKind(Arc::clone(name))),
+                let config = self.define(definition).map_err(CatalogRefused::Invalid)?;
+                if let Some(group) = self.groups.get(id) {
+                    group.check_config(&config)?;
                 }
-                Ok(Checked::Change(defined))
+                Ok(Checked::Change(Box::new(config)))
             }
             (CatalogChange::Delete(_), Some(id)) => match self.caller_of(id) {
                 Some(caller) => Err(CatalogRefused::IsCalled(caller)),
@@ -253,8 +243,7 @@ impl Replica {
     }
 
     /// Stateless groups neither call nor are called.
-    fn check_callees(&self, defined: &Defined) -> Result<(), CatalogRefused> {
-        let Defined::Group(config) = defined else { return Ok(()) };
+    fn check_callees(&self, config: &GroupConfig) -> Result<(), CatalogRefused> {
         let is_stateless = |id: GroupId| {
             self.groups.get(id).is_some_and(|group| group.style() == Style::Stateless)
         };
@@ -266,14 +255,14 @@ impl Replica {
         }
     }
 
-    /// The name of a group that calls this one, or this server outside.
+    /// The name of a group that calls this one.
     fn caller_of(&self, id: GroupId) -> Option<Arc<str>> {
         let (caller, _) = self.groups.iter().find(|(_, group)| group.calls().contains(&id))?;
         self.catalog.catalog.get(caller).map(|definition| Arc::clone(&definition.name))
     }
 
     /// What a definition means, as long as it names nothing that there is not.
-    fn define(&self, definition: &Definition) -> Result<Defined, String> {
+    fn define(&self, definition: &Definition) -> Result<GroupConfig, String> {
         let catalog = &self.catalog.catalog;
         self.config.definitions.define(definition, &|name| catalog.id_of(name))
     }
@@ -293,7 +282,7 @@ impl Replica {
     fn define_here(&mut self, id: GroupId, is_new: bool) {
         let Some(definition) = self.catalog.catalog.get(id) else { return };
         match self.define(definition) {
-            Ok(defined) => self.add_defined(id, defined, is_new),
+            Ok(config) => self.add_defined(id, config, is_new),
             // All nodes of a version read alike; this is one that another version wrote.
             Err(reason) => {
                 let name = Arc::clone(&definition.name);
@@ -302,14 +291,7 @@ impl Replica {
         }
     }
 
-    fn add_defined(&mut self, id: GroupId, defined: Defined, is_new: bool) {
-        let config = match defined {
-            Defined::Outside(config) => {
-                self.catalog.outside.insert(id, config);
-                return;
-            }
-            Defined::Group(config) => config,
-        };
+    fn add_defined(&mut self, id: GroupId, config: GroupConfig, is_new: bool) {
         let is_logged = self.catalog.is_logged();
         let config = GroupConfig { logged: is_logged, is_called: false, ..config };
         self.catalog.durable += usize::from(config.durable);
@@ -337,20 +319,14 @@ impl Replica {
         }
     }
 
-    fn change_defined(&mut self, now: Instant, id: GroupId, defined: Defined) {
-        match defined {
-            Defined::Outside(config) => drop(self.catalog.outside.insert(id, config)),
-            Defined::Group(next) => {
-                let (here, out) = (self.here, &mut self.out);
-                if let Some(group) = self.groups.get_mut(id) {
-                    group.set_config(now, next, here, out);
-                }
-            }
+    fn change_defined(&mut self, now: Instant, id: GroupId, next: GroupConfig) {
+        let (here, out) = (self.here, &mut self.out);
+        if let Some(group) = self.groups.get_mut(id) {
+            group.set_config(now, next, here, out);
         }
     }
 
     fn remove_defined(&mut self, id: GroupId) {
-        self.catalog.outside.remove(id);
         self.disk.forget(id);
         self.calls.reset(id);
         self.lost.retain(|payload| super::apart::concerned(payload) != Some(id));
@@ -435,13 +411,12 @@ impl Replica {
             let Some(definition) = self.catalog.catalog.get(id).cloned() else { continue };
             match self.define(&definition) {
                 // Tables are fitted when all nodes have the same.
-                Ok(Defined::Group(config)) => {
+                Ok(config) => {
                     let here = self.here;
                     if let Some(group) = self.groups.get_mut(id) {
                         group.take_config(config, here);
                     }
                 }
-                Ok(Defined::Outside(config)) => drop(self.catalog.outside.insert(id, config)),
                 Err(reason) => {
                     let name = Arc::clone(&definition.name);
                     self.out.push_back(Output::Event(Event::Unreadable { name, reason }));

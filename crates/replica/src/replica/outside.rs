@@ -56,7 +56,7 @@ struct Making {
 impl Replica {
     /// How the server outside that goes by this number is called; none if a group does.
     pub(super) fn outside(&self, target: GroupId) -> Option<OutsideConfig> {
-        self.catalog.outside(target)
+        self.config.outside.get(target).copied()
     }
 
     /// Whether the number stands for a server outside.

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use quorba_base::NodeSet;
 use quorba_replica::{
     Backup, BackupRefused, Catalog, CatalogChanged, CatalogRecord, CatalogRefused, CommandRefused,
-    DefinitionNews, DownReason, Event, GatewayKey, GroupConfig, GroupId, LogRecord, MemberState,
-    Record, Recovered, Replica, ReplicaConfig,
+    DefinitionNews, DownReason, Event, GatewayKey, GroupConfig, GroupId, GroupMap, LogRecord,
+    MemberState, Record, Recovered, Replica, ReplicaConfig,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -120,6 +120,7 @@ impl Node {
             nodes,
             quorum: plan.quorum,
             record: record.clone(),
+            outside: GroupMap::new(),
             catalog: disk.catalog(&definitions),
             definitions: Arc::new(definitions),
             serves_circles: true,

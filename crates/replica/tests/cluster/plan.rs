@@ -4,8 +4,8 @@ use super::id;
 use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_replica::{
-    Ack, CheckpointRule, ComparisonRule, Concurrency, Defined, Definition, FixedDefinitions,
-    GroupConfig, GroupId, GroupMap, Quorum, ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss,
+    Ack, CheckpointRule, ComparisonRule, Concurrency, Definition, FixedDefinitions, GroupConfig,
+    GroupId, GroupMap, Quorum, ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss,
     TransferRule,
 };
 
@@ -77,7 +77,7 @@ pub struct Definitions {
 
 impl Definitions {
     pub fn new(groups: GroupMap<GroupConfig>) -> Self {
-        Self { fixed: FixedDefinitions { groups, outside: GroupMap::new() } }
+        Self { fixed: FixedDefinitions { groups } }
     }
 }
 
@@ -86,7 +86,7 @@ impl quorba_replica::Definitions for Definitions {
         &self,
         definition: &Definition,
         id_of: &dyn Fn(&str) -> Option<GroupId>,
-    ) -> Result<Defined, String> {
+    ) -> Result<GroupConfig, String> {
         if definition.text.is_empty() {
             return self.fixed.define(definition, id_of);
         }
@@ -110,12 +110,14 @@ impl quorba_replica::Definitions for Definitions {
                 _ => return Err(format!("no word: {word}")),
             }
         }
-        Ok(Defined::Group(config))
+        Ok(config)
     }
 }
 
 pub(super) fn group_config(plan: Plan, nodes: NodeSet) -> GroupConfig {
     GroupConfig {
+        object_key: None,
+        member_keys: Vec::new(),
         members: nodes,
         concurrency: plan.concurrency,
         reads: plan.reads.map_or_else(ReadRule::default, |consistency| ReadRule {

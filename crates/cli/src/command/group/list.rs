@@ -45,7 +45,7 @@ pub fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {
     let rows = groups.iter().map(|group| {
         let reached = Reached::of(domain, &by_name, &group.name);
         vec![
-            or_dash(id(&by_name, &group.name).map(|id| id.to_string())),
+            or_dash(id(&by_name, &group.name)),
             group.name.clone(),
             group.style.clone(),
             or_dash(group.leader.clone()),
@@ -54,7 +54,7 @@ pub fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {
             grouped(group.executed),
         ]
     });
-    let headings = [">ID", "GROUP", "STYLE", "LEADER", "MEMBERS", "REACHED", ">EXECUTED"];
+    let headings = ["ID", "GROUP", "STYLE", "LEADER", "MEMBERS", "REACHED", ">EXECUTED"];
     context.print(&table(&headings, rows.collect()))?;
     Ok(Exit::Ok)
 }
@@ -62,8 +62,8 @@ pub fn list(context: &Context, domain: &Domain) -> Result<Exit, Failure> {
 /// What runs.
 type ByName<'a> = BTreeMap<&'a str, &'a CatalogGroup>;
 
-fn id(running: &ByName<'_>, name: &str) -> Option<u32> {
-    running.get(name).map(|group| group.id)
+fn id(running: &ByName<'_>, name: &str) -> Option<String> {
+    running.get(name).map(|group| group.id.clone())
 }
 
 /// The port for clients, before the nodes' offsets.

@@ -25,8 +25,9 @@ fn domain() -> Domain {
 fn judged(addresses: &[(&str, u16)], key: &str) -> Option<(Kind, String)> {
     let domain = domain();
     let me = domain.node_id("n1").expect("a node");
-    let ports = [Some(40_001), Some(2809)];
-    let scene = Scene { domain: &domain, me, group: &domain.groups[0], ports: &ports };
+    let (groups, ports) = (Groups::of_domain(&domain), [40_001, 2809]);
+    let scene =
+        Scene { domain: &domain, groups: &groups, me, group: &domain.groups[0], ports: &ports };
     let addresses = addresses.iter().map(|(host, port)| ((*host).to_owned(), *port)).collect();
     let keys = vec![key.as_bytes().to_vec()];
     scene.judge(&Found { offset: 0, end: 0, addresses, keys }, &mut |host| host == "here")

@@ -1,0 +1,127 @@
+//! Starting a group's server: its command with all that stands for placeholders, as a process with
+//! a keeper, and where it will listen.
+//!
+//! What it is not: what watches it, or knows when. Invariant: nothing of an earlier server is in
+//! the way of what this one listens on.
+
+use crate::door::Door;
+use crate::groups::Groups;
+use crate::process::KEEP;
+use crate::running::{NotStarted, Running};
+use crate::times::Times;
+use quorba_config::{Group, Node, Placeholder, ServerCommand, Values};
+use quorba_engine::replica::GroupId;
+use quorba_giop::corbaloc::{self, Corbaloc};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{PathBuf, absolute};
+use std::process::{Command, Stdio};
+
+/// How a group's servers are started.
+#[derive(Clone, Debug)]
+pub(crate) struct Launcher {
+    /// The program and first arguments that come before the node's process id and the command.
+    pub(crate) prefix: Vec<String>,
+    /// By name of a group, or of a server outside: the port on which the server calls it.
+    pub(crate) calls: Vec<(String, u16)>,
+    /// By name of a server outside: a reference to its object, at that port.
+    pub(crate) urls: Vec<(String, String)>,
+    /// The gateways of the servers' group, on all nodes.
+    pub(crate) gateways: Vec<String>,
+}
+
+impl Launcher {
+    /// For a group whose servers call at these ports.
+    pub(crate) fn new(
+        (groups, nodes): (&Groups, &[Node]),
+        group: &Group,
+        prefix: Vec<String>,
+        ports: &[(GroupId, u16)],
+    ) -> Self {
+        let gateways = nodes.iter().map(|node| group.gateway(node).to_string()).collect();
+        let mut launcher = Self { prefix, calls: Vec::new(), urls: Vec::new(), gateways };
+        for (of, port) in ports {
+            let Some(name) = groups.name_of(*of) else { continue };
+            launcher.calls.push((name.to_owned(), *port));
+            let server = groups.outside().get(*of);
+            if let Some(endpoint) = server.and_then(|server| server.endpoints.first()) {
+                let address = corbaloc::Address::Iiop {
+                    version: endpoint.version,
+                    host: Ipv4Addr::LOCALHOST.to_string(),
+                    port: *port,
+                };
+                let object_key = endpoint.object_key.to_vec();
+                let url = Corbaloc { addresses: vec![address], object_key };
+                launcher.urls.push((name.to_owned(), url.to_string()));
+            }
+        }
+        launcher
+    }
+}
+
+/// Where the server's socket is, if it listens on one.
+fn socket_path(group: &Group, node: &Node) -> Result<PathBuf, String> {
+    let path = node.state_dir.join(format!("{}.sock", group.name));
+    std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Starts a server of `group` as the member on `node` would be; says where it will listen.
+pub(crate) fn launch(
+    group: &Group,
+    node: &Node,
+    launcher: &Launcher,
+    server: &ServerCommand,
+    time: Option<&Times>,
+    (out, err): (Stdio, Stdio),
+) -> Result<(Running, Door), NotStarted> {
+    let port = free_port().map_err(|error| NotStarted::because("no free port", &error))?;
+    let state_dir = node.state_dir.display().to_string();
+    let host = node.host.to_string();
+    let socket = socket_path(group, node)?;
+    let door = if server.uses(Placeholder::Socket) {
+        Door::file(socket.clone())?
+    } else {
+        Door::Address(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    };
+    let values = Values {
+        port,
+        socket: &socket.display().to_string(),
+        host: &host,
+        listen: group.gateway(node).port,
+        node: &node.name,
+        group: &group.name,
+        state_dir: &state_dir,
+        time: &time.map_or_else(String::new, Times::reference),
+        gateways: &launcher.gateways,
+        calls: &launcher.calls,
+        urls: &launcher.urls,
+    };
+    let mut arguments = server.command.iter().map(|part| part.fill(&values));
+    let (program, rest) = launcher.prefix.split_first().ok_or_else(|| "no launcher".to_owned())?;
+    let mut command = Command::new(program);
+    command.args(rest).arg(KEEP);
+    let wanted = arguments.next().ok_or_else(|| "the command is empty".to_owned())?;
+    // The server begins in another folder than its node.
+    let wanted = match wanted.contains('/') {
+        true => absolute(&wanted).unwrap_or_else(|_| wanted.into()),
+        false => wanted.into(),
+    };
+    command.arg(&wanted).args(arguments);
+    for (name, value) in &server.env {
+        command.env(name, value.fill(&values));
+    }
+    let cwd = server.cwd.as_ref().map_or_else(|| state_dir.clone(), |cwd| cwd.fill(&values));
+    command.current_dir(cwd).stdout(out).stderr(err);
+    Ok((Running::start(command)?, door))
+}
+
+/// The object that must be there before a server of `group` counts as up, and the key of the domain
+/// file that names it.
+pub(crate) fn wanted_key(group: &Group) -> Option<(&'static str, &[u8])> {
+    let state = group.state_object.as_deref().map(|key| ("state_object", key));
+    state.or(group.object_key.as_deref().map(|key| ("object_key", key)))
+}
+
+/// A port on which nothing listens now; taken and given back, so that the server can have it.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}

@@ -1,0 +1,335 @@
+//! One member's server, from the outside: started and kept running, or looked for where somebody
+//! else runs it. What stage it is in, and what leads to the next one.
+//!
+//! What it is not: a talk in GIOP; and what an order or an end means, [`Standing`] knows. It waits
+//! for nothing: it is told what has come, and when it wants to be asked again. Invariants: a server
+//! is reported up only after a connection to its port came about; at most one process of it is
+//! there at any time; of orders that come while it can heed none, none is lost.
+
+mod elsewhere;
+mod process;
+
+use super::ending::{Ending, Why};
+use super::hands::Hands;
+use super::looker::Looker;
+use super::object::ObjectLook;
+use super::{Key, Opened};
+use crate::door::Door;
+use crate::pauses::{Pause, PauseRule};
+use crate::ready::Look;
+use crate::running::Running;
+use crate::seldom::Seldom;
+use crate::standing::{Doing, End, Order, Standing};
+use quorba_config::{Backend, Endpoint, Group, RESTART_BACKOFF_MAX, Style};
+use quorba_engine::replica::GroupId;
+use std::time::{Duration, Instant};
+
+/// A process, and what is to be known of it when it is gone.
+pub(super) struct Process {
+    pub(super) running: Running,
+    pub(super) past: Past,
+}
+
+/// See [`Process`].
+#[derive(Clone)]
+pub(super) struct Past {
+    pub(super) door: Door,
+    began: Instant,
+    /// Orders to give up that were heeded before: what is told of it is as stale as it is.
+    stops: u32,
+}
+
+/// See the module's text.
+enum Stage {
+    /// Another group's server, of the same name, is not gone yet.
+    Held,
+    /// No server is wanted.
+    Unwanted,
+    /// It is left alone; whether it was begun before.
+    Pausing { was_begun: bool },
+    /// It is being started, by a thread for that.
+    Launching { began: Instant, stops: u32 },
+    /// It was started, and is not ready.
+    Starting(Box<Starting>),
+    /// It runs.
+    Running(Box<Process>, ObjectLook),
+    /// It is being ended.
+    Ending(Box<Ending>),
+    /// It is somebody else's, and not there yet; what was found last.
+    Seeking { began: Instant, at: Box<Endpoint>, last: Option<Look> },
+    /// It is somebody else's, and connected, if its node is to have any.
+    Connected { began: Instant, door: Option<Door>, object: ObjectLook },
+    /// There is nothing more to be done.
+    Gone,
+}
+
+struct Starting {
+    process: Process,
+    until: Instant,
+    found: Look,
+    looker: Option<Looker>,
+    next: Instant,
+}
+
+/// See the module's text.
+pub(super) struct Server {
+    key: Key,
+    id: GroupId,
+    /// What it is, as it was opened or changed last.
+    of: Opened,
+    standing: Standing,
+    stage: Stage,
+    /// Orders that came while none could be heeded.
+    pending: Vec<Order>,
+    /// The node lacks what a server needs.
+    shortage: Seldom,
+}
+
+impl Server {
+    /// `is_held`: nothing is begun before [`Self::let_go`].
+    pub(super) fn new((id, key): (GroupId, Key), of: Opened) -> Self {
+        let standing = Standing::new(rule(&of.group), of.group.style != Style::ColdPassive);
+        let (stage, pending, shortage) = (Stage::Held, Vec::new(), Seldom::default());
+        Self { key, id, of, standing, stage, pending, shortage }
+    }
+
+    pub(super) fn group(&self) -> &Group {
+        &self.of.group
+    }
+
+    pub(super) const fn is_held(&self) -> bool {
+        matches!(self.stage, Stage::Held)
+    }
+
+    /// Whether there is nothing more to be done.
+    pub(super) const fn is_gone(&self) -> bool {
+        matches!(self.stage, Stage::Gone)
+    }
+
+    /// It waits for another one of its name.
+    pub(super) fn tell_of_hold(&self, hands: &Hands) {
+        let reason = "the server of the group that had this name before is being ended";
+        hands.update(self.id, self.key, |known| known.reason = Some(reason.into()));
+    }
+
+    /// It may begin.
+    pub(super) fn let_go(&mut self, now: Instant, hands: &mut Hands) {
+        if self.is_held() {
+            self.begin_or_not(now, hands);
+            self.heed_pending(now, hands);
+        }
+    }
+
+    /// The group is declared otherwise from now on; of where its server is, nothing has changed.
+    pub(super) fn change(&mut self, of: Opened, now: Instant, hands: &mut Hands) {
+        self.standing.set_rule(rule(&of.group));
+        let same_object = of.group.object_key == self.of.group.object_key
+            && of.group.state_object == self.of.group.state_object;
+        self.of = of;
+        if let Stage::Seeking { at, .. } = &self.stage {
+            hands.places.seek(at, self.key, &self.of.group, now);
+        }
+        let group = &self.of.group;
+        if let Stage::Running(_, object) | Stage::Connected { object, .. } = &mut self.stage
+            && !same_object
+        {
+            *object = ObjectLook::begin(group, now);
+            hands.timers.set(self.key, object.due());
+        }
+    }
+
+    // -- orders ---------------------------------------------------------------------------------
+
+    /// What it does, if it can heed orders.
+    const fn doing(&self) -> Option<Doing> {
+        Some(match self.stage {
+            Stage::Unwanted => Doing::Nothing,
+            Stage::Pausing { .. } => Doing::Pausing,
+            Stage::Starting(_) => Doing::Starting,
+            Stage::Running(..) => Doing::Running,
+            Stage::Seeking { .. } => Doing::Seeking,
+            Stage::Connected { .. } => Doing::Connected,
+            Stage::Held | Stage::Launching { .. } | Stage::Ending(_) | Stage::Gone => return None,
+        })
+    }
+
+    pub(super) fn order(&mut self, order: Order, now: Instant, hands: &mut Hands) {
+        if let (Stage::Held, Order::Stop) = (&self.stage, order) {
+            self.stage = Stage::Gone;
+            return;
+        }
+        self.pending.push(order);
+        self.heed_pending(now, hands);
+    }
+
+    /// Heeds what has come: a stop before all else, the others in their order.
+    fn heed_pending(&mut self, now: Instant, hands: &mut Hands) {
+        while let Some(doing) = self.doing() {
+            let stop = self.pending.iter().position(|order| *order == Order::Stop);
+            if self.pending.is_empty() {
+                // Mostly there is nothing for long.
+                self.pending = Vec::new();
+                return;
+            }
+            let order = self.pending.remove(stop.unwrap_or(0));
+            if self.standing.hear(now, order, doing) {
+                self.heed(order, now, hands);
+            } else if let (Order::Release, Stage::Seeking { at, .. }) = (order, &self.stage) {
+                hands.places.hurry(at, now);
+            }
+        }
+    }
+
+    /// An order that ends what it is just doing.
+    fn heed(&mut self, order: Order, now: Instant, hands: &mut Hands) {
+        match std::mem::replace(&mut self.stage, Stage::Gone) {
+            Stage::Unwanted if order == Order::Stop => {}
+            Stage::Unwanted => self.begin_or_not(now, hands),
+            Stage::Pausing { .. } if order == Order::Stop => {}
+            Stage::Pausing { was_begun } => self.pause_is_over(was_begun, now, hands),
+            Stage::Starting(starting) => {
+                let Starting { process, .. } = *starting;
+                self.end(process, Why::Ordered(order), now, hands);
+            }
+            Stage::Running(process, _) => self.end(*process, Why::Ordered(order), now, hands),
+            Stage::Seeking { began, at, .. } => {
+                hands.places.leave(&at, self.key);
+                self.over(order == Order::Stop, End::Over(began), now, hands);
+            }
+            Stage::Connected { began, door, .. } => {
+                if door.is_some() {
+                    self.fail("the connection to it was lost".into(), hands);
+                }
+                self.over(order == Order::Stop, End::Over(began), now, hands);
+            }
+            stage @ (Stage::Held | Stage::Launching { .. } | Stage::Ending(_) | Stage::Gone) => {
+                // No order is heeded in these.
+                self.stage = stage;
+            }
+        }
+        if self.is_gone() {
+            hands.timers.set(self.key, None);
+        }
+    }
+
+    // -- beginning and pausing ------------------------------------------------------------------
+
+    fn begin_or_not(&mut self, now: Instant, hands: &mut Hands) {
+        hands.timers.set(self.key, None);
+        if !self.standing.is_wanted() {
+            self.fail("no server is wanted on this node now".into(), hands);
+            self.stage = Stage::Unwanted;
+            return;
+        }
+        match &self.of.group.backend {
+            Backend::Start(command) => {
+                let command = command.clone();
+                self.launch(command, now, hands);
+            }
+            Backend::Connect(_) => match self.of.place(hands.site.me) {
+                Some(at) => {
+                    let at = Box::new(at.clone());
+                    hands.places.seek(&at, self.key, &self.of.group, now);
+                    self.stage = Stage::Seeking { began: now, at, last: None };
+                }
+                None => {
+                    let object = ObjectLook::default();
+                    self.stage = Stage::Connected { began: now, door: None, object };
+                }
+            },
+        }
+    }
+
+    /// A try to have a server is over.
+    fn over(&mut self, is_stop: bool, end: End, now: Instant, hands: &mut Hands) {
+        if is_stop {
+            self.stage = Stage::Gone;
+            return;
+        }
+        if !self.standing.is_wanted() {
+            return self.begin_or_not(now, hands);
+        }
+        let pause = match self.standing.ended(end, now) {
+            Pause::Short(pause) => pause,
+            Pause::Quarantine(pause, failures) => {
+                self.tell_of_quarantine(pause, failures, hands);
+                pause
+            }
+        };
+        self.stage = Stage::Pausing { was_begun: end != End::NeverBegun };
+        hands.timers.set(self.key, now.checked_add(pause));
+    }
+
+    fn tell_of_quarantine(&self, pause: Duration, failures: u32, hands: &Hands) {
+        let seconds = pause.as_secs();
+        let group = self.of.group.name.as_str();
+        hands.update(self.id, self.key, |known| {
+            let last = known.reason.take().unwrap_or_default();
+            known.state = "quarantined";
+            let reason = format!(
+                "{failures} failures in a row, the last: {last}; tried again after {seconds} s, \
+                 or at once by `quorba group release {group} {node}`",
+                node = hands.site.node.name,
+            );
+            known.reason = Some(reason.into());
+        });
+        tracing::error!(group, failures, seconds, "the server is in quarantine");
+    }
+
+    fn pause_is_over(&mut self, was_begun: bool, now: Instant, hands: &mut Hands) {
+        if self.standing.is_wanted() && was_begun {
+            hands.update(self.id, self.key, |known| known.restarts += 1);
+        }
+        self.begin_or_not(now, hands);
+    }
+
+    // -- what is due ----------------------------------------------------------------------------
+
+    /// Its time has come, or a look has something to say.
+    pub(super) fn due(&mut self, now: Instant, hands: &mut Hands) {
+        match std::mem::replace(&mut self.stage, Stage::Gone) {
+            Stage::Pausing { was_begun } => self.pause_is_over(was_begun, now, hands),
+            Stage::Starting(starting) => self.look_at_start(starting, now, hands),
+            Stage::Ending(ending) => self.go_on_ending(*ending, now, hands),
+            Stage::Running(process, object) => {
+                let object = self.look_for_object(Some(&process.past.door), object, now, hands);
+                self.stage = Stage::Running(process, object);
+            }
+            Stage::Connected { began, door, object } => {
+                let object = self.look_for_object(door.as_ref(), object, now, hands);
+                self.stage = Stage::Connected { began, door, object };
+            }
+            stage => self.stage = stage,
+        }
+        self.heed_pending(now, hands);
+    }
+
+    /// Something has come of a look at it, if one is under way.
+    pub(super) fn look_ready(&mut self, now: Instant, hands: &mut Hands) {
+        if !matches!(self.stage, Stage::Pausing { .. }) {
+            self.due(now, hands);
+        }
+    }
+
+    fn serves(&self, port: Option<u16>, hands: &Hands) {
+        hands.update(self.id, self.key, |known| {
+            known.state = "running";
+            known.port = port;
+            known.reason = None;
+            known.missing_object = None;
+        });
+    }
+
+    fn fail(&self, reason: String, hands: &Hands) {
+        hands.update(self.id, self.key, |known| known.fail(reason));
+    }
+}
+
+fn rule(group: &Group) -> PauseRule {
+    PauseRule {
+        first: group.restart_backoff,
+        longest: RESTART_BACKOFF_MAX,
+        quarantine_after: group.quarantine_after,
+        quarantine: group.quarantine,
+    }
+}
