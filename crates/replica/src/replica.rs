@@ -107,6 +107,8 @@ pub struct Replica {
     groups: GroupMap<Group>,
     /// Which there are.
     catalog: catalog::CatalogPart,
+    /// Nodes that messages pass to.
+    linked: NodeSet,
     /// The log is gone through.
     is_replaying: bool,
     calls: Calls,
@@ -152,6 +154,7 @@ impl Replica {
             phase: Phase::Forming,
             groups: GroupMap::new(),
             catalog: catalog::CatalogPart::new(catalog, true),
+            linked: NodeSet::EMPTY,
             is_replaying: false,
             calls: Calls::default(),
             outside: outside::Part::default(),

@@ -171,7 +171,7 @@ impl World {
         let rng = &mut self.catalog_rng;
         let (repeats, node) = (rng.per_mille(400), rng.index(self.plan.nodes));
         let open = self.operators.operations.iter().enumerate().filter(|(_, one)| {
-            one.tries < REPEATS_MAX && (one.done.is_none() || rng_even(one.tries))
+            !one.is_over && one.tries < REPEATS_MAX && (one.done.is_none() || rng_even(one.tries))
         });
         let open: Vec<usize> = open.map(|(index, _)| index).collect();
         let again = (repeats && !open.is_empty()).then(|| open[rng.index(open.len())]);
@@ -284,7 +284,11 @@ impl World {
         let supervisor = &self.hosts[node].supervisors[text.group];
         if is_member && supervisor.is_none() {
             let backoff_ms = self.plan.groups[text.group].backoff_ms;
-            self.hosts[node].supervisors[text.group] = Some(Supervisor::new(backoff_ms));
+            // News of a supervisor of before are none of this one's.
+            self.hosts[node].lives += 1;
+            let stops = self.hosts[node].lives << 16;
+            let supervisor = Supervisor { stops, ..Supervisor::new(backoff_ms) };
+            self.hosts[node].supervisors[text.group] = Some(supervisor);
             self.begin_supervision(node, id);
         } else if !is_member && supervisor.is_some() {
             self.end_supervision(node, id, false);

@@ -73,6 +73,9 @@ impl Group {
         self.take_config(next, here);
         self.fit_members();
         self.changed(now, &before, here, out);
+        if gone.contains(here.node) {
+            self.end_reads(here, out);
+        }
         // What was handed to members past the order goes to others.
         gone.iter().for_each(|node| self.answers_lost(node, out));
     }

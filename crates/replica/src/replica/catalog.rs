@@ -301,6 +301,9 @@ impl Replica {
         if self.is_replaying {
             group.begin_replay();
         }
+        for node in self.linked.iter() {
+            group.peer_up(node, &mut self.out);
+        }
         self.groups.insert(id, group);
         self.disk.of.insert(id, super::disk::OfGroup::default());
     }
