@@ -4,6 +4,7 @@
 //! disk survives each crash; of what was not, a beginning may.
 
 use crate::event::Event;
+use crate::fault::Fault;
 use crate::host::{Input, Supervisor};
 use crate::names::{late_index, learn};
 use crate::world::{World, ms, us};
@@ -258,6 +259,10 @@ impl World {
                     self.checks.violate("catalog", now, text);
                 }
                 self.operators.done += 1;
+                if self.plan.faults.contains(&Fault::Blackout) && self.catalog_rng.per_mille(150) {
+                    let wait = us(self.catalog_rng.between(1, 300));
+                    self.queue.push(now + wait, Event::Blackout);
+                }
             }
             Err(refused) => asked.is_over |= !refused.may_be_repeated(),
         }
