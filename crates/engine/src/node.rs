@@ -543,7 +543,9 @@ impl Node {
             ReplicaOutput::CatalogChanged { id, result } => {
                 self.out.push_back(Output::CatalogChanged { id, result });
             }
-            ReplicaOutput::Defined { id, news, definition } => self.defined(id, news, definition),
+            ReplicaOutput::Defined { id, news, definition, operation } => {
+                self.defined(id, news, (definition, operation));
+            }
             ReplicaOutput::Catalog(record) => self.out.push_back(Output::Catalog(record)),
             ReplicaOutput::Log(record) => self.out.push_back(Output::Log(record)),
             ReplicaOutput::Save { group, place, parts } => {

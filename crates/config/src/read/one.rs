@@ -49,7 +49,7 @@ pub fn read_group(shared: &Domain, text: &str, known: &dyn Known) -> Result<Grou
             problems.add(problem.help("delete one that is not used"));
         }
         section.finish();
-        located(&shared.folder, draft.group)
+        located(shared.folder(), draft.group)
     })
 }
 

@@ -165,7 +165,9 @@ impl DataPlane {
                 self.stored(stored)?;
             }
             Output::CatalogChanged { id, result } => self.defines.close(id, result),
-            Output::Defined { id, news, definition } => self.defined(id, news, definition),
+            Output::Defined { id, news, definition, operation } => {
+                self.defined(id, news, (definition, operation));
+            }
             Output::Catalog(record) => self.save_catalog(record),
             output @ (Output::Log(_)
             | Output::Save { .. }
