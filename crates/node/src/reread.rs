@@ -208,4 +208,3 @@ fn tell_what_is_left(plan: &Plan) {
         tracing::warn!(keys, "these keys count when all nodes are stopped, and then started");
     }
 }
-

@@ -23,14 +23,14 @@ const PORTS: u16 = 18;
 const FIRST_PORT: u16 = 12_000;
 
 /// See the module's text.
-pub struct Cluster {
-    pub folder: TempDir,
-    pub first: u16,
+pub(crate) struct Cluster {
+    pub(crate) folder: TempDir,
+    pub(crate) first: u16,
     nodes: [Option<Child>; 3],
 }
 
 /// What a file says of a group of banks on these nodes.
-pub fn bank(name: &str, members: &[&str], more: &str) -> String {
+pub(crate) fn bank(name: &str, members: &[&str], more: &str) -> String {
     format!(
         "[group.{name}]\nmembers = {members:?}\n\
          server = [\"{QUORBA}\", \"servant\", \"bank\", \"--port\", \"{{port}}\"]\n\
@@ -39,11 +39,11 @@ pub fn bank(name: &str, members: &[&str], more: &str) -> String {
 }
 
 /// All nodes.
-pub const ALL: [&str; 3] = ["n1", "n2", "n3"];
+pub(crate) const ALL: [&str; 3] = ["n1", "n2", "n3"];
 
 impl Cluster {
     /// Files with these groups on each node; nothing runs yet.
-    pub fn of_files(groups: [&str; 3]) -> Self {
+    pub(crate) fn of_files(groups: [&str; 3]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let first = free_ports(FIRST_PORT, PORTS);
         let key = folder.path().join("domain.key");
@@ -58,7 +58,7 @@ impl Cluster {
     }
 
     /// The domain runs, with these groups in every file.
-    pub fn start(groups: &str) -> Self {
+    pub(crate) fn start(groups: &str) -> Self {
         let mut cluster = Self::of_files([groups; 3]);
         cluster.start_all();
         cluster.wait_healthy();
@@ -66,7 +66,7 @@ impl Cluster {
     }
 
     /// A domain file with these groups.
-    pub fn write_file(&self, name: &str, groups: &str) -> PathBuf {
+    pub(crate) fn write_file(&self, name: &str, groups: &str) -> PathBuf {
         let first = self.first;
         let mut text = "[domain]\nid = \"groups\"\nkey_file = \"domain.key\"\n".to_owned();
         for index in 0..3 {
@@ -84,11 +84,11 @@ impl Cluster {
         path
     }
 
-    pub fn start_all(&mut self) {
+    pub(crate) fn start_all(&mut self) {
         (0..3).for_each(|node| self.start_node(node));
     }
 
-    pub fn start_node(&mut self, node: usize) {
+    pub(crate) fn start_node(&mut self, node: usize) {
         let name = ALL[node];
         let path = self.folder.path().join(format!("{name}.log"));
         let log = fs::OpenOptions::new().create(true).append(true).open(path).expect("a file");
@@ -100,34 +100,34 @@ impl Cluster {
     }
 
     /// As `kill -9`.
-    pub fn kill(&mut self, node: usize) {
+    pub(crate) fn kill(&mut self, node: usize) {
         let mut child = self.nodes[node].take().expect("it runs");
         child.kill().expect("it runs");
         child.wait().expect("it ends");
     }
 
-    pub fn signal(&self, node: usize, signal: Signal) {
+    pub(crate) fn signal(&self, node: usize, signal: Signal) {
         let child = self.nodes[node].as_ref().expect("it runs");
         kill_process(Pid::from_child(child), signal).expect("it runs");
     }
 
-    pub fn log(&self, node: usize) -> String {
+    pub(crate) fn log(&self, node: usize) -> String {
         let path = self.folder.path().join(format!("{}.log", ALL[node]));
         fs::read_to_string(path).expect("a log")
     }
 
-    pub fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         (0..3).map(|node| format!("--- {}\n{}", ALL[node], self.log(node))).collect()
     }
 
-    pub fn quorba(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn quorba(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(QUORBA);
         command.args(arguments).current_dir(self.folder.path());
         command.output().expect("quorba runs")
     }
 
     /// What a command prints that comes to a good end.
-    pub fn ok(&self, arguments: &[&str]) -> String {
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let output = self.quorba(arguments);
         let (out, err) = (text(&output.stdout), text(&output.stderr));
         assert!(output.status.success(), "{arguments:?}: {out}{err}\n{}", self.told());
@@ -135,29 +135,29 @@ impl Cluster {
     }
 
     /// The same in JSON.
-    pub fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let out = self.ok(&[&["-o", "json"], arguments].concat());
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
     }
 
     /// What a command tells that comes to a bad end.
-    pub fn refused(&self, arguments: &[&str]) -> String {
+    pub(crate) fn refused(&self, arguments: &[&str]) -> String {
         let output = self.quorba(arguments);
         assert!(!output.status.success(), "{arguments:?}: {}", text(&output.stdout));
         text(&output.stderr)
     }
 
-    pub fn wait_healthy(&self) {
+    pub(crate) fn wait_healthy(&self) {
         self.ok(&["status", "--wait-healthy", "60s"]);
     }
 
-    pub fn status(&self) -> Value {
+    pub(crate) fn status(&self) -> Value {
         let output = self.quorba(&["-o", "json", "status"]);
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
 
     /// What the nodes warn of.
-    pub fn warnings(&self, node: usize) -> Vec<String> {
+    pub(crate) fn warnings(&self, node: usize) -> Vec<String> {
         let status = self.status();
         let all = status["nodes"][node]["status"]["warnings"].as_array().cloned();
         let all = all.unwrap_or_default();
@@ -165,14 +165,14 @@ impl Cluster {
     }
 
     /// Creates a group as a file says.
-    pub fn create(&self, name: &str, definition: &str, more: &[&str]) -> Value {
+    pub(crate) fn create(&self, name: &str, definition: &str, more: &[&str]) -> Value {
         let file = format!("{name}.group");
         fs::write(self.folder.path().join(&file), definition).expect("written");
         self.json(&[&["group", "create", name, "--from", &file], more].concat())
     }
 
     /// Names of the groups, as one node has them.
-    pub fn groups_at(&self, node: usize) -> Vec<String> {
+    pub(crate) fn groups_at(&self, node: usize) -> Vec<String> {
         let status = self.status();
         let groups = status["nodes"][node]["status"]["groups"].as_array().cloned();
         let groups = groups.unwrap_or_default();
@@ -183,7 +183,7 @@ impl Cluster {
     }
 
     /// One group, as one node has it.
-    pub fn group_at(&self, node: usize, name: &str) -> Value {
+    pub(crate) fn group_at(&self, node: usize, name: &str) -> Value {
         let status = self.status();
         let groups = status["nodes"][node]["status"]["groups"].as_array().cloned();
         let groups = groups.unwrap_or_default();
@@ -191,12 +191,12 @@ impl Cluster {
     }
 
     /// The port of the shared gateway of a node.
-    pub fn gateway(&self, node: usize) -> u16 {
+    pub(crate) fn gateway(&self, node: usize) -> u16 {
         self.first + 6 + node as u16
     }
 
     /// A client of a group through the shared port of one node.
-    pub fn bank(&self, node: usize, group: &str) -> Ledger {
+    pub(crate) fn bank(&self, node: usize, group: &str) -> Ledger {
         let address = ([127, 0, 0, 1], self.gateway(node)).into();
         let call_timeout = Some(Duration::from_secs(20));
         let options = ClientOptions { call_timeout, ..ClientOptions::default() };
@@ -205,7 +205,7 @@ impl Cluster {
     }
 
     /// Clients of a group, by the reference that the command makes.
-    pub fn load(&self, group: &str, name: &str) -> Load {
+    pub(crate) fn load(&self, group: &str, name: &str) -> Load {
         let load = Load::start(&LoadOptions {
             reference: self.ok(&["ior", "make", group]),
             clients: 3,
@@ -224,7 +224,7 @@ impl Cluster {
     }
 
     /// Waits until more calls were answered.
-    pub fn go_on(&self, load: &Load) {
+    pub(crate) fn go_on(&self, load: &Load) {
         let goal = load.counts().acknowledged + 100;
         let begin = std::time::Instant::now();
         while load.counts().acknowledged < goal {
@@ -234,7 +234,7 @@ impl Cluster {
     }
 
     /// Holds what clients know against the servers of these nodes, until they have all of it.
-    pub fn account(&self, group: &str, nodes: &[usize], recordings: &[Recording]) {
+    pub(crate) fn account(&self, group: &str, nodes: &[usize], recordings: &[Recording]) {
         let mut last = None;
         let look = || {
             let replicas = nodes.iter().map(|node| {
@@ -256,7 +256,7 @@ impl Cluster {
     }
 
     /// Waits until all nodes have these groups.
-    pub fn wait_groups(&self, names: &[&str]) {
+    pub(crate) fn wait_groups(&self, names: &[&str]) {
         wait_until("all nodes have the groups", || {
             (0..3).all(|node| self.groups_at(node) == names)
         });

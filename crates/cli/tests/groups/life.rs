@@ -51,8 +51,7 @@ fn under_the_name_of_its_operation_a_command_is_done_once() {
     // An operation that was carried out stands for what it did.
     let reused = cluster.create("bank", &text, &["--operation", "op-3"]);
     assert_ne!(reused["id"], first["id"]);
-    let refused =
-        cluster.refused(&["group", "delete", "bank", "--yes", "--operation", "op-3"]);
+    let refused = cluster.refused(&["group", "delete", "bank", "--yes", "--operation", "op-3"]);
     assert!(refused.contains("name of an operation"), "{refused}");
     cluster.wait_groups(&["bank"]);
 }
@@ -61,8 +60,7 @@ fn under_the_name_of_its_operation_a_command_is_done_once() {
 fn says_gone(answer: &Answer) -> bool {
     match answer {
         Answer::Raised(exception) => {
-            exception.kind == ExceptionKind::ObjectNotExist
-                && exception.completed == Completion::No
+            exception.kind == ExceptionKind::ObjectNotExist && exception.completed == Completion::No
         }
         Answer::Closed | Answer::Refused => true,
         _ => false,
@@ -85,10 +83,12 @@ fn callers_of_a_deleted_group_are_told_and_its_name_is_free_again() {
                 let first = wire.call(key, "counter", Duration::from_secs(20), |_| {});
                 let is_own = place == 1;
                 assert!(matches!(first, Answer::Reply(_)) || !is_own, "{first}");
-                scope.spawn(move || loop {
-                    let answer = wire.call(key, "counter", Duration::from_secs(20), |_| {});
-                    if !matches!(answer, Answer::Reply(_)) {
-                        return answer;
+                scope.spawn(move || {
+                    loop {
+                        let answer = wire.call(key, "counter", Duration::from_secs(20), |_| {});
+                        if !matches!(answer, Answer::Reply(_)) {
+                            return answer;
+                        }
                     }
                 })
             })
@@ -133,7 +133,9 @@ fn a_node_that_was_away_comes_to_the_same_groups() {
     let changed = bank("kept", &ALL, "server_reply_ms = 12345") + &bank("new", &ALL, "");
     cluster.write_file("changed", &changed);
     cluster.ok(&["config", "apply", "changed.toml"]);
-    cluster.bank(0, "new").increment("while it is away").expect("it answers");
+    wait_until("the new group serves", || {
+        cluster.bank(0, "new").increment("while it is away").is_ok()
+    });
     cluster.start_node(2);
     cluster.wait_healthy();
     cluster.wait_groups(&["kept", "new"]);

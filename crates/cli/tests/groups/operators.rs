@@ -45,6 +45,9 @@ fn commands_know_a_group_that_only_the_running_domain_has() {
     assert!(skipped.contains("4711") && !skipped.contains("no group"), "{skipped}");
     let reference = cluster.ok(&["ior", "make", "bank"]);
     cluster.ok(&["ping", reference.trim(), "-n", "1"]);
+    cluster.ok(&["group", "advise", "bank", "--seconds", "1"]);
+    let stateless = cluster.refused(&["group", "style", "bank", "stateless"]);
+    assert!(stateless.contains("It names a state_object, `bank`"), "{stateless}");
     let nobody = cluster.refused(&["group", "show", "nobody"]);
     assert!(nobody.contains("nobody"), "{nobody}");
 }
@@ -62,4 +65,19 @@ fn events_tell_of_a_group_that_only_the_running_domain_has() {
     wait_until("it is gone", || cluster.groups_at(0).is_empty());
     let _ = watch.kill();
     let _ = watch.wait();
+}
+
+#[test]
+fn a_durable_log_is_read_from_disk_when_nobody_runs_and_no_file_has_its_group() {
+    let mut cluster = Cluster::start("");
+    cluster.create("vault", &bank("vault", &ALL, "durable = true"), &[]);
+    cluster.wait_healthy();
+    cluster.bank(0, "vault").increment("kept").expect("it answers");
+    (0..3).for_each(|node| cluster.kill(node));
+    let log = ["group", "log", "vault", "--disk"];
+    assert!(cluster.ok(&[&log[..], &["--node", "n2"]].concat()).contains("increment"));
+    let nobody = cluster.refused(&["group", "log", "nobody", "--disk", "--node", "n2"]);
+    assert!(nobody.contains("has no group nobody"), "{nobody}");
+    let unsaid = cluster.refused(&log);
+    assert!(unsaid.contains("vault"), "{unsaid}");
 }
