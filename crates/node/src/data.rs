@@ -240,6 +240,9 @@ impl DataPlane {
     pub(crate) fn run(mut self) -> Result<Option<Recorder>, NodeError> {
         let mut priority = Priority::new(self.raise_priority);
         tracing::info!(node = self.reporter.node_name(), "node started");
+        if let Some(what) = self.file_differs() {
+            tracing::warn!("{what}");
+        }
         loop {
             self.drain()?;
             if self.is_done() {

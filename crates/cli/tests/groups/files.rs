@@ -30,6 +30,12 @@ fn nodes_whose_files_have_other_groups_form_one_domain_and_say_so() {
     });
     assert!(cluster.warnings(1).iter().any(|it| it.contains("it alone has: more")));
     assert!(cluster.warnings(2).iter().any(|it| it.contains("it lacks: bank")));
+    // Who starts a node with another file finds it in the log.
+    cluster.kill(1);
+    cluster.start_node(1);
+    cluster.wait_healthy();
+    let log = cluster.log(1);
+    assert!(log.contains("the domain file of this node is not what runs"), "{log}");
 }
 
 #[test]
@@ -107,5 +113,24 @@ fn nodes_that_are_told_to_read_their_files_again_do_once_what_they_say() {
             cluster.warnings(node).iter().any(|it| it.contains("domain file") && it.contains(what))
         };
         warned(0, "it lacks: gone") && warned(1, "it says something else of: bank, new")
+    });
+}
+
+/// What one node's file does not say, the others' may.
+#[test]
+fn a_node_without_a_shared_port_has_the_groups_of_all_others() {
+    let mut cluster = Cluster::of_files([""; 3]);
+    let path = cluster.folder.path().join("n3.toml");
+    let text = fs::read_to_string(&path).expect("written");
+    let (before, _) = text.split_once("[gateway]").expect("it has one");
+    fs::write(&path, before).expect("written");
+    cluster.start_all();
+    cluster.wait_healthy();
+    cluster.create("bank", &bank("bank", &ALL, ""), &[]);
+    cluster.wait_healthy();
+    cluster.wait_groups(&["bank"]);
+    assert_eq!(cluster.bank(1, "bank").increment("a").expect("it answers"), 1);
+    wait_until("the node says what it lacks", || {
+        count(&cluster, 2, "clients cannot reach the group on this node") == 1
     });
 }

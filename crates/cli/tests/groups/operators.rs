@@ -39,7 +39,9 @@ fn commands_know_a_group_that_only_the_running_domain_has() {
     assert_eq!(cluster.bank(2, "bank").counter().expect("it answers"), 2);
     cluster.ok(&["group", "style", "bank", "active"]);
     cluster.wait_healthy();
+    let mut load = cluster.load("bank", "recorded");
     cluster.ok(&["group", "record", "bank", "--for", "1s", "--to", "bank.recording"]);
+    load.stop();
     cluster.ok(&["group", "doctor", "bank", "--log", "bank.recording"]);
     let skipped = cluster.refused(&["group", "skip", "bank", "4711"]);
     assert!(skipped.contains("4711") && !skipped.contains("no group"), "{skipped}");
