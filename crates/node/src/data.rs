@@ -569,6 +569,7 @@ impl DataPlane {
                 let lacks = self.reporter.log_lacks(&snapshot);
                 status.warnings.extend(self.store.warning());
                 status.warnings.extend(self.file_differs());
+                status.warnings.extend(self.unreadable());
                 status.warnings.extend(self.scarce.shortcoming.clone());
                 status.warnings.extend(self.clients.failures());
                 status.warnings.extend(log.flat_map(|log| log.warnings(&holds, &lacks)));

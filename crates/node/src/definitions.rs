@@ -138,7 +138,26 @@ mod tests {
         let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
         let read = check_text(Path::new("quorba.toml"), &text, key);
         let domain = read.domain.unwrap_or_else(|| panic!("{}", read.report));
-        Reader::new(&domain, &GroupMap::new())
+        Reader::new(&domain, crate::groups::Groups::none(&domain).outside())
+    }
+
+    #[test]
+    fn a_group_may_call_a_server_outside_and_none_has_its_name() {
+        let reader = reader("[outside.bank]\nreference = \"corbaloc::10.0.0.9:1/b\"\n");
+        let definition = |name: &str, calls: &str| Definition {
+            name: name.into(),
+            text: format!(
+                "[group.{name}]\nlisten = 5000\nmembers = [\"n1\"]\nstate_object = \"s\"\n\
+                 server = [\"b\", \"{{port}}\", \"{{call.bank}}\"]\ncalls = [\"{calls}\"]\n"
+            )
+            .into_bytes()
+            .into(),
+        };
+        let shop = reader.group(&definition("shop", "bank")).expect("it is right");
+        assert_eq!((shop.outside.len(), shop.calls.len()), (1, 0));
+        let settings = reader.settings_of(&definition("shop", "bank"), &|_| None);
+        assert!(settings.is_ok());
+        assert!(reader.group(&definition("bank", "shop")).is_err());
     }
 
     /// One node that finds wrong what others have carried out would have other groups than they.

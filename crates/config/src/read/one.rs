@@ -48,6 +48,11 @@ pub fn read_group(shared: &Domain, text: &str, known: &dyn Known) -> Result<Grou
             let problem = Problem::at(Code::TooMany, name.span.clone(), message);
             problems.add(problem.help("delete one that is not used"));
         }
+        if shared.outside.iter().any(|server| server.name == name.value) {
+            let message = format!("{:?} is a server outside, and cannot be a group", name.value);
+            let problem = Problem::at(Code::Conflict, name.span.clone(), message);
+            problems.add(problem.help("give the group another name"));
+        }
         section.finish();
         located(shared.folder(), draft.group)
     })

@@ -208,6 +208,22 @@ impl DataPlane {
         })
     }
 
+    /// Groups that the domain has and this node cannot read.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        let known = self.reporter.groups();
+        let all = self.engine.catalog().iter().filter(|(id, _)| known.get(*id).is_none());
+        let names: Vec<&str> = all.map(|(_, one)| &*one.name).collect();
+        let named = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+        let more = names.len().saturating_sub(NAMED_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!names.is_empty()).then(|| {
+            format!(
+                "the definitions of these groups mean nothing to this node, which does not serve \
+                 them: {named}{more}; its log says why. Run one version of the program on all nodes"
+            )
+        })
+    }
+
     /// The domain has a group, or it is something else, or it is gone.
     pub(super) fn defined(
         &mut self,
