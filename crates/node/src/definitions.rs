@@ -17,8 +17,11 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Reader {
     shared: Domain,
     outside: HashMap<String, GroupId>,
-    read: Mutex<HashMap<Arc<str>, (bytes::Bytes, Arc<Group>)>>,
+    read: Mutex<HashMap<Arc<str>, Read>>,
 }
+
+/// A text, and the group that it is.
+type Read = (bytes::Bytes, Arc<Group>);
 
 /// Whatever a definition says of others is right: it was judged before it was ordered.
 struct Judged;

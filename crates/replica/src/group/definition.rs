@@ -22,7 +22,7 @@ impl Group {
             return Err(CatalogRefused::Fixed(key));
         }
         let inside = self.table.in_set();
-        let goes = |nodes: NodeSet| nodes.difference(next.members).len() > 0;
+        let goes = |nodes: NodeSet| !nodes.difference(next.members).is_empty();
         let has_state =
             self.table.history != History::EMPTY && self.table.style != Style::Stateless;
         let nobody_stays = inside.intersection(next.members).is_empty();
