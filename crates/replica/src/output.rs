@@ -189,8 +189,8 @@ pub enum Output {
         /// Whether the group has the state of the backup now, at one member at least.
         result: Result<(), BackupRefused>,
     },
-    /// What became of [`crate::Replica::handle_define`]: it was carried out, at all nodes, and is on
-    /// enough disks.
+    /// What became of [`crate::Replica::handle_define`]: it was carried out, at all nodes, and is
+    /// on enough disks.
     CatalogChanged {
         /// Its name, as it was given.
         id: u64,

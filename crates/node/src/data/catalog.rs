@@ -128,8 +128,8 @@ impl DataPlane {
         self.engine.handle_define(now, id, operation.into_bytes().into(), change);
     }
 
-    /// What is wrong with a change, as far as this node can tell. Whether there is such a group, the
-    /// order tells: the change may be a repetition.
+    /// What is wrong with a change, as far as this node can tell. Whether there is such a group,
+    /// the order tells: the change may be a repetition.
     fn judge(&mut self, change: &admin::CatalogChange) -> Result<(), String> {
         let catalog = self.engine.catalog();
         let known = self.defines.known.get_or_insert_with(|| {

@@ -173,15 +173,7 @@ impl DataPlane {
             | Output::Save { .. }
             | Output::LookUp { .. }
             | Output::Shorten { .. }
-            | Output::Rebuilt) => {
-                self.before_log(&output)?;
-                if let Some(log) = &mut self.log {
-                    log.carry_out(output);
-                    if log.is_overfull() {
-                        self.wait_for_log()?;
-                    }
-                }
-            }
+            | Output::Rebuilt) => self.write_log(output)?,
             Output::Outlive(state) => self.attic.keep(state),
             Output::Commanded { id, result } => {
                 let reporter = &self.reporter;
@@ -198,6 +190,13 @@ impl DataPlane {
             }
         }
         Ok(())
+    }
+
+    fn write_log(&mut self, output: Output) -> Result<(), NodeError> {
+        self.before_log(&output)?;
+        let Some(log) = &mut self.log else { return Ok(()) };
+        log.carry_out(output);
+        if log.is_overfull() { self.wait_for_log() } else { Ok(()) }
     }
 
     fn heed(&mut self, event: &Event) {

@@ -1,7 +1,7 @@
 //! The group becomes something else while it lives: other members, limits, rules.
 //!
-//! What it is not: the definition's words, or whether they were ordered. Invariant: changed where an
-//! ordered message or a decided view says so, alike on all nodes.
+//! What it is not: the definition's words, or whether they were ordered. Invariant: changed where
+//! an ordered message or a decided view says so, alike on all nodes.
 
 use super::{Group, Here};
 use crate::catalog::CatalogRefused;

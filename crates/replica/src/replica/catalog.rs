@@ -96,7 +96,8 @@ impl Replica {
 
     /// An operator wants to change the catalog; [`Output::CatalogChanged`] with the same `id` says
     /// what became of it. `operation` is the operator's own name for it, of at most
-    /// [`NAME_BYTES_MAX`] octets: under one name one change is carried out once, whoever asks again.
+    /// [`NAME_BYTES_MAX`] octets: under one name one change is carried out once, whoever asks
+    /// again.
     pub fn handle_define(&mut self, id: u64, operation: Bytes, change: CatalogChange) {
         let refused = if self.is_primary() {
             self.too_long(&operation, &change)
