@@ -543,21 +543,29 @@ impl Node {
             ReplicaOutput::CatalogChanged { id, result } => {
                 self.out.push_back(Output::CatalogChanged { id, result });
             }
-            ReplicaOutput::Defined { id, news, definition } => self.defined(id, news, definition),
+            ReplicaOutput::Defined { id, news, definition, operation } => {
+                self.defined(id, news, (definition, operation));
+            }
             ReplicaOutput::Catalog(record) => self.out.push_back(Output::Catalog(record)),
             ReplicaOutput::Log(record) => self.out.push_back(Output::Log(record)),
-            ReplicaOutput::Save { group, place, parts } => {
-                self.out.push_back(Output::Save { group, place, parts });
-            }
             ReplicaOutput::Logged { group, number } => self.gateway.logged(group, number),
-            ReplicaOutput::LookUp { group, number } => {
-                self.out.push_back(Output::LookUp { group, number });
-            }
-            ReplicaOutput::Shorten { record } => self.out.push_back(Output::Shorten { record }),
-            ReplicaOutput::Rebuilt => self.out.push_back(Output::Rebuilt),
+            output @ (ReplicaOutput::Save { .. }
+            | ReplicaOutput::LookUp { .. }
+            | ReplicaOutput::Shorten { .. }
+            | ReplicaOutput::Rebuilt) => self.route_to_log(output),
             ReplicaOutput::Outlive(state) => self.out.push_back(Output::Outlive(state)),
             ReplicaOutput::Event(event) => self.tell(event),
         }
+    }
+
+    fn route_to_log(&mut self, output: ReplicaOutput) {
+        self.out.push_back(match output {
+            ReplicaOutput::Save { group, place, parts } => Output::Save { group, place, parts },
+            ReplicaOutput::LookUp { group, number } => Output::LookUp { group, number },
+            ReplicaOutput::Shorten { record } => Output::Shorten { record },
+            ReplicaOutput::Rebuilt => Output::Rebuilt,
+            _ => unreachable!("the caller looked"),
+        });
     }
 
     /// Has the replica name the calls of local servers, and tells it which have ended. Returns

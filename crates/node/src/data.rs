@@ -31,6 +31,7 @@ use crate::pilots::Pilots;
 use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::report::Reporter;
+use crate::reread::{self, Rereader};
 use crate::servers::Servers;
 use crate::store::CatalogStore;
 use crate::supervise::{Life, ServerNews, Site, Supervisors};
@@ -78,6 +79,8 @@ pub(crate) enum Letter {
     Log(LogNews),
     /// The list of groups is on disk as of there.
     Groups(Position),
+    /// From who reads the domain file again.
+    File(reread::Ask),
 }
 
 /// A node that is set up.
@@ -104,6 +107,7 @@ pub(crate) struct DataPlane {
     reader: Arc<Reader>,
     /// Changes of the catalog that operators wait for.
     defines: catalog::Defines,
+    rereader: Rereader,
     /// Where a log is begun, if the first durable group is created.
     logs: LogPlace,
     attic: Attic,
@@ -169,6 +173,9 @@ impl DataPlane {
         };
         let file: Arc<str> = domain.canonical().into();
         let (admin, tunnels) = start_admin((&domain, &file), me, &scarce, mailer.clone())?;
+        let ask = mailer.clone();
+        let ask = move |what| ask.send(Letter::File(what));
+        let rereader = Rereader::start((&domain, &file), ask)?;
         let site = Site { me, node, reserve: scarce.reserve.clone() };
         let tell = move |id, life, what| mailer.send(Letter::Server(id, life, what));
         let started = Clock::now();
@@ -203,6 +210,7 @@ impl DataPlane {
             store,
             reader,
             defines: catalog::Defines::default(),
+            rereader,
             logs,
             attic: Attic::default(),
             backups: backups::Backups::default(),
@@ -232,6 +240,9 @@ impl DataPlane {
     pub(crate) fn run(mut self) -> Result<Option<Recorder>, NodeError> {
         let mut priority = Priority::new(self.raise_priority);
         tracing::info!(node = self.reporter.node_name(), "node started");
+        if let Some(what) = self.file_differs() {
+            tracing::warn!("{what}");
+        }
         loop {
             self.drain()?;
             if self.is_done() {
@@ -343,7 +354,7 @@ impl DataPlane {
         match event.token {
             BELL => self.read_letters()?,
             SIGNALS => self.stop(),
-            RELOADS => self.reload_keys(),
+            RELOADS => self.reload(),
             ORDER => {
                 self.read_late();
                 self.read_order()?;
@@ -533,6 +544,7 @@ impl DataPlane {
                 Letter::Admin(question) => self.answer(question),
                 Letter::Log(news) => self.hear_log(news)?,
                 Letter::Groups(version) => self.engine.handle_catalog_saved(now, version),
+                Letter::File(ask) => self.reread(ask),
             }
         }
         Ok(())
@@ -557,6 +569,7 @@ impl DataPlane {
                 let lacks = self.reporter.log_lacks(&snapshot);
                 status.warnings.extend(self.store.warning());
                 status.warnings.extend(self.file_differs());
+                status.warnings.extend(self.unreadable());
                 status.warnings.extend(self.scarce.shortcoming.clone());
                 status.warnings.extend(self.clients.failures());
                 status.warnings.extend(log.flat_map(|log| log.warnings(&holds, &lacks)));
@@ -615,11 +628,17 @@ impl DataPlane {
         self.engine.handle_stop(now);
     }
 
+    /// Reads keys and the domain file again.
+    fn reload(&mut self) {
+        let mut byte = [0; 16];
+        let _ = std::io::Read::read(&mut self.reloads, &mut byte);
+        self.reload_keys();
+        self.rereader.read();
+    }
+
     /// Reads the key file again, and certificates. What is wrong with them is said, and changes
     /// nothing.
     fn reload_keys(&mut self) {
-        let mut byte = [0; 16];
-        let _ = std::io::Read::read(&mut self.reloads, &mut byte);
         let now = self.now();
         let file = self.reporter.key_file();
         let set = match quorba_config::DomainKey::read_file(file) {

@@ -3,8 +3,8 @@
 //!
 //! What it is not: a part of the replicated state. Nothing that is decided depends on it, and two
 //! members may know different ends of the same requests. Invariants: the ring has its full size
-//! from the first request on, so that noting another one allocates nothing; whole messages are kept only
-//! while somebody asks for them again and again, and never more than a number of octets.
+//! from the first request on, so that noting another one allocates nothing; whole messages are kept
+//! only while somebody asks for them again and again, and never more than a number of octets.
 
 use crate::endings::RequestEnd;
 use crate::gist::Gist;
@@ -427,7 +427,7 @@ fn digest(key: &RequestKey) -> u64 {
             fold(fold(node, key.incarnation), key.number.0)
         }
         RequestKey::Nested(CallKey { caller, during, number }) => {
-            let caller = fold(fold(0x27d4_eb2f_1656_67c5, u64::from(caller.0)), during.digest);
+            let caller = fold(fold(0x27d4_eb2f_1656_67c5, caller.0), during.digest);
             fold(fold(caller, during.count), u64::from(*number))
         }
         RequestKey::Client { client_id, retention_id, .. } => {

@@ -1,7 +1,7 @@
 //! What nodes have on disk of the catalog, and the operators who create, change and delete groups.
 //!
-//! What it is not: the catalog, which is the replica's. Invariants: what a node was told to be on its
-//! disk survives each crash; of what was not, a beginning may.
+//! What it is not: the catalog, which is the replica's. Invariants: what a node was told to be on
+//! its disk survives each crash; of what was not, a beginning may.
 
 use crate::event::Event;
 use crate::fault::Fault;
@@ -145,7 +145,8 @@ impl Operators {
         self.operations.iter().filter(move |one| one.group == group)
     }
 
-    /// Whether an operator has been told that there is such a group, and none has asked for its end.
+    /// Whether an operator has been told that there is such a group, and none has asked for its
+    /// end.
     fn stands(&self, group: usize) -> bool {
         let is_delete = |one: &Operation| matches!(one.change, CatalogChange::Delete(_));
         let mut of_it = self.of(group);

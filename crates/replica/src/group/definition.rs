@@ -1,7 +1,7 @@
 //! The group becomes something else while it lives: other members, limits, rules.
 //!
-//! What it is not: the definition's words, or whether they were ordered. Invariant: changed where an
-//! ordered message or a decided view says so, alike on all nodes.
+//! What it is not: the definition's words, or whether they were ordered. Invariant: changed where
+//! an ordered message or a decided view says so, alike on all nodes.
 
 use super::{Group, Here};
 use crate::catalog::CatalogRefused;
@@ -22,7 +22,7 @@ impl Group {
             return Err(CatalogRefused::Fixed(key));
         }
         let inside = self.table.in_set();
-        let goes = |nodes: NodeSet| nodes.difference(next.members).len() > 0;
+        let goes = |nodes: NodeSet| !nodes.difference(next.members).is_empty();
         let has_state =
             self.table.history != History::EMPTY && self.table.style != Style::Stateless;
         let nobody_stays = inside.intersection(next.members).is_empty();
