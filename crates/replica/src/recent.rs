@@ -427,7 +427,7 @@ fn digest(key: &RequestKey) -> u64 {
             fold(fold(node, key.incarnation), key.number.0)
         }
         RequestKey::Nested(CallKey { caller, during, number }) => {
-            let caller = fold(fold(0x27d4_eb2f_1656_67c5, u64::from(caller.0)), during.digest);
+            let caller = fold(fold(0x27d4_eb2f_1656_67c5, caller.0), during.digest);
             fold(fold(caller, during.count), u64::from(*number))
         }
         RequestKey::Client { client_id, retention_id, .. } => {

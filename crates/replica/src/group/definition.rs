@@ -12,6 +12,7 @@ use crate::member::Member;
 use crate::output::Outbox;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent};
 use crate::style::Style;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeSet};
 
@@ -22,7 +23,7 @@ impl Group {
             return Err(CatalogRefused::Fixed(key));
         }
         let inside = self.table.in_set();
-        let goes = |nodes: NodeSet| nodes.difference(next.members).len() > 0;
+        let goes = |nodes: NodeSet| !nodes.difference(next.members).is_empty();
         let has_state =
             self.table.history != History::EMPTY && self.table.style != Style::Stateless;
         let nobody_stays = inside.intersection(next.members).is_empty();
@@ -111,7 +112,7 @@ impl Group {
             (None, true) => {
                 // No try of one life of the member is taken for one of another.
                 let first = self.tries_before.map_or(here.incarnation, |Attempt(last)| last + 1);
-                self.member = Some(Member::new(&self.config, here.node, first));
+                self.member = Some(Box::new(Member::new(&self.config, here.node, first)));
                 self.foreign_fresh = false;
                 self.recent = Recent::new(here, RECENT_REQUESTS_MAX);
                 if self.replay.is_some() {
@@ -134,7 +135,7 @@ impl Group {
     /// The group is no more: what waits for something of it is told so.
     pub(crate) fn dissolve(mut self, out: &mut Outbox) {
         self.give_up_operation(out);
-        let long: Vec<_> = self.member.iter_mut().flat_map(Member::long_states).collect();
+        let long: Vec<_> = self.member.iter_mut().flat_map(|member| member.long_states()).collect();
         out.extend(long.into_iter().map(crate::output::Output::Outlive));
     }
 }

@@ -302,7 +302,6 @@ impl Replica {
             group.begin_replay();
         }
         self.groups.insert(id, group);
-        self.disk.of.insert(id, super::disk::OfGroup::default());
     }
 
     fn set_called(&mut self, callee: GroupId, is_called: bool) {
