@@ -35,6 +35,9 @@ use quorba_replica::{
     Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica, ReplicaConfig, ReplicaView,
 };
 
+/// Room for so many outputs is kept.
+const OUTPUTS_KEPT: usize = 1024;
+
 /// One node of the domain; see the crate's text.
 pub struct Node {
     order: Order,
@@ -126,7 +129,12 @@ impl Node {
         if let Some(now) = self.unsettled.take() {
             self.pump(now);
         }
-        self.out.pop_front()
+        let next = self.out.pop_front();
+        // Where all groups said something at the same time.
+        if next.is_none() && self.out.capacity() > OUTPUTS_KEPT {
+            self.out.shrink_to(OUTPUTS_KEPT);
+        }
+        next
     }
 
     /// When [`Self::handle_timeout`] is wanted at the latest.

@@ -10,8 +10,8 @@
 //!
 //! Invariants: never goes back; a pure function of the delivered requests.
 
+use crate::node_map::NodeMap;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
-use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, canary};
 
 /// The most that one request can move the time: 10 s in units of 100 ns.
@@ -33,7 +33,7 @@ pub(crate) struct OrderedClock {
     time: u64,
     /// The latest stamp of all.
     wall: u64,
-    gateways: BTreeMap<NodeId, Follow>,
+    gateways: NodeMap<Follow>,
 }
 
 impl OrderedClock {
@@ -57,7 +57,7 @@ impl OrderedClock {
     ) {
         let step_max = STEP_TICKS_MAX.min(kept_ticks / 6);
         self.wall = self.wall.max(stamp);
-        let known = self.gateways.get(&origin).filter(|known| known.incarnation == incarnation);
+        let known = self.gateways.get(origin).filter(|known| known.incarnation == incarnation);
         let time = match known {
             Some(known) => {
                 let passed = stamp.saturating_sub(known.stamp).min(step_max);
@@ -85,8 +85,8 @@ impl OrderedClock {
         writer.u64(self.time);
         writer.u64(self.wall);
         writer.u32(self.gateways.len() as u32);
-        for (node, follow) in &self.gateways {
-            writer.node(*node);
+        for (node, follow) in self.gateways.iter() {
+            writer.node(node);
             writer.u64(follow.incarnation);
             writer.u64(follow.stamp);
             writer.u64(follow.time);
@@ -97,7 +97,7 @@ impl OrderedClock {
         let time = reader.u64("time")?;
         let wall = reader.u64("wall clock")?;
         let wall = if canary!(ForgetsToldTime) { 0 } else { wall };
-        let mut gateways = BTreeMap::new();
+        let mut gateways = NodeMap::new();
         for _ in 0..reader.count(25, "gateway count")? {
             let node = reader.node("gateway")?;
             let incarnation = reader.u64("incarnation")?;

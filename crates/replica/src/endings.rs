@@ -23,6 +23,7 @@ pub(crate) use self::codec::{put_named, take_named};
 pub(crate) use self::states::States;
 use crate::history::History;
 use crate::ids::RequestKey;
+use crate::node_map::NodeMap;
 use crate::table::DownReason;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -269,7 +270,7 @@ pub(crate) struct Endings {
     /// Members that were late with a request when others had replied; others answer for them.
     late: NodeSet,
     /// What members came in with, of those that did not begin with the group.
-    brought: BTreeMap<NodeId, Brought>,
+    brought: NodeMap<Brought>,
     /// Members whose servers have replied to a request that had ended without a reply; until the
     /// next conclusion, which follows at the same place.
     strangers: BTreeMap<NodeId, History>,
@@ -403,11 +404,11 @@ impl Endings {
 
     /// So many requests a member came in with.
     pub(crate) fn brought_by(&self, node: NodeId) -> Option<u64> {
-        self.brought.get(&node).map(|brought| brought.count())
+        self.brought.get(node).map(|brought| brought.count())
     }
 
     /// What members came in with, of those that did not begin with the group.
-    pub(crate) fn all_brought(&self) -> BTreeMap<NodeId, Brought> {
+    pub(crate) fn all_brought(&self) -> NodeMap<Brought> {
         self.brought.clone()
     }
 

@@ -41,6 +41,7 @@ use crate::output::ServerCommand;
 use crate::reads::ReadId;
 use crate::refusal;
 use crate::table::DownReason;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -109,13 +110,13 @@ pub(crate) struct Executor {
     /// What it executes is nobody else's business: a group without a state.
     stateless: bool,
     abandon: Option<Duration>,
-    probe: Option<probe::Probe>,
+    probe: Option<Box<probe::Probe>>,
     witness: witness::Witness,
     gate: gate::Gate,
     calls_others: bool,
     /// The server is still at a request that was given up, on this channel, and may call others in
     /// it. Nothing else starts meanwhile: nobody could tell their calls apart.
-    straggler: Option<ends::Straggler>,
+    straggler: Option<Box<ends::Straggler>>,
 }
 
 impl Executor {
@@ -369,6 +370,8 @@ impl Executor {
     /// Asks for a channel, and says where it stands.
     fn connect(&mut self, code_sets: Option<Bytes>, out: &mut Vec<ServerCommand>) -> usize {
         let channel = self.open_channel(code_sets, self.message_bytes_max, out);
+        // Most servers never have more than the first one.
+        self.channels.reserve_exact(1);
         self.channels.push(channel);
         self.channels.len() - 1
     }

@@ -47,6 +47,7 @@ use crate::log::Place;
 use crate::member::{Accepted, Arrived, Asks, Consequence, Member};
 use crate::moment::Moment;
 use crate::nested::CallFigures;
+use crate::node_map::NodeMap;
 use crate::offer::Offer;
 use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::reads::Reads;
@@ -54,7 +55,7 @@ use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::refusal;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use crate::trail::Trail;
-use alloc::collections::BTreeMap;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
@@ -78,7 +79,7 @@ pub(crate) struct Group {
     here: NodeId,
     config: GroupConfig,
     table: GroupTable,
-    member: Option<Member>,
+    member: Option<Box<Member>>,
     /// When the group opens without its missing members; set by its first member.
     open_at: Option<Instant>,
     /// The last try of a member that this node had before, in this boot.
@@ -86,7 +87,7 @@ pub(crate) struct Group {
     /// The next server that somebody else started is the first that this domain ever sees.
     foreign_fresh: bool,
     /// What the log says the group was delivered, while it is gone through.
-    replay: Option<replay::Replay>,
+    replay: Option<Box<replay::Replay>>,
     /// A join changed whether the log alone has what the member has: so it is from here on.
     log_is_whole: Option<bool>,
     /// How often this node's log was looked up, and the look that is under way, unless what it
@@ -119,18 +120,18 @@ pub(crate) struct Group {
     /// What was said last of the local member's replies, and not delivered yet.
     told_full: Option<(Attempt, bool)>,
     /// What this node's operator waits for.
-    operation: Option<Operation>,
+    operation: Option<Box<Operation>>,
     /// A backup on its way to become the group's state.
-    staged: Option<Staged>,
+    staged: Option<Box<Staged>>,
     duplicates: u64,
     duplicates_of_replies: Duplicates,
     executed: u64,
     reads: Reads,
-    callers: BTreeMap<NodeId, u64>,
+    callers: NodeMap<u64>,
     names: Names,
     recent: Recent,
     /// A read that the local server executes while it waits.
-    task: Option<beside::Task>,
+    task: Option<Box<beside::Task>>,
     pub(crate) figures: CallFigures,
     /// Always empty between calls; kept for its room.
     commands: Vec<ServerCommand>,
@@ -141,7 +142,7 @@ impl Group {
         let member = config
             .members
             .contains(here.node)
-            .then(|| Member::new(&config, here.node, here.incarnation));
+            .then(|| Box::new(Member::new(&config, here.node, here.incarnation)));
         let table = GroupTable::new(&config);
         let remembers = if member.is_some() { RECENT_REQUESTS_MAX } else { 0 };
         Self {
@@ -178,7 +179,7 @@ impl Group {
             duplicates_of_replies: Duplicates::default(),
             executed: 0,
             reads: Reads::default(),
-            callers: BTreeMap::new(),
+            callers: NodeMap::new(),
             names: Names::default(),
             task: None,
             figures: CallFigures::default(),
@@ -192,7 +193,7 @@ impl Group {
 
     /// What the server may know of the request that it executes.
     pub(crate) fn moment(&self) -> Option<Moment> {
-        self.member.as_ref()?.moment()
+        self.member.as_deref()?.moment()
     }
 
     /// What was delivered lately; see [`Recent`].
@@ -201,7 +202,7 @@ impl Group {
     }
 
     pub(crate) fn deadline(&self, in_primary: bool) -> Option<Instant> {
-        let member = self.member.as_ref().and_then(|member| member.deadline(in_primary));
+        let member = self.member.as_deref().and_then(|member| member.deadline(in_primary));
         let opens = self.open_at.filter(|_| in_primary);
         let compares = self.compare_at.filter(|_| in_primary);
         let agrees = self.quiet.at().filter(|_| in_primary);
@@ -235,7 +236,9 @@ impl Group {
     fn reconsider(&mut self) {
         let is_out =
             |state| matches!(state, Some(MemberState::Out { reason: OutReason::TotalLoss, .. }));
-        if let Some(member) = self.member.as_mut().filter(|_| is_out(self.table.state(self.here))) {
+        if let Some(member) =
+            self.member.as_deref_mut().filter(|_| is_out(self.table.state(self.here)))
+        {
             member.reconsider();
         }
     }
@@ -277,7 +280,7 @@ impl Group {
         out: &mut Outbox,
     ) {
         let number = request.number;
-        *self.callers.entry(origin).or_default() += 1;
+        *self.callers.get_or_insert_with(origin, || 0) += 1;
         if self.table.in_set().is_empty() {
             if origin == here.node && incarnation == here.incarnation {
                 let key = request.key(origin, incarnation);
@@ -482,10 +485,10 @@ impl Group {
             self.send_checkpoint(None, out);
         }
         self.save_image(out);
-        while let Some((to, reply)) = self.member.as_mut().and_then(Member::next_withheld) {
+        while let Some((to, reply)) = self.member.as_deref_mut().and_then(Member::next_withheld) {
             self.answer(&to, reply, here, out);
         }
-        while let Some(consequence) = self.member.as_mut().and_then(Member::give_settled) {
+        while let Some(consequence) = self.member.as_deref_mut().and_then(Member::give_settled) {
             self.follow(Some(consequence), here, out);
         }
         self.send_to_members(now, out);

@@ -47,6 +47,7 @@ mod member;
 mod members;
 mod moment;
 mod nested;
+mod node_map;
 mod offer;
 mod output;
 mod outside;

@@ -225,7 +225,7 @@ pub(crate) struct Member {
     /// States that are long, and in use.
     long_states: Vec<Bytes>,
     /// What is being written down of it.
-    sitting: Option<image::Sitting>,
+    sitting: Option<Box<image::Sitting>>,
     voting: Voting,
     /// What the server has seen, if joiners execute that again instead of taking a state.
     archive: Option<Archive>,
@@ -236,7 +236,7 @@ pub(crate) struct Member {
     statements: endings::Statements,
     /// Somebody else starts and ends its server, which can show whether it is the one that it was.
     is_foreign: bool,
-    left: Option<endings::Left>,
+    left: Option<Box<endings::Left>>,
     /// Tries to come in that came to nothing, in a row.
     failed_joins: u32,
     /// Those of them in which its server was too slow with what it was to execute again.

@@ -3,14 +3,14 @@
 //! What it is not: the rules by which they change, which are the table's. Invariant: the sets are
 //! those of the states, whatever was changed last.
 
+use crate::node_map::NodeMap;
 use crate::table::{Lacks, MemberState};
-use alloc::collections::BTreeMap;
 use quorba_base::{NodeId, NodeSet};
 
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Members {
-    states: BTreeMap<NodeId, MemberState>,
+    states: NodeMap<MemberState>,
     inside: NodeSet,
     joining: NodeSet,
     donors: NodeSet,
@@ -18,7 +18,7 @@ pub(crate) struct Members {
 
 impl Members {
     pub(crate) fn get(&self, node: NodeId) -> Option<MemberState> {
-        self.states.get(&node).copied()
+        self.states.get(node).copied()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -27,7 +27,7 @@ impl Members {
 
     /// In ascending order of their nodes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (NodeId, MemberState)> + '_ {
-        self.states.iter().map(|(node, state)| (*node, *state))
+        self.states.iter().map(|(node, state)| (node, *state))
     }
 
     /// Members that are in.
@@ -52,28 +52,28 @@ impl Members {
 
     /// Has exactly `nodes`; those that are new begin with `state`.
     pub(crate) fn fit(&mut self, nodes: NodeSet, state: MemberState) {
-        self.states.retain(|node, _| nodes.contains(*node));
+        self.states.retain(|node, _| nodes.contains(node));
         for node in nodes.iter() {
-            self.states.entry(node).or_insert(state);
+            self.states.get_or_insert_with(node, || state);
         }
         self.count();
     }
 
     /// Changes any of them.
     pub(crate) fn change(&mut self, mut change: impl FnMut(NodeId, &mut MemberState)) {
-        for (node, state) in &mut self.states {
-            change(*node, state);
+        for (node, state) in self.states.iter_mut() {
+            change(node, state);
         }
         self.count();
     }
 
     fn count(&mut self) {
         (self.inside, self.joining, self.donors) = <(NodeSet, NodeSet, NodeSet)>::default();
-        for (node, state) in &self.states {
+        for (node, state) in self.states.iter() {
             match state {
-                MemberState::In { .. } => self.inside.insert(*node),
+                MemberState::In { .. } => self.inside.insert(node),
                 MemberState::Joining { donor, lacks, .. } => {
-                    self.joining.insert(*node);
+                    self.joining.insert(node);
                     if *lacks == Lacks::State {
                         self.donors.insert(*donor);
                     }

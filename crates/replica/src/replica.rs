@@ -11,6 +11,7 @@ mod backup;
 mod beside;
 mod catalog;
 mod disk;
+mod groups;
 mod held;
 mod late;
 mod mend;
@@ -23,6 +24,7 @@ mod recovery;
 mod shorten;
 
 use self::agreement::Agreed;
+use self::groups::{Groups, Mode};
 use crate::catalog::Catalog;
 use crate::config::ReplicaConfig;
 use crate::envelope::Envelope;
@@ -41,6 +43,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
+
+/// Room for so many outputs is kept.
+const OUTPUTS_KEPT: usize = 1024;
 
 /// A regular view of the ordering layer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,7 +109,7 @@ pub struct Replica {
     config: ReplicaConfig,
     here: Here,
     phase: Phase,
-    groups: GroupMap<Group>,
+    groups: Groups,
     /// Which there are.
     catalog: catalog::CatalogPart,
     /// Nodes that messages pass to.
@@ -152,7 +157,7 @@ impl Replica {
             config,
             here,
             phase: Phase::Forming,
-            groups: GroupMap::new(),
+            groups: Groups::default(),
             catalog: catalog::CatalogPart::new(catalog, true),
             linked: NodeSet::EMPTY,
             is_replaying: false,
@@ -172,15 +177,25 @@ impl Replica {
 
     /// The next effect to carry out.
     pub fn poll(&mut self) -> Option<Output> {
-        self.out.pop_front()
+        let next = self.out.pop_front();
+        if next.is_none() {
+            let mode = self.mode();
+            if !self.groups.is_quiet(mode) {
+                self.groups.look(mode);
+            }
+            // Where all groups said something at the same time.
+            if self.out.capacity() > OUTPUTS_KEPT {
+                self.out.shrink_to(OUTPUTS_KEPT);
+            }
+        }
+        next
     }
 
     /// When [`Self::handle_timeout`] is wanted.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let groups = self.groups.iter();
-        let groups = groups.filter_map(|(id, group)| group.deadline(self.is_active(id)));
-        groups.chain(self.mending_deadline()).min()
+        let groups = self.groups.deadline(self.mode());
+        groups.into_iter().chain(self.mending_deadline()).min()
     }
 
     /// Whether `group` can take a request now.
@@ -422,7 +437,12 @@ impl Replica {
 
     /// The time that [`Self::poll_timeout`] named has come.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.settle_all(now);
+        self.groups.look(self.mode());
+        let mut due = self.groups.due(now);
+        due.extend(self.mends_by(now));
+        due.into_iter().for_each(|group| self.settle(now, group));
+        self.mind_held();
+        self.mind_cut(now);
     }
 
     fn with_group(
@@ -443,6 +463,10 @@ impl Replica {
         matches!(self.phase, Phase::Primary)
     }
 
+    fn mode(&self) -> Mode {
+        Mode { is_primary: self.is_primary(), is_apart: self.apart.is_some() }
+    }
+
     fn settle_all(&mut self, now: Instant) {
         let mut next = self.groups.next_id(None);
         while let Some(group) = next {
@@ -460,6 +484,7 @@ impl Replica {
             self.groups[id].settle(now, in_primary, here, &mut self.out);
         }
         self.disk.wants_cut |= self.groups[id].takes_wish_for_image();
+        self.groups.is_settled(id);
     }
 }
 

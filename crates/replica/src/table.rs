@@ -18,10 +18,10 @@ use crate::endings::{Brought, Electorate, Endings};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::members::Members;
+use crate::node_map::NodeMap;
 use crate::remains::Census;
 use crate::style::Style;
 use crate::votes::{Verdict, Votes};
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use quorba_base::{NodeId, NodeSet};
 
@@ -44,7 +44,7 @@ pub(crate) struct GroupTable {
     /// What the group had been delivered when it began to, or to execute alone.
     led_from: u64,
     /// For each node that is up to date: it has been delivered every request behind so many.
-    known_from: BTreeMap<NodeId, u64>,
+    known_from: NodeMap<u64>,
     /// Members that have more replies to remember than they should.
     pub(crate) full: NodeSet,
     /// What the members have replied.
@@ -250,7 +250,7 @@ impl GroupTable {
         let votes = self.style == Style::ActiveWithVoting;
         let brought = self.endings.all_brought();
         let endings = &mut self.endings;
-        let joined = |node| brought.get(&node).copied().unwrap_or(Brought::Requests(0));
+        let joined = |node| brought.get(node).copied().unwrap_or(Brought::Requests(0));
         let durable = config.durable;
         let led_from = self.led_from;
         let in_sequence = config.concurrency == Concurrency::Sequential;
@@ -276,7 +276,7 @@ impl GroupTable {
                 self.endings.leave(node);
                 self.endings.states.leave(node);
                 self.endings.agreed.leave(node);
-                self.known_from.remove(&node);
+                self.known_from.remove(node);
                 if view.contains(node) {
                     // It takes over this table.
                     self.known_from.insert(node, self.history.count);
@@ -310,7 +310,7 @@ impl GroupTable {
                 Lacks::State | Lacks::Updates => inside.contains(donor),
                 // Its member need not be in; but what it has, it must still have.
                 Lacks::Requests => {
-                    known_from.get(&donor).is_some_and(|from| *from < self.history.count)
+                    known_from.get(donor).is_some_and(|from| *from < self.history.count)
                 }
             };
             if !can_give {
@@ -322,7 +322,7 @@ impl GroupTable {
     /// What was known of members, requests and votes is of the past; `node` leads.
     pub(crate) fn begin_behind(&mut self, node: NodeId) {
         let count = self.history.count;
-        self.known_from.values_mut().for_each(|from| *from = count);
+        self.known_from.iter_mut().for_each(|(_, from)| *from = count);
         self.full = NodeSet::EMPTY;
         (self.votes, self.verdicts) = (Votes::beginning_behind(count), Vec::new());
         self.votes.join(node, count);

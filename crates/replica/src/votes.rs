@@ -11,6 +11,7 @@
 mod runs;
 
 use self::runs::Runs;
+use crate::node_map::NodeMap;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -110,7 +111,7 @@ pub(crate) struct Votes {
     /// Those of them of which nothing could be decided; the newest.
     tied: BTreeSet<u64>,
     /// Requests of the group when a member joined last.
-    joined: BTreeMap<NodeId, u64>,
+    joined: NodeMap<u64>,
 }
 
 impl Votes {
@@ -137,7 +138,7 @@ impl Votes {
 
     /// Requests of the group when this member joined last: it has a say in later ones.
     pub(crate) fn joined(&self, node: NodeId) -> u64 {
-        self.joined.get(&node).copied().unwrap_or(0)
+        self.joined.get(node).copied().unwrap_or(0)
     }
 
     /// A member votes; `members`: those that are in.
@@ -269,8 +270,8 @@ impl Votes {
         w.u32(self.tied.len() as u32);
         self.tied.iter().for_each(|number| w.u64(*number));
         w.u32(self.joined.len() as u32);
-        for (node, index) in &self.joined {
-            w.node(*node);
+        for (node, index) in self.joined.iter() {
+            w.node(node);
             w.u64(*index);
         }
         w.u32(self.decided.len() as u32);

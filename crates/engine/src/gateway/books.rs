@@ -5,6 +5,7 @@
 //! have calls, and not all that there are.
 
 use super::GroupBook;
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use core::ops::{Index, IndexMut};
 use quorba_replica::{GroupId, GroupMap};
@@ -14,7 +15,8 @@ pub const SHARED_PORT: GroupId = GroupId(u64::MAX);
 
 /// See the module's text.
 pub(crate) struct Books {
-    map: GroupMap<GroupBook>,
+    /// Each on its own: they are large, and a tree leaves much of its room free.
+    map: GroupMap<Box<GroupBook>>,
     nowhere: GroupBook,
     /// Groups with calls that are not over.
     busy: BTreeSet<GroupId>,
@@ -31,15 +33,15 @@ impl Books {
     }
 
     pub(crate) fn get(&self, id: GroupId) -> Option<&GroupBook> {
-        self.map.get(id)
+        self.map.get(id).map(Box::as_ref)
     }
 
     pub(super) fn get_mut(&mut self, id: GroupId) -> Option<&mut GroupBook> {
-        self.map.get_mut(id)
+        self.map.get_mut(id).map(Box::as_mut)
     }
 
     pub(super) fn insert(&mut self, id: GroupId, book: GroupBook) {
-        self.map.insert(id, book);
+        self.map.insert(id, Box::new(book));
     }
 
     pub(super) fn remove(&mut self, id: GroupId) {
@@ -54,11 +56,11 @@ impl Books {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (GroupId, &GroupBook)> {
-        self.map.iter()
+        self.map.iter().map(|(id, book)| (id, book.as_ref()))
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (GroupId, &mut GroupBook)> {
-        self.map.iter_mut()
+        self.map.iter_mut().map(|(id, book)| (id, book.as_mut()))
     }
 
     /// The book of the port that groups share.
@@ -124,12 +126,12 @@ impl Index<GroupId> for Books {
     type Output = GroupBook;
 
     fn index(&self, id: GroupId) -> &GroupBook {
-        self.map.get(id).unwrap_or(&self.nowhere)
+        self.get(id).unwrap_or(&self.nowhere)
     }
 }
 
 impl IndexMut<GroupId> for Books {
     fn index_mut(&mut self, id: GroupId) -> &mut GroupBook {
-        self.map.get_mut(id).unwrap_or(&mut self.nowhere)
+        self.map.get_mut(id).map_or(&mut self.nowhere, Box::as_mut)
     }
 }

@@ -84,8 +84,8 @@ impl Endings {
         w.u64(self.late.bits());
         w.u64(self.answered);
         w.u32(self.brought.len() as u32);
-        for (node, brought) in &self.brought {
-            w.node(*node);
+        for (node, brought) in self.brought.iter() {
+            w.node(node);
             w.u8(u8::from(matches!(brought, Brought::State(_))));
             w.u64(brought.count());
         }

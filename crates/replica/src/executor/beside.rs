@@ -10,6 +10,7 @@ use crate::beside::{BESIDE_REPLY_BYTES_MAX, Errand, Question, Served, Spot};
 use crate::ids::ChannelId;
 use crate::output::ServerCommand;
 use crate::outside::{OutsideFailure, OutsideReport};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
@@ -26,7 +27,7 @@ pub(crate) enum Position {
 /// See the module's text.
 #[derive(Default)]
 pub(super) struct Beside {
-    running: Option<Running>,
+    running: Option<Box<Running>>,
     /// Whether it has ever answered while it waited; false once it was given all its time and has
     /// not. One that executes a call at a time never will.
     answers: Option<bool>,
@@ -117,7 +118,8 @@ impl Executor {
         let (bytes, _) = channel.prepare(&question.giop, request_id);
         channel.send((bytes, None), out);
         let (errand, deadline) = (question.errand, now + self.reply_within);
-        self.beside.running = Some(Running { errand, request_id, channel, deadline });
+        let running = Running { errand, request_id, channel, deadline };
+        self.beside.running = Some(Box::new(running));
         self.beside.close_stale(out);
         None
     }

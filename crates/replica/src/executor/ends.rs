@@ -17,6 +17,7 @@ use crate::output::ServerCommand;
 use crate::reads::ReadId;
 use crate::refusal;
 use crate::table::DownReason;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -688,7 +689,7 @@ impl Executor {
             if let Some(waiting) = waiting.filter(|_| self.calls_others) {
                 // What it calls in it can be told from what the next one calls only by its end.
                 let (channel, _) = self.replace(index, out);
-                self.straggler = Some(Straggler { channel, waiting, until: None });
+                self.straggler = Some(Box::new(Straggler { channel, waiting, until: None }));
             } else {
                 self.leave_behind(index, out);
             }

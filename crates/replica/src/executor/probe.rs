@@ -14,6 +14,7 @@ use super::{Executor, Job, Outcome};
 use crate::endings::Report;
 use crate::ids::ChannelId;
 use crate::output::ServerCommand;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
@@ -42,7 +43,7 @@ impl Executor {
         });
         let key = key.unwrap_or_default();
         channel.send((self.where_is(&key), None), out);
-        self.probe = Some(Probe { channel, until: now + WITHIN, is_over: false });
+        self.probe = Some(Box::new(Probe { channel, until: now + WITHIN, is_over: false }));
     }
 
     /// A question that a server answers whatever it is and has.

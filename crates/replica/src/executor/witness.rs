@@ -14,6 +14,7 @@ use super::ends::When;
 use super::{Channel, Executor};
 use crate::ids::ChannelId;
 use crate::output::ServerCommand;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use quorba_base::{Duration, Instant};
 use quorba_giop::Body;
@@ -27,7 +28,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// See the module's text.
 #[derive(Default)]
 pub(super) struct Witness {
-    channel: Option<Channel>,
+    channel: Option<Box<Channel>>,
     /// The server has answered on it.
     is_proven: bool,
     next: Option<When>,
@@ -43,7 +44,7 @@ impl Witness {
     }
 
     pub(super) fn channel(&mut self, id: ChannelId) -> Option<&mut Channel> {
-        self.channel.as_mut().filter(|channel| channel.id == id)
+        self.channel.as_deref_mut().filter(|channel| channel.id == id)
     }
 
     /// The connection is gone. Whether it was that.
@@ -85,7 +86,8 @@ impl Executor {
         }
         *next = When::At(now + USED_EVERY);
         if self.witness.channel.is_none() {
-            self.witness.channel = Some(self.open_channel(None, ANSWER_BYTES_MAX, out));
+            let channel = self.open_channel(None, ANSWER_BYTES_MAX, out);
+            self.witness.channel = Some(Box::new(channel));
         }
         let key = self.state_object.clone().unwrap_or_default();
         let question = self.where_is(&key);

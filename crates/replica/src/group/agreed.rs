@@ -85,7 +85,8 @@ impl Group {
             self.table.with_electorate(&self.config, |_, electorate| electorate.executing);
         let number = self.table.endings.agreed.begin(self.table.history, executing);
         let is_in = matches!(self.table.state(self.here), Some(MemberState::In { .. }));
-        if let Some(member) = self.member.as_mut().filter(|_| is_in && self.replay.is_none()) {
+        if let Some(member) = self.member.as_deref_mut().filter(|_| is_in && self.replay.is_none())
+        {
             member.compare_states(number);
         }
     }

@@ -11,6 +11,7 @@ use crate::envelope::{Envelope, ProcessEnd};
 use crate::ids::{Attempt, RingId};
 use crate::output::{Outbox, Output};
 use crate::table::DownReason;
+use alloc::boxed::Box;
 
 impl Group {
     /// An operator wants a backup.
@@ -23,7 +24,7 @@ impl Group {
         if let Some(refused) = refused {
             return out.push_back(Output::BackedUp { group: self.id, id, result: Err(refused) });
         }
-        self.operation = Some(Operation::backup(id));
+        self.operation = Some(Box::new(Operation::backup(id)));
         self.order_held(id, Command::Backup(here.node), out);
     }
 
@@ -39,7 +40,8 @@ impl Group {
         let digest = backup.history.digest;
         match self.stage(backup) {
             Ok(attempt) => {
-                self.operation = Some(Operation::restore(id, self.config.durable));
+                let operation = Operation::restore(id, self.config.durable);
+                self.operation = Some(Box::new(operation));
                 let node = here.node;
                 let command = Command::Restore { node, attempt, component, wall, digest };
                 self.order_held(id, command, out);
@@ -51,14 +53,14 @@ impl Group {
     }
 
     fn stage(&mut self, backup: Backup) -> Result<Attempt, BackupRefused> {
-        let member = self.member.as_mut().ok_or(BackupRefused::NoMember)?;
+        let member = self.member.as_deref_mut().ok_or(BackupRefused::NoMember)?;
         if self.operation.is_some() || self.staged.is_some() {
             return Err(BackupRefused::Busy);
         }
         // Read before anything is promised: what is damaged must not take the group's place.
         let staged = Staged::new(Attempt(0), backup)?;
         let attempt = member.begin_restore()?;
-        self.staged = Some(Staged { attempt, ..staged });
+        self.staged = Some(Box::new(Staged { attempt, ..staged }));
         Ok(attempt)
     }
 
@@ -77,7 +79,7 @@ impl Group {
 
     /// Whether a restore was carried out, and must be on disks before anybody is told.
     pub(crate) fn operation_awaits_disks(&self) -> bool {
-        self.operation.as_ref().is_some_and(Operation::awaits_disks)
+        self.operation.as_ref().is_some_and(|operation| operation.awaits_disks())
     }
 
     /// The operation that is under way is on so many disks that it is not lost any more.
@@ -137,7 +139,7 @@ impl Group {
 
     /// A server that was asked and is gone will not answer.
     pub(super) fn mind_backup(&mut self, out: &mut Outbox) {
-        let asks = self.member.as_ref().is_some_and(crate::member::Member::is_backing_up);
+        let asks = self.member.as_deref().is_some_and(crate::member::Member::is_backing_up);
         if let Some(operation) = self.operation.as_mut().filter(|o| o.is_capturing() && !asks) {
             operation.fail(BackupRefused::Interrupted);
             self.finish_operation(out);
@@ -151,7 +153,9 @@ impl Group {
         self.table.restore(node, attempt, wall, digest);
         self.log_is_whole = self.needs_state_on_disk().then_some(false);
         let (history, now) = (self.table.history, self.table.clock.time());
-        let Some(member) = self.member.as_mut().filter(|_| self.replay.is_none()) else { return };
+        let Some(member) = self.member.as_deref_mut().filter(|_| self.replay.is_none()) else {
+            return;
+        };
         if node != here.node {
             return member.reconsider();
         }
@@ -165,7 +169,7 @@ impl Group {
             };
             return out.push_back(Output::Order(down.encode()));
         };
-        member.restore(staged, (history, now));
+        member.restore(*staged, (history, now));
         self.joined_at = (here.place, history);
         self.save_state(out);
     }

@@ -9,6 +9,7 @@ use crate::ids::{Attempt, CallKey, GroupId};
 use crate::output::{Outbox, Output, forward};
 use crate::outside::OutsideReport;
 use crate::table::MemberState;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
@@ -61,7 +62,7 @@ impl Group {
     pub(crate) fn take_question(&mut self, attempt: Attempt, question: Question) {
         let known = self.task.as_ref().map(|task| (task.attempt, task.question.errand));
         if known != Some((attempt, question.errand)) {
-            self.task = Some(Task { attempt, question, report: None });
+            self.task = Some(Box::new(Task { attempt, question, report: None }));
         }
     }
 

@@ -30,12 +30,12 @@ impl Group {
 
     /// Its server calls: in which request, which of its calls it is, and under which try.
     pub(crate) fn begin_call(&mut self) -> Option<(History, u32, Attempt)> {
-        self.member.as_mut()?.begin_call()
+        self.member.as_deref_mut()?.begin_call()
     }
 
     /// How the local member stands with calls in that request.
     pub(crate) fn standing(&self, during: History) -> Standing {
-        self.member.as_ref().map_or(Standing::Gone, |member| member.standing(during))
+        self.member.as_deref().map_or(Standing::Gone, |member| member.standing(during))
     }
 
     /// A call that its server made in that request has ended.
@@ -47,7 +47,8 @@ impl Group {
 
     /// Says which of its requests the local member will not execute again.
     pub(crate) fn say_floor(&self, out: &mut Outbox) {
-        let Some((attempt, up_to)) = self.member.as_ref().and_then(|member| member.floor()) else {
+        let Some((attempt, up_to)) = self.member.as_deref().and_then(|member| member.floor())
+        else {
             return;
         };
         out.push_back(Output::Order(Envelope::Floor { group: self.id, attempt, up_to }.encode()));

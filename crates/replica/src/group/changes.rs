@@ -177,7 +177,9 @@ impl Group {
     /// The local member takes no part from here on. What its server knows gets old: another process
     /// waits for the day on which it is added.
     fn go_out(&mut self, before: &GroupTable, out: &mut Outbox) {
-        let Some(member) = self.member.as_mut().filter(|_| self.replay.is_none()) else { return };
+        let Some(member) = self.member.as_deref_mut().filter(|_| self.replay.is_none()) else {
+            return;
+        };
         if matches!(before.state(self.here), Some(MemberState::Down(_)) | None) {
             return;
         }
@@ -241,7 +243,7 @@ impl Group {
         let Source { leader, attempt, number } = source;
         let is_leaders = self.table.leading() == Some(leader)
             && self.table.state(leader) == Some(MemberState::In { attempt });
-        let Some(member) = self.member.as_mut().filter(|_| is_leaders) else { return };
+        let Some(member) = self.member.as_deref_mut().filter(|_| is_leaders) else { return };
         if let Some(replay) = &mut self.replay {
             return replay.piece(source, piece.clone());
         }

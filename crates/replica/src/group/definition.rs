@@ -12,6 +12,7 @@ use crate::member::Member;
 use crate::output::Outbox;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent};
 use crate::style::Style;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use quorba_base::{Instant, NodeSet};
 
@@ -114,7 +115,7 @@ impl Group {
             (None, true) => {
                 // No try of one life of the member is taken for one of another.
                 let first = self.tries_before.map_or(here.incarnation, |Attempt(last)| last + 1);
-                self.member = Some(Member::new(&self.config, here.node, first));
+                self.member = Some(Box::new(Member::new(&self.config, here.node, first)));
                 self.foreign_fresh = false;
                 self.recent = Recent::new(here, RECENT_REQUESTS_MAX);
                 if self.replay.is_some() {
@@ -137,7 +138,7 @@ impl Group {
     /// The group is no more: what waits for something of it is told so.
     pub(crate) fn dissolve(mut self, out: &mut Outbox) {
         self.give_up_operation(out);
-        let long: Vec<_> = self.member.iter_mut().flat_map(Member::long_states).collect();
+        let long: Vec<_> = self.member.iter_mut().flat_map(|member| member.long_states()).collect();
         out.extend(long.into_iter().map(crate::output::Output::Outlive));
     }
 }

@@ -286,7 +286,7 @@ impl Group {
         let joining = self.table.joining();
         let begin = self.table.endings.states.begin(request, (executing, joining), can_give);
         let is_in = matches!(self.table.state(self.here), Some(MemberState::In { .. }));
-        if let (Some(number), Some(member)) = (begin, self.member.as_mut())
+        if let (Some(number), Some(member)) = (begin, self.member.as_deref_mut())
             && is_in
             && self.replay.is_none()
         {
@@ -351,7 +351,7 @@ impl Group {
     pub(super) fn overdue(&mut self, in_primary: bool, out: &mut Outbox) {
         let mut others = self.table.in_set();
         others.remove(self.here);
-        let waiting = self.member.as_ref().and_then(Member::waiting);
+        let waiting = self.member.as_deref().and_then(Member::waiting);
         let is_kept = waiting.is_some_and(|waiting| {
             let kept = |e: &mut Endings, all: &Electorate<'_>| e.is_kept(waiting.at, all);
             self.table.with_electorate(&self.config, kept)
@@ -362,7 +362,8 @@ impl Group {
         if let Some(waiting) = waiting.filter(|_| is_kept) {
             self.hung.ended(waiting.at);
         }
-        let consequence = self.member.as_mut().and_then(|m| m.server_lost(DownReason::ServerHung));
+        let consequence =
+            self.member.as_deref_mut().and_then(|m| m.server_lost(DownReason::ServerHung));
         if let Some(crate::member::Consequence::Lost(attempt, reason)) = consequence {
             self.lost(attempt, reason, out);
         }

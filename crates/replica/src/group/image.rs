@@ -44,7 +44,7 @@ impl LogHold {
 impl Group {
     /// See [`Depictable`].
     pub(crate) fn depictable(&self) -> Depictable {
-        let Some(member) = self.member.as_ref().filter(|_| !self.config.foreign) else {
+        let Some(member) = self.member.as_deref().filter(|_| !self.config.foreign) else {
             return Depictable::NotNeeded;
         };
         if self.is_stateless() {
@@ -90,13 +90,13 @@ impl Group {
 
     /// Whether a state that has this record is on its way to the disk, or being made.
     pub(crate) fn has_image_behind(&self, record: u64) -> bool {
-        let sits_for = self.member.as_ref().and_then(crate::member::Member::sits_for);
+        let sits_for = self.member.as_deref().and_then(crate::member::Member::sits_for);
         [sits_for, self.saved_at].into_iter().flatten().any(|at| at >= record)
     }
 
     /// An image that is complete goes to disk.
     pub(super) fn save_image(&mut self, out: &mut Outbox) {
-        let image = self.member.as_mut().and_then(crate::member::Member::take_image);
+        let image = self.member.as_deref_mut().and_then(crate::member::Member::take_image);
         let Some((place, parts)) = image else { return };
         self.saved_at = Some(place.record);
         out.push_back(Output::Save { group: self.id, place, parts });

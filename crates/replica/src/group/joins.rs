@@ -30,7 +30,7 @@ impl Group {
         let mut refused = None;
         self.note_log(node, state, claim, remains);
         self.follow_revival(&before, node, here, out);
-        if let Some(member) = self.member.as_mut() {
+        if let Some(member) = self.member.as_deref_mut() {
             match state {
                 MemberState::In { .. } if node == here.node => {
                     (self.is_bound, self.heard_otherwise) = (false, false);

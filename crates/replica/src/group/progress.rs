@@ -70,7 +70,7 @@ impl Progress {
 impl Group {
     /// Says how far the local member is, if that is of interest.
     pub(super) fn mind_progress(&mut self, now: Instant, out: &mut Outbox) {
-        let Some(up_to) = self.member.as_ref().and_then(|member| member.through()) else {
+        let Some(up_to) = self.member.as_deref().and_then(|member| member.through()) else {
             self.progress.told = None;
             return;
         };
@@ -132,7 +132,7 @@ impl Group {
         (node, incarnation): (NodeId, u64),
         released: &Released,
     ) {
-        if let Some(member) = self.member.as_mut().filter(|_| self.replay.is_none()) {
+        if let Some(member) = self.member.as_deref_mut().filter(|_| self.replay.is_none()) {
             member.release(node, incarnation, released);
         }
     }

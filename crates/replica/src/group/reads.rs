@@ -93,7 +93,8 @@ impl Group {
 
     pub(super) fn execute_read(&mut self, read: Read, behind: u64) {
         let Read { asker, giop, code_sets } = read;
-        let Some(member) = self.member.as_mut().filter(|_| !self.reads.is_running(&asker)) else {
+        let Some(member) = self.member.as_deref_mut().filter(|_| !self.reads.is_running(&asker))
+        else {
             return;
         };
         let id = self.reads.started(asker, behind, self.here);
@@ -160,12 +161,12 @@ impl Group {
 
     /// The server of a stateless group has one call for long: others execute what waits behind it.
     pub(super) fn mind_late_server(&mut self, now: Instant, here: Here, out: &mut Outbox) {
-        let is_late = self.member.as_ref().is_some_and(|member| member.is_late(now));
+        let is_late = self.member.as_deref().is_some_and(|member| member.is_late(now));
         let was_late = core::mem::replace(&mut self.is_late, is_late);
         if was_late || !is_late || !self.is_stateless() {
             return;
         }
-        let waiting = self.member.as_mut().map(crate::member::Member::take_reads);
+        let waiting = self.member.as_deref_mut().map(crate::member::Member::take_reads);
         for id in waiting.unwrap_or_default() {
             if let Some(asker) = self.reads.executed(id, None) {
                 self.reply(asker, None, here, out);
@@ -181,7 +182,7 @@ impl Group {
         here: Here,
         out: &mut Outbox,
     ) {
-        let epoch = self.member.as_ref().map_or(0, crate::member::Member::epoch);
+        let epoch = self.member.as_deref().map_or(0, crate::member::Member::epoch);
         if self.reads.is_quiet(epoch) {
             return;
         }

@@ -14,6 +14,7 @@ use crate::passive::{Base, CheckpointPiece, Logged, Source};
 use crate::remains::{Kept, Remains};
 use crate::retention::Retention;
 use crate::table::{DownReason, GroupTable, MemberState};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
@@ -210,7 +211,7 @@ impl Group {
 
     /// The log is about to be gone through.
     pub(crate) fn begin_replay(&mut self) {
-        self.replay = Some(Replay::from(self.table.history));
+        self.replay = Some(Box::new(Replay::from(self.table.history)));
     }
 
     /// A component was established: this was the table then. `end`: how far the log was before.
@@ -312,7 +313,7 @@ impl Group {
     /// The state that the local member was given goes to disk: the log alone does not have it.
     pub(super) fn save_state(&mut self, out: &mut Outbox) {
         let (group, durable): (GroupId, bool) = (self.id, self.config.durable);
-        let taken = self.member.as_mut().and_then(crate::member::Member::take_taken);
+        let taken = self.member.as_deref_mut().and_then(crate::member::Member::take_taken);
         let Some(state) = taken.filter(|_| durable) else { return };
         let (place, history) = self.joined_at;
         let parts = [crate::image::head_of_given(history), state];

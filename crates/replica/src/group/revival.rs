@@ -97,7 +97,7 @@ impl Group {
         let state = self.table.state(self.here);
         let takes_part =
             matches!(state, Some(MemberState::In { .. } | MemberState::Joining { .. }));
-        takes_part && self.member.as_ref().is_none_or(|member| !member.asks())
+        takes_part && self.member.as_deref().is_none_or(|member| !member.asks())
     }
 
     /// Whether the member waits for what that look at its node's log has found.
@@ -112,7 +112,7 @@ impl Group {
             Some(MemberState::Out { reason, .. }) => Some(reason),
             _ => None,
         };
-        let member = self.member.as_ref();
+        let member = self.member.as_deref();
         let waits = member.is_some_and(|member| member.is_out() && member.has_not_looked());
         self.config.durable && reason == total_loss && waits
     }

@@ -104,7 +104,7 @@ const ENDED_SHOWN: usize = 16;
 
 impl Group {
     pub(crate) fn snapshot(&self, disk_lacks_state: bool, waits_for_memory: bool) -> GroupSnapshot {
-        let member = self.member.as_ref();
+        let member = self.member.as_deref();
         let (reads, read_marks) = self.reads.figures();
         GroupSnapshot {
             history: self.table.history,
@@ -126,7 +126,7 @@ impl Group {
             reads,
             read_marks,
             served: member.map_or_else(Served::default, Member::served),
-            callers: self.callers.iter().map(|(node, requests)| (*node, *requests)).collect(),
+            callers: self.callers.iter().map(|(node, requests)| (node, *requests)).collect(),
             transfers: member.map_or_else(Vec::new, Member::transfers),
             brought: member.and_then(Member::brought),
             log_hold: self.holds_log().filter(|hold| *hold != LogHold::NotIn || !waits_for_memory),
@@ -138,7 +138,7 @@ impl Group {
     }
 
     fn endings_snapshot(&self) -> EndingsSnapshot {
-        let (endings, member) = (&self.table.endings, self.member.as_ref());
+        let (endings, member) = (&self.table.endings, self.member.as_deref());
         let of = |count| self.recent.find(count);
         let ends = endings.ends().map(|(_, at, end)| (at.count, end));
         let skipped = endings.skipped().map(|at| (at.count, RequestEnd::Skipped));
@@ -178,6 +178,6 @@ impl Group {
 
     /// The request with this number, if the local server has it or it waits for it.
     pub(crate) fn find(&self, number: u64) -> Option<History> {
-        self.member.as_ref()?.find(number)
+        self.member.as_deref()?.find(number)
     }
 }

@@ -71,7 +71,7 @@ impl Group {
 
     /// Sends what members on other nodes wait for.
     pub(super) fn send_to_members(&mut self, now: Instant, out: &mut Outbox) {
-        let (group, member) = (self.id, self.member.as_mut());
+        let (group, member) = (self.id, self.member.as_deref_mut());
         let Some(member) = member else { return };
         while let Some(sent) = member.next_sent(now) {
             let (to, message) = match sent {

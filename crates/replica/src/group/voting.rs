@@ -108,7 +108,7 @@ impl Group {
     /// The reply that was held may go; of `supporters` one answers each gateway, and whoever
     /// answers it anyhow does too, because it may have been slower than those who decided.
     fn let_go(&mut self, window: Subject, supporters: NodeSet, here: Here, out: &mut Outbox) {
-        let Some(member) = self.member.as_mut().filter(|_| !window.behind) else { return };
+        let Some(member) = self.member.as_deref_mut().filter(|_| !window.behind) else { return };
         let Some((waiters, reply)) = member.release_reply(window.last) else { return };
         let chosen = |to: &GatewayKey| {
             self.table.replier_among(&self.config, to.node, supporters) == Some(here.node)
@@ -119,7 +119,7 @@ impl Group {
     }
 
     pub(super) fn let_all_go(&mut self, here: Here, out: &mut Outbox) {
-        let held = self.member.as_mut().map(Member::release_all).unwrap_or_default();
+        let held = self.member.as_deref_mut().map(Member::release_all).unwrap_or_default();
         for last in held {
             let window = Subject { last, behind: false };
             self.let_go(window, NodeSet::EMPTY, here, out);

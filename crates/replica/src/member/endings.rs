@@ -13,6 +13,7 @@ use crate::reads::ReadId;
 use crate::retention::Retention;
 use crate::style::Duty;
 use crate::table::DownReason;
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -318,7 +319,7 @@ impl Member {
         self.left = had.filter(|_| may_stay).map(|history| {
             let mut retention = core::mem::take(&mut self.retention);
             retention.forget_waiters();
-            Left { history, retention, proof: Proof::Wanted }
+            Box::new(Left { history, retention, proof: Proof::Wanted })
         });
     }
 

@@ -12,6 +12,7 @@ use crate::image;
 use crate::log::Place;
 use crate::passive::{Base, Logged};
 use crate::retention::Frozen;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::canary;
@@ -60,7 +61,7 @@ impl Member {
         }
         let requests = if canary!(ImagesLackRequests) { Vec::new() } else { self.log.copies() };
         let sitting = Sitting { place, history, at, frozen, updates, requests, state };
-        self.sitting = Some(sitting);
+        self.sitting = Some(Box::new(sitting));
     }
 
     /// Whether its server is being asked for its state for an image.
@@ -89,11 +90,11 @@ impl Member {
     /// The image, once it is complete.
     pub(crate) fn take_image(&mut self) -> Option<(Place, [Bytes; 2])> {
         let voting = &self.voting;
-        let is_complete = |sitting: &mut Sitting| {
+        let is_complete = |sitting: &mut Box<Sitting>| {
             matches!(sitting.state, State::Known(_)) && voting.is_over(sitting.history.count)
         };
         let sitting = self.sitting.take_if(is_complete)?;
-        let Sitting { place, history, at, frozen, updates, requests, state } = sitting;
+        let Sitting { place, history, at, frozen, updates, requests, state } = *sitting;
         let State::Known(state) = state else { unreachable!("looked at above") };
         let mut head = image::head(history, (at, state.is_some()), &updates, &requests);
         self.retention.encode(&frozen, &mut head);

@@ -10,6 +10,7 @@ use crate::history::History;
 use crate::ids::Attempt;
 use crate::remains::Remains;
 use crate::style::Duty;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
@@ -113,7 +114,7 @@ impl Member {
 
     /// What the disk had is for this member, whose group has nobody else: `found` is one as after a
     /// start. True if its server is to be a new one.
-    pub(crate) fn take_over(&mut self, found: Option<Self>) -> bool {
+    pub(crate) fn take_over(&mut self, found: Option<Box<Self>>) -> bool {
         let Stage::Out { claim } = self.stage else { return false };
         let found = found.filter(|found| found.recovered && found.base.is_some());
         let Some(found) = found else {
@@ -121,7 +122,8 @@ impl Member {
             self.stage = Stage::Ready { claim, not_before: Instant::ZERO };
             return false;
         };
-        let is_fresh = claim == Some(History::EMPTY) && self.executor.is_idle();
+        let (found, is_idle) = (*found, self.executor.is_idle());
+        let is_fresh = claim == Some(History::EMPTY) && is_idle;
         self.forget();
         self.retention.replace_by(found.retention);
         (self.log, self.base) = (found.log, found.base);

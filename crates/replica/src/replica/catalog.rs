@@ -306,7 +306,6 @@ impl Replica {
             group.peer_up(node, &mut self.out);
         }
         self.groups.insert(id, group);
-        self.disk.of.insert(id, super::disk::OfGroup::default());
     }
 
     fn set_called(&mut self, callee: GroupId, is_called: bool) {

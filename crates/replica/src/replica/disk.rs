@@ -63,7 +63,7 @@ pub(super) enum Awaited {
 }
 
 /// What the disk has, and lacks, of one group.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct OfGroup {
     /// The record from which on the log needs a state that is not on disk yet.
     pub(super) broken: Option<u64>,
@@ -81,6 +81,42 @@ impl OfGroup {
     /// What of the component's order the disk does not have.
     fn gap(&self) -> u64 {
         if self.broken.is_some() || self.withheld { Said::WHOLE } else { self.turned }
+    }
+}
+
+/// The groups of which the disk lacks something, or did; of all others, it is as it begins. Few as
+/// a rule, however many groups there are.
+#[derive(Default)]
+pub(super) struct Lacking(GroupMap<OfGroup>);
+
+impl Lacking {
+    pub(super) fn get(&self, group: GroupId) -> Option<&OfGroup> {
+        self.0.get(group)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (GroupId, &OfGroup)> {
+        self.0.iter()
+    }
+
+    /// Changes what there is of a group, which must be one of the domain.
+    pub(super) fn change<T>(
+        &mut self,
+        group: GroupId,
+        change: impl FnOnce(&mut OfGroup) -> T,
+    ) -> T {
+        let mut of = self.0.get(group).copied().unwrap_or_default();
+        let result = change(&mut of);
+        if of == OfGroup::default() {
+            self.0.remove(group);
+        } else {
+            self.0.insert(group, of);
+        }
+        result
+    }
+
+    fn change_all(&mut self, change: impl Fn(&mut OfGroup)) {
+        let groups: Vec<_> = self.0.ids().collect();
+        groups.into_iter().for_each(|group| self.change(group, &change));
     }
 }
 
@@ -109,7 +145,7 @@ pub(super) struct Disk {
     /// What the others were told last.
     told: Option<Said>,
     /// What the disk has of each group.
-    pub(super) of: GroupMap<OfGroup>,
+    pub(super) of: Lacking,
     /// What of this node's no majority has on disk yet, by places.
     awaiting: VecDeque<(u64, GroupId, Awaited)>,
     /// What this boot writes is found by the next one.
@@ -131,7 +167,7 @@ impl Disk {
             wants_cut: false,
             others: BTreeMap::new(),
             told: None,
-            of: GroupMap::new(),
+            of: Lacking::default(),
             awaiting: VecDeque::new(),
             is_trusted: !config.in_doubt,
             is_rebuilt: false,
@@ -153,18 +189,17 @@ impl Disk {
     /// From here on the log alone has what this node's member of a group has, or not.
     pub(super) fn note(&mut self, group: GroupId, is_whole: Option<bool>) {
         let record = self.written;
-        if let (Some(of), Some(is_whole)) = (self.of.get_mut(group), is_whole) {
+        let Some(is_whole) = is_whole else { return };
+        self.of.change(group, |of| {
             of.broken = (!is_whole).then_some(record);
             of.withheld = false;
-        }
+        });
     }
 
     /// A group went on from what disks have, at that place of the component: of what was ordered
     /// before, nobody may be told that it is safe.
     pub(super) fn turn(&mut self, group: GroupId, prefix: u64) {
-        if let Some(of) = self.of.get_mut(group) {
-            of.turned = prefix;
-        }
+        self.of.change(group, |of| of.turned = prefix);
         self.awaiting.retain(|(_, of, _)| *of != group);
     }
 
@@ -192,7 +227,7 @@ impl Disk {
 
     /// There is no such group any more.
     pub(super) fn forget(&mut self, group: GroupId) {
-        self.of.remove(group);
+        self.of.0.remove(group);
         self.awaiting.retain(|(_, of, _)| *of != group);
         if let Some(cut) = &mut self.cut {
             cut.saved(group, u64::MAX);
@@ -235,10 +270,14 @@ impl Replica {
 
     /// A state that [`Output::Save`] asked for is on disk, and so is the log up to its place.
     pub fn handle_saved(&mut self, group: GroupId, place: u64) {
-        if let Some(of) = self.disk.of.get_mut(group)
-            && of.broken.take_if(|needed| *needed <= place).is_some()
-        {
-            of.mending = Mending::default();
+        let has_come = self.disk.of.change(group, |of| {
+            let has_come = of.broken.take_if(|needed| *needed <= place).is_some();
+            if has_come {
+                of.mending = Mending::default();
+            }
+            has_come
+        });
+        if has_come {
             self.disk_has_more(group);
         }
         if let Some(cut) = &mut self.disk.cut {
@@ -250,19 +289,21 @@ impl Replica {
 
     /// The disk has more for a group than its member could have said until now.
     fn disk_has_more(&mut self, id: GroupId) {
-        if let (Some(group), Some(of)) = (self.groups.get_mut(id), self.disk.of.get_mut(id)) {
-            of.withheld = group.needs_state_on_disk();
+        if let Some(group) = self.groups.get_mut(id) {
+            self.disk.of.change(id, |of| of.withheld = group.needs_state_on_disk());
             group.disk_has_more();
         }
     }
 
     /// Who is in, or about to be, says nothing of the disk but what is looked up anew.
     fn count_withheld(&mut self) {
-        for (id, of) in self.disk.of.iter_mut().filter(|(_, of)| of.withheld) {
-            if let Some(group) = self.groups.get_mut(id).filter(|group| group.has_no_word()) {
-                of.withheld = false;
-                group.outdate_remains();
-            }
+        let withheld = self.disk.of.iter().filter(|(_, of)| of.withheld).map(|(id, _)| id);
+        let groups = &self.groups;
+        let is_silent = |id: &GroupId| groups.get(*id).is_some_and(Group::has_no_word);
+        let silent: Vec<GroupId> = withheld.filter(is_silent).collect();
+        for id in silent {
+            self.disk.of.change(id, |of| of.withheld = false);
+            self.groups[id].outdate_remains();
         }
     }
 
@@ -287,7 +328,7 @@ impl Replica {
     /// A component was established: it is written down, with what it goes on from.
     pub(super) fn log_component(&mut self) {
         self.disk.awaiting.clear();
-        self.disk.of.values_mut().for_each(|of| of.turned = 0);
+        self.disk.of.change_all(|of| of.turned = 0);
         self.disk.use_log(self.catalog.is_logged());
         let Some(lineage) = self.lineage.clone().filter(|_| self.disk.is_used) else {
             return self.disk.end_log();
@@ -334,13 +375,11 @@ impl Replica {
     pub(super) fn break_log(&mut self, histories: &GroupMap<History>, share: Share) {
         let next = self.disk.written + 1;
         for (id, group) in self.groups.iter().filter(|(_, group)| share.has(group)) {
-            let (Some(history), Some(of)) = (histories.get(id), self.disk.of.get_mut(id)) else {
-                continue;
-            };
+            let Some(history) = histories.get(id) else { continue };
             if *history == History::EMPTY {
-                (of.broken, of.withheld) = (None, false);
+                self.disk.of.change(id, |of| (of.broken, of.withheld) = (None, false));
             } else if group.table().history != *history && group.needs_state_on_disk() {
-                of.broken = Some(next);
+                self.disk.of.change(id, |of| of.broken = Some(next));
             }
         }
     }
@@ -377,9 +416,9 @@ impl Replica {
         // Only with the states that the log goes on from it has what was lost. A member that was
         // taken out is given none; if it is added again, the log lacks its state as before.
         let me = self.here.node;
-        let is_whole = self.groups.iter().all(|(id, group)| {
-            let is_broken = self.disk.of.get(id).is_some_and(|of| of.broken.is_some());
-            !is_broken || group.table().removed().contains(me)
+        let is_whole = self.disk.of.iter().all(|(id, of)| {
+            let is_out = self.groups.get(id).is_some_and(|it| it.table().removed().contains(me));
+            of.broken.is_none() || is_out
         });
         let waits = has_component && is_whole && !self.disk.is_trusted;
         if waits && !core::mem::replace(&mut self.disk.is_rebuilt, true) {

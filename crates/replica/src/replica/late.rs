@@ -3,7 +3,6 @@
 //! Invariant: what is decided does not depend on it; only how long servers work is not known then.
 
 use super::Replica;
-use crate::group::Group;
 use crate::ids::{ChannelId, GroupId};
 use quorba_base::Instant;
 
@@ -21,10 +20,10 @@ impl Replica {
         self.with_group(now, group, |group, here, out| group.received(None, came, here, out));
     }
 
-    /// Calls that servers here are to execute.
+    /// Calls that servers here are to execute; until [`Self::poll`] gives `None` it may be of before.
     #[must_use]
     pub fn calls_under_way(&self) -> usize {
-        self.groups.values().map(Group::calls_under_way).sum()
+        self.groups.calls()
     }
 
     /// Whether anybody waits for what the server of `group` says next; `None` if it has nothing to

@@ -18,7 +18,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const AGAIN_AFTER_MAX: Duration = Duration::from_secs(64);
 
 /// What was tried for one group.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 pub(super) struct Mending {
     not_before: Instant,
     wait: Option<Duration>,
@@ -38,14 +38,20 @@ impl Replica {
         if self.mends_at(group).is_none_or(|at| at > now) {
             return false;
         }
-        self.disk.of[group].mending.begin(now);
+        self.disk.of.change(group, |of| of.mending.begin(now));
         self.groups[group].depict(self.here.place);
         true
     }
 
     /// When a disk that lacks a state is to be given it.
     pub(super) fn mending_deadline(&self) -> Option<Instant> {
-        self.groups.ids().filter_map(|group| self.mends_at(group)).min()
+        self.disk.of.iter().filter_map(|(group, _)| self.mends_at(group)).min()
+    }
+
+    /// The groups whose disks are to be given a state by now.
+    pub(super) fn mends_by(&self, now: Instant) -> impl Iterator<Item = GroupId> + '_ {
+        let is_due = move |group: &GroupId| self.mends_at(*group).is_some_and(|at| at <= now);
+        self.disk.of.iter().map(|(group, _)| group).filter(is_due)
     }
 
     /// Whether this node's disk does not count for a group that its member is in.

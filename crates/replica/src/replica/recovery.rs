@@ -14,6 +14,7 @@ use crate::history::History;
 use crate::ids::GroupId;
 use crate::image::Image;
 use crate::log::{Established, LogRecord, Recovered, Standing};
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::Instant;
@@ -46,18 +47,22 @@ impl Replica {
         }
         self.is_replaying = false;
         let here = self.here;
+        let mut states: BTreeMap<GroupId, Vec<Bytes>> = BTreeMap::new();
+        for (id, bytes) in recovered.states {
+            states.entry(id).or_default().push(bytes);
+        }
+        let lacking: BTreeSet<GroupId> = recovered.lacking.into_iter().collect();
         for (id, group) in self.groups.iter_mut() {
-            let of_it = recovered.states.iter().filter(|(of, _)| *of == id);
-            let of_it = of_it.map(|(_, bytes)| Image::decode(bytes.clone()));
+            let of_it = states.remove(&id).unwrap_or_default().into_iter().map(Image::decode);
             let (images, unread): (Vec<_>, Vec<_>) = of_it.partition(Result::is_ok);
             let images = images.into_iter().flatten().collect();
-            let is_lacking = recovered.lacking.contains(&id) || !unread.is_empty();
+            let is_lacking = lacking.contains(&id) || !unread.is_empty();
             let end = self.lineage.as_ref().map(|lineage| (lineage.view, self.prefix));
             let outcome = group.end_replay((images, is_lacking), end, here, &mut self.out);
             // Whoever relied on the last boot is told when somebody can hear it.
             self.lost.extend(outcome.news);
             let is_broken = !outcome.is_whole && group.needs_state_on_disk();
-            self.disk.of[id].broken = is_broken.then_some(0);
+            self.disk.of.change(id, |of| of.broken = is_broken.then_some(0));
         }
         self.out.clear();
         self.save_what_is_not();

@@ -8,11 +8,11 @@ use crate::clock::OrderedClock;
 use crate::endings::Endings;
 use crate::ids::Attempt;
 use crate::log::{put_history, take_history};
+use crate::node_map::NodeMap;
 use crate::remains::Census;
 use crate::style::Style;
 use crate::votes::Votes;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use quorba_base::{NodeId, NodeSet, canary};
 
@@ -29,8 +29,8 @@ impl GroupTable {
         writer.u64(self.led_from);
         writer.u64(self.full.bits());
         writer.u32(self.known_from.len() as u32);
-        for (node, from) in &self.known_from {
-            writer.node(*node);
+        for (node, from) in self.known_from.iter() {
+            writer.node(node);
             writer.u64(*from);
         }
         writer.u32(self.members.len() as u32);
@@ -53,7 +53,7 @@ impl GroupTable {
         let leader = NodeId::new(reader.u8("leader")?);
         let led_from = reader.u64("led from")?;
         let full = NodeSet::from_bits(reader.u64("full members")?);
-        let mut known_from = BTreeMap::new();
+        let mut known_from = NodeMap::new();
         for _ in 0..reader.count(9, "node count")? {
             known_from.insert(reader.node("node")?, reader.u64("known from")?);
         }

@@ -130,7 +130,7 @@ impl GroupTable {
         let is_fit = nobody_is_in && !config.durable;
         if is_fit {
             // Others lack those requests.
-            self.known_from = [(node, self.history.count)].into();
+            self.known_from = [(node, self.history.count)].into_iter().collect();
             self.history = claim;
             self.votes = Votes::beginning_behind(claim.count);
             self.endings.begin_anew();
@@ -191,8 +191,8 @@ impl GroupTable {
         if missed == 0 || missed > REQUESTS_MAX {
             return None;
         }
-        let knows = |(other, from): (&NodeId, &u64)| {
-            (*other != node && *from <= claim.count).then_some(*other)
+        let knows = |(other, from): (NodeId, &u64)| {
+            (other != node && *from <= claim.count).then_some(other)
         };
         let able: NodeSet = self.known_from.iter().filter_map(knows).collect();
         able.intersection(self.in_set()).successor(node).or(able.successor(node))
