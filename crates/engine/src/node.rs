@@ -33,6 +33,7 @@ use quorba_order::{
 use quorba_replica::{
     ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupId, GroupMap,
     Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica, ReplicaConfig, ReplicaView,
+    RequestNumber,
 };
 
 /// Room for so many outputs is kept.
@@ -510,12 +511,7 @@ impl Node {
             ReplicaOutput::Server { group, command } => {
                 self.out.push_back(Output::Server { group, command });
             }
-            ReplicaOutput::Reply { group, number, giop } => {
-                if giop.as_ref().is_some_and(|giop| self.replica.tells_end(group, giop)) {
-                    self.gateway.reply_tells_end(group, number);
-                }
-                self.gateway.replied(group, number, giop);
-            }
+            ReplicaOutput::Reply { group, number, giop } => self.replied(group, number, giop),
             ReplicaOutput::Mark { group, number, payload } => {
                 self.gateway.mark(group, number, payload);
             }
@@ -564,6 +560,13 @@ impl Node {
             ReplicaOutput::Outlive(state) => self.out.push_back(Output::Outlive(state)),
             ReplicaOutput::Event(event) => self.tell(event),
         }
+    }
+
+    fn replied(&mut self, group: GroupId, number: RequestNumber, giop: Option<Bytes>) {
+        if giop.as_ref().is_some_and(|giop| self.replica.tells_end(group, giop)) {
+            self.gateway.reply_tells_end(group, number);
+        }
+        self.gateway.replied(group, number, giop);
     }
 
     fn route_to_log(&mut self, output: ReplicaOutput) {

@@ -186,7 +186,10 @@ fn the_first_component_goes_on_from_one_of_the_files() {
     c.settle();
     c.start(&[0, 1, 2]);
     let version = c.nodes[0].replica.catalog().version();
-    assert!(version.is_some(), "a file is no catalog any more when a component has gone on from it");
+    assert!(
+        version.is_some(),
+        "a component has gone on: the catalog is one of the order, not of the file"
+    );
     assert_eq!(id_of(&c, &[0, 1, 2], "5"), Some(cluster::GROUP));
     let found = quorba_replica::Catalog::recover(c.nodes[1].disk.catalog.clone());
     assert_eq!(found.expect("it is whole").and_then(|catalog| catalog.version()), version);
