@@ -544,19 +544,17 @@ impl Node {
             ReplicaOutput::Restored { group, id, result } => {
                 self.out.push_back(Output::Restored { group, id, result });
             }
-            ReplicaOutput::CatalogChanged { id, result } => {
-                self.out.push_back(Output::CatalogChanged { id, result });
-            }
             ReplicaOutput::Defined { id, news, definition, operation } => {
                 self.defined(id, news, (definition, operation));
             }
             ReplicaOutput::Catalog(record) => self.out.push_back(Output::Catalog(record)),
             ReplicaOutput::Log(record) => self.out.push_back(Output::Log(record)),
             ReplicaOutput::Logged { group, number } => self.gateway.logged(group, number),
-            output @ (ReplicaOutput::Save { .. }
+            output @ (ReplicaOutput::CatalogChanged { .. }
+            | ReplicaOutput::Save { .. }
             | ReplicaOutput::LookUp { .. }
             | ReplicaOutput::Shorten { .. }
-            | ReplicaOutput::Rebuilt) => self.route_to_log(output),
+            | ReplicaOutput::Rebuilt) => self.pass_on(output),
             ReplicaOutput::Outlive(state) => self.out.push_back(Output::Outlive(state)),
             ReplicaOutput::Event(event) => self.tell(event),
         }
@@ -569,8 +567,9 @@ impl Node {
         self.gateway.replied(group, number, giop);
     }
 
-    fn route_to_log(&mut self, output: ReplicaOutput) {
+    fn pass_on(&mut self, output: ReplicaOutput) {
         self.out.push_back(match output {
+            ReplicaOutput::CatalogChanged { id, result } => Output::CatalogChanged { id, result },
             ReplicaOutput::Save { group, place, parts } => Output::Save { group, place, parts },
             ReplicaOutput::LookUp { group, number } => Output::LookUp { group, number },
             ReplicaOutput::Shorten { record } => Output::Shorten { record },
