@@ -432,7 +432,9 @@ impl World {
     /// Where a client's connection to a gateway leads now.
     pub(crate) fn gateway_accepts(&self, node: usize, group: GroupId, is_server: bool) -> bool {
         let engine = self.hosts[node].node.as_ref();
-        let is_there = engine.is_some_and(|engine| engine.catalog().get(group).is_some());
+        let is_there = engine.is_some_and(|engine| {
+            self.plan.is_outside(group) || engine.catalog().get(group).is_some()
+        });
         is_there && (is_server || !self.hosts[node].stopping)
     }
 }
