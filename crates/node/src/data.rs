@@ -181,7 +181,7 @@ impl DataPlane {
         };
         // From here on those of the registry count.
         let mut domain = domain;
-        domain.groups = Vec::new();
+        domain.forget_groups();
         let domain = Arc::new(domain);
         let mut plane = Self {
             pilots: Pilots::new(Arc::clone(&domain), me),
@@ -549,6 +549,7 @@ impl DataPlane {
                 let ways = (&fanout, &self.transport.linked().collect());
                 let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
                 self.tell_who_waits(&mut status);
+                let differs = self.file_differs();
                 let ids = || self.reporter.groups().ids();
                 status.pace = self.pace.as_ref().map(|pace| pace.status(ids()));
                 status.log = self.log.as_ref().map(Log::status);
@@ -556,7 +557,7 @@ impl DataPlane {
                 let log = self.log.iter();
                 let lacks = self.reporter.log_lacks(&snapshot);
                 status.warnings.extend(self.store.warning());
-                status.warnings.extend(self.file_differs());
+                status.warnings.extend(differs);
                 status.warnings.extend(self.scarce.shortcoming.clone());
                 status.warnings.extend(self.clients.failures());
                 status.warnings.extend(log.flat_map(|log| log.warnings(&holds, &lacks)));

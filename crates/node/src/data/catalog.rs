@@ -6,6 +6,7 @@
 use super::DataPlane;
 use crate::NodeError;
 use crate::admin::{self, CatalogAsker, CatalogGroup, DefineAsker, Defined, Refusal};
+use quorba_base::Position;
 use quorba_config::{KnownGroups, check_delete, group_differences, read_group};
 use quorba_engine::Output;
 use quorba_engine::replica::{
@@ -25,6 +26,8 @@ pub(super) struct Defines {
     open: BTreeMap<u64, DefineAsker>,
     /// Of those that there are; made when it is asked for first, and again after each change.
     known: Option<KnownGroups>,
+    /// In what the domain file says something else than this catalog.
+    differs: Option<(Position, Option<String>)>,
 }
 
 impl Defines {
@@ -133,10 +136,24 @@ impl DataPlane {
     }
 
     /// In which groups the domain file of this node says something else than the domain does.
-    pub(super) fn file_differs(&self) -> Option<String> {
-        let running: Vec<_> =
-            self.engine.catalog().iter().map(|(_, definition)| as_in_file(definition)).collect();
-        let found = group_differences(self.reader.shared().definitions(), &running);
+    pub(super) fn file_differs(&mut self) -> Option<String> {
+        let Some(version) = self.engine.catalog().version() else {
+            return self.find_differences();
+        };
+        if let Some((of, said)) = &self.defines.differs
+            && *of == version
+        {
+            return said.clone();
+        }
+        let said = self.find_differences();
+        self.defines.differs = Some((version, said.clone()));
+        said
+    }
+
+    fn find_differences(&self) -> Option<String> {
+        let running = self.engine.catalog().iter();
+        let running = running.map(|(_, definition)| (&*definition.name, &*definition.text));
+        let found = group_differences(self.reader.shared().definitions(), running);
         let some = |what: &str, names: &[String]| {
             let named = names.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>();
             let more = names.len().saturating_sub(NAMED_MAX);
