@@ -114,22 +114,25 @@ impl GroupDifferences {
     }
 }
 
-/// In which groups a node's file (`here`) differs from what runs (`there`).
+/// In which groups a node's file (`here`) differs from what runs (`there`: names and texts).
 #[must_use]
-pub fn group_differences(here: &[Definition], there: &[Definition]) -> GroupDifferences {
-    let by_name = |all: &[Definition]| -> BTreeMap<String, String> {
-        all.iter().map(|one| (one.name.clone(), one.text.clone())).collect()
-    };
-    let (here, there) = (by_name(here), by_name(there));
+pub fn group_differences<'a>(
+    here: &[Definition],
+    there: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> GroupDifferences {
+    let here: BTreeMap<&str, &[u8]> =
+        here.iter().map(|one| (one.name.as_str(), one.text.as_bytes())).collect();
+    let there: BTreeMap<&str, &[u8]> = there.into_iter().collect();
     let mut found = GroupDifferences::default();
     for (name, text) in &here {
         match there.get(name) {
-            None => found.only_here.push(name.clone()),
-            Some(other) if other != text => found.differ.push(name.clone()),
+            None => found.only_here.push((*name).to_owned()),
+            Some(other) if other != text => found.differ.push((*name).to_owned()),
             Some(_) => {}
         }
     }
-    found.only_there = there.into_keys().filter(|name| !here.contains_key(name)).collect();
+    let only_there = there.into_keys().filter(|name| !here.contains_key(name));
+    found.only_there = only_there.map(str::to_owned).collect();
     found
 }
 
@@ -156,16 +159,16 @@ mod tests {
     fn groups_that_differ_are_named_and_those_that_only_one_side_has() {
         let one = |name: &str, text: &str| Definition { name: name.into(), text: text.into() };
         let (bank, other) = (one("bank", "a = 1"), one("bank", "a = 2"));
-        let found = group_differences(
-            &[one("shop", ""), bank.clone(), one("same", "x")],
-            &[one("same", "x"), other, one("mill", "")],
-        );
+        let running = |all: [Definition; 3]| all.map(|one| (one.name, one.text));
+        let there = running([one("same", "x"), other, one("mill", "")]);
+        let there = || there.iter().map(|(name, text)| (name.as_str(), text.as_bytes()));
+        let found = group_differences(&[one("shop", ""), bank.clone(), one("same", "x")], there());
         let names = |all: &[String]| all.join(",");
         assert_eq!(names(&found.differ), "bank");
         assert_eq!(names(&found.only_here), "shop");
         assert_eq!(names(&found.only_there), "mill");
-        let same = std::slice::from_ref(&bank);
-        assert!(group_differences(same, same).is_empty());
+        let same = [(bank.name.as_str(), bank.text.as_bytes())];
+        assert!(group_differences(std::slice::from_ref(&bank), same).is_empty());
     }
 
     #[test]

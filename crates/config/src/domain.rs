@@ -84,6 +84,31 @@ impl Domain {
         NodeSet::first(self.nodes.len())
     }
 
+    /// The same without its groups; what the file says of each stays.
+    #[must_use]
+    pub fn without_groups(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            keys: self.keys.clone(),
+            key_file: self.key_file.clone(),
+            file: self.file.clone(),
+            ring: self.ring.clone(),
+            limits: self.limits.clone(),
+            gateway: self.gateway,
+            nodes: self.nodes.clone(),
+            groups: Vec::new(),
+            definitions: self.definitions.clone(),
+            outside: self.outside.clone(),
+            warnings: self.warnings.clone(),
+            ..*self
+        }
+    }
+
+    /// What it says of groups is not needed any more.
+    pub fn forget_groups(&mut self) {
+        (self.groups, self.definitions) = (Vec::new(), Vec::new());
+    }
+
     /// What the file says of each of its groups, in the order of the file.
     #[must_use]
     pub fn definitions(&self) -> &[Definition] {

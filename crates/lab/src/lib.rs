@@ -25,6 +25,7 @@ pub mod failover;
 mod histogram;
 mod irl;
 pub mod leaders;
+pub mod many;
 pub mod namespaces;
 mod orb;
 mod peer;

@@ -154,42 +154,27 @@ impl DataPlane {
         let catalog = catalog.unwrap_or_else(|| definitions::of_file(&domain));
         let reader = Arc::new(Reader::new(&domain, Groups::none(&domain).outside()));
         let groups = Groups::of_catalog(&reader, &catalog);
-        let recorder = options.record.as_ref().map(|_| Recorder::new());
         let pace = Pace::of_domain(&domain);
         let poller = Poller::new().map_err(NodeError::Resources)?;
-        let tokens = Tokens { order: ORDER, links: LINKS };
-        let mut transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
-        transport.bound_unproven(scarce.passing.unproven);
-        let limits = (domain.limits.header, scarce.passing);
-        let clients = Clients::new(&node, limits, LISTENERS..LINKS)?;
+        let transport = open_transport((&domain, me), &boot, &scarce, &poller)?;
+        let clients =
+            Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
         let signals = listen_to(&[SIGTERM, SIGINT], SIGNALS, &poller)?;
         let reloads = listen_to(&[SIGHUP], RELOADS, &poller)?;
-        let is_logged = groups.iter().any(|(_, group)| group.durable);
         let logs = LogPlace { me, incarnation: boot.incarnation(), mailer: mailer.clone() };
-        let (log, found) = match is_logged {
+        let (log, found) = match groups.iter().any(|(_, group)| group.durable) {
             true => logs.open(&domain).map(|(log, found)| (Some(log), Some(found)))?,
             false => (None, None),
         };
         let file: Arc<str> = domain.canonical().into();
         let (admin, tunnels) = start_admin((&domain, &file), me, &scarce, mailer.clone())?;
-        let ask = mailer.clone();
-        let ask = move |what| ask.send(Letter::File(what));
-        let rereader = Rereader::start((&domain, &file), ask)?;
+        let rereader = start_rereader((&domain, &file), mailer.clone())?;
         let site = Site { me, node, reserve: scarce.reserve.clone() };
-        let tell = move |id, life, what| mailer.send(Letter::Server(id, life, what));
-        let started = Clock::now();
-        let engine =
-            with_keys((me, &boot, found, scarce.passing), (&reader, &groups, catalog.clone()));
-        // The log may know of more than the list of groups.
-        let groups = match engine.catalog().version() == catalog.version() {
-            true => groups,
-            false => Groups::of_catalog(&reader, engine.catalog()),
-        };
-        // From here on those of the registry count.
-        let mut domain = domain;
-        domain.groups = Vec::new();
-        let domain = Arc::new(domain);
+        let supervisors = start_supervisors(site, mailer)?;
+        let (engine, groups) =
+            with_keys((me, &boot, found, scarce.passing), (&reader, groups, catalog));
+        let domain = Arc::new(without_groups(domain));
         let mut plane = Self {
             pilots: Pilots::new(Arc::clone(&domain), me),
             abroad: Abroad::look_up(&groups)?,
@@ -201,7 +186,7 @@ impl DataPlane {
             clients,
             servers: Servers::default(),
             reading: late::Readings::default(),
-            supervisors: Supervisors::start(site, tell)?,
+            supervisors,
             launcher: options.launcher.clone(),
             me,
             times: GroupMap::new(),
@@ -219,7 +204,7 @@ impl DataPlane {
             reloads,
             tunnels,
             _admin: admin,
-            started,
+            started: Clock::now(),
             next_token: CONNECTIONS,
             handshake_steps: 0,
             accept_again: None,
@@ -229,7 +214,7 @@ impl DataPlane {
             to_send: Vec::new(),
             datagrams: Vec::new(),
             raise_priority: options.raise_priority,
-            recorder,
+            recorder: options.record.as_ref().map(|_| Recorder::new()),
             pace,
         };
         plane.open_all()?;
@@ -561,6 +546,7 @@ impl DataPlane {
                 let ways = (&fanout, &self.transport.linked().collect());
                 let mut status = self.reporter.status(&snapshot, ways, servers, uptime);
                 self.tell_who_waits(&mut status);
+                let differs = self.file_differs();
                 let ids = || self.reporter.groups().ids();
                 status.pace = self.pace.as_ref().map(|pace| pace.status(ids()));
                 status.log = self.log.as_ref().map(Log::status);
@@ -568,7 +554,7 @@ impl DataPlane {
                 let log = self.log.iter();
                 let lacks = self.reporter.log_lacks(&snapshot);
                 status.warnings.extend(self.store.warning());
-                status.warnings.extend(self.file_differs());
+                status.warnings.extend(differs);
                 status.warnings.extend(self.unreadable());
                 status.warnings.extend(self.scarce.shortcoming.clone());
                 status.warnings.extend(self.clients.failures());
@@ -663,17 +649,50 @@ impl DataPlane {
 /// What the engine knows of this node: its id, boot, log, and how many connections may pass by.
 type Known<'a> = (NodeId, &'a BootFile, Option<crate::log::Boot>, Passing);
 
-/// The engine with all keys of its domain, of which it has the first.
+/// The engine with all keys of its domain, of which it has the first, and the groups that it knows:
+/// the log may know of more than the list of groups.
 fn with_keys(
     (me, boot, found, passing): Known<'_>,
-    about: (&Arc<Reader>, &Groups, Catalog),
-) -> Node {
-    let keys = settings::domain_keys(&about.0.shared().keys);
+    (reader, groups, catalog): (&Arc<Reader>, Groups, Catalog),
+) -> (Node, Groups) {
+    let keys = settings::domain_keys(&reader.shared().keys);
+    let version = catalog.version();
+    let about = (reader, &groups, catalog);
     let mut engine = settings::engine(about, me, boot, found, passing, Instant::ZERO);
     if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
         tracing::error!(%error, "only the first of the domain keys is used");
     }
-    engine
+    let groups = match engine.catalog().version() == version {
+        true => groups,
+        false => Groups::of_catalog(reader, engine.catalog()),
+    };
+    (engine, groups)
+}
+
+/// The domain when the registry has its groups: from then on those of the registry count.
+fn without_groups(mut domain: Domain) -> Domain {
+    domain.forget_groups();
+    domain
+}
+
+fn open_transport(
+    (domain, me): (&Domain, NodeId),
+    boot: &BootFile,
+    scarce: &scarce::Scarce,
+    poller: &Poller,
+) -> Result<Transport, NodeError> {
+    let tokens = Tokens { order: ORDER, links: LINKS };
+    let mut transport = Transport::open(domain, me, boot, &tokens, poller)?;
+    transport.bound_unproven(scarce.passing.unproven);
+    Ok(transport)
+}
+
+fn start_rereader(about: (&Domain, &str), mailer: Mailer<Letter>) -> Result<Rereader, NodeError> {
+    Rereader::start(about, move |what| mailer.send(Letter::File(what)))
+}
+
+fn start_supervisors(site: Site, mailer: Mailer<Letter>) -> Result<Supervisors, NodeError> {
+    Supervisors::start(site, move |id, life, what| mailer.send(Letter::Server(id, life, what)))
 }
 
 /// Where the durable log of this node is, and who hears of it.

@@ -59,8 +59,7 @@ impl Known for Judged {
 impl Reader {
     /// `shared`: the domain file, of which the groups do not matter.
     pub(crate) fn new(domain: &Domain, outside: &GroupMap<Arc<quorba_config::Outside>>) -> Self {
-        let mut shared = domain.clone();
-        shared.groups.clear();
+        let shared = domain.without_groups();
         let outside = outside.iter().map(|(id, server)| (server.name.clone(), id)).collect();
         Self { shared, outside, read: Mutex::new(HashMap::new()) }
     }

@@ -9,7 +9,7 @@
 use crate::definitions::Reader;
 use quorba_config::{Backend, Domain, Group, Node, Outside};
 use quorba_engine::replica::{Catalog, GroupId, GroupMap};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// See the module's text.
@@ -22,7 +22,7 @@ pub(crate) struct Groups {
     /// How many listen there, with or without TLS, before the nodes' offsets.
     gateways: BTreeMap<u16, u32>,
     /// Groups whose servers somebody else runs, by these servers' ports.
-    elsewhere: BTreeMap<u16, Vec<GroupId>>,
+    elsewhere: BTreeMap<u16, BTreeSet<GroupId>>,
 }
 
 impl Groups {
@@ -72,7 +72,7 @@ impl Groups {
             *self.gateways.entry(port).or_default() += 1;
         }
         for port in elsewhere(&group) {
-            self.elsewhere.entry(port).or_default().push(id);
+            self.elsewhere.entry(port).or_default().insert(id);
         }
         self.known.insert(id, group);
     }
@@ -86,7 +86,7 @@ impl Groups {
         listens(&group).for_each(|port| one_less(&mut self.gateways, port));
         for port in elsewhere(&group) {
             if let Some(of_port) = self.elsewhere.get_mut(&port) {
-                of_port.retain(|of| *of != id);
+                of_port.remove(&id);
                 if of_port.is_empty() {
                     self.elsewhere.remove(&port);
                 }
@@ -139,8 +139,8 @@ impl Groups {
 
     /// Groups that have a server at that port which somebody else runs, on whatever host.
     pub(crate) fn served_at(&self, port: u16) -> impl Iterator<Item = &Group> {
-        let ids = self.elsewhere.get(&port).map(Vec::as_slice).unwrap_or_default();
-        ids.iter().filter_map(|id| self.known.get(*id)).map(|group| &**group)
+        let ids = self.elsewhere.get(&port).into_iter().flatten();
+        ids.filter_map(|id| self.known.get(*id)).map(|group| &**group)
     }
 }
 
@@ -151,9 +151,9 @@ fn listens(group: &Group) -> impl Iterator<Item = u16> {
 }
 
 /// Each port once.
-fn elsewhere(group: &Group) -> std::collections::BTreeSet<u16> {
+fn elsewhere(group: &Group) -> BTreeSet<u16> {
     match &group.backend {
-        Backend::Start(_) => std::collections::BTreeSet::new(),
+        Backend::Start(_) => BTreeSet::new(),
         Backend::Connect(servers) => {
             servers.iter().map(|(_, server)| server.endpoint.port).collect()
         }

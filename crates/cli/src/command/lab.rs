@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use quorba_lab::{Changes, LabError, LabOptions, Setting, failover, leaders, transfer};
+use quorba_lab::{Changes, LabError, LabOptions, Setting, failover, leaders, many, transfer};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -32,8 +32,8 @@ enum Action {
 /// their own below --out.
 #[derive(Debug, Args)]
 struct Run {
-    /// Its name (baseline, duplicates, failover, irl, placement, throughput, transfer, zhao2002),
-    /// or a .toml file
+    /// Its name (baseline, duplicates, failover, irl, many-groups, placement, throughput, transfer,
+    /// zhao2002), or a .toml file
     plan: String,
 
     /// Measured calls of each configuration in each round
@@ -107,6 +107,7 @@ impl Run {
         match options.plan.as_str() {
             failover::PLAN => return run_failover(context, &options),
             leaders::PLAN => return run_leaders(context, &options),
+            many::PLAN => return run_many(context, &options),
             transfer::PLAN => return run_transfers(context, &options),
             _ => {}
         }
@@ -143,6 +144,17 @@ fn run_leaders(context: &Context, options: &LabOptions) -> Result<Exit, Failure>
         context.print(&quorba_lab::leaders_table(&outcome.run))?;
     }
     context.tell(format!("report: {}", outcome.folder.join("report.html").display()));
+    Ok(Exit::Ok)
+}
+
+fn run_many(context: &Context, options: &LabOptions) -> Result<Exit, Failure> {
+    let outcome =
+        many::run(options, &mut |line| context.tell(line)).map_err(|error| refused(&error))?;
+    if context.is_json() {
+        context.print_json(&outcome.run)?;
+    } else {
+        context.print(&many::table(&outcome.run))?;
+    }
     Ok(Exit::Ok)
 }
 

@@ -21,17 +21,17 @@ const PAUSE_AFTER_EXCEPTION: Duration = Duration::from_millis(1);
 const ACCOUNT: &str = "account";
 
 /// A client at work.
-pub(super) struct Caller {
+pub(crate) struct Caller {
     shared: Arc<Shared>,
     thread: JoinHandle<Vec<Instant>>,
 }
 
 /// What came of the calls.
-pub(super) struct Calls {
+pub(crate) struct Calls {
     /// When each was answered.
-    pub(super) replies: Vec<Instant>,
+    pub(crate) replies: Vec<Instant>,
     /// How many exceptions there were instead.
-    pub(super) exceptions: u64,
+    pub(crate) exceptions: u64,
 }
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ struct Shared {
 
 impl Caller {
     /// Starts it; it has opened its account when [`Caller::answered`] is more than 0.
-    pub(super) fn start(reference: &str) -> Result<Self, String> {
+    pub(crate) fn start(reference: &str) -> Result<Self, String> {
         let reference = Reference::parse(reference).map_err(|error| error.to_string())?;
         let options = ClientOptions {
             call_timeout: Some(CALL_WITHIN),
@@ -58,12 +58,12 @@ impl Caller {
     }
 
     /// Calls answered so far.
-    pub(super) fn answered(&self) -> u64 {
+    pub(crate) fn answered(&self) -> u64 {
         self.shared.answered.load(Ordering::Relaxed)
     }
 
     /// Stops after the call that it is in.
-    pub(super) fn stop(self) -> Calls {
+    pub(crate) fn stop(self) -> Calls {
         self.shared.stop.store(true, Ordering::Relaxed);
         let replies = self.thread.join().expect("a client does not panic");
         Calls { replies, exceptions: self.shared.exceptions.load(Ordering::Relaxed) }

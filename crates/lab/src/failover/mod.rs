@@ -9,7 +9,7 @@
 //! Invariants: every repetition has a domain of its own, so that none meets what another left;
 //! what is compared (the gap, the latency, the longest wait before) is of one repetition.
 
-mod caller;
+pub(crate) mod caller;
 mod case;
 mod record;
 mod trial;

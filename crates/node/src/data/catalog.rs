@@ -30,6 +30,8 @@ pub(super) struct Defines {
     known: Option<KnownGroups>,
     /// What the domain file says of groups, if it was read again.
     file: Option<Vec<quorba_config::Definition>>,
+    /// In what the domain file says something else than this catalog.
+    differs: Option<(Position, Option<String>)>,
 }
 
 impl Defines {
@@ -158,7 +160,10 @@ impl DataPlane {
             Ask::Running(asker) => {
                 _ = asker.send(catalog.iter().map(|(_, one)| as_in_file(one)).collect());
             }
-            Ask::Says(definitions) => self.defines.file = Some(definitions),
+            Ask::Says(definitions) => {
+                self.defines.file = Some(definitions);
+                self.defines.differs = None;
+            }
             Ask::Define { before, change, asker } => {
                 let id = catalog.id_of(change.name());
                 let definition = id.and_then(|id| Some((id, as_in_file(catalog.get(id)?))));
@@ -180,11 +185,25 @@ impl DataPlane {
     }
 
     /// In which groups the domain file of this node says something else than the domain does.
-    pub(super) fn file_differs(&self) -> Option<String> {
-        let running: Vec<_> =
-            self.engine.catalog().iter().map(|(_, definition)| as_in_file(definition)).collect();
+    pub(super) fn file_differs(&mut self) -> Option<String> {
+        let Some(version) = self.engine.catalog().version() else {
+            return self.find_differences();
+        };
+        if let Some((of, said)) = &self.defines.differs
+            && *of == version
+        {
+            return said.clone();
+        }
+        let said = self.find_differences();
+        self.defines.differs = Some((version, said.clone()));
+        said
+    }
+
+    fn find_differences(&self) -> Option<String> {
+        let running = self.engine.catalog().iter();
+        let running = running.map(|(_, definition)| (&*definition.name, &*definition.text));
         let file = self.defines.file.as_deref().unwrap_or(self.reader.shared().definitions());
-        let found = group_differences(file, &running);
+        let found = group_differences(file, running);
         let some = |what: &str, names: &[String]| {
             let named = names.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>();
             let more = names.len().saturating_sub(NAMED_MAX);

@@ -64,6 +64,8 @@ pub(super) struct Places {
     /// Looks that may be begun now.
     credit: u32,
     refilled: Instant,
+    /// Nothing was due before.
+    began: Instant,
     resolvers: Workers,
     letters: Mailer<Letter>,
     /// What came of looks, for whom.
@@ -80,6 +82,7 @@ impl Places {
             due: BTreeSet::new(),
             credit: LOOKS_AT_ONCE,
             refilled: now,
+            began: now,
             resolvers,
             letters,
             found: Vec::new(),
@@ -145,7 +148,8 @@ impl Places {
     }
 
     fn first(&self, lane: Lane) -> Option<(Instant, u64)> {
-        let (of, at, number) = self.due.iter().find(|(of, ..)| *of >= lane)?;
+        // Not by going through the lanes before it: all may be due a moment after the start.
+        let (of, at, number) = self.due.range((lane, self.began, 0)..).next()?;
         (*of == lane).then_some((*at, *number))
     }
 

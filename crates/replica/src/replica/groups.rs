@@ -34,17 +34,13 @@ struct Place {
     /// As [`Groups::times`] and [`Groups::calls`] have it.
     at: Option<Instant>,
     calls: usize,
-    /// Something may have happened to it since; then it stands in [`Groups::marked`].
+    /// Something may have happened to it since; then it stands in [`Groups::changed`].
     is_changed: bool,
-    /// It was not settled since; the same.
+    /// It was not settled since.
     is_unsettled: bool,
 }
 
 impl Place {
-    fn is_marked(&self) -> bool {
-        self.is_changed || self.is_unsettled
-    }
-
     fn wants(&self, mode: Mode) -> Option<Instant> {
         self.group.deadline(mode.is_active(&self.group))
     }
@@ -55,8 +51,10 @@ impl Place {
 pub(super) struct Groups {
     /// Each on its own: they are large, and a tree leaves much of its room free.
     map: GroupMap<Box<Place>>,
-    /// Kept for its room.
-    marked: Vec<GroupId>,
+    /// To which something may have happened since the last [`Self::look`]; kept for its room.
+    changed: Vec<GroupId>,
+    /// Those of the others that were not settled since.
+    unsettled: BTreeSet<GroupId>,
     /// When the others want to be looked at, as long as the mode is this.
     times: BTreeSet<(Instant, GroupId)>,
     mode: Mode,
@@ -93,8 +91,8 @@ impl Groups {
 
     pub(super) fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
         let place = self.map.get_mut(id)?;
-        if !place.is_marked() {
-            self.marked.push(id);
+        if !place.is_changed {
+            self.changed.push(id);
         }
         (place.is_changed, place.is_unsettled) = (true, true);
         Some(&mut place.group)
@@ -102,8 +100,8 @@ impl Groups {
 
     /// All, to be changed; for what happens seldom.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (GroupId, &mut Group)> {
-        self.marked.clear();
-        self.marked.extend(self.map.ids());
+        self.changed.clear();
+        self.changed.extend(self.map.ids());
         self.map.iter_mut().map(|(id, place)| {
             (place.is_changed, place.is_unsettled) = (true, true);
             (id, &mut place.group)
@@ -120,12 +118,13 @@ impl Groups {
         let (at, calls) = (None, 0);
         let place = Place { group, at, calls, is_changed: true, is_unsettled: true };
         self.map.insert(id, Box::new(place));
-        self.marked.push(id);
+        self.changed.push(id);
     }
 
     pub(super) fn remove(&mut self, id: GroupId) -> Option<Group> {
         let place = self.map.remove(id)?;
-        self.marked.retain(|marked| *marked != id);
+        self.changed.retain(|changed| *changed != id);
+        self.unsettled.remove(&id);
         if let Some(at) = place.at {
             self.times.remove(&(at, id));
         }
@@ -144,34 +143,37 @@ impl Groups {
 
     /// Whether [`Self::look`] has anything to do.
     pub(super) fn is_quiet(&self, mode: Mode) -> bool {
-        self.marked.is_empty() && mode == self.mode
+        self.changed.is_empty() && mode == self.mode
     }
 
     /// Notes what groups want to which something happened, or all in another mode.
     pub(super) fn look(&mut self, mode: Mode) {
         if core::mem::replace(&mut self.mode, mode) != mode {
-            self.marked.clear();
+            self.changed.clear();
             for (id, place) in self.map.iter_mut() {
                 place.is_changed = true;
-                self.marked.push(id);
+                self.changed.push(id);
             }
         }
-        let Self { map, marked, times, calls, .. } = self;
-        marked.retain(|id| {
-            let Some(place) = map.get_mut(*id) else { return false };
-            if core::mem::take(&mut place.is_changed) {
-                let (wants, under_way) = (place.wants(mode), place.group.calls_under_way());
-                if let Some(before) = place.at.filter(|_| place.at != wants) {
-                    times.remove(&(before, *id));
-                }
-                if let Some(at) = wants.filter(|_| place.at != wants) {
-                    times.insert((at, *id));
-                }
-                *calls = *calls + under_way - place.calls;
-                (place.at, place.calls) = (wants, under_way);
+        let Self { map, changed, unsettled, times, calls, .. } = self;
+        for id in changed.drain(..) {
+            let Some(place) = map.get_mut(id) else { continue };
+            place.is_changed = false;
+            let (wants, under_way) = (place.wants(mode), place.group.calls_under_way());
+            if let Some(before) = place.at.filter(|_| place.at != wants) {
+                times.remove(&(before, id));
             }
-            place.is_marked()
-        });
+            if let Some(at) = wants.filter(|_| place.at != wants) {
+                times.insert((at, id));
+            }
+            *calls = *calls + under_way - place.calls;
+            (place.at, place.calls) = (wants, under_way);
+            if !place.is_unsettled {
+                unsettled.remove(&id);
+            } else {
+                unsettled.insert(id);
+            }
+        }
     }
 
     /// When the first of them wants to be looked at, with or without [`Self::look`].
@@ -181,8 +183,7 @@ impl Groups {
         }
         let is_known = |id: GroupId| self.map.get(id).is_some_and(|place| !place.is_changed);
         let known = self.times.iter().find(|(_, id)| is_known(*id)).map(|(at, _)| *at);
-        let changed = self.marked.iter().filter_map(|id| self.map.get(*id));
-        let changed = changed.filter(|place| place.is_changed);
+        let changed = self.changed.iter().filter_map(|id| self.map.get(*id));
         changed.filter_map(|place| place.wants(mode)).chain(known).min()
     }
 
@@ -191,8 +192,7 @@ impl Groups {
     pub(super) fn due(&self, now: Instant) -> BTreeSet<GroupId> {
         let last = Bound::Included((now, GroupId(u64::MAX)));
         let due = self.times.range((Bound::Unbounded, last)).map(|(_, id)| *id);
-        let is_unsettled = |id: &GroupId| self.map.get(*id).is_some_and(|it| it.is_unsettled);
-        due.chain(self.marked.iter().copied().filter(is_unsettled)).collect()
+        due.chain(self.unsettled.iter().copied()).collect()
     }
 
     /// Calls that servers here are to execute, as of the last [`Self::look`].
