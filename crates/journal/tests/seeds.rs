@@ -49,7 +49,7 @@ fn work(model: &mut Model, next: &mut impl FnMut() -> u64) {
     for _ in 0..next() % 12 {
         match next() % 16 {
             0 => {
-                model.checkpoint((next() % 2) as u64, (next() % 3_000) as usize);
+                model.checkpoint(next() % 2, (next() % 3_000) as usize);
             }
             1 => {
                 let seq = model.journal().durable();

@@ -150,32 +150,24 @@ impl DataPlane {
         let (domain, scarce) = scarce::Scarce::of(domain, me);
         let boot = BootFile::begin(&node.state_dir)?;
         let (mailer, mailbox) = mailbox().map_err(NodeError::Resources)?;
-        let (store, catalog) = open_store(&node.state_dir, mailer.clone())?;
-        let catalog = catalog.unwrap_or_else(|| definitions::of_file(&domain));
+        let (store, catalog) = open_store((&domain, &node.state_dir), mailer.clone())?;
         let reader = Arc::new(Reader::new(&domain, Groups::none(&domain).outside()));
         let groups = Groups::of_catalog(&reader, &catalog);
-        let pace = Pace::of_domain(&domain);
-        let poller = Poller::new().map_err(NodeError::Resources)?;
+        let (poller, signals, reloads) = watch(&mailbox)?;
         let transport = open_transport((&domain, me), &boot, &scarce, &poller)?;
         let clients =
             Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?;
-        poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
-        let signals = listen_to(&[SIGTERM, SIGINT], SIGNALS, &poller)?;
-        let reloads = listen_to(&[SIGHUP], RELOADS, &poller)?;
         let logs = LogPlace { me, incarnation: boot.incarnation(), mailer: mailer.clone() };
-        let (log, found) = match groups.iter().any(|(_, group)| group.durable) {
-            true => logs.open(&domain).map(|(log, found)| (Some(log), Some(found)))?,
-            false => (None, None),
-        };
+        let (log, found) = logs.open_for(&domain, &groups)?;
         let file: Arc<str> = domain.canonical().into();
         let (admin, tunnels) = start_admin((&domain, &file), me, &scarce, mailer.clone())?;
         let rereader = start_rereader((&domain, &file), mailer.clone())?;
-        let site = Site { me, node, reserve: scarce.reserve.clone() };
-        let supervisors = start_supervisors(site, mailer)?;
+        let supervisors = start_supervisors((me, node, &scarce), mailer)?;
         let (engine, groups) =
             with_keys((me, &boot, found, scarce.passing), (&reader, groups, catalog));
         let domain = Arc::new(without_groups(domain));
         let mut plane = Self {
+            pace: Pace::of_domain(&domain),
             pilots: Pilots::new(Arc::clone(&domain), me),
             abroad: Abroad::look_up(&groups)?,
             reporter: Reporter::new((domain, file), groups, me, boot.incarnation()),
@@ -215,7 +207,6 @@ impl DataPlane {
             datagrams: Vec::new(),
             raise_priority: options.raise_priority,
             recorder: options.record.as_ref().map(|_| Recorder::new()),
-            pace,
         };
         plane.open_all()?;
         Ok(plane)
@@ -691,7 +682,11 @@ fn start_rereader(about: (&Domain, &str), mailer: Mailer<Letter>) -> Result<Rere
     Rereader::start(about, move |what| mailer.send(Letter::File(what)))
 }
 
-fn start_supervisors(site: Site, mailer: Mailer<Letter>) -> Result<Supervisors, NodeError> {
+fn start_supervisors(
+    (me, node, scarce): (NodeId, quorba_config::Node, &scarce::Scarce),
+    mailer: Mailer<Letter>,
+) -> Result<Supervisors, NodeError> {
+    let site = Site { me, node, reserve: scarce.reserve.clone() };
     Supervisors::start(site, move |id, life, what| mailer.send(Letter::Server(id, life, what)))
 }
 
@@ -703,6 +698,18 @@ pub(crate) struct LogPlace {
 }
 
 impl LogPlace {
+    /// The same if there is a durable group.
+    fn open_for(
+        &self,
+        domain: &Domain,
+        groups: &Groups,
+    ) -> Result<(Option<Log>, Option<crate::log::Boot>), NodeError> {
+        Ok(match groups.iter().any(|(_, group)| group.durable) {
+            true => self.open(domain).map(|(log, found)| (Some(log), Some(found)))?,
+            false => (None, None),
+        })
+    }
+
     /// Opens the log, and gives what it remembers.
     fn open(&self, domain: &Domain) -> Result<(Log, crate::log::Boot), NodeError> {
         let node = domain.node(self.me).ok_or(NodeError::NoSuchNode)?;
@@ -714,14 +721,24 @@ impl LogPlace {
     }
 }
 
-/// Opens the list of groups.
+/// Opens the list of groups; where there is none yet, the file's groups are those that there are.
 fn open_store(
-    state_dir: &Path,
+    (domain, state_dir): (&Domain, &Path),
     mailer: Mailer<Letter>,
-) -> Result<(CatalogStore, Option<Catalog>), NodeError> {
-    CatalogStore::open(state_dir, move |version| {
+) -> Result<(CatalogStore, Catalog), NodeError> {
+    let (store, catalog) = CatalogStore::open(state_dir, move |version| {
         mailer.send(Letter::Groups(version));
-    })
+    })?;
+    Ok((store, catalog.unwrap_or_else(|| definitions::of_file(domain))))
+}
+
+/// What wakes the loop: letters, and what is asked of the process.
+fn watch(mailbox: &Mailbox<Letter>) -> Result<(Poller, UnixStream, UnixStream), NodeError> {
+    let poller = Poller::new().map_err(NodeError::Resources)?;
+    poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
+    let signals = listen_to(&[SIGTERM, SIGINT], SIGNALS, &poller)?;
+    let reloads = listen_to(&[SIGHUP], RELOADS, &poller)?;
+    Ok((poller, signals, reloads))
 }
 
 /// Begins to answer operators, here and through other nodes.

@@ -56,7 +56,7 @@ pub(crate) fn record(life: u64, number: u64, bytes: usize) -> Record {
 
 /// What a checkpoint of a group after a record holds.
 pub(crate) fn state(group: u64, seq: Seq, bytes: usize) -> Vec<u8> {
-    let mut octets = chance(u64::from(group) << 48 ^ seq.0);
+    let mut octets = chance((group << 48) ^ seq.0);
     (0..bytes).map(|_| octets().to_le_bytes()[0]).collect()
 }
 
