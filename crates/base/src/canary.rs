@@ -64,11 +64,6 @@ bugs! {
     ForgetsRingNumbers,
     /// A message that was sent in part goes on in the new ring.
     ResumesPartialMessage,
-    // -- groups that come and go --
-    /// A change of the catalog is answered before other disks have it.
-    CreatesBeforeSaved,
-    /// An operation that comes once more is carried out once more.
-    ForgetsOperations,
     // -- order: who is left out for poor links --
     /// Of two ends of a bad link the one goes that the other blames.
     BlamesTheBlamed,
@@ -235,6 +230,11 @@ bugs! {
     OddIsFault,
     /// Who is given the group's tables is not told how requests have ended.
     EndsStayHome,
+    // -- groups that come and go --
+    /// A change of the catalog is answered before other disks have it.
+    CreatesBeforeSaved,
+    /// An operation that comes once more is carried out once more.
+    ForgetsOperations,
 }
 
 static PLANTED: AtomicUsize = AtomicUsize::new(usize::MAX);

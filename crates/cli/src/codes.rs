@@ -206,7 +206,9 @@ const RING: &[CodeText] = &[
         title: "a node has another domain file",
         text: "What must be equal on all nodes differs; the message says in which keys, if the \
                node could be asked. Copy the file, and start the node anew. What may differ: \
-               key_file, admin, bind, directories, limits, and how servers are started.",
+               groups (the domain has its own list of them), where a server outside is and how \
+               long it is waited for, key_file, admin, bind, directories, and limits but for \
+               state_bytes and message_bytes.",
     },
     CodeText {
         code: "QB-RING-007",

@@ -6,15 +6,17 @@
 //!
 //! It is FNV-1a (64 bits) over lines of canonical text, in this order: a format number, the
 //! domain's id, who may go on without whom, the ring's settings, the limits that all nodes must
-//! have alike, each node. Left out is what may differ between hosts: groups, servers outside, the
-//! key file's path, admin addresses, bind addresses, directories, and all other limits.
+//! have alike, each node, and of each server outside what its callers' replicas must agree on. Left
+//! out is what may differ between hosts: groups, where a server outside is and how long it is
+//! waited for, the key file's path, admin addresses, bind addresses, directories, and all other
+//! limits.
 
 use std::fmt::Write;
 
-use crate::domain::{Domain, Node};
+use crate::domain::{Domain, Node, OnDoubt, Outside};
 
 /// Raised when the text changes, so that mixed versions disagree knowingly.
-const FORMAT: u32 = 11;
+const FORMAT: u32 = 12;
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -66,6 +68,12 @@ impl Domain {
         for node in &self.nodes {
             node_line(&mut text, node);
         }
+        // Their order means nothing.
+        let mut outside: Vec<&Outside> = self.outside.iter().collect();
+        outside.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        for server in outside {
+            outside_line(&mut text, server);
+        }
         text
     }
 }
@@ -81,6 +89,21 @@ fn node_line(text: &mut String, node: &Node) {
         format_args!(
             "node {} host={} ring_port={} gateway_port_offset={}",
             node.name, node.host, node.ring_port, node.gateway_port_offset
+        ),
+    );
+}
+
+/// What comes of a call must be the same for all replicas of the caller, whichever node makes it.
+fn outside_line(text: &mut String, server: &Outside) {
+    let on_doubt = match server.on_doubt {
+        OnDoubt::Fail => "fail",
+        OnDoubt::Repeat => "repeat",
+    };
+    line(
+        text,
+        format_args!(
+            "outside {} reply_bytes={} on_doubt={on_doubt}",
+            server.name, server.reply_bytes
         ),
     );
 }

@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use quorba_base::{NodeId, NodeSet};
@@ -35,8 +35,8 @@ pub struct Domain {
     pub keys: Vec<DomainKey>,
     /// Where they were read from, and can be read again.
     pub key_file: PathBuf,
-    /// The domain file's folder, from which relative paths begin.
-    pub(crate) folder: PathBuf,
+    /// The domain file; relative paths begin at its folder.
+    pub file: PathBuf,
     /// Of what a component must have the greater part to go on. Default: of the domain's nodes.
     pub quorum: QuorumRule,
     /// Of two equal halves, the one with this node goes on.
@@ -60,6 +60,11 @@ pub struct Domain {
 }
 
 impl Domain {
+    /// Where relative paths begin.
+    pub(crate) fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or(Path::new(""))
+    }
+
     /// The node called `name`.
     #[must_use]
     pub fn node_id(&self, name: &str) -> Option<NodeId> {
@@ -86,7 +91,7 @@ impl Domain {
             id: self.id.clone(),
             keys: self.keys.clone(),
             key_file: self.key_file.clone(),
-            folder: self.folder.clone(),
+            file: self.file.clone(),
             ring: self.ring.clone(),
             limits: self.limits.clone(),
             gateway: self.gateway,

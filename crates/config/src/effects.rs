@@ -92,9 +92,9 @@ const NODE: [(&str, Effect); 6] = [
 
 const OUTSIDE: [(&str, Effect); 5] = [
     ("connect_ms", RollingRestart),
-    ("on_doubt", RollingRestart),
+    ("on_doubt", DomainRestart),
     ("reference", RollingRestart),
-    ("reply_bytes", RollingRestart),
+    ("reply_bytes", DomainRestart),
     ("reply_ms", RollingRestart),
 ];
 

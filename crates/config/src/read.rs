@@ -147,7 +147,7 @@ fn read_domain(
         id: id?,
         keys,
         key_file,
-        folder: base.to_owned(),
+        file: path.to_owned(),
         quorum,
         tie_breaker,
         ring,

@@ -122,6 +122,40 @@ fn a_server_outside_is_called_like_a_group_and_its_object_is_known() {
 }
 
 #[test]
+fn nodes_compare_of_a_server_outside_what_replicas_must_agree_on() {
+    let original = with_outside(OUTSIDE);
+    let digest = |text: &str| domain(text).digest();
+    for (from, to) in [
+        ("on_doubt = \"repeat\"", "on_doubt = \"fail\""),
+        ("on_doubt", "reply_bytes = 70_000\non_doubt"),
+        ("on_doubt = \"repeat\"", "[outside.mill]\nreference = \"corbaloc::10.0.0.7:1/m\"\n"),
+    ] {
+        assert!(original.contains(from), "{from}");
+        let changed = original.replace(from, to);
+        assert_ne!(digest(&changed), digest(&original), "{from} -> {to}");
+        // It is named as it stands in the file.
+        let texts = [&original, &changed].map(|text| domain(text).canonical());
+        let named = quorba_config::differences(&texts[0], &texts[1]);
+        assert!(named.iter().all(|key| key.starts_with("outside.")), "{named:?}");
+    }
+    // One host may reach it in another way than the next.
+    for (from, to) in [
+        ("10.0.0.9:5001", "10.0.0.7:5001"),
+        ("on_doubt", "connect_ms = 10\non_doubt"),
+        ("on_doubt", "reply_ms = 10\non_doubt"),
+        ("on_doubt", "reply_bytes = 65_536\non_doubt"),
+    ] {
+        assert!(original.contains(from), "{from}");
+        assert_eq!(digest(&original.replace(from, to)), digest(&original), "{from} -> {to}");
+    }
+    // Nor does it matter which comes first.
+    let mill = "[outside.mill]\nreference = \"corbaloc::10.0.0.7:1/m\"\n";
+    let orders = [format!("{OUTSIDE}{mill}"), format!("{mill}{OUTSIDE}")];
+    let [one, other] = orders.map(|tables| digest(&with_outside(&tables)));
+    assert_eq!(one, other);
+}
+
+#[test]
 fn a_server_outside_may_be_given_by_its_ior() {
     let url = "corbaloc:iiop:1.2@10.0.0.9:5001/bank";
     let ior = quorba_giop::corbaloc::parse(url).expect("a reference").to_ior().to_string();

@@ -78,7 +78,8 @@ fn every_key_that_can_be_read_has_an_effect_and_no_other() {
 
 #[test]
 fn what_nodes_compare_when_they_meet_and_nothing_else_needs_all_nodes_stopped() {
-    let canonical = domain(DOMAIN).canonical();
+    let outside = "[outside.mill]\nreference = \"corbaloc::10.0.0.7:1/m\"\n";
+    let canonical = domain(&format!("{DOMAIN}{outside}")).canonical();
     for (kind, keys) in EFFECTS.iter().filter(|(kind, _)| *kind != "group") {
         for (key, effect) in *keys {
             let is_there = canonical

@@ -33,6 +33,7 @@ use quorba_order::{
 use quorba_replica::{
     ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupId, GroupMap,
     Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica, ReplicaConfig, ReplicaView,
+    RequestNumber,
 };
 
 /// Room for so many outputs is kept.
@@ -510,12 +511,7 @@ impl Node {
             ReplicaOutput::Server { group, command } => {
                 self.out.push_back(Output::Server { group, command });
             }
-            ReplicaOutput::Reply { group, number, giop } => {
-                if giop.as_ref().is_some_and(|giop| self.replica.tells_end(group, giop)) {
-                    self.gateway.reply_tells_end(group, number);
-                }
-                self.gateway.replied(group, number, giop);
-            }
+            ReplicaOutput::Reply { group, number, giop } => self.replied(group, number, giop),
             ReplicaOutput::Mark { group, number, payload } => {
                 self.gateway.mark(group, number, payload);
             }
@@ -548,24 +544,38 @@ impl Node {
             ReplicaOutput::Restored { group, id, result } => {
                 self.out.push_back(Output::Restored { group, id, result });
             }
-            ReplicaOutput::CatalogChanged { id, result } => {
-                self.out.push_back(Output::CatalogChanged { id, result });
+            ReplicaOutput::Defined { id, news, definition, operation } => {
+                self.defined(id, news, (definition, operation));
             }
-            ReplicaOutput::Defined { id, news, definition } => self.defined(id, news, definition),
             ReplicaOutput::Catalog(record) => self.out.push_back(Output::Catalog(record)),
             ReplicaOutput::Log(record) => self.out.push_back(Output::Log(record)),
-            ReplicaOutput::Save { group, place, parts } => {
-                self.out.push_back(Output::Save { group, place, parts });
-            }
             ReplicaOutput::Logged { group, number } => self.gateway.logged(group, number),
-            ReplicaOutput::LookUp { group, number } => {
-                self.out.push_back(Output::LookUp { group, number });
-            }
-            ReplicaOutput::Shorten { record } => self.out.push_back(Output::Shorten { record }),
-            ReplicaOutput::Rebuilt => self.out.push_back(Output::Rebuilt),
+            output @ (ReplicaOutput::CatalogChanged { .. }
+            | ReplicaOutput::Save { .. }
+            | ReplicaOutput::LookUp { .. }
+            | ReplicaOutput::Shorten { .. }
+            | ReplicaOutput::Rebuilt) => self.pass_on(output),
             ReplicaOutput::Outlive(state) => self.out.push_back(Output::Outlive(state)),
             ReplicaOutput::Event(event) => self.tell(event),
         }
+    }
+
+    fn replied(&mut self, group: GroupId, number: RequestNumber, giop: Option<Bytes>) {
+        if giop.as_ref().is_some_and(|giop| self.replica.tells_end(group, giop)) {
+            self.gateway.reply_tells_end(group, number);
+        }
+        self.gateway.replied(group, number, giop);
+    }
+
+    fn pass_on(&mut self, output: ReplicaOutput) {
+        self.out.push_back(match output {
+            ReplicaOutput::CatalogChanged { id, result } => Output::CatalogChanged { id, result },
+            ReplicaOutput::Save { group, place, parts } => Output::Save { group, place, parts },
+            ReplicaOutput::LookUp { group, number } => Output::LookUp { group, number },
+            ReplicaOutput::Shorten { record } => Output::Shorten { record },
+            ReplicaOutput::Rebuilt => Output::Rebuilt,
+            _ => unreachable!("the caller looked"),
+        });
     }
 
     /// Has the replica name the calls of local servers, and tells it which have ended. Returns

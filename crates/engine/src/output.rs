@@ -174,6 +174,8 @@ pub enum Output {
         news: DefinitionNews,
         /// What it is now; none if it is gone.
         definition: Option<Definition>,
+        /// The name of the operation that did it; none if the component goes on from it.
+        operation: Option<Bytes>,
     },
     /// Write this down; [`crate::Node::handle_catalog_saved`] wants to be told when it is on disk.
     /// Before the first [`Self::Log`] that follows is on disk, it must be.

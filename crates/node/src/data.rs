@@ -31,6 +31,7 @@ use crate::pilots::Pilots;
 use crate::priority::Priority;
 use crate::recorder::Recorder;
 use crate::report::Reporter;
+use crate::reread::{self, Rereader};
 use crate::servers::Servers;
 use crate::store::CatalogStore;
 use crate::supervise::{Life, ServerNews, Site, Supervisors};
@@ -78,6 +79,8 @@ pub(crate) enum Letter {
     Log(LogNews),
     /// The list of groups is on disk as of there.
     Groups(Position),
+    /// From who reads the domain file again.
+    File(reread::Ask),
 }
 
 /// A node that is set up.
@@ -104,6 +107,7 @@ pub(crate) struct DataPlane {
     reader: Arc<Reader>,
     /// Changes of the catalog that operators wait for.
     defines: catalog::Defines,
+    rereader: Rereader,
     /// Where a log is begun, if the first durable group is created.
     logs: LogPlace,
     attic: Attic,
@@ -150,39 +154,27 @@ impl DataPlane {
         let catalog = catalog.unwrap_or_else(|| definitions::of_file(&domain));
         let reader = Arc::new(Reader::new(&domain, Groups::none(&domain).outside()));
         let groups = Groups::of_catalog(&reader, &catalog);
-        let recorder = options.record.as_ref().map(|_| Recorder::new());
         let pace = Pace::of_domain(&domain);
         let poller = Poller::new().map_err(NodeError::Resources)?;
-        let tokens = Tokens { order: ORDER, links: LINKS };
-        let mut transport = Transport::open(&domain, me, &boot, &tokens, &poller)?;
-        transport.bound_unproven(scarce.passing.unproven);
-        let limits = (domain.limits.header, scarce.passing);
-        let clients = Clients::new(&node, limits, LISTENERS..LINKS)?;
+        let transport = open_transport((&domain, me), &boot, &scarce, &poller)?;
+        let clients =
+            Clients::new(&node, (domain.limits.header, scarce.passing), LISTENERS..LINKS)?;
         poller.add(mailbox.bell(), BELL, Interest::READ).map_err(NodeError::Resources)?;
         let signals = listen_to(&[SIGTERM, SIGINT], SIGNALS, &poller)?;
         let reloads = listen_to(&[SIGHUP], RELOADS, &poller)?;
-        let is_logged = groups.iter().any(|(_, group)| group.durable);
         let logs = LogPlace { me, incarnation: boot.incarnation(), mailer: mailer.clone() };
-        let (log, found) = match is_logged {
+        let (log, found) = match groups.iter().any(|(_, group)| group.durable) {
             true => logs.open(&domain).map(|(log, found)| (Some(log), Some(found)))?,
             false => (None, None),
         };
         let file: Arc<str> = domain.canonical().into();
         let (admin, tunnels) = start_admin((&domain, &file), me, &scarce, mailer.clone())?;
+        let rereader = start_rereader((&domain, &file), mailer.clone())?;
         let site = Site { me, node, reserve: scarce.reserve.clone() };
-        let tell = move |id, life, what| mailer.send(Letter::Server(id, life, what));
-        let started = Clock::now();
-        let engine =
-            with_keys((me, &boot, found, scarce.passing), (&reader, &groups, catalog.clone()));
-        // The log may know of more than the list of groups.
-        let groups = match engine.catalog().version() == catalog.version() {
-            true => groups,
-            false => Groups::of_catalog(&reader, engine.catalog()),
-        };
-        // From here on those of the registry count.
-        let mut domain = domain;
-        domain.forget_groups();
-        let domain = Arc::new(domain);
+        let supervisors = start_supervisors(site, mailer)?;
+        let (engine, groups) =
+            with_keys((me, &boot, found, scarce.passing), (&reader, groups, catalog));
+        let domain = Arc::new(without_groups(domain));
         let mut plane = Self {
             pilots: Pilots::new(Arc::clone(&domain), me),
             abroad: Abroad::look_up(&groups)?,
@@ -194,7 +186,7 @@ impl DataPlane {
             clients,
             servers: Servers::default(),
             reading: late::Readings::default(),
-            supervisors: Supervisors::start(site, tell)?,
+            supervisors,
             launcher: options.launcher.clone(),
             me,
             times: GroupMap::new(),
@@ -203,6 +195,7 @@ impl DataPlane {
             store,
             reader,
             defines: catalog::Defines::default(),
+            rereader,
             logs,
             attic: Attic::default(),
             backups: backups::Backups::default(),
@@ -211,7 +204,7 @@ impl DataPlane {
             reloads,
             tunnels,
             _admin: admin,
-            started,
+            started: Clock::now(),
             next_token: CONNECTIONS,
             handshake_steps: 0,
             accept_again: None,
@@ -221,7 +214,7 @@ impl DataPlane {
             to_send: Vec::new(),
             datagrams: Vec::new(),
             raise_priority: options.raise_priority,
-            recorder,
+            recorder: options.record.as_ref().map(|_| Recorder::new()),
             pace,
         };
         plane.open_all()?;
@@ -232,6 +225,9 @@ impl DataPlane {
     pub(crate) fn run(mut self) -> Result<Option<Recorder>, NodeError> {
         let mut priority = Priority::new(self.raise_priority);
         tracing::info!(node = self.reporter.node_name(), "node started");
+        if let Some(what) = self.file_differs() {
+            tracing::warn!("{what}");
+        }
         loop {
             self.drain()?;
             if self.is_done() {
@@ -343,7 +339,7 @@ impl DataPlane {
         match event.token {
             BELL => self.read_letters()?,
             SIGNALS => self.stop(),
-            RELOADS => self.reload_keys(),
+            RELOADS => self.reload(),
             ORDER => {
                 self.read_late();
                 self.read_order()?;
@@ -533,6 +529,7 @@ impl DataPlane {
                 Letter::Admin(question) => self.answer(question),
                 Letter::Log(news) => self.hear_log(news)?,
                 Letter::Groups(version) => self.engine.handle_catalog_saved(now, version),
+                Letter::File(ask) => self.reread(ask),
             }
         }
         Ok(())
@@ -558,6 +555,7 @@ impl DataPlane {
                 let lacks = self.reporter.log_lacks(&snapshot);
                 status.warnings.extend(self.store.warning());
                 status.warnings.extend(differs);
+                status.warnings.extend(self.unreadable());
                 status.warnings.extend(self.scarce.shortcoming.clone());
                 status.warnings.extend(self.clients.failures());
                 status.warnings.extend(log.flat_map(|log| log.warnings(&holds, &lacks)));
@@ -616,11 +614,17 @@ impl DataPlane {
         self.engine.handle_stop(now);
     }
 
+    /// Reads keys and the domain file again.
+    fn reload(&mut self) {
+        let mut byte = [0; 16];
+        let _ = std::io::Read::read(&mut self.reloads, &mut byte);
+        self.reload_keys();
+        self.rereader.read();
+    }
+
     /// Reads the key file again, and certificates. What is wrong with them is said, and changes
     /// nothing.
     fn reload_keys(&mut self) {
-        let mut byte = [0; 16];
-        let _ = std::io::Read::read(&mut self.reloads, &mut byte);
         let now = self.now();
         let file = self.reporter.key_file();
         let set = match quorba_config::DomainKey::read_file(file) {
@@ -645,17 +649,50 @@ impl DataPlane {
 /// What the engine knows of this node: its id, boot, log, and how many connections may pass by.
 type Known<'a> = (NodeId, &'a BootFile, Option<crate::log::Boot>, Passing);
 
-/// The engine with all keys of its domain, of which it has the first.
+/// The engine with all keys of its domain, of which it has the first, and the groups that it knows:
+/// the log may know of more than the list of groups.
 fn with_keys(
     (me, boot, found, passing): Known<'_>,
-    about: (&Arc<Reader>, &Groups, Catalog),
-) -> Node {
-    let keys = settings::domain_keys(&about.0.shared().keys);
+    (reader, groups, catalog): (&Arc<Reader>, Groups, Catalog),
+) -> (Node, Groups) {
+    let keys = settings::domain_keys(&reader.shared().keys);
+    let version = catalog.version();
+    let about = (reader, &groups, catalog);
     let mut engine = settings::engine(about, me, boot, found, passing, Instant::ZERO);
     if let Err(error) = engine.set_domain_keys(Instant::ZERO, keys) {
         tracing::error!(%error, "only the first of the domain keys is used");
     }
-    engine
+    let groups = match engine.catalog().version() == version {
+        true => groups,
+        false => Groups::of_catalog(reader, engine.catalog()),
+    };
+    (engine, groups)
+}
+
+/// The domain when the registry has its groups: from then on those of the registry count.
+fn without_groups(mut domain: Domain) -> Domain {
+    domain.forget_groups();
+    domain
+}
+
+fn open_transport(
+    (domain, me): (&Domain, NodeId),
+    boot: &BootFile,
+    scarce: &scarce::Scarce,
+    poller: &Poller,
+) -> Result<Transport, NodeError> {
+    let tokens = Tokens { order: ORDER, links: LINKS };
+    let mut transport = Transport::open(domain, me, boot, &tokens, poller)?;
+    transport.bound_unproven(scarce.passing.unproven);
+    Ok(transport)
+}
+
+fn start_rereader(about: (&Domain, &str), mailer: Mailer<Letter>) -> Result<Rereader, NodeError> {
+    Rereader::start(about, move |what| mailer.send(Letter::File(what)))
+}
+
+fn start_supervisors(site: Site, mailer: Mailer<Letter>) -> Result<Supervisors, NodeError> {
+    Supervisors::start(site, move |id, life, what| mailer.send(Letter::Server(id, life, what)))
 }
 
 /// Where the durable log of this node is, and who hears of it.

@@ -3,7 +3,8 @@
 //!
 //! What it is not: the judgement of a new definition beside others (ports, callees), which is the
 //! admin API's before it is ordered. Invariants: all nodes of a version read alike, because what
-//! is taken from the file is the same on all; each text is read once, and shared.
+//! is taken from the file is the same on all, and what may differ makes no definition wrong; each
+//! text is read once, and shared.
 
 use crate::settings::group_settings;
 use quorba_config::{Domain, Group, Known, Limits, read_group};
@@ -16,13 +17,20 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Reader {
     shared: Domain,
     outside: HashMap<String, GroupId>,
-    read: Mutex<HashMap<Arc<str>, (bytes::Bytes, Arc<Group>)>>,
+    read: Mutex<HashMap<Arc<str>, Read>>,
 }
+
+/// A text, and the group that it is.
+type Read = (bytes::Bytes, Arc<Group>);
 
 /// Whatever a definition says of others is right: it was judged before it was ordered.
 struct Judged;
 
 impl Known for Judged {
+    fn is_judged(&self) -> bool {
+        true
+    }
+
     fn is_stateless(&self, _: &str) -> Option<bool> {
         Some(false)
     }
@@ -117,4 +125,64 @@ pub(crate) fn of_file(domain: &Domain) -> Catalog {
         (Catalog::id_in_file(&name), Definition { name, text })
     });
     Catalog::of_file(definitions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorba_config::{DomainKey, check_text};
+    use std::path::Path;
+
+    fn reader(more: &str) -> Reader {
+        let text = format!(
+            "[domain]\nid = \"d\"\nkey_file = \"key\"\n[node.n1]\nhost = \"127.0.0.1\"\n{more}"
+        );
+        let key = |_: &Path| Ok(vec![DomainKey::from_bytes([7; 32])]);
+        let read = check_text(Path::new("quorba.toml"), &text, key);
+        let domain = read.domain.unwrap_or_else(|| panic!("{}", read.report));
+        Reader::new(&domain, crate::groups::Groups::none(&domain).outside())
+    }
+
+    #[test]
+    fn a_group_may_call_a_server_outside_and_none_has_its_name() {
+        let reader = reader("[outside.bank]\nreference = \"corbaloc::10.0.0.9:1/b\"\n");
+        let definition = |name: &str, calls: &str| Definition {
+            name: name.into(),
+            text: format!(
+                "[group.{name}]\nlisten = 5000\nmembers = [\"n1\"]\nstate_object = \"s\"\n\
+                 server = [\"b\", \"{{port}}\", \"{{call.bank}}\"]\ncalls = [\"{calls}\"]\n"
+            )
+            .into_bytes()
+            .into(),
+        };
+        let shop = reader.group(&definition("shop", "bank")).expect("it is right");
+        assert_eq!((shop.outside.len(), shop.calls.len()), (1, 0));
+        let settings = reader.settings_of(&definition("shop", "bank"), &|_| None);
+        assert!(settings.is_ok());
+        assert!(reader.group(&definition("bank", "shop")).is_err());
+    }
+
+    /// One node that finds wrong what others have carried out would have other groups than they.
+    #[test]
+    fn what_files_may_say_in_different_ways_makes_no_definition_wrong() {
+        let group = |listen: &str| Definition {
+            name: "bank".into(),
+            text: format!(
+                "[group.bank]\nmembers = [\"n1\"]\nserver = [\"b\", \"{{port}}\"]\n{listen}"
+            )
+            .into_bytes()
+            .into(),
+        };
+        for listen in ["", "listen = 5000\n"] {
+            for file in [
+                "",
+                "[gateway]\nlisten = 5000\n",
+                "admin = \"127.0.0.1:5000\"\n",
+                "ring_port = 5001\n",
+            ] {
+                let read = reader(file).group(&group(listen));
+                assert!(read.is_ok(), "{listen:?}, {file:?}: {read:?}");
+            }
+        }
+    }
 }

@@ -47,6 +47,7 @@ mod ready;
 pub mod recent;
 mod recorder;
 mod report;
+mod reread;
 mod resolve;
 mod ring;
 mod running;

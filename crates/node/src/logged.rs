@@ -39,8 +39,13 @@ pub fn requests(
         return Err(io::Error::new(io::ErrorKind::NotFound, what));
     }
     let known = store::found(&node.state_dir).map_err(io::Error::other)?;
-    let known = known.and_then(|catalog| catalog.id_of(group));
-    let group = known.unwrap_or_else(|| Catalog::id_in_file(group));
+    let group = match known {
+        Some(catalog) => catalog.id_of(group).ok_or_else(|| {
+            let what = format!("{} has no group {group}", node.state_dir.display());
+            io::Error::new(io::ErrorKind::NotFound, what)
+        })?,
+        None => Catalog::id_in_file(group),
+    };
     let disk: Arc<dyn Disk> = Arc::new(FileDisk::open_for_reading(&path)?);
     let mut reader = Reading { group, history: History::EMPTY, time: 0, known: BTreeSet::new() };
     let mut found = Found::default();

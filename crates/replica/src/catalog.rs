@@ -29,8 +29,8 @@ use bytes::Bytes;
 use core::fmt;
 use quorba_base::Position;
 
-/// The most definitions that a catalog has.
-pub const DEFINITIONS_MAX: usize = 16_384;
+/// The most definitions that a catalog has: as many as a domain file can have.
+pub const DEFINITIONS_MAX: usize = 100_000;
 /// The longest name of a group, and of an operation, in octets.
 pub const NAME_BYTES_MAX: usize = 64;
 /// The longest text of a definition, in octets.

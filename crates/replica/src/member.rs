@@ -11,6 +11,7 @@ mod beside;
 mod calls;
 mod endings;
 mod entry;
+mod giving;
 mod image;
 mod late;
 mod reads;
@@ -29,9 +30,7 @@ use self::voting::Voting;
 use crate::archive::Archive;
 use crate::backup::Captured;
 use crate::config::{CheckpointRule, GroupConfig};
-use crate::executor::{
-    Call, Capture, Executor, Job, Outcome, Restore, Returned, Returning, Served,
-};
+use crate::executor::{Call, Executor, Job, Outcome, Restore, Returned, Returning, Served};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
 use crate::moment::Moment;
@@ -526,37 +525,6 @@ impl Member {
         }
     }
 
-    /// This member was chosen as donor: capture the state after what was delivered so far.
-    pub(crate) fn capture(&mut self, joiner: NodeId, attempt: Attempt) -> Option<Consequence> {
-        if !matches!(self.stage, Stage::Serving { .. }) {
-            // The server is gone already; the Down that is on its way makes the joiner start over.
-            return None;
-        }
-        if self.archive.is_some() {
-            return self.give_archive(joiner, attempt);
-        }
-        self.frozen.retain(|(node, _, _)| *node != joiner);
-        self.give_no_more(joiner);
-        self.frozen.push((joiner, attempt, self.freeze()));
-        if self.executes_now() {
-            self.keep_chain_at_state();
-            self.executor.push(Job::Capture(Capture::Join { joiner, attempt }));
-        } else if self.duty.executes() {
-            self.checkpoints.break_chain(self.delivered.count);
-            self.log.push(Logged::Capture { joiner, attempt });
-        } else {
-            return Some(Consequence::CannotGive { joiner, attempt });
-        }
-        None
-    }
-
-    /// The joiner is gone or started over.
-    pub(crate) fn stop_giving(&mut self, joiner: NodeId) {
-        self.outgoing.retain(|(node, _, _)| *node != joiner);
-        self.frozen.retain(|(node, _, _)| *node != joiner);
-        self.give_no_more(joiner);
-    }
-
     /// What the server may know of the request that it executes.
     pub(crate) fn moment(&self) -> Option<Moment> {
         self.executor.moment()
@@ -700,40 +668,6 @@ impl Member {
             }
             Outcome::Restored { accepted: false, .. } => {
                 self.server_failed(DownReason::StateRefused)
-            }
-        }
-    }
-
-    /// The server has given its state, or has not.
-    fn captured(&mut self, purpose: Capture, state: Option<Bytes>) -> Option<Consequence> {
-        match purpose {
-            Capture::Join { joiner, attempt } => {
-                let Some(state) = state else {
-                    return Some(Consequence::CannotGive { joiner, attempt });
-                };
-                let index =
-                    self.frozen.iter().position(|(node, a, _)| *node == joiner && *a == attempt)?;
-                let (_, _, mut frozen) = self.frozen.swap_remove(index);
-                if canary!(FreezesLate) {
-                    frozen = self.retention.freeze();
-                }
-                self.give_when_settled(Whom::Joiner(joiner, attempt, frozen), state)
-            }
-            Capture::Image { record } => {
-                self.image_taken(record, state);
-                None
-            }
-            Capture::Backup { number } => self.backup_taken(number, state),
-            Capture::Checkpoint { number, up_to, update, joiner } => {
-                self.checkpoint_taken(number, (up_to, update), joiner, state)
-            }
-            Capture::Compare { number } => {
-                self.compared(number, state.as_ref());
-                None
-            }
-            Capture::Proof => {
-                self.proves(state.as_ref());
-                None
             }
         }
     }

@@ -189,8 +189,8 @@ pub enum Output {
         /// Whether the group has the state of the backup now, at one member at least.
         result: Result<(), BackupRefused>,
     },
-    /// What became of [`crate::Replica::handle_define`]: it was carried out, at all nodes, and is on
-    /// enough disks.
+    /// What became of [`crate::Replica::handle_define`]: it was carried out, at all nodes, and is
+    /// on enough disks.
     CatalogChanged {
         /// Its name, as it was given.
         id: u64,
@@ -205,6 +205,8 @@ pub enum Output {
         news: DefinitionNews,
         /// What it is now; none if it is gone.
         definition: Option<Definition>,
+        /// The name of the operation that did it; none if the component goes on from it.
+        operation: Option<Bytes>,
     },
     /// Write this down; [`crate::Replica::handle_catalog_saved`] wants to be told when it is on
     /// disk. Nothing waits for it but what says so. Before the first [`Self::Log`] that follows is

@@ -152,19 +152,7 @@ impl PeerMessage {
                 w.u64(fetch.bytes);
                 w.finish()
             }
-            Self::Chunk { group, attempt, chunk } => {
-                let mut w = head(CHUNK, *group, attempt.0, 32 + chunk.bytes.len());
-                w.u64(chunk.offset);
-                w.u64(chunk.total);
-                w.u32(chunk.raw_bytes);
-                let compressed = if chunk.compressed { COMPRESSED } else { 0 };
-                w.u8(compressed | if chunk.digest.is_some() { DIGEST } else { 0 });
-                if let Some(digest) = chunk.digest {
-                    w.u64(digest);
-                }
-                w.rest(&chunk.bytes);
-                w.finish()
-            }
+            Self::Chunk { group, attempt, chunk } => chunk_bytes(*group, *attempt, chunk),
             Self::Logged { view, prefix, gaps } => {
                 let mut w = Writer::with_capacity(22 + 16 * gaps.len());
                 w.u8(LOGGED);
@@ -295,6 +283,20 @@ fn head(kind: u8, group: GroupId, name: u64, more_bytes: usize) -> Writer {
     w.u64(group.0);
     w.u64(name);
     w
+}
+
+fn chunk_bytes(group: GroupId, attempt: Attempt, chunk: &Chunk) -> Bytes {
+    let mut w = head(CHUNK, group, attempt.0, 32 + chunk.bytes.len());
+    w.u64(chunk.offset);
+    w.u64(chunk.total);
+    w.u32(chunk.raw_bytes);
+    let compressed = if chunk.compressed { COMPRESSED } else { 0 };
+    w.u8(compressed | if chunk.digest.is_some() { DIGEST } else { 0 });
+    if let Some(digest) = chunk.digest {
+        w.u64(digest);
+    }
+    w.rest(&chunk.bytes);
+    w.finish()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //!
 //! What it is not: a part of the replicated state. Nothing that is decided depends on it, and two
 //! members may know different ends of the same requests. Invariants: the ring has its full size
-//! from the first request on, so that noting another one allocates nothing; whole messages are kept only
-//! while somebody asks for them again and again, and never more than a number of octets.
+//! from the first request on, so that noting another one allocates nothing; whole messages are kept
+//! only while somebody asks for them again and again, and never more than a number of octets.
 
 use crate::endings::RequestEnd;
 use crate::gist::Gist;

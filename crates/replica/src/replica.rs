@@ -112,6 +112,8 @@ pub struct Replica {
     groups: Groups,
     /// Which there are.
     catalog: catalog::CatalogPart,
+    /// Nodes that messages pass to.
+    linked: NodeSet,
     /// The log is gone through.
     is_replaying: bool,
     calls: Calls,
@@ -157,6 +159,7 @@ impl Replica {
             phase: Phase::Forming,
             groups: Groups::default(),
             catalog: catalog::CatalogPart::new(catalog, true),
+            linked: NodeSet::EMPTY,
             is_replaying: false,
             calls: Calls::default(),
             outside: outside::Part::default(),

@@ -93,6 +93,11 @@ impl GroupTable {
             }
         }
         self.fit(after);
+        // Requests are remembered where there is a member, from when there is one.
+        self.known_from.retain(|node, _| before.contains(node) && after.members.contains(node));
+        for node in after.members.difference(before).iter() {
+            self.known_from.insert(node, self.history.count);
+        }
         self.settle_leader(after);
     }
 

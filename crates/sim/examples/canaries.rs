@@ -32,8 +32,10 @@ fn main() -> ExitCode {
         let of_ring = *canary < Canary::RetentionStaysHome;
         let of_styles = (Canary::AnswersBeforeVote..Canary::RepliesBeforeHeld).contains(canary);
         let of_calls = *canary >= Canary::CallsHaveNoName;
+        let of_groups = *canary >= Canary::CreatesBeforeSaved;
         let of_backups = *canary >= Canary::BackupSplitsUpdates;
         let scope = match (of_ring, of_styles) {
+            _ if of_groups => Scope::Groups,
             _ if of_backups => Scope::Backups,
             _ if of_calls => Scope::Calls,
             (true, _) => Scope::Ring,

@@ -1,9 +1,10 @@
 //! What nodes have on disk of the catalog, and the operators who create, change and delete groups.
 //!
-//! What it is not: the catalog, which is the replica's. Invariants: what a node was told to be on its
-//! disk survives each crash; of what was not, a beginning may.
+//! What it is not: the catalog, which is the replica's. Invariants: what a node was told to be on
+//! its disk survives each crash; of what was not, a beginning may.
 
 use crate::event::Event;
+use crate::fault::Fault;
 use crate::host::{Input, Supervisor};
 use crate::names::{late_index, learn};
 use crate::world::{World, ms, us};
@@ -144,7 +145,8 @@ impl Operators {
         self.operations.iter().filter(move |one| one.group == group)
     }
 
-    /// Whether an operator has been told that there is such a group, and none has asked for its end.
+    /// Whether an operator has been told that there is such a group, and none has asked for its
+    /// end.
     fn stands(&self, group: usize) -> bool {
         let is_delete = |one: &Operation| matches!(one.change, CatalogChange::Delete(_));
         let mut of_it = self.of(group);
@@ -171,7 +173,7 @@ impl World {
         let rng = &mut self.catalog_rng;
         let (repeats, node) = (rng.per_mille(400), rng.index(self.plan.nodes));
         let open = self.operators.operations.iter().enumerate().filter(|(_, one)| {
-            one.tries < REPEATS_MAX && (one.done.is_none() || rng_even(one.tries))
+            !one.is_over && one.tries < REPEATS_MAX && (one.done.is_none() || rng_even(one.tries))
         });
         let open: Vec<usize> = open.map(|(index, _)| index).collect();
         let again = (repeats && !open.is_empty()).then(|| open[rng.index(open.len())]);
@@ -258,6 +260,10 @@ impl World {
                     self.checks.violate("catalog", now, text);
                 }
                 self.operators.done += 1;
+                if self.plan.faults.contains(&Fault::Blackout) && self.catalog_rng.per_mille(150) {
+                    let wait = us(self.catalog_rng.between(1, 300));
+                    self.queue.push(now + wait, Event::Blackout);
+                }
             }
             Err(refused) => asked.is_over |= !refused.may_be_repeated(),
         }
@@ -284,7 +290,11 @@ impl World {
         let supervisor = &self.hosts[node].supervisors[text.group];
         if is_member && supervisor.is_none() {
             let backoff_ms = self.plan.groups[text.group].backoff_ms;
-            self.hosts[node].supervisors[text.group] = Some(Supervisor::new(backoff_ms));
+            // News of a supervisor of before are none of this one's.
+            self.hosts[node].lives += 1;
+            let stops = self.hosts[node].lives << 16;
+            let supervisor = Supervisor { stops, ..Supervisor::new(backoff_ms) };
+            self.hosts[node].supervisors[text.group] = Some(supervisor);
             self.begin_supervision(node, id);
         } else if !is_member && supervisor.is_some() {
             self.end_supervision(node, id, false);

@@ -147,6 +147,8 @@ pub(crate) struct Host {
     pub(crate) powered: bool,
     /// By group; `None` where the group has no member here.
     pub(crate) supervisors: Vec<Option<Supervisor>>,
+    /// Counts the supervisors of groups that came while the domain worked.
+    pub(crate) lives: u32,
     /// It lost its memory and is not in a primary component again.
     pub(crate) amnesic: bool,
     pub(crate) stopping: bool,
@@ -165,6 +167,7 @@ impl Host {
             datagrams_waiting: 0,
             powered: true,
             supervisors,
+            lives: 0,
             amnesic: false,
             stopping: false,
         }

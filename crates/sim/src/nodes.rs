@@ -17,8 +17,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
-    Ack, CheckpointRule, ComparisonRule, Definition, GroupConfig, GroupId, PrimaryStatus, ReadRule,
-    Recovered, ReplyPath, TotalLoss, TransferRule,
+    Ack, CatalogChange, CheckpointRule, ComparisonRule, Definition, GroupConfig, GroupId,
+    PrimaryStatus, ReadRule, Recovered, ReplyPath, TotalLoss, TransferRule,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, FixedSettings, GatewayLimits, GroupSettings, Node,
@@ -238,15 +238,10 @@ impl World {
             Input::AbroadClosed(id) => engine.handle_abroad_closed(now, id),
             Input::Logged(records) => engine.handle_logged(now, records),
             Input::LookedUp(look, found) => engine.handle_looked_up(now, look, found),
-            Input::Define(operation, change) => {
-                let name = format!("operation {operation}").into_bytes().into();
-                engine.handle_define(now, operation, name, change);
-            }
+            Input::Define(operation, change) => define(engine, now, operation, change),
             Input::CatalogSaved(version) => engine.handle_catalog_saved(now, version),
             Input::Saved(group, record) => engine.handle_saved(now, group, record),
-            Input::Shorten => {
-                engine.handle_shorten(now);
-            }
+            Input::Shorten => _ = engine.handle_shorten(now),
             Input::Trusted => engine.handle_trusted(now),
             Input::Command(group, command) => engine.handle_command(now, group, 0, command),
             Input::Skip(group, number) => engine.handle_skip(now, group, 0, number),
@@ -437,7 +432,9 @@ impl World {
     /// Where a client's connection to a gateway leads now.
     pub(crate) fn gateway_accepts(&self, node: usize, group: GroupId, is_server: bool) -> bool {
         let engine = self.hosts[node].node.as_ref();
-        let is_there = engine.is_some_and(|engine| engine.catalog().get(group).is_some());
+        let is_there = engine.is_some_and(|engine| {
+            self.plan.is_outside(group) || engine.catalog().get(group).is_some()
+        });
         is_there && (is_server || !self.hosts[node].stopping)
     }
 }
@@ -446,6 +443,11 @@ impl World {
 struct PlanSettings {
     fixed: FixedSettings,
     plan: Plan,
+}
+
+fn define(engine: &mut Node, now: Instant, operation: u64, change: CatalogChange) {
+    let name = format!("operation {operation}").into_bytes().into();
+    engine.handle_define(now, operation, name, change);
 }
 
 impl SettingsOf for PlanSettings {

@@ -255,6 +255,9 @@ impl Plan {
             plan.disk = Some(DiskPlan::draw(&mut rng));
             plan.quorum.rule = QuorumRule::Majority;
         }
+        if plan.disk.is_some() && rng.per_mille(400) && !plan.faults.contains(&Fault::Blackout) {
+            plan.faults.push(Fault::Blackout);
+        }
         for _ in 0..rng.between(1, 6) {
             let group = plan.late_group(&mut rng);
             let index = plan.groups.len();

@@ -14,6 +14,7 @@ use quorba_node::status::Status;
 use serde_json::json;
 
 use crate::ask;
+use crate::catalog;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -38,6 +39,7 @@ pub(super) fn advise(
     over: Duration,
 ) -> Result<Exit, Failure> {
     let deadline = context.deadline(over + 2 * ANSWER_WITHIN);
+    let definition = catalog::find_group(context, domain, group)?;
     let before = look(domain, group, deadline)?;
     if deadline.left() < over {
         let what = format!("measuring takes {} s, longer than is left", over.as_secs());
@@ -46,8 +48,7 @@ pub(super) fn advise(
     }
     thread::sleep(over);
     let after = look(domain, group, deadline)?;
-    let group = domain.groups.iter().find(|one| one.name == group).expect("it was looked for");
-    let advice = Advice::of(domain, group, (&before, &after), over);
+    let advice = Advice::of(domain, &definition, (&before, &after), over);
     let advice = advice.ok_or_else(|| ask::nobody_here(domain))?;
     if context.is_json() {
         context.print_json(&advice.json())?;

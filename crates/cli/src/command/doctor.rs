@@ -29,7 +29,7 @@ use self::replay::{Answer, Asked};
 use self::report::{Differing, Report};
 use crate::args::DomainFile;
 use crate::ask;
-use crate::command::status::require_group;
+use crate::catalog;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
 use crate::failure::{Failure, codes};
@@ -73,7 +73,7 @@ impl Doctor {
     pub fn run(self, context: &Context) -> Result<Exit, Failure> {
         let deadline = context.deadline(DEADLINE);
         let domain = context.load(&self.domain.config)?;
-        let group = require_group(&domain, &self.group)?;
+        let group = &catalog::find_group(context, &domain, &self.group)?;
         let node = self.member(&domain, group)?;
         let recording = recording::read(&self.log)?;
         self.check(context, &recording)?;

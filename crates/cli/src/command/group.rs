@@ -248,7 +248,7 @@ impl Group {
             What::Style { group, style, yes, domain } => {
                 let domain = context.load(&domain.config)?;
                 if style == STATELESS && !yes {
-                    return Err(state_would_be_lost(&domain, &group));
+                    return Err(state_would_be_lost(context, &domain, &group));
                 }
                 change(context, &domain, &group, &Change::Style(style))
             }
@@ -266,7 +266,6 @@ impl Group {
             }
             What::Advise { group, seconds, domain } => {
                 let domain = context.load(&domain.config)?;
-                catalog::require_known(context, &domain, &group)?;
                 advise::advise(context, &domain, &group, Duration::from_secs(seconds))
             }
             What::Release { group, node, domain } => {
@@ -282,13 +281,18 @@ impl Group {
             }
             What::Log { group, last, follow, node, disk, domain } => {
                 let domain = context.load(&domain.config)?;
-                catalog::require_known(context, &domain, &group)?;
+                // A disk can be read when nobody runs, and says itself which groups it has.
+                if !disk {
+                    catalog::require_known(context, &domain, &group)?;
+                }
                 let node = node.as_deref();
                 Log { group: &group, node, disk, last, follow }.run(context, &domain)
             }
             What::Record { group, for_, to, node, disk, domain } => {
                 let domain = context.load(&domain.config)?;
-                catalog::require_known(context, &domain, &group)?;
+                if !disk {
+                    catalog::require_known(context, &domain, &group)?;
+                }
                 let node = node.as_deref();
                 Record { group: &group, node, disk, for_, to: &to }.run(context, &domain)
             }
@@ -304,8 +308,9 @@ impl Group {
 /// The style in which nothing that one member has becomes the others'.
 const STATELESS: &str = "stateless";
 
-fn state_would_be_lost(domain: &Domain, group: &str) -> Failure {
-    let state = domain.group(group).and_then(|group| group.state_object.as_deref());
+fn state_would_be_lost(context: &Context, domain: &Domain, group: &str) -> Failure {
+    let definition = catalog::find_group(context, domain, group).ok();
+    let state = definition.as_ref().and_then(|group| group.state_object.as_deref());
     let has = state.map_or_else(String::new, |key| {
         format!(" It names a state_object, `{}`, so its servers have a state.", EscapedKey(key))
     });

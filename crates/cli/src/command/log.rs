@@ -16,6 +16,7 @@ use quorba_node::recent::{Messages, OrderedRequest, Outcome, Requests};
 use quorba_node::status::MemberState;
 
 use crate::ask;
+use crate::catalog;
 use crate::command::group::refused;
 use crate::context::{Context, Deadline};
 use crate::exit::Exit;
@@ -139,7 +140,7 @@ impl Log<'_> {
     /// What is on a node's disk.
     fn read_from_disk(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
         let mut found = VecDeque::new();
-        let log = DiskLog::of(domain, self.group, self.node)?;
+        let log = DiskLog::of(context, domain, (self.group, self.node))?;
         let damage = log.read(context, |one, _| {
             if found.len() == self.last {
                 found.pop_front();
@@ -163,13 +164,18 @@ pub(super) struct DiskLog<'d> {
 
 impl<'d> DiskLog<'d> {
     /// That of `node`, or of the group's first member.
-    pub(super) fn of(domain: &'d Domain, group: &str, node: Option<&str>) -> Result<Self, Failure> {
-        let index = domain.groups.iter().position(|one| one.name == group);
-        let index = index.expect("it was looked for");
-        let first = domain.groups[index].members.lowest().and_then(|node| domain.node(node));
+    pub(super) fn of(
+        context: &Context,
+        domain: &'d Domain,
+        (group, node): (&str, Option<&str>),
+    ) -> Result<Self, Failure> {
         let node = match node {
             Some(name) => ask::require_node(domain, name)?,
-            None => first.expect("a group has members"),
+            None => {
+                let members = catalog::find_group(context, domain, group)?.members;
+                let first = members.lowest().and_then(|node| domain.node(node));
+                first.expect("a group has members")
+            }
         };
         Ok(Self { domain, node, group: group.to_owned() })
     }

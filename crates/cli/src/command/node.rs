@@ -17,7 +17,8 @@ use crate::failure::{Failure, codes};
 
 /// Run one node of a domain until SIGTERM or Ctrl-C
 ///
-/// It starts and watches the servers of the groups that it is a member of.
+/// It starts and watches the servers of the groups that it is a member of. SIGHUP makes it read
+/// keys, certificates, and what the domain file says of groups, again.
 #[derive(Debug, Args)]
 pub struct Node {
     /// The node's name in the domain file

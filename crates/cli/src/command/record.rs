@@ -105,7 +105,7 @@ impl Record<'_> {
 
     /// All that a node's disk has, without replies.
     fn read_from_disk(&self, context: &Context, domain: &Domain) -> Result<Exit, Failure> {
-        let log = DiskLog::of(domain, self.group, self.node)?;
+        let log = DiskLog::of(context, domain, (self.group, self.node))?;
         let mut file = self.create()?;
         let mut tally = Tally::default();
         let head = recording::Head::new(domain, self.group, &log.node.name, now_us());

@@ -30,7 +30,7 @@ const LINE_BYTES_MAX: u64 = 16 << 10;
 /// Run all nodes of a domain file on this machine
 ///
 /// Their output is shown with the node's name in front. Ctrl-C stops them all; a second Ctrl-C
-/// kills them. SIGHUP is passed on: they read the domain's key again.
+/// kills them. SIGHUP is passed on: they read keys, and what the file says of groups, again.
 #[derive(Debug, Args)]
 pub struct Up {
     #[command(flatten)]

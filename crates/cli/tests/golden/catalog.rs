@@ -65,7 +65,7 @@ impl Kept {
             ("GET", "/v1/groups") => {
                 let group = |(id, one): (&u32, &Definition)| {
                     let Definition { name, text } = one;
-                    json!({ "id": id, "name": name, "definition": text })
+                    json!({ "id": format!("{id:016x}"), "name": name, "definition": text })
                 };
                 let groups: Vec<Value> = self.groups.iter().map(group).collect();
                 (200, json!({ "version": "1", "groups": groups }).to_string())
@@ -116,7 +116,7 @@ impl Kept {
         if std::mem::take(&mut self.loses) {
             return (0, String::new());
         }
-        (200, json!({ "id": id, "existed": existed }).to_string())
+        (200, json!({ "id": format!("{id:016x}"), "existed": existed }).to_string())
     }
 
     fn status(&self) -> Status {

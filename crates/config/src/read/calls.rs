@@ -102,7 +102,7 @@ fn find(
 ) -> Option<Called> {
     let outsiders = || scope.outside.iter().map(|server| server.name.as_str());
     if outsiders().any(|server| server == name.value) {
-        if group.is_some() {
+        if group.is_some() && !known.is_judged() {
             let message = format!("{:?} is a group and a server outside", name.value);
             problems.add(Problem::at(Code::Conflict, name.span.clone(), message));
         }

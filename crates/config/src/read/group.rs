@@ -78,7 +78,9 @@ pub(super) fn check_one(
     (known, place, told): Others<'_>,
 ) {
     calls::resolve(problems, scope, &mut draft.group, &draft.calls, (known, told));
-    place::check_group(problems, scope, draft, (known, place, told));
+    if !known.is_judged() {
+        place::check_group(problems, scope, draft, (known, place, told));
+    }
 }
 
 /// One table, by itself.

@@ -15,7 +15,7 @@ use super::scope::{Known, Scope, Told};
 use super::{GROUPS_MAX, located};
 use crate::codes::Code;
 use crate::definition::Definition;
-use crate::domain::{Domain, Group};
+use crate::domain::{Domain, Gateway, Group};
 use crate::problem::{Problem, Report};
 use crate::walk::{At, Problems, Section};
 
@@ -33,7 +33,7 @@ pub fn read_group(shared: &Domain, text: &str, known: &dyn Known) -> Result<Grou
     let scope = Scope {
         nodes: &nodes,
         outside: &shared.outside,
-        gateway: shared.gateway,
+        gateway: shared.gateway.or(known.is_judged().then_some(Gateway { listen: 0 })),
         engine: shared.ring.engine,
         quorum: shared.quorum,
         shows_nodes: false,
@@ -48,8 +48,13 @@ pub fn read_group(shared: &Domain, text: &str, known: &dyn Known) -> Result<Grou
             let problem = Problem::at(Code::TooMany, name.span.clone(), message);
             problems.add(problem.help("delete one that is not used"));
         }
+        if shared.outside.iter().any(|server| server.name == name.value) {
+            let message = format!("{:?} is a server outside, and cannot be a group", name.value);
+            let problem = Problem::at(Code::Conflict, name.span.clone(), message);
+            problems.add(problem.help("give the group another name"));
+        }
         section.finish();
-        located(&shared.folder, draft.group)
+        located(shared.folder(), draft.group)
     })
 }
 

@@ -25,6 +25,12 @@ pub trait Known {
     fn callers_beside(&self, name: &str) -> usize;
     /// How many groups there are.
     fn count(&self) -> usize;
+    /// The group was found to be right before, beside all others and by what one node's file says.
+    /// What files may say in different ways (`[gateway]`, `admin`) makes it neither right nor wrong
+    /// now: all nodes must read it alike.
+    fn is_judged(&self) -> bool {
+        false
+    }
     /// Some of their names, for who has written one wrong.
     fn names(&self) -> Vec<String> {
         Vec::new()

@@ -3,9 +3,9 @@
 //! On that port each request says in its object key to which group it goes, and under which key the
 //! server knows the object ([`quorba_giop::split_shared_key`]).
 //!
-//! What it is not: what definitions say. Invariants: of a group that is no more nothing is kept, and
-//! whoever waited for it was told so; a request that goes to a server has the key that the server
-//! gave out.
+//! What it is not: what definitions say. Invariants: of a group that is no more nothing is kept,
+//! and whoever waited for it was told so; a request that goes to a server has the key that the
+//! server gave out.
 
 use super::{Gateway, GroupBook, Rules};
 use crate::answers;

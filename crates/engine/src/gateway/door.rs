@@ -4,7 +4,7 @@
 //! its first request, which was not executed; a client that has ended its sending gets what it is
 //! owed.
 
-use super::{Gateway, SCAN};
+use super::{Gateway, SCAN, SHARED_PORT};
 use crate::access::ClientPeer;
 use crate::answers;
 use crate::connection::Connection;
@@ -27,6 +27,12 @@ impl Gateway {
         if self.stopping {
             self.group(group).counters.refused += 1;
             let reason = CloseReason::Stopping;
+            let close = Output::ClientClose { connection: id, reason, linger: true };
+            return self.out.push_back(close);
+        }
+        if group != SHARED_PORT && self.groups.get(group).is_none() {
+            // It was deleted while the client connected.
+            let reason = CloseReason::Deleted;
             let close = Output::ClientClose { connection: id, reason, linger: true };
             return self.out.push_back(close);
         }

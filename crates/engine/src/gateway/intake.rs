@@ -22,8 +22,8 @@ const UNADDRESSED: Refusal = (ExceptionKind::ObjectNotExist, MinorCode::TargetUn
 
 /// The request in the form in which servers get it, if that is another one than the one in which it
 /// came: addressed by an object key (GIOP §15.4.2.2 has other ways), and without the offer to be
-/// called over its own connection (GIOP §15.8), which is not the server's but the node's. `own_key`:
-/// the key under which servers know the object, if that is another one.
+/// called over its own connection (GIOP §15.8), which is not the server's but the node's.
+/// `own_key`: the key under which servers know the object, if that is another one.
 ///
 /// # Errors
 /// If a context cannot be read, at which servers have been seen to fail in ways of their own, if

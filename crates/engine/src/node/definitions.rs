@@ -45,7 +45,7 @@ impl Node {
         &mut self,
         id: GroupId,
         news: DefinitionNews,
-        definition: Option<Definition>,
+        (definition, operation): (Option<Definition>, Option<Bytes>),
     ) {
         match news {
             DefinitionNews::Created | DefinitionNews::Changed => self.define(id),
@@ -54,7 +54,7 @@ impl Node {
                 self.guarantees.remove(id);
             }
         }
-        self.out.push_back(Output::Defined { id, news, definition });
+        self.out.push_back(Output::Defined { id, news, definition, operation });
     }
 
     /// The rooms learn what the catalog says of it. What cannot be read is the replica's to tell.

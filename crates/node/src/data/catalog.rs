@@ -6,6 +6,8 @@
 use super::DataPlane;
 use crate::NodeError;
 use crate::admin::{self, CatalogAsker, CatalogGroup, DefineAsker, Defined, Refusal};
+use crate::reread::Ask;
+use bytes::Bytes;
 use quorba_base::Position;
 use quorba_config::{KnownGroups, check_delete, group_differences, read_group};
 use quorba_engine::Output;
@@ -26,6 +28,8 @@ pub(super) struct Defines {
     open: BTreeMap<u64, DefineAsker>,
     /// Of those that there are; made when it is asked for first, and again after each change.
     known: Option<KnownGroups>,
+    /// What the domain file says of groups, if it was read again.
+    file: Option<Vec<quorba_config::Definition>>,
     /// In what the domain file says something else than this catalog.
     differs: Option<(Position, Option<String>)>,
 }
@@ -50,11 +54,24 @@ impl Defines {
 }
 
 fn refusal(refused: CatalogRefused) -> Refusal {
-    let again = match refused.may_be_repeated() {
-        true => "; try again, under the same name of the operation",
-        false => "",
+    Refusal { text: refused.to_string(), is_passing: refused.may_be_repeated() }
+}
+
+/// The name of the operation by which nodes bring the domain to what their files say: the same on
+/// all, if they do the same to the same catalog.
+fn file_operation(version: Option<Position>, change: &admin::CatalogChange) -> String {
+    let text = match change {
+        admin::CatalogChange::Create(definition) | admin::CatalogChange::Change(definition) => {
+            &*definition.text
+        }
+        admin::CatalogChange::Delete(_) => "",
     };
-    format!("{refused}{again}").into()
+    let version = version.map_or_else(String::new, |at| at.to_string());
+    let parts = [&version, change.name(), text].map(str::as_bytes).join(&0);
+    let sum = parts.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, octet| {
+        (sum ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("file-{sum:016x}")
 }
 
 /// As people and other programs see an id.
@@ -113,8 +130,8 @@ impl DataPlane {
         self.engine.handle_define(now, id, operation.into_bytes().into(), change);
     }
 
-    /// What is wrong with a change, as far as this node can tell. Whether there is such a group, the
-    /// order tells: the change may be a repetition.
+    /// What is wrong with a change, as far as this node can tell. Whether there is such a group,
+    /// the order tells: the change may be a repetition.
     fn judge(&mut self, change: &admin::CatalogChange) -> Result<(), String> {
         let catalog = self.engine.catalog();
         let known = self.defines.known.get_or_insert_with(|| {
@@ -132,6 +149,38 @@ impl DataPlane {
                 check_delete(name, known)
             }
             admin::CatalogChange::Delete(_) => Ok(()),
+        }
+    }
+
+    /// Who reads the domain file again wants to know something, or has something done.
+    pub(super) fn reread(&mut self, ask: Ask) {
+        let catalog = self.engine.catalog();
+        match ask {
+            // Whoever asked may have ended.
+            Ask::Running(asker) => {
+                _ = asker.send(catalog.iter().map(|(_, one)| as_in_file(one)).collect());
+            }
+            Ask::Says(definitions) => {
+                self.defines.file = Some(definitions);
+                self.defines.differs = None;
+            }
+            Ask::Define { before, change, asker } => {
+                let id = catalog.id_of(change.name());
+                let definition = id.and_then(|id| Some((id, as_in_file(catalog.get(id)?))));
+                match (definition, &change) {
+                    (
+                        Some((id, found)),
+                        admin::CatalogChange::Create(wanted) | admin::CatalogChange::Change(wanted),
+                    ) if found == *wanted => {
+                        _ = asker.send(Ok(Defined { id: id_text(id), existed: true }));
+                    }
+                    (found, _) if found.as_ref().map(|(_, one)| &one.text) == before.as_ref() => {
+                        let version = catalog.version();
+                        self.define(file_operation(version, &change), change, asker);
+                    }
+                    _ => _ = asker.send(Err("it was changed meanwhile".to_owned().into())),
+                }
+            }
         }
     }
 
@@ -153,7 +202,8 @@ impl DataPlane {
     fn find_differences(&self) -> Option<String> {
         let running = self.engine.catalog().iter();
         let running = running.map(|(_, definition)| (&*definition.name, &*definition.text));
-        let found = group_differences(self.reader.shared().definitions(), running);
+        let file = self.defines.file.as_deref().unwrap_or(self.reader.shared().definitions());
+        let found = group_differences(file, running);
         let some = |what: &str, names: &[String]| {
             let named = names.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>();
             let more = names.len().saturating_sub(NAMED_MAX);
@@ -177,16 +227,35 @@ impl DataPlane {
         })
     }
 
+    /// Groups that the domain has and this node cannot read.
+    pub(super) fn unreadable(&self) -> Option<String> {
+        let known = self.reporter.groups();
+        let all = self.engine.catalog().iter().filter(|(id, _)| known.get(*id).is_none());
+        let names: Vec<&str> = all.map(|(_, one)| &*one.name).collect();
+        let named = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+        let more = names.len().saturating_sub(NAMED_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!names.is_empty()).then(|| {
+            format!(
+                "the definitions of these groups mean nothing to this node, which does not serve \
+                 them: {named}{more}; its log says why. Run one version of the program on all nodes"
+            )
+        })
+    }
+
     /// The domain has a group, or it is something else, or it is gone.
     pub(super) fn defined(
         &mut self,
         id: GroupId,
         news: DefinitionNews,
-        definition: Option<Definition>,
+        (definition, operation): (Option<Definition>, Option<Bytes>),
     ) {
+        // One that the component goes on from has none.
+        let operation = operation.map(|name| String::from_utf8_lossy(&name).into_owned());
+        let id_text = id_text(id);
         let Some(definition) = definition else {
             if let Some(name) = self.reporter.groups().name_of(id).map(str::to_owned) {
-                tracing::info!(group = name, "the group is deleted");
+                tracing::info!(group = name, id = id_text, operation, "the group is deleted");
                 self.reader.forget(&name);
                 self.note_known(&name, None);
             }
@@ -195,8 +264,12 @@ impl DataPlane {
         self.note_known(&definition.name, Some(&definition));
         let name = &*definition.name;
         match news {
-            DefinitionNews::Created => tracing::info!(group = name, "the group is created"),
-            DefinitionNews::Changed => tracing::info!(group = name, "the group is changed"),
+            DefinitionNews::Created => {
+                tracing::info!(group = name, id = id_text, operation, "the group is created");
+            }
+            DefinitionNews::Changed => {
+                tracing::info!(group = name, id = id_text, operation, "the group is changed");
+            }
             DefinitionNews::Deleted => {}
         }
         let opened = match self.reader.group(&definition) {

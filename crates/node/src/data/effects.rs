@@ -165,21 +165,15 @@ impl DataPlane {
                 self.stored(stored)?;
             }
             Output::CatalogChanged { id, result } => self.defines.close(id, result),
-            Output::Defined { id, news, definition } => self.defined(id, news, definition),
+            Output::Defined { id, news, definition, operation } => {
+                self.defined(id, news, (definition, operation));
+            }
             Output::Catalog(record) => self.save_catalog(record),
             output @ (Output::Log(_)
             | Output::Save { .. }
             | Output::LookUp { .. }
             | Output::Shorten { .. }
-            | Output::Rebuilt) => {
-                self.before_log(&output)?;
-                if let Some(log) = &mut self.log {
-                    log.carry_out(output);
-                    if log.is_overfull() {
-                        self.wait_for_log()?;
-                    }
-                }
-            }
+            | Output::Rebuilt) => self.write_log(output)?,
             Output::Outlive(state) => self.attic.keep(state),
             Output::Commanded { id, result } => {
                 let reporter = &self.reporter;
@@ -196,6 +190,13 @@ impl DataPlane {
             }
         }
         Ok(())
+    }
+
+    fn write_log(&mut self, output: Output) -> Result<(), NodeError> {
+        self.before_log(&output)?;
+        let Some(log) = &mut self.log else { return Ok(()) };
+        log.carry_out(output);
+        if log.is_overfull() { self.wait_for_log() } else { Ok(()) }
     }
 
     fn heed(&mut self, event: &Event) {

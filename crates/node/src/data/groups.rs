@@ -24,6 +24,11 @@ impl DataPlane {
     /// The system has no room for its ordered time.
     pub(crate) fn open_group(&mut self, id: GroupId, group: Arc<Group>) -> Result<(), NodeError> {
         self.reporter.open(id, Arc::clone(&group));
+        if group.listen.is_none() && self.reader.shared().gateway.is_none() {
+            let what = "clients cannot reach the group on this node: it has no `listen`, and this \
+                        node's domain file no [gateway]; enter that, and start the node anew";
+            tracing::warn!(group = group.name, "{what}");
+        }
         self.listen(id, &group);
         self.pilots.open(id, &group);
         if let Some(recorder) = &mut self.recorder {

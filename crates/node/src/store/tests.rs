@@ -1,3 +1,5 @@
+//! What the file of the catalog keeps, and what it makes of damage.
+
 use super::*;
 use quorba_engine::replica::{Definition, GroupId};
 

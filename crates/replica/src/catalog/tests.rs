@@ -1,3 +1,5 @@
+//! What the catalog remembers, and what comes back of its records.
+
 use super::*;
 use alloc::format;
 use alloc::vec;

@@ -91,19 +91,7 @@ impl Envelope {
                 w.u64(*id);
                 command.encode(&mut w);
             }
-            Self::Define { id, operation, change } => {
-                w.u8(DEFINE);
-                w.u64(*id);
-                w.bytes(operation);
-                change.encode(&mut w);
-            }
-            Self::Catalog { view, part: (part, parts), bytes } => {
-                w.u8(CATALOG);
-                put_view(&mut w, *view);
-                w.u32(*part);
-                w.u32(*parts);
-                w.rest(bytes);
-            }
+            Self::Define { .. } | Self::Catalog { .. } => self.encode_of_catalog(&mut w),
             Self::Hello(hello) => {
                 w.u8(HELLO);
                 hello.encode(&mut w);
@@ -118,6 +106,26 @@ impl Envelope {
             }
         }
         w.finish()
+    }
+
+    /// A change of the catalog, or a part of it.
+    fn encode_of_catalog(&self, w: &mut Writer) {
+        match self {
+            Self::Define { id, operation, change } => {
+                w.u8(DEFINE);
+                w.u64(*id);
+                w.bytes(operation);
+                change.encode(w);
+            }
+            Self::Catalog { view, part: (part, parts), bytes } => {
+                w.u8(CATALOG);
+                put_view(w, *view);
+                w.u32(*part);
+                w.u32(*parts);
+                w.rest(bytes);
+            }
+            _ => unreachable!("the caller matched"),
+        }
     }
 
     /// What a member says of itself, its server or its donor.
@@ -177,25 +185,12 @@ impl Envelope {
     pub(crate) fn decode(payload: Bytes) -> Result<Self, InvalidEnvelope> {
         let mut r = Reader::new(payload);
         let kind = r.u8("kind")?;
-        if kind == HELLO {
-            return Ok(Self::Hello(Hello::decode(&mut r)?));
-        }
-        if kind == SNAPSHOT {
-            return Ok(Self::Snapshot(Snapshot::decode(&mut r)?));
-        }
-        if kind == RECORDED {
-            return Ok(Self::Recorded { view: take_view(&mut r)? });
-        }
-        if kind == DEFINE {
-            let (id, operation) = (r.u64("id")?, take_operation(&mut r)?);
-            let change = CatalogChange::decode(&mut r)?;
-            r.end()?;
-            return Ok(Self::Define { id, operation, change });
-        }
-        if kind == CATALOG {
-            let view = take_view(&mut r)?;
-            let part = (r.u32("part")?, r.u32("parts")?);
-            return Ok(Self::Catalog { view, part, bytes: r.rest() });
+        match kind {
+            HELLO => return Ok(Self::Hello(Hello::decode(&mut r)?)),
+            SNAPSHOT => return Ok(Self::Snapshot(Snapshot::decode(&mut r)?)),
+            RECORDED => return Ok(Self::Recorded { view: take_view(&mut r)? }),
+            DEFINE | CATALOG => return Self::decode_of_catalog(kind, &mut r),
+            _ => {}
         }
         let group = GroupId(r.u64("group")?);
         let envelope = match kind {
@@ -244,6 +239,18 @@ impl Envelope {
         };
         r.end()?;
         Ok(envelope)
+    }
+
+    fn decode_of_catalog(kind: u8, r: &mut Reader) -> Result<Self, InvalidEnvelope> {
+        if kind == DEFINE {
+            let (id, operation) = (r.u64("id")?, take_operation(r)?);
+            let change = CatalogChange::decode(r)?;
+            r.end()?;
+            return Ok(Self::Define { id, operation, change });
+        }
+        let view = take_view(r)?;
+        let part = (r.u32("part")?, r.u32("parts")?);
+        Ok(Self::Catalog { view, part, bytes: r.rest() })
     }
 
     fn decode_of_member(kind: u8, group: GroupId, r: &mut Reader) -> Result<Self, InvalidEnvelope> {

@@ -1,7 +1,7 @@
 //! The group becomes something else while it lives: other members, limits, rules.
 //!
-//! What it is not: the definition's words, or whether they were ordered. Invariant: changed where an
-//! ordered message or a decided view says so, alike on all nodes.
+//! What it is not: the definition's words, or whether they were ordered. Invariant: changed where
+//! an ordered message or a decided view says so, alike on all nodes.
 
 use super::{Group, Here};
 use crate::catalog::CatalogRefused;
@@ -74,6 +74,9 @@ impl Group {
         self.take_config(next, here);
         self.fit_members();
         self.changed(now, &before, here, out);
+        if gone.contains(here.node) {
+            self.end_reads(here, out);
+        }
         // What was handed to members past the order goes to others.
         gone.iter().for_each(|node| self.answers_lost(node, out));
     }

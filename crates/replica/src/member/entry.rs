@@ -25,8 +25,8 @@ impl Member {
                 }
                 // A call of an earlier try may still run: then nobody can say what was executed.
                 let is_known = !self.executor.has_abandoned() || canary!(ClaimsWhileBusy);
-                // Where there is a log nobody is given requests, and what was recovered from one may
-                // lie in front of a server that has executed nothing of it (seed 196 of the
+                // Where there is a log nobody is given requests, and what was recovered from one
+                // may lie in front of a server that has executed nothing of it (seed 196 of the
                 // simulator's `groups`: the last durable group was deleted meanwhile).
                 let is_given = self.logged || !self.recovered || self.base.is_none();
                 let claim = claim.filter(|_| is_known && is_given);

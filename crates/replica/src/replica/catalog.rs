@@ -96,7 +96,8 @@ impl Replica {
 
     /// An operator wants to change the catalog; [`Output::CatalogChanged`] with the same `id` says
     /// what became of it. `operation` is the operator's own name for it, of at most
-    /// [`NAME_BYTES_MAX`] octets: under one name one change is carried out once, whoever asks again.
+    /// [`NAME_BYTES_MAX`] octets: under one name one change is carried out once, whoever asks
+    /// again.
     pub fn handle_define(&mut self, id: u64, operation: Bytes, change: CatalogChange) {
         let refused = if self.is_primary() {
             self.too_long(&operation, &change)
@@ -173,7 +174,7 @@ impl Replica {
         let at = Position { component: lineage.view, prefix: self.prefix };
         let operation = Bytes::copy_from_slice(operation);
         let record = Catalog::record_of(at, &operation, change);
-        let id = self.catalog.catalog.apply(at, operation, change);
+        let id = self.catalog.catalog.apply(at, operation.clone(), change);
         let definition = self.catalog.catalog.get(id).cloned();
         match checked {
             Checked::Create(config) => self.add_defined(id, *config, true),
@@ -182,7 +183,7 @@ impl Replica {
             Checked::Repeated(_) => unreachable!("it was looked for"),
         }
         self.out.push_back(Output::Catalog(record));
-        self.tell_news(id, &checked_news(change), definition);
+        self.tell_news(id, &checked_news(change), (definition, Some(operation)));
         self.mind_logging();
         self.begin_group(now, id, change);
         Ok(CatalogChanged { id, is_repeated: false })
@@ -301,6 +302,9 @@ impl Replica {
         if self.is_replaying {
             group.begin_replay();
         }
+        for node in self.linked.iter() {
+            group.peer_up(node, &mut self.out);
+        }
         self.groups.insert(id, group);
     }
 
@@ -360,8 +364,13 @@ impl Replica {
         is_news
     }
 
-    fn tell_news(&mut self, id: GroupId, news: &DefinitionNews, definition: Option<Definition>) {
-        self.out.push_back(Output::Defined { id, news: *news, definition });
+    fn tell_news(
+        &mut self,
+        id: GroupId,
+        news: &DefinitionNews,
+        (definition, operation): (Option<Definition>, Option<Bytes>),
+    ) {
+        self.out.push_back(Output::Defined { id, news: *news, definition, operation });
     }
 
     // -- what a component goes on from ------------------------------------------------------
@@ -399,12 +408,12 @@ impl Replica {
         self.catalog.catalog = next;
         for id in difference.deleted {
             self.remove_defined(id);
-            self.tell_news(id, &DefinitionNews::Deleted, None);
+            self.tell_news(id, &DefinitionNews::Deleted, (None, None));
         }
         for id in difference.created {
             self.define_here(id, false);
             let definition = self.catalog.catalog.get(id).cloned();
-            self.tell_news(id, &DefinitionNews::Created, definition);
+            self.tell_news(id, &DefinitionNews::Created, (definition, None));
         }
         for id in difference.changed {
             let Some(definition) = self.catalog.catalog.get(id).cloned() else { continue };
@@ -421,7 +430,7 @@ impl Replica {
                     self.out.push_back(Output::Event(Event::Unreadable { name, reason }));
                 }
             }
-            self.tell_news(id, &DefinitionNews::Changed, Some(definition));
+            self.tell_news(id, &DefinitionNews::Changed, (Some(definition), None));
         }
         self.mark_called();
         self.mind_logged();

@@ -20,7 +20,7 @@ impl Replica {
         self.with_group(now, group, |group, here, out| group.received(None, came, here, out));
     }
 
-    /// Calls that servers here are to execute; of before, until [`Self::poll`] gives `None`.
+    /// Calls that servers here are to execute. It is up to date when [`Self::poll`] gave `None`.
     #[must_use]
     pub fn calls_under_way(&self) -> usize {
         self.groups.calls()

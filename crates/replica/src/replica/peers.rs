@@ -38,6 +38,7 @@ impl Replica {
     /// Messages pass in both directions between this node and that boot of another.
     pub fn handle_peer_up(&mut self, now: Instant, node: NodeId, _incarnation: u64) {
         let out = &mut self.out;
+        self.linked.insert(node);
         self.groups.values_mut().for_each(|group| group.peer_up(node, out));
         self.tell_disk_to(node);
         self.tell_catalog_to(node);
@@ -66,6 +67,11 @@ impl Replica {
     }
 
     fn set_blocked(&mut self, node: NodeId, is_blocked: bool) {
+        if is_blocked {
+            self.linked.remove(node);
+        } else {
+            self.linked.insert(node);
+        }
         let out = &mut self.out;
         self.groups.values_mut().for_each(|group| group.set_blocked(node, is_blocked, out));
     }

@@ -1,0 +1,15 @@
+//! Groups that come, change and go while real nodes run: by commands, by files, and by nodes that
+//! were away.
+//!
+//! A file per kind of claim.
+
+#[path = "../stage/mod.rs"]
+mod stage;
+
+mod cluster;
+mod files;
+mod life;
+mod members;
+mod operators;
+mod shared;
+mod total;
