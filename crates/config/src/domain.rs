@@ -104,9 +104,10 @@ impl Domain {
         }
     }
 
-    /// What it says of groups is not needed any more.
-    pub fn forget_groups(&mut self) {
-        (self.groups, self.definitions) = (Vec::new(), Vec::new());
+    /// The same without what it says of groups, for who has them from the catalog.
+    #[must_use]
+    pub fn forget_groups(self) -> Self {
+        Self { groups: Vec::new(), definitions: Vec::new(), ..self }
     }
 
     /// What the file says of each of its groups, in the order of the file.

@@ -165,7 +165,7 @@ impl DataPlane {
         let supervisors = start_supervisors((me, node, &scarce), mailer)?;
         let (engine, groups) =
             with_keys((me, &boot, found, scarce.passing), (&reader, groups, catalog));
-        let domain = Arc::new(without_groups(domain));
+        let domain = Arc::new(domain.forget_groups());
         let mut plane = Self {
             pace: Pace::of_domain(&domain),
             pilots: Pilots::new(Arc::clone(&domain), me),
@@ -658,12 +658,6 @@ fn with_keys(
         false => Groups::of_catalog(reader, engine.catalog()),
     };
     (engine, groups)
-}
-
-/// The domain when the registry has its groups: from then on those of the registry count.
-fn without_groups(mut domain: Domain) -> Domain {
-    domain.forget_groups();
-    domain
 }
 
 fn open_transport(

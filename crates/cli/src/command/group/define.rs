@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use quorba_config::{Definition, Domain, check_delete, read_group};
 use quorba_demo::STYLES;
-use quorba_node::admin::CatalogChange;
+use quorba_node::admin::{CatalogChange, Defined};
 use serde_json::json;
 
 use crate::args::DomainFile;
@@ -135,19 +135,15 @@ impl Create {
         let operation = self.named.operation();
         let change = CatalogChange::Create(definition);
         let defined = catalog::define(&domain, &operation, &change, &deadline)?;
-        if context.is_json() {
-            context.print_json(&json!({
-                "group": self.group,
-                "created": true,
-                "id": defined.id,
-                "existed": defined.existed,
-                "operation": operation,
-            }))?;
-            return Ok(Exit::Ok);
+        print_defined(
+            context,
+            ("created", &format!("; id {}", defined.id)),
+            (&operation, &defined),
+            change.name(),
+        )?;
+        if !context.is_json() {
+            tell_of_file(context, &domain, &change);
         }
-        let before = if defined.existed { ", by this command before" } else { "" };
-        context.print(&format!("group {} is created{before}; id {}\n", self.group, defined.id))?;
-        tell_of_file(context, &domain, &change);
         Ok(Exit::Ok)
     }
 
@@ -259,19 +255,30 @@ impl Delete {
         let operation = self.named.operation();
         let change = CatalogChange::Delete(self.group.clone());
         let defined = catalog::define(&domain, &operation, &change, &deadline)?;
-        if context.is_json() {
-            context.print_json(&json!({
-                "group": self.group,
-                "deleted": true,
-                "id": defined.id,
-                "existed": defined.existed,
-                "operation": operation,
-            }))?;
-            return Ok(Exit::Ok);
+        print_defined(context, ("deleted", ""), (&operation, &defined), change.name())?;
+        if !context.is_json() {
+            tell_of_file(context, &domain, &change);
         }
-        let before = if defined.existed { ", by this command before" } else { "" };
-        context.print(&format!("group {} is deleted{before}\n", self.group))?;
-        tell_of_file(context, &domain, &change);
         Ok(Exit::Ok)
     }
+}
+
+/// Prints what came of it: what was done with the group, and what else is to say of it.
+fn print_defined(
+    context: &Context,
+    (done, more): (&str, &str),
+    (operation, defined): (&str, &Defined),
+    group: &str,
+) -> Result<(), Failure> {
+    if context.is_json() {
+        return context.print_json(&json!({
+            "group": group,
+            done: true,
+            "id": defined.id,
+            "existed": defined.existed,
+            "operation": operation,
+        }));
+    }
+    let before = if defined.existed { ", by this command before" } else { "" };
+    context.print(&format!("group {group} is {done}{before}{more}\n"))
 }
