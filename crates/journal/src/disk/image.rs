@@ -6,9 +6,10 @@
 use super::fault::Survival;
 use crate::format::SECTOR_BYTES;
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// See the module's text.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Image {
     /// What a read gives: the operating system's cache over the platter.
     pub(super) seen: Vec<u8>,
@@ -16,6 +17,18 @@ pub(super) struct Image {
     dirty: BTreeSet<usize>,
     /// Octets from which a read fails, for ever.
     pub(super) unreadable: BTreeSet<usize>,
+}
+
+impl fmt::Debug for Image {
+    /// The lengths, not the content: a message of a failed test has to stay readable.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("seen_bytes", &self.seen.len())
+            .field("durable_bytes", &self.durable.len())
+            .field("dirty", &self.dirty)
+            .field("unreadable", &self.unreadable)
+            .finish()
+    }
 }
 
 impl Image {
