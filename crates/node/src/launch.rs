@@ -6,13 +6,14 @@
 
 use crate::door::Door;
 use crate::groups::Groups;
+use crate::lease::PortLease;
 use crate::process::KEEP;
 use crate::running::{NotStarted, Running};
 use crate::times::Times;
 use quorba_config::{Group, Node, Placeholder, ServerCommand, Values};
 use quorba_engine::replica::GroupId;
 use quorba_giop::corbaloc::{self, Corbaloc};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{PathBuf, absolute};
 use std::process::{Command, Stdio};
 
@@ -73,7 +74,8 @@ pub(crate) fn launch(
     time: Option<&Times>,
     (out, err): (Stdio, Stdio),
 ) -> Result<(Running, Door), NotStarted> {
-    let port = free_port().map_err(|error| NotStarted::because("no free port", &error))?;
+    let lease = PortLease::take().map_err(|error| NotStarted::because("no free port", &error))?;
+    let port = lease.port();
     let state_dir = node.state_dir.display().to_string();
     let host = node.host.to_string();
     let socket = socket_path(group, node)?;
@@ -111,7 +113,7 @@ pub(crate) fn launch(
     }
     let cwd = server.cwd.as_ref().map_or_else(|| state_dir.clone(), |cwd| cwd.fill(&values));
     command.current_dir(cwd).stdout(out).stderr(err);
-    Ok((Running::start(command)?, door))
+    Ok((Running::start(command, lease)?, door))
 }
 
 /// The object that must be there before a server of `group` counts as up, and the key of the domain
@@ -119,9 +121,4 @@ pub(crate) fn launch(
 pub(crate) fn wanted_key(group: &Group) -> Option<(&'static str, &[u8])> {
     let state = group.state_object.as_deref().map(|key| ("state_object", key));
     state.or(group.object_key.as_deref().map(|key| ("object_key", key)))
-}
-
-/// A port on which nothing listens now; taken and given back, so that the server can have it.
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

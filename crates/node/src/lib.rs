@@ -34,6 +34,7 @@ mod groups;
 pub mod health;
 mod keeper;
 mod launch;
+mod lease;
 mod log;
 pub mod logged;
 mod output;

@@ -5,6 +5,7 @@
 
 use crate::filesystem::is_shortage;
 use crate::keeper::END_POLITELY;
+use crate::lease::PortLease;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
@@ -52,11 +53,13 @@ pub(crate) struct Running {
     pidfd: OwnedFd,
     orders: UnixStream,
     pid: Option<Pid>,
+    /// Given back when the server is gone.
+    _port: PortLease,
 }
 
 impl Running {
-    /// Starts `command`, which is a keeper's.
-    pub(crate) fn start(mut command: Command) -> Result<Self, NotStarted> {
+    /// Starts `command`, which is a keeper's; its server is to listen at the leased port.
+    pub(crate) fn start(mut command: Command, port: PortLease) -> Result<Self, NotStarted> {
         let shortage = |error| NotStarted::because("no descriptor for its keeper", &error);
         let (orders, theirs) = UnixStream::pair().map_err(shortage)?;
         command.stdin(OwnedFd::from(theirs)).process_group(0);
@@ -73,7 +76,7 @@ impl Running {
                 return Err(NotStarted::because("it cannot be watched", &error.into()));
             }
         };
-        let mut running = Self { keeper, pidfd, orders, pid: None };
+        let mut running = Self { keeper, pidfd, orders, pid: None, _port: port };
         running.pid = running.told_pid();
         Ok(running)
     }
