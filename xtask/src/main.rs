@@ -10,10 +10,12 @@
 mod bench;
 mod corosync;
 mod deps;
+mod docs;
 mod examples;
 mod hostile;
 mod interop;
 mod mutants;
+mod no_std;
 mod project;
 mod say;
 mod sim;
@@ -55,6 +57,10 @@ enum Command {
     Sim(sim::Options),
     /// Change functions that have changed, a little, and list the changes that no test notices
     Mutants(mutants::Options),
+    /// Compile the pure rooms for a target that has no standard library
+    NoStd,
+    /// Build the documentation of the crates; a broken link in it is an error
+    Docs,
     /// Check the rules that the compiler does not: edges, sizes, heads, words, links
     Tidy,
     /// Run everything that must hold before a change lands, as CI does
@@ -71,6 +77,8 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench::run(&bench),
         Command::Sim(options) => sim::run(&options),
         Command::Mutants(options) => mutants::run(&options),
+        Command::NoStd => no_std::run(),
+        Command::Docs => docs::run(),
         Command::Tidy => tidy::run(),
         Command::Test(options) => test::run(&options),
     }

@@ -49,6 +49,11 @@ struct File {
     text: String,
 }
 
+/// The pure rooms, as folders of `crates/`.
+pub(crate) fn pure_rooms() -> impl Iterator<Item = &'static str> {
+    pure::ROOMS.iter().map(|(room, _)| *room)
+}
+
 /// Checks the source tree; fails if there is a finding.
 pub(crate) fn run() -> ExitCode {
     let root = workspace::root();

@@ -1,6 +1,6 @@
 //! The latency laboratory: what a call costs, directly and through Quorba, and why.
 //!
-//! A [`Plan`] lists configurations: chains of processes between a caller and the answer. [`run`]
+//! A [`Plan`] lists configurations: chains of processes between a caller and the answer. [`run()`]
 //! measures them side by side in one go, round after round, in several [`Setting`]s, with an
 //! ordinary omniORB client and server; [`table`] and the run's page show the outcome. [`failover`]
 //! measures how long a client waits when something dies, [`transfer`] how fast a state travels

@@ -88,7 +88,7 @@ const NAMES: usize = 3;
 /// How often an operator repeats what it has asked for, at most.
 const REPEATS_MAX: u32 = 4;
 
-/// What a definition's text says; see [`text_of`].
+/// What a definition's text says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LateText {
     pub(crate) group: usize,

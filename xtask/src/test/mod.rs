@@ -96,6 +96,8 @@ const STAGES: &[Stage] = &[
             "warnings",
         ],
     ),
+    Stage::Counted("no-std", &["xtask", "no-std"]),
+    Stage::Command("docs", &["xtask", "docs"]),
     // Some tests need the examples of real ORBs.
     Stage::Counted("dependencies", &["xtask", "deps"]),
     Stage::Counted("examples", &["xtask", "examples"]),

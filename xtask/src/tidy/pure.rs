@@ -12,7 +12,7 @@ use super::source::without_comments;
 use super::{Finding, line_of, room_of};
 
 /// A pure room, and the outside crates that it may use: all `no_std`, without I/O.
-const ROOMS: &[(&str, &[&str])] = &[
+pub(super) const ROOMS: &[(&str, &[&str])] = &[
     ("base", &["bytes"]),
     ("giop", &["bytes"]),
     // ring computes; its randomness is behind a feature that stays off.

@@ -70,7 +70,7 @@ pub struct Create {
     #[arg(long)]
     durable: bool,
 
-    /// A gateway port of its own on every node; without one clients come through that of [gateway]
+    /// A gateway port of its own on every node; without one clients use that of `[gateway]`
     #[arg(long, value_name = "PORT")]
     listen: Option<u16>,
 
