@@ -17,13 +17,13 @@ mod trial;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub use case::{Fault, Style, Target};
+pub use case::{Fault, Sharing, Target};
 pub use record::{Case, Failover, Sample};
 
 use crate::error::LabError;
 use crate::placement::Setting;
 use crate::report;
-use crate::run::{Interrupt, LabOptions, Record};
+use crate::run::LabOptions;
 use trial::Bench;
 pub(crate) use trial::SERVER_REPLY;
 
@@ -57,39 +57,30 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
         (None, true) => 1,
         (None, false) => REPETITIONS,
     };
-    let environment = options.environment(tell)?;
-    let interrupt = Interrupt::listen()?;
-    let bench = Bench { program: options.program()?, interrupted: &interrupt.flag };
-    let mut record = Record::open(&options.out)?;
-    tell(&format!("writing to {}", record.folder.display()));
+    let program = options.program()?;
+    let (environment, interrupt, mut record) = options.begin(tell)?;
+    let bench = Bench { program, interrupted: &interrupt.flag };
     let mut samples = Vec::new();
     // Repetitions are outermost: whatever drifts touches every case alike.
     for repetition in 1..=repetitions {
         for (style, fault) in &cases {
             let result = attempt(&bench, (*style, *fault), repetition, tell);
-            if interrupt.flag.load(Ordering::Relaxed) {
-                return Err(LabError::Interrupted { folder: record.folder });
-            }
-            let (sample, replies) = result.map_err(|reason| LabError::Block {
-                configuration: format!("{}, {}", style.as_str(), fault.as_str()),
-                setting: Setting::Free.as_str(),
-                round: repetition,
-                reason,
-            })?;
+            let case = format!("{}, {}", style.as_str(), fault.as_str());
+            let of = (&case[..], Setting::Free, repetition);
+            let (sample, replies) = record.measured(&interrupt.flag, of, result)?;
             tell(&sample.line(repetitions));
             let line = record::Line { sample: &sample, replies_us: &replies };
-            record.line(&line).map_err(LabError::system("keep the samples"))?;
+            record.line(&line)?;
             samples.push(sample);
         }
     }
     let run = Failover::of(record.began.clone(), repetitions, environment, (samples, skipped));
-    let doing = format!("write to {}", record.folder.display());
-    record.pages(&run, &report::failover_page(&run)).map_err(LabError::system(doing))?;
-    Ok(Outcome { run, folder: record.folder })
+    let folder = record.finish(&run, &report::failover_page(&run))?;
+    Ok(Outcome { run, folder })
 }
 
 /// The cases that the options leave: `--only` names styles, faults, or both.
-fn wanted(options: &LabOptions) -> Result<Vec<(Style, Fault)>, LabError> {
+fn wanted(options: &LabOptions) -> Result<Vec<(Sharing, Fault)>, LabError> {
     if options.changes.settings.as_ref().is_some_and(|all| all[..] != [Setting::Free]) {
         return Err(LabError::Plan(format!("plan {PLAN} has the setting free only")));
     }
@@ -97,27 +88,28 @@ fn wanted(options: &LabOptions) -> Result<Vec<(Style, Fault)>, LabError> {
         return Err(LabError::Plan(format!("plan {PLAN} counts no calls; --rounds repeats it")));
     }
     let only = options.changes.only.clone().unwrap_or_default();
-    let styles: Vec<Style> = Style::ALL.into_iter().filter(|s| named(&only, s.as_str())).collect();
+    let styles: Vec<Sharing> =
+        Sharing::ALL.into_iter().filter(|s| named(&only, s.as_str())).collect();
     let faults: Vec<Fault> = Fault::ALL.into_iter().filter(|f| named(&only, f.as_str())).collect();
     let known = |name: &String| {
-        Style::ALL.iter().any(|style| style.as_str() == name)
+        Sharing::ALL.iter().any(|style| style.as_str() == name)
             || Fault::ALL.iter().any(|fault| fault.as_str() == name)
     };
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
-        let styles = Style::ALL.map(Style::as_str).join(", ");
+        let styles = Sharing::ALL.map(Sharing::as_str).join(", ");
         let faults = Fault::ALL.map(Fault::as_str).join(", ");
         return Err(LabError::Plan(format!(
             "plan {PLAN} has no {unknown:?}; styles: {styles}; faults: {faults}"
         )));
     }
-    let styles = if styles.is_empty() { Style::ALL.to_vec() } else { styles };
+    let styles = if styles.is_empty() { Sharing::ALL.to_vec() } else { styles };
     let faults = if faults.is_empty() { Fault::ALL.to_vec() } else { faults };
     let all = styles.iter().flat_map(|style| faults.iter().map(move |fault| (*style, *fault)));
     Ok(all.filter(|(style, fault)| fault.meets(*style).is_some()).collect())
 }
 
 /// Leaves out what takes cables, if this machine has none to cut.
-fn skip_cuts(cases: &mut Vec<(Style, Fault)>, tell: &mut dyn FnMut(&str)) -> Vec<String> {
+fn skip_cuts(cases: &mut Vec<(Sharing, Fault)>, tell: &mut dyn FnMut(&str)) -> Vec<String> {
     if !cases.iter().any(|(_, fault)| fault.is_cut()) {
         return Vec::new();
     }
@@ -136,7 +128,7 @@ fn named(only: &[String], name: &str) -> bool {
 
 fn attempt(
     bench: &Bench<'_>,
-    case: (Style, Fault),
+    case: (Sharing, Fault),
     repetition: u32,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Sample, Vec<i64>), String> {
@@ -161,6 +153,7 @@ fn attempt(
 mod tests {
     use super::*;
     use crate::plan::Changes;
+    use quorba_base::policy::Style;
 
     fn options(only: &[&str]) -> LabOptions {
         let only = only.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -180,17 +173,23 @@ mod tests {
         // In a cold-passive group nobody but the leader has a server.
         // In an active group the client is at the replier's node.
         // Only passive groups have something to execute anew.
-        assert_eq!(all.len(), Style::ALL.len() * Fault::ALL.len() - 5);
-        assert!(!all.contains(&(Style::SemiActive, Fault::LateServer)));
-        assert!(!all.contains(&(Style::Active, Fault::ReplierCable)));
-        assert!(!all.contains(&(Style::ColdPassive, Fault::OtherServer)));
+        assert_eq!(all.len(), Sharing::ALL.len() * Fault::ALL.len() - 5);
+        assert!(!all.contains(&(Sharing::Together(Style::SemiActive), Fault::LateServer)));
+        assert!(!all.contains(&(Sharing::Together(Style::Active), Fault::ReplierCable)));
+        assert!(!all.contains(&(Sharing::Together(Style::ColdPassive), Fault::OtherServer)));
     }
 
     #[test]
     fn styles_and_faults_can_be_picked() {
         let all = wanted(&options(&["active", "other-cable", "replier-node"])).expect("cases");
-        assert_eq!(all, [(Style::Active, Fault::ReplierNode), (Style::Active, Fault::OtherCable)]);
-        assert_eq!(wanted(&options(&["other-cable"])).expect("cases").len(), Style::ALL.len());
+        assert_eq!(
+            all,
+            [
+                (Sharing::Together(Style::Active), Fault::ReplierNode),
+                (Sharing::Together(Style::Active), Fault::OtherCable)
+            ]
+        );
+        assert_eq!(wanted(&options(&["other-cable"])).expect("cases").len(), Sharing::ALL.len());
         assert!(wanted(&options(&["earthquake"])).is_err());
     }
 }
