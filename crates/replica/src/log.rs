@@ -40,7 +40,7 @@ impl Place {
 pub struct Recovered {
     /// All records, in their order.
     pub records: Vec<LogRecord>,
-    /// States of groups, as [`crate::Output::Save`] gave them.
+    /// States of groups, as [`crate::LogOutput::Save`] gave them.
     pub states: Vec<(GroupId, Bytes)>,
     /// Groups of which a newer state was there, and is damaged.
     pub lacking: Vec<GroupId>,
