@@ -19,7 +19,7 @@ use bytes::{Bytes, BytesMut};
 use plan::Plan;
 use quorba_base::{Duration, Instant, NodeId};
 use quorba_engine::order::Destination;
-use quorba_engine::replica::{ChannelId, Concurrency, GroupId, ServerCommand};
+use quorba_engine::replica::{ChannelId, Concurrency, DriverOutput, GroupId, ServerCommand};
 use quorba_engine::{ConnectionId, GatewayLimits, Node, Output};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Body, Endian, Message, ReplyStatus, ResponseFlags, Version};
@@ -197,15 +197,14 @@ impl Bench {
                 self.answered.push(connection.0 as usize);
                 black_box(bytes);
             }
-            Output::Server { command: ServerCommand::Connect(channel), .. } => {
-                self.nodes[index].handle_server_connected(self.now, GROUP, channel);
-            }
-            Output::Server { command: ServerCommand::Send(channel, bytes), .. } => {
-                self.asked[index].push((channel, bytes));
-            }
-            Output::Server { command: ServerCommand::SendAll(..), .. } => {
-                unreachable!("these requests are short");
-            }
+            Output::Replica(DriverOutput::Server { command, .. }) => match command {
+                ServerCommand::Connect(channel) => {
+                    self.nodes[index].handle_server_connected(self.now, GROUP, channel);
+                }
+                ServerCommand::Send(channel, bytes) => self.asked[index].push((channel, bytes)),
+                ServerCommand::SendAll(..) => unreachable!("these requests are short"),
+                _ => {}
+            },
             _ => {}
         }
     }

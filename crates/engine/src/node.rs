@@ -30,10 +30,12 @@ use quorba_base::{Instant, NodeId};
 use quorba_order::{
     DomainKey, Full, Guarantee, Hold, InvalidKeys, Output as RingOutput, Progress, Ring, ViewKind,
 };
+#[cfg(doc)]
+use quorba_replica::LogOutput;
 use quorba_replica::{
-    ChannelId, Delivered, DownReason, ENVELOPE_BYTES_MAX, GroupId, GroupMap,
-    Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica, ReplicaConfig, ReplicaView,
-    RequestNumber,
+    ChannelId, Delivered, DownReason, DriverOutput, ENVELOPE_BYTES_MAX, GatewayOutput, GroupId,
+    GroupMap, OrderOutput, Output as ReplicaOutput, Quorum, QuorumRule, Recovered, Replica,
+    ReplicaConfig, ReplicaView, RequestNumber,
 };
 
 /// Room for so many outputs is kept.
@@ -327,7 +329,7 @@ impl Node {
         self.unsettled = Some(now);
     }
 
-    /// What the log has, after [`Output::LookUp`]; `None` if it is in doubt, or cannot be read.
+    /// What the log has, after [`LogOutput::LookUp`]; `None` if it is in doubt, or cannot be read.
     pub fn handle_looked_up(
         &mut self,
         now: Instant,
@@ -338,21 +340,21 @@ impl Node {
         self.unsettled = Some(now);
     }
 
-    /// The log is in doubt no more, after [`Output::Rebuilt`].
+    /// The log is in doubt no more, after [`LogOutput::Rebuilt`].
     pub fn handle_trusted(&mut self, now: Instant) {
         self.replica.handle_trusted();
         self.unsettled = Some(now);
     }
 
-    /// The state of `group` that [`Output::Save`] asked for is on disk, and so is the log up to
+    /// The state of `group` that [`LogOutput::Save`] asked for is on disk, and so is the log up to
     /// the record of its place.
     pub fn handle_saved(&mut self, now: Instant, group: GroupId, record: u64) {
         self.replica.handle_saved(group, record);
         self.unsettled = Some(now);
     }
 
-    /// The log is long, and is to be made shorter; [`Output::Shorten`] says when. False if that is
-    /// not possible now.
+    /// The log is long, and is to be made shorter; [`LogOutput::Shorten`] says when. False if
+    /// that is not possible now.
     pub fn handle_shorten(&mut self, now: Instant) -> bool {
         let is_begun = self.replica.handle_shorten(now);
         self.unsettled = Some(now);
@@ -496,67 +498,55 @@ impl Node {
 
     fn route_from_replica(&mut self, now: Instant, output: ReplicaOutput) {
         match output {
-            ReplicaOutput::Order(payload) => self.control.push(None, payload),
-            ReplicaOutput::OrderReply { group, to, payload } => {
+            ReplicaOutput::Order(output) => self.route_to_order(output),
+            ReplicaOutput::Gateway(output) => self.route_to_gateway(now, output),
+            ReplicaOutput::Driver(output) => {
+                if let DriverOutput::Defined { id, news, .. } = output {
+                    self.defined(id, news);
+                }
+                self.out.push_back(Output::Replica(output));
+            }
+            ReplicaOutput::Event(event) => self.tell(event),
+        }
+    }
+
+    fn route_to_order(&mut self, output: OrderOutput) {
+        match output {
+            OrderOutput::Submit(payload) => self.control.push(None, payload),
+            OrderOutput::SubmitReply { group, to, payload } => {
                 self.control.push(Some((group, to)), payload);
             }
-            ReplicaOutput::Withdraw { group, to } => {
+            OrderOutput::Withdraw { group, to } => {
                 if self.withdraws((group, to)) {
                     self.replica.handle_withdrawn(group);
                 }
             }
-            ReplicaOutput::Peer { to, lane, bytes } => {
-                self.out.push_back(Output::Peer { to, lane, bytes });
-            }
-            ReplicaOutput::Server { group, command } => {
-                self.out.push_back(Output::Server { group, command });
-            }
-            ReplicaOutput::Reply { group, number, giop } => self.replied(group, number, giop),
-            ReplicaOutput::Mark { group, number, payload } => {
-                self.gateway.mark(group, number, payload);
-            }
-            ReplicaOutput::Read { group, number, giop, ended } => {
-                self.gateway.read(group, number, giop, ended);
-            }
-            ReplicaOutput::ReadEnded { group, number } => self.gateway.read_ended(group, number),
-            ReplicaOutput::Dropped { group, number } => self.gateway.dropped(now, group, number),
-            ReplicaOutput::Ended { group, key, end } => {
-                self.gateway.ended(group, self.me, &key, end);
-            }
-            ReplicaOutput::EndCalls { caller, during } => self.gateway.end_calls(caller, during),
-            ReplicaOutput::CallOutside { target, key, tries } => {
-                self.gateway.will_call_outside(target, key, tries);
-            }
-            ReplicaOutput::OrderAgain { group, number, attempt } => {
-                self.gateway.order_again(group, number, attempt);
-            }
-            ReplicaOutput::Resubmit { group } => self.gateway.resubmit(group),
-            ReplicaOutput::Record(record) => self.out.push_back(Output::PersistPrimary(record)),
-            ReplicaOutput::Commanded { id, result } => {
-                self.out.push_back(Output::Commanded { id, result });
-            }
-            ReplicaOutput::OrderHeld { group, payload } => {
+            OrderOutput::SubmitHeld { group, payload } => {
                 self.control.push_to_hold(group, payload);
             }
-            ReplicaOutput::BackedUp { group, id, result } => {
-                self.out.push_back(Output::BackedUp { group, id, result });
+        }
+    }
+
+    fn route_to_gateway(&mut self, now: Instant, output: GatewayOutput) {
+        let gateway = &mut self.gateway;
+        match output {
+            GatewayOutput::Reply { group, number, giop } => self.replied(group, number, giop),
+            GatewayOutput::Mark { group, number, payload } => gateway.mark(group, number, payload),
+            GatewayOutput::Read { group, number, giop, ended } => {
+                gateway.read(group, number, giop, ended);
             }
-            ReplicaOutput::Restored { group, id, result } => {
-                self.out.push_back(Output::Restored { group, id, result });
+            GatewayOutput::ReadEnded { group, number } => gateway.read_ended(group, number),
+            GatewayOutput::Dropped { group, number } => gateway.dropped(now, group, number),
+            GatewayOutput::Ended { group, key, end } => gateway.ended(group, self.me, &key, end),
+            GatewayOutput::EndCalls { caller, during } => gateway.end_calls(caller, during),
+            GatewayOutput::CallOutside { target, key, tries } => {
+                gateway.will_call_outside(target, key, tries);
             }
-            ReplicaOutput::Defined { id, news, definition, operation } => {
-                self.defined(id, news, (definition, operation));
+            GatewayOutput::OrderAgain { group, number, attempt } => {
+                gateway.order_again(group, number, attempt);
             }
-            ReplicaOutput::Catalog(record) => self.out.push_back(Output::Catalog(record)),
-            ReplicaOutput::Log(record) => self.out.push_back(Output::Log(record)),
-            ReplicaOutput::Logged { group, number } => self.gateway.logged(group, number),
-            output @ (ReplicaOutput::CatalogChanged { .. }
-            | ReplicaOutput::Save { .. }
-            | ReplicaOutput::LookUp { .. }
-            | ReplicaOutput::Shorten { .. }
-            | ReplicaOutput::Rebuilt) => self.pass_on(output),
-            ReplicaOutput::Outlive(state) => self.out.push_back(Output::Outlive(state)),
-            ReplicaOutput::Event(event) => self.tell(event),
+            GatewayOutput::Resubmit { group } => gateway.resubmit(group),
+            GatewayOutput::Logged { group, number } => gateway.logged(group, number),
         }
     }
 
@@ -565,17 +555,6 @@ impl Node {
             self.gateway.reply_tells_end(group, number);
         }
         self.gateway.replied(group, number, giop);
-    }
-
-    fn pass_on(&mut self, output: ReplicaOutput) {
-        self.out.push_back(match output {
-            ReplicaOutput::CatalogChanged { id, result } => Output::CatalogChanged { id, result },
-            ReplicaOutput::Save { group, place, parts } => Output::Save { group, place, parts },
-            ReplicaOutput::LookUp { group, number } => Output::LookUp { group, number },
-            ReplicaOutput::Shorten { record } => Output::Shorten { record },
-            ReplicaOutput::Rebuilt => Output::Rebuilt,
-            _ => unreachable!("the caller looked"),
-        });
     }
 
     /// Has the replica name the calls of local servers, and tells it which have ended. Returns

@@ -5,10 +5,7 @@ use bytes::{Bytes, BytesMut};
 use core::net::IpAddr;
 use quorba_base::NodeId;
 use quorba_order::{Destination, Ticket, View};
-use quorba_replica::{
-    Backup, BackupRefused, CatalogChanged, CatalogRecord, CatalogRefused, CommandRefused,
-    Definition, DefinitionNews, GroupId, Lane, LogRecord, Place, Record, ServerCommand,
-};
+use quorba_replica::{DriverOutput, GroupId};
 
 /// The longest message from node to node; drivers carry such.
 pub const PEER_MESSAGE_BYTES_MAX: usize = quorba_replica::PEER_MESSAGE_BYTES_MAX;
@@ -75,16 +72,6 @@ pub enum Output {
         /// What is to be delivered to every node.
         payload: Bytes,
     },
-    /// Send a message to one node, on the link to it; without one it is dropped. If there is no
-    /// room, it is dropped, too, and [`crate::Node::handle_peer_full`] wants to be told.
-    Peer {
-        /// To whom.
-        to: NodeId,
-        /// How urgent it is.
-        lane: Lane,
-        /// At most [`PEER_MESSAGE_BYTES_MAX`].
-        bytes: Bytes,
-    },
     /// Send bytes to a client.
     ClientSend {
         /// On this connection.
@@ -112,13 +99,6 @@ pub enum Output {
         /// whatever it still writes meets a reset.
         linger: bool,
     },
-    /// Something for the local server of a group.
-    Server {
-        /// Whose.
-        group: GroupId,
-        /// What.
-        command: ServerCommand,
-    },
     /// Something for a connection to a server outside of the domain.
     Abroad {
         /// Which connection.
@@ -131,88 +111,9 @@ pub enum Output {
         /// The highest ring sequence number used.
         ring_seq: u64,
     },
-    /// Store which primary components this node takes part in, before any datagram that follows;
-    /// to be given back at the next boot.
-    PersistPrimary(Record),
-    /// What became of an operator's command.
-    Commanded {
-        /// Its name, as it was given to [`crate::Node::handle_command`].
-        id: u64,
-        /// Whether it was carried out, at all nodes.
-        result: Result<(), CommandRefused>,
-    },
-    /// What became of [`crate::Node::handle_backup`].
-    BackedUp {
-        /// Which group.
-        group: GroupId,
-        /// Its name, as it was given.
-        id: u64,
-        /// The backup.
-        result: Result<Backup, BackupRefused>,
-    },
-    /// What became of [`crate::Node::handle_restore`].
-    Restored {
-        /// Which group.
-        group: GroupId,
-        /// Its name, as it was given.
-        id: u64,
-        /// Whether the group has the state of the backup now, at one member at least.
-        result: Result<(), BackupRefused>,
-    },
-    /// What became of [`crate::Node::handle_define`].
-    CatalogChanged {
-        /// Its name, as it was given.
-        id: u64,
-        /// Whose definition it was.
-        result: Result<CatalogChanged, CatalogRefused>,
-    },
-    /// There is a group, or a server outside, or it is something else, or it is gone.
-    Defined {
-        /// Which.
-        id: GroupId,
-        /// What of the three.
-        news: DefinitionNews,
-        /// What it is now; none if it is gone.
-        definition: Option<Definition>,
-        /// The name of the operation that did it; none if the component goes on from it.
-        operation: Option<Bytes>,
-    },
-    /// Write this down; [`crate::Node::handle_catalog_saved`] wants to be told when it is on disk.
-    /// Before the first [`Self::Log`] that follows is on disk, it must be.
-    Catalog(CatalogRecord),
-    /// Append this to the log; [`crate::Node::handle_logged`] wants to be told when it is on disk.
-    /// What follows need not wait.
-    Log(LogRecord),
-    /// Keep this state of a group beside the log, to be given back at the next boot if it is the
-    /// newest one; [`crate::Node::handle_saved`] wants to be told when it is on disk.
-    Save {
-        /// Which group.
-        group: GroupId,
-        /// The last record whose effect is in it.
-        place: Place,
-        /// Two parts of one whole; the second one may be large.
-        parts: [Bytes; 2],
-    },
-    /// Nobody is left in this durable group: wanted is what a start of this node would find in its
-    /// log now, with all that was handed out before; [`crate::Node::handle_looked_up`] takes it.
-    LookUp {
-        /// Which group.
-        group: GroupId,
-        /// Which look at it, to be said with what is found.
-        number: u64,
-    },
-    /// What stands in the log before this record, counted from the first of this boot, is not
-    /// needed any more; see [`crate::Node::handle_shorten`].
-    Shorten {
-        /// The first record that is needed.
-        record: u64,
-    },
-    /// A log that was in doubt has what the next boot needs; [`crate::Node::handle_trusted`] wants
-    /// to be told when the doubt is over. Until then its word does not count.
-    Rebuilt,
-    /// A whole state, which is in use. To free so much takes as long as many tokens: hold it until
-    /// nobody else does.
-    Outlive(Bytes),
+    /// What the replica asks of the driver, as it is: what it wants to be told of goes to the
+    /// function of [`crate::Node`] that has the name of the one of [`quorba_replica::Replica`].
+    Replica(DriverOutput),
     /// Something that people want to know.
     Event(Event),
 }

@@ -9,7 +9,7 @@ mod plan;
 use peak_alloc::PeakAlloc;
 use plan::Plan;
 use quorba_base::{Duration, Instant, NodeId};
-use quorba_engine::replica::{GroupId, ServerCommand};
+use quorba_engine::replica::{DriverOutput, GroupId, ServerCommand};
 use quorba_engine::{Node, Output};
 
 #[global_allocator]
@@ -45,7 +45,9 @@ fn rest(node: &mut Node, now: &mut Instant) {
     let until = *now + Duration::from_secs(10);
     loop {
         while let Some(output) = node.poll() {
-            if let Output::Server { group, command: ServerCommand::Connect(channel) } = output {
+            if let Output::Replica(DriverOutput::Server { group, command }) = output
+                && let ServerCommand::Connect(channel) = command
+            {
                 node.handle_server_connected(*now, group, channel);
             }
         }

@@ -12,8 +12,7 @@ use crate::priority::stand_back;
 use crate::status::{LogStatus, millis};
 use quorba_base::{FNV_OFFSET, NodeId, fnv1a};
 use quorba_config::Domain;
-use quorba_engine::Output;
-use quorba_engine::replica::{GroupId, LogHold, LogRecord, Place, Recovered};
+use quorba_engine::replica::{GroupId, LogHold, LogOutput, LogRecord, Place, Recovered};
 use quorba_journal::disk::FileDisk;
 use quorba_journal::{
     Checkpoints, Committer, Found, Journal, Notice, OpenError, Opened, Options, Owner, Position,
@@ -175,17 +174,16 @@ impl Log {
         warnings
     }
 
-    /// An output of the engine that is for the log.
-    pub(crate) fn carry_out(&mut self, output: Output) {
+    /// What the engine asks of the log.
+    pub(crate) fn carry_out(&mut self, output: LogOutput) {
         match output {
-            Output::Log(record) => self.append(record),
-            Output::Save { group, place, parts } => self.save(group, place, parts),
-            Output::Rebuilt => self.trust(),
-            Output::Shorten { record } => self.shorten(record),
-            Output::LookUp { group, number } => {
+            LogOutput::Append(record) => self.append(record),
+            LogOutput::Save { group, place, parts } => self.save(group, place, parts),
+            LogOutput::Rebuilt => self.trust(),
+            LogOutput::Shorten { record } => self.shorten(record),
+            LogOutput::LookUp { group, number } => {
                 self.lookups.want((group, number), &self.path, &self.tell);
             }
-            _ => unreachable!("the caller has sorted them"),
         }
     }
 

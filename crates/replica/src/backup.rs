@@ -13,7 +13,7 @@
 use crate::command::CommandRefused;
 use crate::history::History;
 use crate::ids::{Attempt, GroupId};
-use crate::output::Output;
+use crate::output::{DriverOutput, Output};
 use crate::retention::{Frozen, Retention};
 use crate::transfer::{self, TRANSFER_BYTES_MAX};
 use crate::wire::{Reader, Writer};
@@ -271,13 +271,13 @@ impl Operation {
                 };
                 let done = is_over.then(|| core::mem::replace(asked, Asked::Ordered));
                 let Some(Asked::Done(result)) = done else { return None };
-                Some(Output::BackedUp { group, id, result })
+                Some(DriverOutput::BackedUp { group, id, result }.into())
             }
             What::Restore { result, awaits_disks } => {
                 let is_safe = is_held && (!*awaits_disks || canary!(RestoresBeforeLogged));
                 let result = result.take_if(|result| is_safe || result.is_err())?;
                 let result = result.map_err(BackupRefused::Group);
-                Some(Output::Restored { group, id, result })
+                Some(DriverOutput::Restored { group, id, result }.into())
             }
         }
     }
@@ -287,10 +287,10 @@ impl Operation {
         let id = self.id;
         match self.what {
             What::Backup { .. } => {
-                Output::BackedUp { group, id, result: Err(BackupRefused::Unknown) }
+                DriverOutput::BackedUp { group, id, result: Err(BackupRefused::Unknown) }.into()
             }
             What::Restore { .. } => {
-                Output::Restored { group, id, result: Err(BackupRefused::Unknown) }
+                DriverOutput::Restored { group, id, result: Err(BackupRefused::Unknown) }.into()
             }
         }
     }

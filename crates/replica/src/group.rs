@@ -49,7 +49,9 @@ use crate::moment::Moment;
 use crate::nested::CallFigures;
 use crate::node_map::NodeMap;
 use crate::offer::Offer;
-use crate::output::{Event, Outbox, Output, ServerCommand};
+use crate::output::{
+    DriverOutput, Event, GatewayOutput, OrderOutput, Outbox, Output, ServerCommand,
+};
 use crate::reads::Reads;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent, RecentPage, RecentQuery};
 use crate::refusal;
@@ -345,8 +347,8 @@ impl Group {
     fn left_alone(&self, key: RequestKey, number: RequestNumber) -> Output {
         let group = self.id;
         match self.table.endings.end_of(&key) {
-            Some(end) => Output::Ended { group, key, end },
-            None => Output::Dropped { group, number },
+            Some(end) => GatewayOutput::Ended { group, key, end }.into(),
+            None => GatewayOutput::Dropped { group, number }.into(),
         }
     }
 
@@ -409,7 +411,7 @@ impl Group {
             self.reads.answered(to.number, origin);
             // Empty: that of a oneway.
             let giop = Some(giop).filter(|giop| !giop.is_empty());
-            out.push_back(Output::Reply { group: self.id, number: to.number, giop });
+            out.push_back(GatewayOutput::Reply { group: self.id, number: to.number, giop }.into());
         }
     }
 
@@ -428,7 +430,9 @@ impl Group {
         if in_primary && self.open_at.is_some_and(|at| at <= now) {
             self.open_at = None;
             if !self.table.opened && self.table.in_set().lowest() == Some(here.node) {
-                out.push_back(Output::Order(Envelope::Open { group: self.id }.encode()));
+                out.push_back(
+                    OrderOutput::Submit(Envelope::Open { group: self.id }.encode()).into(),
+                );
             }
         }
         self.settle_member(now, in_primary, here, out);
@@ -445,12 +449,12 @@ impl Group {
         self.mind_doubt(now, in_primary, out);
         self.mind_quiet(now, in_primary, out);
         let Some(member) = &mut self.member else { return };
-        out.extend(member.long_states().map(Output::Outlive));
+        out.extend(member.long_states().map(DriverOutput::Outlive).map(Output::from));
         let mut commands = core::mem::take(&mut self.commands);
         member.step(now, &mut commands);
         if in_primary && let Some((attempt, votes)) = member.votes_to_cast() {
             let votes = Envelope::Votes { group: self.id, attempt, votes };
-            out.push_back(Output::Order(votes.encode()));
+            out.push_back(OrderOutput::Submit(votes.encode()).into());
         }
         let agreed = self.table.endings.agreed.state();
         if in_primary && let Some(asks) = member.ask(now, agreed) {
@@ -472,10 +476,12 @@ impl Group {
                 known,
             };
             let join = Envelope::Join { group: self.id, attempt, offer };
-            out.push_back(Output::Order(join.encode()));
+            out.push_back(OrderOutput::Submit(join.encode()).into());
         }
         let group = self.id;
-        out.extend(commands.drain(..).map(|command| Output::Server { group, command }));
+        out.extend(
+            commands.drain(..).map(|command| Output::from(DriverOutput::Server { group, command })),
+        );
         self.commands = commands;
         self.follow_ends(now, in_primary, here, out);
         if in_primary {
@@ -528,7 +534,7 @@ impl Group {
             }
             Some(Consequence::Caught { attempt }) => {
                 let joined = Envelope::Joined { group: self.id, attempt };
-                out.push_back(Output::Order(joined.encode()));
+                out.push_back(OrderOutput::Submit(joined.encode()).into());
             }
             Some(Consequence::Beside(served)) => self.served_beside(served, out),
             Some(Consequence::Held) => self.executed += 1,

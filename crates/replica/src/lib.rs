@@ -96,7 +96,10 @@ pub use ids::{
 pub use log::{LogRecord, Place, Recovered};
 pub use moment::Moment;
 pub use nested::{CallFigures, CallRefusal, NestedCall};
-pub use output::{Availability, DefinitionNews, Event, Output, ServerCommand};
+pub use output::{
+    Availability, DefinitionNews, DriverOutput, Event, GatewayOutput, LogOutput, OrderOutput,
+    Output, ServerCommand,
+};
 pub use outside::{OUTSIDE_BYTES_MAX, OutsideConfig, OutsideFailure, OutsideReport};
 pub use peer::{Lane, PEER_MESSAGE_BYTES_MAX};
 pub use primary::Quorum;

@@ -1,51 +1,73 @@
 //! What a replica asks of its surroundings: a closed set of effects.
 
+mod event;
+
+pub use self::event::Event;
 use crate::backup::{Backup, BackupRefused};
 use crate::catalog::{CatalogChanged, CatalogRecord, CatalogRefused, Definition};
-use crate::command::{Command, CommandRefused};
+use crate::command::CommandRefused;
 use crate::endings::RequestEnd;
-use crate::executor::Returned;
-use crate::group::IdentityFault;
 use crate::hello::Record;
 use crate::history::History;
-use crate::ids::{
-    Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber, RingId,
-};
+use crate::ids::{Attempt, CallKey, ChannelId, GatewayKey, GroupId, RequestKey, RequestNumber};
 use crate::log::{LogRecord, Place};
-use crate::nested::CallRefusal;
-use crate::outside::OutsideFailure;
 use crate::peer::Lane;
-use crate::primary::{Basis, Blocked};
-use crate::table::{DownReason, MemberState};
+use crate::primary::Blocked;
+use crate::table::DownReason;
 use alloc::collections::VecDeque;
-use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::NodeId;
 
-/// One effect; they are to be carried out in the order in which they are polled.
+/// One effect, by who carries it out; they are to be carried out in the order in which they are
+/// polled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output {
+    /// The order does.
+    Order(OrderOutput),
+    /// This node's gateway does.
+    Gateway(GatewayOutput),
+    /// The driver does, which gets it as it is.
+    Driver(DriverOutput),
+    /// Something that people want to know.
+    Event(Event),
+}
+
+/// What goes to the order, in this order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OrderOutput {
     /// Submit this to the order.
-    Order(Bytes),
-    /// Send a message to one node, on the link to it; without one it is dropped. If there is no
-    /// room, it is dropped, too, and [`crate::Replica::handle_peer_full`] wants to be told.
-    Peer {
-        /// To whom.
-        to: NodeId,
-        /// How urgent it is.
-        lane: Lane,
-        /// At most [`crate::PEER_MESSAGE_BYTES_MAX`].
-        bytes: Bytes,
-    },
-    /// Something for the local server of a group.
-    Server {
-        /// Whose server.
+    Submit(Bytes),
+    /// A reply to be ordered, which [`Self::Withdraw`] may take back.
+    SubmitReply {
+        /// Its group.
         group: GroupId,
-        /// What to do.
-        command: ServerCommand,
+        /// To which call.
+        to: GatewayKey,
+        /// The message.
+        payload: Bytes,
     },
+    /// The last [`Self::SubmitReply`] of this name is needed no more, if it has not left yet;
+    /// [`crate::Replica::handle_withdrawn`] wants to be told if it had not.
+    Withdraw {
+        /// Its group.
+        group: GroupId,
+        /// To which call.
+        to: GatewayKey,
+    },
+    /// Submit this to the order; when a majority holds it, [`crate::Replica::handle_held`] wants to
+    /// be told. After the next view change nobody waits for that.
+    SubmitHeld {
+        /// Whose operation it is.
+        group: GroupId,
+        /// The message.
+        payload: Bytes,
+    },
+}
+
+/// What this node's gateway is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum GatewayOutput {
     /// The reply to a request of this node's gateway; release it when promise 1 holds.
     Reply {
         /// Which group answered.
@@ -86,23 +108,6 @@ pub enum Output {
         group: GroupId,
         /// Which request.
         number: RequestNumber,
-    },
-    /// A reply to be ordered, which [`Self::Withdraw`] may take back.
-    OrderReply {
-        /// Its group.
-        group: GroupId,
-        /// To which call.
-        to: GatewayKey,
-        /// The message.
-        payload: Bytes,
-    },
-    /// The last [`Self::OrderReply`] of this name is needed no more, if it has not left yet;
-    /// [`crate::Replica::handle_withdrawn`] wants to be told if it had not.
-    Withdraw {
-        /// Its group.
-        group: GroupId,
-        /// To which call.
-        to: GatewayKey,
     },
     /// A request of this node's gateway was delivered while no member was in: this delivery of
     /// it was executed nowhere.
@@ -156,20 +161,71 @@ pub enum Output {
         /// Of this group, or of all.
         group: Option<GroupId>,
     },
+    /// A majority has this request of this node's gateway on disk.
+    Logged {
+        /// Its group, which is durable.
+        group: GroupId,
+        /// Which request.
+        number: RequestNumber,
+    },
+}
+
+/// What the driver of the node carries out, whatever lies between.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DriverOutput {
+    /// Send a message to one node, on the link to it; without one it is dropped. If there is no
+    /// room, it is dropped, too, and [`crate::Replica::handle_peer_full`] wants to be told.
+    Peer {
+        /// To whom.
+        to: NodeId,
+        /// How urgent it is.
+        lane: Lane,
+        /// At most [`crate::PEER_MESSAGE_BYTES_MAX`].
+        bytes: Bytes,
+    },
+    /// Something for the local server of a group.
+    Server {
+        /// Whose server.
+        group: GroupId,
+        /// What to do.
+        command: ServerCommand,
+    },
+    /// Write to disk which primary components this node takes part in, before what follows.
+    PersistPrimary(Record),
+    /// Write this down; [`crate::Replica::handle_catalog_saved`] wants to be told when it is on
+    /// disk. Nothing waits for it but what says so. Before the first [`LogOutput::Append`] that
+    /// follows is on disk, it must be.
+    Catalog(CatalogRecord),
+    /// Something for the log.
+    Log(LogOutput),
+    /// A whole state, which is in use. To free so much takes as long as many tokens: whoever
+    /// carries this out holds it until nobody else does.
+    Outlive(Bytes),
+    /// There is a group, or it is something else, or it is gone.
+    Defined {
+        /// Which.
+        id: GroupId,
+        /// What of the three.
+        news: DefinitionNews,
+        /// What it is now; none if it is gone.
+        definition: Option<Definition>,
+        /// The name of the operation that did it; none if the component goes on from it.
+        operation: Option<Bytes>,
+    },
+    /// What became of [`crate::Replica::handle_define`]: it was carried out, at all nodes, and is
+    /// on enough disks.
+    CatalogChanged {
+        /// Its name, as it was given.
+        id: u64,
+        /// Whose definition it was.
+        result: Result<CatalogChanged, CatalogRefused>,
+    },
     /// What became of a command of this node's operator.
     Commanded {
         /// Its name, as it was given.
         id: u64,
         /// Whether it was carried out, at all nodes.
         result: Result<(), CommandRefused>,
-    },
-    /// Submit this to the order; when a majority holds it, [`crate::Replica::handle_held`] wants to
-    /// be told. After the next view change nobody waits for that.
-    OrderHeld {
-        /// Whose operation it is.
-        group: GroupId,
-        /// The message.
-        payload: Bytes,
     },
     /// What became of [`crate::Replica::handle_backup`].
     BackedUp {
@@ -189,34 +245,14 @@ pub enum Output {
         /// Whether the group has the state of the backup now, at one member at least.
         result: Result<(), BackupRefused>,
     },
-    /// What became of [`crate::Replica::handle_define`]: it was carried out, at all nodes, and is
-    /// on enough disks.
-    CatalogChanged {
-        /// Its name, as it was given.
-        id: u64,
-        /// Whose definition it was.
-        result: Result<CatalogChanged, CatalogRefused>,
-    },
-    /// There is a group, or it is something else, or it is gone.
-    Defined {
-        /// Which.
-        id: GroupId,
-        /// What of the three.
-        news: DefinitionNews,
-        /// What it is now; none if it is gone.
-        definition: Option<Definition>,
-        /// The name of the operation that did it; none if the component goes on from it.
-        operation: Option<Bytes>,
-    },
-    /// Write this down; [`crate::Replica::handle_catalog_saved`] wants to be told when it is on
-    /// disk. Nothing waits for it but what says so. Before the first [`Self::Log`] that follows is
-    /// on disk, it must be.
-    Catalog(CatalogRecord),
-    /// Write to disk which primary components this node takes part in, before what follows.
-    Record(Record),
+}
+
+/// What the log is told. It takes it in this order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LogOutput {
     /// Append this to the log; [`crate::Replica::handle_logged`] wants to be told when it is on
     /// disk. Nothing waits for it but what says so.
-    Log(LogRecord),
+    Append(LogRecord),
     /// Keep this state of a group beside the log, to be given back at the next boot if it is the
     /// newest one; [`crate::Replica::handle_saved`] wants to be told when it is on disk.
     Save {
@@ -226,13 +262,6 @@ pub enum Output {
         place: Place,
         /// Two parts of one whole; the second one may be large.
         parts: [Bytes; 2],
-    },
-    /// A majority has this request of this node's gateway on disk.
-    Logged {
-        /// Its group, which is durable.
-        group: GroupId,
-        /// Which request.
-        number: RequestNumber,
     },
     /// Nobody is left in this durable group: what does the log have? Wanted is what a start of the
     /// node would find, with everything that was handed out before this;
@@ -253,11 +282,30 @@ pub enum Output {
     /// A log that was begun in doubt has what the next boot needs: its word may count from now on,
     /// as soon as [`crate::Replica::handle_trusted`] is told. Said once.
     Rebuilt,
-    /// A whole state, which is in use. To free so much takes as long as many tokens: whoever
-    /// carries this out holds it until nobody else does.
-    Outlive(Bytes),
-    /// Something that people want to know.
-    Event(Event),
+}
+
+impl From<OrderOutput> for Output {
+    fn from(output: OrderOutput) -> Self {
+        Self::Order(output)
+    }
+}
+
+impl From<GatewayOutput> for Output {
+    fn from(output: GatewayOutput) -> Self {
+        Self::Gateway(output)
+    }
+}
+
+impl From<DriverOutput> for Output {
+    fn from(output: DriverOutput) -> Self {
+        Self::Driver(output)
+    }
+}
+
+impl From<LogOutput> for Output {
+    fn from(output: LogOutput) -> Self {
+        Self::Driver(DriverOutput::Log(output))
+    }
 }
 
 /// What became of a definition.
@@ -290,188 +338,6 @@ pub enum ServerCommand {
     Stop,
 }
 
-/// What happened, for logs and pictures.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Event {
-    /// The view is a primary component.
-    Primary {
-        /// Which view.
-        view: RingId,
-        /// All its nodes.
-        members: NodeSet,
-        /// Those that were up to date.
-        current: NodeSet,
-        /// Why it may go on.
-        basis: Basis,
-    },
-    /// In a primary component that disks decided, groups that are not durable go on from these
-    /// nodes, or go on again.
-    MemoryFrom {
-        /// Which view.
-        view: RingId,
-        /// Those that were up to date.
-        current: NodeSet,
-        /// Why they may go on.
-        basis: Basis,
-    },
-    /// In a primary component that disks decided, groups that are not durable wait: a node that is
-    /// away may have what they acknowledged.
-    MemoryWaits {
-        /// Which view.
-        view: RingId,
-    },
-    /// The view must not serve.
-    Blocked {
-        /// Which view.
-        view: RingId,
-        /// Why.
-        reason: Blocked,
-    },
-    /// A member changed.
-    Member {
-        /// Of this group.
-        group: GroupId,
-        /// On this node.
-        node: NodeId,
-        /// What it is now.
-        state: MemberState,
-    },
-    /// The group takes requests.
-    Opened {
-        /// Which group.
-        group: GroupId,
-    },
-    /// An operator has changed the group.
-    Changed {
-        /// Which group.
-        group: GroupId,
-        /// How.
-        command: Command,
-    },
-    /// Another member leads.
-    Leader {
-        /// Of this group.
-        group: GroupId,
-        /// `None`: nobody does.
-        leader: Option<NodeId>,
-    },
-    /// A member replied something else than the majority.
-    Diverged {
-        /// Of this group.
-        group: GroupId,
-        /// Whose member.
-        node: NodeId,
-        /// The last request of those that were compared, counted from the group's first.
-        request: u64,
-        /// It is expelled and rebuilt.
-        expelled: bool,
-    },
-    /// The members replied different things, and none has a majority.
-    Disagreement {
-        /// Of this group.
-        group: GroupId,
-        /// The last request of those that were compared.
-        request: u64,
-    },
-    /// A request has no reply of a server, and will have none.
-    RequestEnded {
-        /// Of this group.
-        group: GroupId,
-        /// Which request, counted from the group's first.
-        request: u64,
-        /// How it ended.
-        end: RequestEnd,
-    },
-    /// A member's server did not reply to a request that another member's has answered.
-    AtFault {
-        /// Of this group.
-        group: GroupId,
-        /// Whose member.
-        node: NodeId,
-        /// Which request, counted from the group's first.
-        request: u64,
-        /// What it did.
-        reason: DownReason,
-    },
-    /// The group takes no new FT_REQUESTs, or does again: what its members remember is too much.
-    Full {
-        /// Which group.
-        group: GroupId,
-        /// Which of the two.
-        is_full: bool,
-    },
-    /// A request was refused because of the name that its client gave it (FT_REQUEST). Said now and
-    /// then only.
-    IdentityRefused {
-        /// Of this group.
-        group: GroupId,
-        /// Why.
-        fault: IdentityFault,
-        /// The client's name of itself.
-        client_id: Bytes,
-        /// Who sent it; see [`crate::Bound::subject`].
-        subject: [u8; 16],
-        /// So many for this reason since the node started.
-        count: u64,
-    },
-    /// A call of a replicated server is not executed.
-    CallRefused {
-        /// Whose server called.
-        caller: GroupId,
-        /// Whom.
-        target: GroupId,
-        /// In which of its requests, counted from the group's first.
-        during: u64,
-        /// Why.
-        why: CallRefusal,
-    },
-    /// A server outside did not reply to a call.
-    OutsideFailed {
-        /// Whose server called.
-        caller: GroupId,
-        /// Whom.
-        target: GroupId,
-        /// In which of its requests, counted from the group's first.
-        during: u64,
-        /// What happened.
-        why: OutsideFailure,
-    },
-    /// A member asked for something else than another one in the same call of the same request.
-    CallDiffers {
-        /// Of this group.
-        caller: GroupId,
-        /// Whose member.
-        node: NodeId,
-        /// In which request, counted from the group's first.
-        during: u64,
-    },
-    /// The local server has replied with something that looks like a reference.
-    Returned {
-        /// Of this group.
-        group: GroupId,
-        /// The reply.
-        returned: Returned,
-    },
-    /// Members were seen to reply differently, and replies of the local server have octets where
-    /// padding seems to be that are not zero.
-    Uncleared {
-        /// Of this group.
-        group: GroupId,
-    },
-    /// A definition means nothing to this node: another version wrote it.
-    Unreadable {
-        /// Its name.
-        name: Arc<str>,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A message of another version was skipped.
-    Skipped {
-        /// Who sent it.
-        origin: NodeId,
-    },
-}
-
 /// Whether a group can take a request now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Availability {
@@ -494,6 +360,8 @@ pub(crate) type Outbox = VecDeque<Output>;
 pub(crate) fn forward(group: GroupId, commands: Vec<ServerCommand>, out: &mut Outbox) {
     // There are none most of the times, and this is asked several times per call.
     if !commands.is_empty() {
-        out.extend(commands.into_iter().map(|command| Output::Server { group, command }));
+        out.extend(
+            commands.into_iter().map(|command| DriverOutput::Server { group, command }.into()),
+        );
     }
 }

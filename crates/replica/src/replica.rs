@@ -35,7 +35,7 @@ use crate::history::History;
 use crate::ids::{ChannelId, GroupId, RingId};
 use crate::log::{Place, Standing};
 use crate::nested::Calls;
-use crate::output::{Availability, Event, Outbox, Output};
+use crate::output::{Availability, Event, OrderOutput, Outbox, Output};
 use crate::primary::{Blocked, Statement};
 use crate::table::DownReason;
 use alloc::boxed::Box;
@@ -266,7 +266,7 @@ impl Replica {
             apart: self.says_apart(),
             catalog: self.catalog_mark(),
         };
-        self.out.push_back(Output::Order(Envelope::Hello(hello).encode()));
+        self.out.push_back(OrderOutput::Submit(Envelope::Hello(hello).encode()).into());
         let statements = BTreeMap::new();
         let syncing = Phase::Syncing { view, statements, held_back: Vec::new() };
         match core::mem::replace(&mut self.phase, syncing) {
@@ -428,7 +428,7 @@ impl Replica {
         self.with_group(now, group, |group, here, out| group.received(Some(now), came, here, out));
     }
 
-    /// An [`Output::OrderReply`] of `group` was taken back before it left.
+    /// An [`OrderOutput::SubmitReply`] of `group` was taken back before it left.
     pub fn handle_withdrawn(&mut self, group: GroupId) {
         if let Some(group) = self.groups.get_mut(group) {
             group.withdrawn();

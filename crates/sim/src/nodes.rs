@@ -17,8 +17,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
-    CatalogChange, CheckpointRule, ComparisonRule, Definition, GroupConfig, GroupId, OnTotalLoss,
-    PrimaryStatus, ReadRule, Recovered, ReplyPath, TransferRule,
+    CatalogChange, CheckpointRule, ComparisonRule, Definition, DriverOutput, GroupConfig, GroupId,
+    LogOutput, OnTotalLoss, PrimaryStatus, ReadRule, Recovered, ReplyPath, TransferRule,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, FixedSettings, GatewayLimits, GroupSettings, Node,
@@ -330,9 +330,6 @@ impl World {
     fn carry_out(&mut self, node: usize, output: Output) {
         match output {
             Output::Datagram { .. } => unreachable!("the caller sends them"),
-            Output::Peer { to, lane, bytes } => {
-                self.send_peer(node, usize::from(to.index()), lane, bytes);
-            }
             Output::ClientSend { connection, bytes } => {
                 self.transcript.mix_bytes(&bytes);
                 self.send(StreamId(connection.0), Side::Callee, Segment::Bytes(bytes));
@@ -352,7 +349,6 @@ impl World {
                     stream.hear_no_more(Side::Callee);
                 }
             }
-            Output::Server { group, command } => self.command_server(node, group, command),
             Output::Abroad { connection, command } => {
                 self.command_abroad(node, connection, command);
             }
@@ -361,39 +357,57 @@ impl World {
                 let disk = &mut self.hosts[node].disk;
                 disk.ring_seq = disk.ring_seq.max(ring_seq);
             }
-            Output::PersistPrimary(record) => {
-                self.checks.memories.note_record(&record);
-                self.hosts[node].disk.record = record;
-            }
-            Output::Catalog(record) => self.write_catalog(node, record),
-            Output::CatalogChanged { id, result } => self.operation_answered(node, id, &result),
-            Output::Defined { id, definition, .. } => {
-                self.defined(node, id, definition.as_ref());
-            }
-            Output::Log(record) => self.log(node, record),
-            Output::Save { group, place, parts } => self.save(node, group, place, &parts),
-            Output::LookUp { group, number } => self.look_up(node, (group, number)),
-            Output::Shorten { record } => self.shortened(node, record),
-            Output::Rebuilt => self.trust(node),
-            Output::Outlive(_) => {}
-            Output::Commanded { result, .. } => {
-                self.say(|| format!("n{node} answers its operator {result:?}"));
-            }
-            Output::BackedUp { group, id, result } => {
-                self.backed_up((node, index_of(group)), id, result);
-            }
-            Output::Restored { group, id, result } => {
-                self.say(|| format!("n{node} restored g{} ({id}): {result:?}", index_of(group)));
-                if result.is_ok() {
-                    self.restore_confirmed(node, index_of(group));
-                }
-            }
+            Output::Replica(output) => self.carry_out_of_replica(node, output),
             Output::Event(event) => {
                 self.note_event(node, &event);
                 if matches!(&event, NodeEvent::View(view) if view.kind == ViewKind::Regular) {
                     self.spring(node, Occasion::Installs);
                 }
             }
+        }
+    }
+
+    fn carry_out_of_replica(&mut self, node: usize, output: DriverOutput) {
+        match output {
+            DriverOutput::Peer { to, lane, bytes } => {
+                self.send_peer(node, usize::from(to.index()), lane, bytes);
+            }
+            DriverOutput::Server { group, command } => self.command_server(node, group, command),
+            DriverOutput::PersistPrimary(record) => {
+                self.checks.memories.note_record(&record);
+                self.hosts[node].disk.record = record;
+            }
+            DriverOutput::Catalog(record) => self.write_catalog(node, record),
+            DriverOutput::CatalogChanged { id, result } => {
+                self.operation_answered(node, id, &result);
+            }
+            DriverOutput::Defined { id, definition, .. } => {
+                self.defined(node, id, definition.as_ref());
+            }
+            DriverOutput::Log(output) => self.write_log(node, output),
+            DriverOutput::Outlive(_) => {}
+            DriverOutput::Commanded { result, .. } => {
+                self.say(|| format!("n{node} answers its operator {result:?}"));
+            }
+            DriverOutput::BackedUp { group, id, result } => {
+                self.backed_up((node, index_of(group)), id, result);
+            }
+            DriverOutput::Restored { group, id, result } => {
+                self.say(|| format!("n{node} restored g{} ({id}): {result:?}", index_of(group)));
+                if result.is_ok() {
+                    self.restore_confirmed(node, index_of(group));
+                }
+            }
+        }
+    }
+
+    fn write_log(&mut self, node: usize, output: LogOutput) {
+        match output {
+            LogOutput::Append(record) => self.log(node, record),
+            LogOutput::Save { group, place, parts } => self.save(node, group, place, &parts),
+            LogOutput::LookUp { group, number } => self.look_up(node, (group, number)),
+            LogOutput::Shorten { record } => self.shortened(node, record),
+            LogOutput::Rebuilt => self.trust(node),
         }
     }
 

@@ -4,11 +4,12 @@
 //! catalog says, from the place in the order on at which it was said.
 
 use super::Node;
-use crate::output::Output;
 use bytes::Bytes;
 use quorba_base::{Instant, Position};
 use quorba_order::Guarantee;
-use quorba_replica::{Ack, Catalog, CatalogChange, Definition, DefinitionNews, GroupId};
+#[cfg(doc)]
+use quorba_replica::DriverOutput;
+use quorba_replica::{Ack, Catalog, CatalogChange, DefinitionNews, GroupId};
 
 impl Node {
     /// What the domain's groups are now.
@@ -17,8 +18,8 @@ impl Node {
         self.replica.catalog()
     }
 
-    /// An operator wants to change the catalog; [`Output::CatalogChanged`] with the same `id` says
-    /// what became of it. See [`quorba_replica::Replica::handle_define`].
+    /// An operator wants to change the catalog; [`DriverOutput::CatalogChanged`] with the same `id`
+    /// says what became of it. See [`quorba_replica::Replica::handle_define`].
     pub fn handle_define(
         &mut self,
         now: Instant,
@@ -30,7 +31,7 @@ impl Node {
         self.unsettled = Some(now);
     }
 
-    /// What [`Output::Catalog`] asked for is on disk, up to this one.
+    /// What [`DriverOutput::Catalog`] asked for is on disk, up to this one.
     pub fn handle_catalog_saved(&mut self, now: Instant, version: Position) {
         self.replica.handle_catalog_saved(version);
         self.unsettled = Some(now);
@@ -41,12 +42,8 @@ impl Node {
         self.guarantees.get(group).copied().unwrap_or(Guarantee::Agreed)
     }
 
-    pub(super) fn defined(
-        &mut self,
-        id: GroupId,
-        news: DefinitionNews,
-        (definition, operation): (Option<Definition>, Option<Bytes>),
-    ) {
+    /// The rooms hear of it before the driver does.
+    pub(super) fn defined(&mut self, id: GroupId, news: DefinitionNews) {
         match news {
             DefinitionNews::Created | DefinitionNews::Changed => self.define(id),
             DefinitionNews::Deleted => {
@@ -54,7 +51,6 @@ impl Node {
                 self.guarantees.remove(id);
             }
         }
-        self.out.push_back(Output::Defined { id, news, definition, operation });
     }
 
     /// The rooms learn what the catalog says of it. What cannot be read is the replica's to tell.

@@ -4,14 +4,16 @@ use super::Node;
 use crate::output::{Event, Output};
 use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
+#[cfg(doc)]
+use quorba_replica::DriverOutput;
 use quorba_replica::{
     Backup, Command, Event as ReplicaEvent, GroupId, Moment, RecentPage, RecentQuery,
     RecentRequest, RequestNumber,
 };
 
 impl Node {
-    /// An operator wants to change `group`; [`Output::Commanded`] with the same `id` says what
-    /// became of it, unless this node is thrown out of the primary component before.
+    /// An operator wants to change `group`; [`DriverOutput::Commanded`] with the same `id` says
+    /// what became of it, unless this node is thrown out of the primary component before.
     pub fn handle_command(&mut self, now: Instant, group: GroupId, id: u64, command: Command) {
         self.replica.handle_command(group, id, command);
         self.unsettled = Some(now);
@@ -31,14 +33,14 @@ impl Node {
     }
 
     /// An operator wants the state of `group` as its local member has it at a place of its own in
-    /// the order; [`Output::BackedUp`] with the same `id` gives it, or says why not.
+    /// the order; [`DriverOutput::BackedUp`] with the same `id` gives it, or says why not.
     pub fn handle_backup(&mut self, now: Instant, group: GroupId, id: u64) {
         self.replica.handle_backup(group, id);
         self.unsettled = Some(now);
     }
 
     /// An operator wants `group` to have the state of a backup, whatever it has now;
-    /// [`Output::Restored`] with the same `id` says what became of it.
+    /// [`DriverOutput::Restored`] with the same `id` says what became of it.
     pub fn handle_restore(&mut self, now: Instant, group: GroupId, id: u64, backup: Backup) {
         self.replica.handle_restore(group, id, backup);
         self.unsettled = Some(now);

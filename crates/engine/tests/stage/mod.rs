@@ -11,7 +11,9 @@ pub use server::Server;
 use bytes::{Bytes, BytesMut};
 use quorba_base::{Duration, Instant, NodeId};
 use quorba_engine::order::Destination;
-use quorba_engine::replica::{ChannelId, GroupId, PrimaryStatus, ReplyPath, ServerCommand};
+use quorba_engine::replica::{
+    ChannelId, DriverOutput, GroupId, PrimaryStatus, ReplyPath, ServerCommand,
+};
 use quorba_engine::{ClientPeer, CloseReason, ConnectionId, GatewayLimits, Node, Output};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{
@@ -301,9 +303,6 @@ impl Stage {
 
     fn carry_out(&mut self, index: usize, output: Output) {
         match output {
-            Output::Catalog(record) => {
-                self.nodes[index].handle_catalog_saved(self.now, record.version);
-            }
             Output::Datagram { to: Destination::Node(node), datagram } => {
                 self.datagrams.push_back((index, usize::from(node.index()), datagram.freeze()));
             }
@@ -326,7 +325,19 @@ impl Stage {
             Output::ClientPause { .. } => self.got[index].push(Got::Paused),
             Output::ClientResume { .. } => self.got[index].push(Got::Resumed),
             Output::ClientClose { reason, .. } => self.got[index].push(Got::Ended(reason)),
-            Output::Server { group, command } => match command {
+            Output::Replica(output) => self.carry_out_of_replica(index, output),
+            Output::Submit { .. } => unreachable!("the order is made by the ring"),
+            Output::PersistRing { .. } | Output::Event(_) => {}
+            Output::Abroad { .. } => unreachable!("no group calls to the outside"),
+        }
+    }
+
+    fn carry_out_of_replica(&mut self, index: usize, output: DriverOutput) {
+        match output {
+            DriverOutput::Catalog(record) => {
+                self.nodes[index].handle_catalog_saved(self.now, record.version);
+            }
+            DriverOutput::Server { group, command } => match command {
                 ServerCommand::Connect(channel) => {
                     self.nodes[index].handle_server_connected(self.now, group, channel);
                 }
@@ -342,25 +353,17 @@ impl Stage {
                 | ServerCommand::Start
                 | ServerCommand::Stop => {}
             },
-            Output::Peer { to, bytes, .. } => {
+            DriverOutput::Peer { to, bytes, .. } => {
                 self.peers.push_back((index, usize::from(to.index()), bytes));
             }
-            Output::Submit { .. } => unreachable!("the order is made by the ring"),
-            Output::PersistRing { .. }
-            | Output::PersistPrimary(_)
-            | Output::CatalogChanged { .. }
-            | Output::Defined { .. }
-            | Output::Commanded { .. }
-            | Output::BackedUp { .. }
-            | Output::Restored { .. }
-            | Output::Log(_)
-            | Output::Save { .. }
-            | Output::LookUp { .. }
-            | Output::Shorten { .. }
-            | Output::Rebuilt
-            | Output::Outlive(_)
-            | Output::Event(_) => {}
-            Output::Abroad { .. } => unreachable!("no group calls to the outside"),
+            DriverOutput::PersistPrimary(_)
+            | DriverOutput::Log(_)
+            | DriverOutput::Outlive(_)
+            | DriverOutput::Defined { .. }
+            | DriverOutput::CatalogChanged { .. }
+            | DriverOutput::Commanded { .. }
+            | DriverOutput::BackedUp { .. }
+            | DriverOutput::Restored { .. } => {}
         }
     }
 }

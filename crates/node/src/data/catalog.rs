@@ -10,10 +10,9 @@ use crate::reread::Ask;
 use bytes::Bytes;
 use quorba_base::{FNV_OFFSET, Position, fnv1a};
 use quorba_config::{KnownGroups, check_delete, group_differences, read_group};
-use quorba_engine::Output;
 use quorba_engine::replica::{
     CatalogChange, CatalogChanged, CatalogRecord, CatalogRefused, Definition, DefinitionNews,
-    GroupId, LogRecord,
+    GroupId, LogOutput, LogRecord,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -300,8 +299,8 @@ impl DataPlane {
 
     /// A log is not found without its groups: what they are is on disk before it begins, or goes on
     /// in another component. A node whose first durable group was created begins one.
-    pub(super) fn before_log(&mut self, output: &Output) -> Result<(), NodeError> {
-        if !matches!(output, Output::Log(LogRecord::Component { .. })) {
+    pub(super) fn before_log(&mut self, output: &LogOutput) -> Result<(), NodeError> {
+        if !matches!(output, LogOutput::Append(LogRecord::Component { .. })) {
             return Ok(());
         }
         self.store.sync();

@@ -9,7 +9,8 @@ use crate::log::{LogNews, Progress};
 use crate::{NodeError, events, tunnel};
 use bytes::Bytes;
 use quorba_engine::replica::{
-    ChannelId, Command, Event as ReplicaEvent, GroupId, MemberState, ServerCommand,
+    ChannelId, Command, DriverOutput, Event as ReplicaEvent, GroupId, LogOutput, MemberState,
+    ServerCommand,
 };
 use quorba_engine::{ConnectionId, Event, Output};
 use quorba_net::{LinkEvent, Sent};
@@ -131,12 +132,6 @@ impl DataPlane {
         match output {
             Output::Datagram { .. } => unreachable!("sent above"),
             Output::Submit { ticket, payload } => self.transport.submit(ticket, payload),
-            Output::Peer { to, lane, bytes } => {
-                if self.transport.send_peer(to, lane, bytes) == Sent::Full {
-                    let now = self.now();
-                    self.engine.handle_peer_full(now, to);
-                }
-            }
             Output::ClientSend { connection, bytes } => self.send_to_client(connection, bytes),
             Output::ClientPause { connection } => {
                 self.clients.set_reading(connection, false, &self.poller);
@@ -152,35 +147,13 @@ impl DataPlane {
                 }
                 self.clients.close_when_sent(connection, linger, &self.poller);
             }
-            Output::Server { group, command } => self.command_server(group, command),
             Output::Abroad { connection, command } => self.command_abroad(connection, command),
             Output::PersistRing { ring_seq } => {
                 self.transport.flush();
                 let stored = self.boot.set_ring_seq(ring_seq);
                 self.stored(stored)?;
             }
-            Output::PersistPrimary(record) => {
-                self.transport.flush();
-                let stored = self.boot.set_record(record);
-                self.stored(stored)?;
-            }
-            Output::CatalogChanged { id, result } => self.defines.close(id, result),
-            Output::Defined { id, news, definition, operation } => {
-                self.defined(id, news, (definition, operation));
-            }
-            Output::Catalog(record) => self.save_catalog(record),
-            output @ (Output::Log(_)
-            | Output::Save { .. }
-            | Output::LookUp { .. }
-            | Output::Shorten { .. }
-            | Output::Rebuilt) => self.write_log(output)?,
-            Output::Outlive(state) => self.attic.keep(state),
-            Output::Commanded { id, result } => {
-                let reporter = &self.reporter;
-                self.commands.close(id, result.map_err(|refused| reporter.refusal(refused)));
-            }
-            Output::BackedUp { group, id, result } => self.backed_up(group, id, result),
-            Output::Restored { id, result, .. } => self.restored(id, result),
+            Output::Replica(output) => self.carry_out_of_replica(output)?,
             Output::Event(event) => {
                 self.tell_supervisor(&event);
                 let about = events::request_of(&event);
@@ -192,7 +165,38 @@ impl DataPlane {
         Ok(())
     }
 
-    fn write_log(&mut self, output: Output) -> Result<(), NodeError> {
+    fn carry_out_of_replica(&mut self, output: DriverOutput) -> Result<(), NodeError> {
+        match output {
+            DriverOutput::Peer { to, lane, bytes } => {
+                if self.transport.send_peer(to, lane, bytes) == Sent::Full {
+                    let now = self.now();
+                    self.engine.handle_peer_full(now, to);
+                }
+            }
+            DriverOutput::Server { group, command } => self.command_server(group, command),
+            DriverOutput::PersistPrimary(record) => {
+                self.transport.flush();
+                let stored = self.boot.set_record(record);
+                self.stored(stored)?;
+            }
+            DriverOutput::CatalogChanged { id, result } => self.defines.close(id, result),
+            DriverOutput::Defined { id, news, definition, operation } => {
+                self.defined(id, news, (definition, operation));
+            }
+            DriverOutput::Catalog(record) => self.save_catalog(record),
+            DriverOutput::Log(output) => self.write_log(output)?,
+            DriverOutput::Outlive(state) => self.attic.keep(state),
+            DriverOutput::Commanded { id, result } => {
+                let reporter = &self.reporter;
+                self.commands.close(id, result.map_err(|refused| reporter.refusal(refused)));
+            }
+            DriverOutput::BackedUp { group, id, result } => self.backed_up(group, id, result),
+            DriverOutput::Restored { id, result, .. } => self.restored(id, result),
+        }
+        Ok(())
+    }
+
+    fn write_log(&mut self, output: LogOutput) -> Result<(), NodeError> {
         self.before_log(&output)?;
         let Some(log) = &mut self.log else { return Ok(()) };
         log.carry_out(output);

@@ -8,7 +8,7 @@ use super::Group;
 use crate::endings::ROUNDS;
 use crate::envelope::Envelope;
 use crate::history::History;
-use crate::output::{Outbox, Output};
+use crate::output::{OrderOutput, Outbox};
 use crate::table::MemberState;
 use quorba_base::{Duration, Instant, NodeId};
 
@@ -67,7 +67,7 @@ impl Group {
             if let Some(attempt) = self.table.attempt(self.here) {
                 let (group, number, digest) = (self.id, ROUNDS, None);
                 let round = Envelope::StateDigest { group, attempt, number, digest };
-                out.push_back(Output::Order(round.encode()));
+                out.push_back(OrderOutput::Submit(round.encode()).into());
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::backup::{Backup, BackupRefused, Captured, Operation, Staged};
 use crate::command::{Command, CommandRefused};
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::ids::{Attempt, RingId};
-use crate::output::{Outbox, Output};
+use crate::output::{DriverOutput, OrderOutput, Outbox};
 use crate::table::DownReason;
 use alloc::boxed::Box;
 
@@ -22,7 +22,9 @@ impl Group {
             (Some(_), None) => None,
         };
         if let Some(refused) = refused {
-            return out.push_back(Output::BackedUp { group: self.id, id, result: Err(refused) });
+            return out.push_back(
+                DriverOutput::BackedUp { group: self.id, id, result: Err(refused) }.into(),
+            );
         }
         self.operation = Some(Box::new(Operation::backup(id)));
         self.order_held(id, Command::Backup(here.node), out);
@@ -47,7 +49,9 @@ impl Group {
                 self.order_held(id, command, out);
             }
             Err(refused) => {
-                out.push_back(Output::Restored { group: self.id, id, result: Err(refused) });
+                out.push_back(
+                    DriverOutput::Restored { group: self.id, id, result: Err(refused) }.into(),
+                );
             }
         }
     }
@@ -66,7 +70,7 @@ impl Group {
 
     fn order_held(&self, id: u64, command: Command, out: &mut Outbox) {
         let payload = Envelope::Command { group: self.id, id, command }.encode();
-        out.push_back(Output::OrderHeld { group: self.id, payload });
+        out.push_back(OrderOutput::SubmitHeld { group: self.id, payload }.into());
     }
 
     /// A majority holds the message of the operation that is under way.
@@ -167,7 +171,7 @@ impl Group {
                 reason: DownReason::StateUnavailable,
                 ended: ProcessEnd::default(),
             };
-            return out.push_back(Output::Order(down.encode()));
+            return out.push_back(OrderOutput::Submit(down.encode()).into());
         };
         member.restore(*staged, (history, now));
         self.joined_at = (here.place, history);

@@ -6,7 +6,7 @@ use super::Group;
 use crate::beside::{Errand, Question, Served};
 use crate::envelope::Envelope;
 use crate::ids::{Attempt, CallKey, GroupId};
-use crate::output::{Outbox, Output, forward};
+use crate::output::{OrderOutput, Outbox, Output, forward};
 use crate::outside::OutsideReport;
 use crate::table::MemberState;
 use alloc::boxed::Box;
@@ -84,7 +84,7 @@ impl Group {
     /// A component was established: nobody may have heard what came of a read.
     pub(crate) fn say_task_again(&self, out: &mut Outbox) {
         let told = self.task.as_ref().and_then(|task| task.told(self.id));
-        out.extend(told.map(Output::Order));
+        out.extend(told.map(OrderOutput::Submit).map(Output::from));
     }
 
     /// Asks the server, or stops to wait for it.
@@ -111,7 +111,7 @@ impl Group {
         let Some(task) = &mut self.task else { return };
         if task.question.errand == served.errand && task.report.is_none() {
             task.report = Some(served.report);
-            out.extend(task.told(self.id).map(Output::Order));
+            out.extend(task.told(self.id).map(OrderOutput::Submit).map(Output::from));
         }
     }
 }

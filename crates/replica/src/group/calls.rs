@@ -7,7 +7,7 @@ use crate::envelope::Envelope;
 use crate::history::History;
 use crate::ids::{Attempt, CallKey, GroupId, RequestKey};
 use crate::member::Standing;
-use crate::output::{Outbox, Output};
+use crate::output::{OrderOutput, Outbox};
 use crate::table::GroupTable;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -51,7 +51,9 @@ impl Group {
         else {
             return;
         };
-        out.push_back(Output::Order(Envelope::Floor { group: self.id, attempt, up_to }.encode()));
+        out.push_back(
+            OrderOutput::Submit(Envelope::Floor { group: self.id, attempt, up_to }.encode()).into(),
+        );
     }
 
     /// This node was not up to date. `has_split`: whether what a group was delivered here is not

@@ -9,7 +9,7 @@ use crate::config::GroupConfig;
 use crate::endings::RequestEnd;
 use crate::envelope::Envelope;
 use crate::member::Comparison;
-use crate::output::{Event, Outbox, Output, ServerCommand};
+use crate::output::{DriverOutput, Event, OrderOutput, Outbox, Output, ServerCommand};
 use crate::passive::{CheckpointPiece, Source};
 use crate::style::Duty;
 use crate::table::{DownReason, GroupTable, MemberState};
@@ -142,7 +142,7 @@ impl Group {
                 self.restore_is_over((id, attempt), result, out);
             }
         } else if is_mine {
-            out.push_back(Output::Commanded { id, result });
+            out.push_back(DriverOutput::Commanded { id, result }.into());
         }
     }
 
@@ -186,7 +186,7 @@ impl Group {
         }
         if member.withdraw() {
             let command = ServerCommand::Restart(DownReason::ServerExited);
-            out.push_back(Output::Server { group: self.id, command });
+            out.push_back(DriverOutput::Server { group: self.id, command }.into());
         }
     }
 
@@ -264,7 +264,7 @@ impl Group {
         let Source { attempt, number, .. } = source;
         for piece in pieces {
             let piece = Envelope::Checkpoint { group: self.id, attempt, number, piece };
-            out.push_back(Output::Order(piece.encode()));
+            out.push_back(OrderOutput::Submit(piece.encode()).into());
         }
     }
 }

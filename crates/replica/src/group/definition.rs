@@ -9,7 +9,7 @@ use crate::config::GroupConfig;
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::member::Member;
-use crate::output::Outbox;
+use crate::output::{DriverOutput, Outbox, Output};
 use crate::recent::{RECENT_REQUESTS_MAX, Recent};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -139,6 +139,6 @@ impl Group {
     pub(crate) fn dissolve(mut self, out: &mut Outbox) {
         self.give_up_operation(out);
         let long: Vec<_> = self.member.iter_mut().flat_map(|member| member.long_states()).collect();
-        out.extend(long.into_iter().map(crate::output::Output::Outlive));
+        out.extend(long.into_iter().map(DriverOutput::Outlive).map(Output::from));
     }
 }

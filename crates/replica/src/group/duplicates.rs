@@ -4,7 +4,7 @@ use super::{Group, Here};
 use crate::duplicates::OrderedReplies;
 use crate::envelope::Envelope;
 use crate::ids::{GatewayKey, RequestNumber};
-use crate::output::{Outbox, Output};
+use crate::output::{OrderOutput, Outbox};
 use bytes::Bytes;
 use quorba_base::NodeId;
 use quorba_base::policy::ReplyPath;
@@ -30,9 +30,9 @@ impl Group {
         let group = self.id;
         let reply = |giop| Envelope::Reply { group, to, giop }.encode();
         if !self.sends_once() {
-            out.push_back(Output::Order(reply(giop)));
+            out.push_back(OrderOutput::Submit(reply(giop)).into());
         } else if self.duplicates_of_replies.replies(to) {
-            out.push_back(Output::OrderReply { group, to, payload: reply(giop) });
+            out.push_back(OrderOutput::SubmitReply { group, to, payload: reply(giop) }.into());
         }
     }
 
@@ -45,7 +45,7 @@ impl Group {
         out: &mut Outbox,
     ) {
         if self.duplicates_of_replies.delivered(to, origin == here.node) && self.sends_once() {
-            out.push_back(Output::Withdraw { group: self.id, to });
+            out.push_back(OrderOutput::Withdraw { group: self.id, to }.into());
         }
     }
 

@@ -10,7 +10,7 @@ use crate::envelope::{Envelope, ProcessEnd, RequestEnvelope};
 use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
 use crate::member::{Member, Word};
-use crate::output::{Event, Outbox, Output};
+use crate::output::{Event, GatewayOutput, OrderOutput, Outbox, Output};
 use crate::table::{DownReason, Lacks, MemberState};
 use alloc::vec::Vec;
 use quorba_base::policy::Style;
@@ -132,7 +132,7 @@ impl Group {
         if let Some(attempt) = self.table.attempt(self.here) {
             let (group, number, digest) = (self.id, COMPARE_AGAIN, None);
             let again = Envelope::StateDigest { group, attempt, number, digest };
-            out.push_back(Output::Order(again.encode()));
+            out.push_back(OrderOutput::Submit(again.encode()).into());
         }
     }
 
@@ -171,7 +171,7 @@ impl Group {
                     self.request_ended(at, end, out);
                     self.joiners_may_differ(now, (at, end), here, out);
                     if self.table.in_set().is_empty() && self.replay.is_none() {
-                        out.push_back(Output::Ended { group: self.id, key, end });
+                        out.push_back(GatewayOutput::Ended { group: self.id, key, end }.into());
                     }
                 }
                 Conclusion::AtFault { node, reason, at } => {
@@ -227,7 +227,7 @@ impl Group {
         self.recent.ended(request, end);
         out.push_back(Output::Event(Event::RequestEnded { group, request, end }));
         if end == RequestEnd::Skipped && !self.config.calls.is_empty() && self.replay.is_none() {
-            out.push_back(Output::EndCalls { caller: self.id, during: at });
+            out.push_back(GatewayOutput::EndCalls { caller: self.id, during: at }.into());
         }
         if end == RequestEnd::Skipped
             && let Some(member) = &mut self.member
@@ -342,7 +342,7 @@ impl Group {
                     Envelope::StateDigest { group, attempt, number, digest }
                 }
             };
-            out.push_back(Output::Order(word.encode()));
+            out.push_back(OrderOutput::Submit(word.encode()).into());
         }
     }
 

@@ -7,7 +7,7 @@
 use super::Group;
 use crate::envelope::Envelope;
 use crate::ids::Attempt;
-use crate::output::{Event, Outbox, Output};
+use crate::output::{Event, OrderOutput, Outbox, Output};
 use crate::table::MemberState;
 use quorba_base::NodeId;
 
@@ -23,7 +23,7 @@ impl Group {
         }
         self.told_full = Some((attempt, is_full));
         let full = Envelope::Full { group: self.id, attempt, is_full };
-        out.push_back(Output::Order(full.encode()));
+        out.push_back(OrderOutput::Submit(full.encode()).into());
     }
 
     /// What the member on `origin` says of itself.

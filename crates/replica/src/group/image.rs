@@ -5,7 +5,7 @@
 
 use super::Group;
 use crate::log::Place;
-use crate::output::{Outbox, Output};
+use crate::output::{LogOutput, Outbox};
 use crate::table::MemberState;
 
 /// Whether the log can go on, for a group, from now on alone.
@@ -99,6 +99,6 @@ impl Group {
         let image = self.member.as_deref_mut().and_then(crate::member::Member::take_image);
         let Some((place, parts)) = image else { return };
         self.saved_at = Some(place.record);
-        out.push_back(Output::Save { group: self.id, place, parts });
+        out.push_back(LogOutput::Save { group: self.id, place, parts }.into());
     }
 }

@@ -8,7 +8,7 @@ use crate::executor::Returning;
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::offer::Offer;
-use crate::output::{Outbox, Output};
+use crate::output::{OrderOutput, Outbox};
 use crate::table::{DownReason, Lacks, MemberState, OutReason};
 use crate::trail;
 use quorba_base::policy::Concurrency;
@@ -170,7 +170,7 @@ impl Group {
         out: &mut Outbox,
     ) {
         let failed = Envelope::StateFailed { group: self.id, joiner, attempt, reason };
-        out.push_back(Output::Order(failed.encode()));
+        out.push_back(OrderOutput::Submit(failed.encode()).into());
     }
 
     pub(super) fn submit_down(
@@ -182,7 +182,7 @@ impl Group {
         if let Some(attempt) = attempt {
             let ended = ProcessEnd::default();
             let down = Envelope::Down { group: self.id, attempt, reason, ended };
-            out.push_back(Output::Order(down.encode()));
+            out.push_back(OrderOutput::Submit(down.encode()).into());
         }
     }
 }

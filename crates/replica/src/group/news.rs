@@ -3,7 +3,7 @@
 //! What it is not: the change itself, which was made in the order.
 
 use super::{Group, Here};
-use crate::output::{Event, Outbox, Output, ServerCommand};
+use crate::output::{DriverOutput, Event, GatewayOutput, Outbox, Output, ServerCommand};
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use quorba_base::Instant;
 
@@ -36,7 +36,7 @@ impl Group {
         }
         let repliers = |table: &GroupTable| table.repliers(&self.config, here.node);
         if repliers(&self.table) != repliers(before) {
-            out.push_back(Output::Resubmit { group: Some(self.id) });
+            out.push_back(GatewayOutput::Resubmit { group: Some(self.id) }.into());
         }
         self.assign(out);
         self.tell_member(now, before, here, out);
@@ -67,7 +67,7 @@ impl Group {
                     // with another member's state.
                     let _ = member.server_lost(reason);
                     let command = ServerCommand::Restart(reason);
-                    out.push_back(Output::Server { group: self.id, command });
+                    out.push_back(DriverOutput::Server { group: self.id, command }.into());
                 }
             }
             Some(MemberState::Out { reason: OutReason::TooMuchToReplay, .. }) => {

@@ -7,7 +7,7 @@
 //! Invariant: nothing that is executed, nor its order, changes because of it.
 
 use super::Group;
-use crate::output::{Outbox, Output};
+use crate::output::{DriverOutput, Outbox};
 use crate::peer::PeerMessage;
 use crate::released::Released;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -90,7 +90,7 @@ impl Group {
         let message = PeerMessage::Progress { group: self.id, up_to, caught_up: behind == 0 };
         for to in self.reads.links().iter() {
             let (lane, bytes) = (message.lane(), message.encode());
-            out.push_back(Output::Peer { to, lane, bytes });
+            out.push_back(DriverOutput::Peer { to, lane, bytes }.into());
         }
     }
 

@@ -6,7 +6,7 @@
 use super::{Group, Here};
 use crate::envelope::Envelope;
 use crate::ids::{GatewayKey, RequestNumber};
-use crate::output::{Outbox, Output};
+use crate::output::{DriverOutput, GatewayOutput, OrderOutput, Outbox, Output};
 use crate::peer::{PEER_MESSAGE_BYTES_MAX, PeerMessage};
 use crate::reads::{Read, ReadId};
 use crate::table::MemberState;
@@ -88,8 +88,8 @@ impl Group {
     ) {
         let group = self.id;
         let ended = false;
-        let read = |number| Output::Read { group, number, giop: None, ended };
-        out.extend(numbers.into_iter().map(read));
+        let read = |number| GatewayOutput::Read { group, number, giop: None, ended };
+        out.extend(numbers.into_iter().map(read).map(Output::from));
     }
 
     pub(super) fn execute_read(&mut self, read: Read, behind: u64) {
@@ -200,7 +200,7 @@ impl Group {
         self.give_back(lost, out);
         if in_primary && let Some(number) = self.reads.next_mark() {
             let payload = Envelope::ReadMark { group: self.id, number }.encode();
-            out.push_back(Output::Mark { group: self.id, number, payload });
+            out.push_back(GatewayOutput::Mark { group: self.id, number, payload }.into());
         }
         self.send_reads(here, out);
     }
@@ -240,7 +240,7 @@ impl Group {
     ) {
         if to.node == here.node {
             let number = to.number;
-            out.push_back(Output::Read { group: self.id, number, giop, ended });
+            out.push_back(GatewayOutput::Read { group: self.id, number, giop, ended }.into());
             return;
         }
         let fits = |giop: &Bytes| fits_message(giop.len());
@@ -248,7 +248,7 @@ impl Group {
         let by_order = |giop: &Bytes| by_order || self.is_stateless() && !fits(giop);
         if let Some(giop) = giop.clone().filter(by_order) {
             let reply = Envelope::Reply { group: self.id, to, giop };
-            return out.push_back(Output::Order(reply.encode()));
+            return out.push_back(OrderOutput::Submit(reply.encode()).into());
         }
         let (group, giop) = (self.id, giop.filter(fits));
         let answer = PeerMessage::Answer { group, to, giop, ended };
@@ -286,9 +286,9 @@ impl Group {
             if giop.is_none() {
                 self.reads.load.shun(now, by);
             }
-            out.push_back(Output::Read { group: self.id, number, giop, ended });
+            out.push_back(GatewayOutput::Read { group: self.id, number, giop, ended }.into());
         } else if mine && ended {
-            out.push_back(Output::ReadEnded { group: self.id, number });
+            out.push_back(GatewayOutput::ReadEnded { group: self.id, number }.into());
         }
     }
 
@@ -315,5 +315,5 @@ pub(super) fn fits_message(bytes: usize) -> bool {
 }
 
 fn send(to: NodeId, message: &PeerMessage, out: &mut Outbox) {
-    out.push_back(Output::Peer { to, lane: message.lane(), bytes: message.encode() });
+    out.push_back(DriverOutput::Peer { to, lane: message.lane(), bytes: message.encode() }.into());
 }

@@ -9,7 +9,7 @@ use crate::history::History;
 use crate::ids::{GroupId, RingId};
 use crate::image::Image;
 use crate::member::Arrived;
-use crate::output::{Outbox, Output};
+use crate::output::{LogOutput, Outbox};
 use crate::passive::{Base, CheckpointPiece, Logged, Source};
 use crate::remains::{Kept, Remains};
 use crate::retention::Retention;
@@ -318,6 +318,6 @@ impl Group {
         let (place, history) = self.joined_at;
         let parts = [crate::image::head_of_given(history), state];
         self.saved_at = Some(place.record);
-        out.push_back(Output::Save { group, place, parts });
+        out.push_back(LogOutput::Save { group, place, parts }.into());
     }
 }

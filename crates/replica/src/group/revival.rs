@@ -6,7 +6,7 @@
 use super::{Group, Here};
 use crate::history::History;
 use crate::ids::Attempt;
-use crate::output::{Outbox, Output, ServerCommand};
+use crate::output::{DriverOutput, LogOutput, Outbox, ServerCommand};
 use crate::remains::Remains;
 use crate::table::{DownReason, GroupTable, MemberState, OutReason};
 use quorba_base::NodeId;
@@ -72,7 +72,7 @@ impl Group {
         if self.look.is_none() {
             self.looks += 1;
             self.look = Some(self.looks);
-            out.push_back(Output::LookUp { group: self.id, number: self.looks });
+            out.push_back(LogOutput::LookUp { group: self.id, number: self.looks }.into());
         }
     }
 
@@ -123,7 +123,7 @@ impl Group {
         let found = found.and_then(|group| group.member);
         if member.take_over(found) {
             let command = ServerCommand::Restart(DownReason::NotStarted);
-            out.push_back(Output::Server { group: self.id, command });
+            out.push_back(DriverOutput::Server { group: self.id, command }.into());
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{Group, Here};
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::ids::{Attempt, ChannelId};
 use crate::member::Consequence;
-use crate::output::{Event, Outbox, Output, ServerCommand, forward};
+use crate::output::{DriverOutput, Event, OrderOutput, Outbox, Output, ServerCommand, forward};
 use crate::table::DownReason;
 use alloc::vec::Vec;
 use quorba_base::Instant;
@@ -119,7 +119,9 @@ impl Group {
 
     /// Another process takes the place of the server.
     pub(super) fn replace_server(&self, reason: DownReason, out: &mut Outbox) {
-        out.push_back(Output::Server { group: self.id, command: ServerCommand::Restart(reason) });
+        out.push_back(
+            DriverOutput::Server { group: self.id, command: ServerCommand::Restart(reason) }.into(),
+        );
     }
 
     /// The server is to be another one, and its member is down.
@@ -133,7 +135,7 @@ impl Group {
         self.replace_server(reason, out);
         if let Some(attempt) = attempt {
             let down = Envelope::Down { group: self.id, attempt, reason, ended };
-            out.push_back(Output::Order(down.encode()));
+            out.push_back(OrderOutput::Submit(down.encode()).into());
         }
     }
 }

@@ -4,7 +4,7 @@
 //! waited for that cannot be heard.
 
 use super::Group;
-use crate::output::{Outbox, Output};
+use crate::output::{DriverOutput, Outbox};
 use crate::peer::PeerMessage;
 use quorba_base::NodeSet;
 
@@ -49,7 +49,7 @@ impl Group {
                 let message = PeerMessage::Through { group: self.id, up_to };
                 for to in others.iter() {
                     let (lane, bytes) = (message.lane(), message.encode());
-                    out.push_back(Output::Peer { to, lane, bytes });
+                    out.push_back(DriverOutput::Peer { to, lane, bytes }.into());
                 }
             }
             Some(_) | None => member.follow(None),

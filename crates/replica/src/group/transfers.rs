@@ -5,7 +5,7 @@
 use super::{Group, Here};
 use crate::ids::GatewayKey;
 use crate::member::Sent;
-use crate::output::{Outbox, Output};
+use crate::output::{DriverOutput, Outbox};
 use crate::peer::PeerMessage;
 use crate::reads::Read;
 use quorba_base::{Instant, NodeId};
@@ -82,7 +82,9 @@ impl Group {
                     (to, PeerMessage::Fetch { group, attempt, fetch })
                 }
             };
-            out.push_back(Output::Peer { to, lane: message.lane(), bytes: message.encode() });
+            out.push_back(
+                DriverOutput::Peer { to, lane: message.lane(), bytes: message.encode() }.into(),
+            );
         }
     }
 }

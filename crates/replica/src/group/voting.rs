@@ -6,7 +6,7 @@
 use super::{Group, Here};
 use crate::ids::{Attempt, GatewayKey};
 use crate::member::Member;
-use crate::output::{Event, Outbox, Output};
+use crate::output::{Event, GatewayOutput, Outbox, Output};
 use crate::table::DownReason;
 use crate::votes::{Subject, Verdict};
 use alloc::vec::Vec;
@@ -139,7 +139,9 @@ impl Group {
             if to.node == here.node && self.config.reply == ReplyPath::Direct {
                 if to.incarnation == here.incarnation {
                     let giop = reply.clone();
-                    out.push_back(Output::Reply { group: self.id, number: to.number, giop });
+                    out.push_back(
+                        GatewayOutput::Reply { group: self.id, number: to.number, giop }.into(),
+                    );
                 }
             } else {
                 self.order_reply(*to, reply.clone().unwrap_or_default(), out);

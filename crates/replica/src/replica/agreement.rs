@@ -11,7 +11,7 @@ use crate::envelope::Envelope;
 use crate::group::Group;
 use crate::hello::{Lineage, Record, Snapshot};
 use crate::ids::RingId;
-use crate::output::{Event, Output};
+use crate::output::{DriverOutput, Event, GatewayOutput, OrderOutput, Output};
 use crate::primary::disks::{ForMemory, Verdict, decide_all};
 use crate::primary::dynamic::Known;
 use crate::primary::{Basis, Decision, Statement, last_remembered};
@@ -191,7 +191,7 @@ impl Replica {
         let own = &statements.get(&self.here.node).expect("all nodes have spoken").hello;
         let attempt = Lineage { view: view.id, members: view.members.clone() };
         self.record = known.with(own, attempt);
-        self.out.push_back(Output::Record(self.record.clone()));
+        self.out.push_back(DriverOutput::PersistPrimary(self.record.clone()).into());
         view.nodes()
     }
 
@@ -216,7 +216,7 @@ impl Replica {
             let tables = tables.map(|(id, group)| (id, group.table_for(*current, nodes))).collect();
             let (view, history, calls) = (agreed.view.id, self.history, self.calls.clone());
             let snapshot = Snapshot { view, is_apart, history, tables, calls };
-            self.out.push_back(Output::Order(Envelope::Snapshot(snapshot).encode()));
+            self.out.push_back(OrderOutput::Submit(Envelope::Snapshot(snapshot).encode()).into());
         }
         self.phase = Phase::Agreed(Box::new(agreed));
         self.mind_recorded();
@@ -230,7 +230,9 @@ impl Replica {
             let end = whole.len().min((part + 1) * CATALOG_PART_BYTES);
             let bytes = whole.slice(part * CATALOG_PART_BYTES..end);
             let part = (part as u32, parts as u32);
-            self.out.push_back(Output::Order(Envelope::Catalog { view, part, bytes }.encode()));
+            self.out.push_back(
+                OrderOutput::Submit(Envelope::Catalog { view, part, bytes }.encode()).into(),
+            );
         }
     }
 
@@ -242,7 +244,7 @@ impl Replica {
         let is_known = matches!(agreed.catalog, Going::Same);
         if is_known && is_saved && core::mem::take(&mut agreed.owes_record) {
             let recorded = Envelope::Recorded { view: agreed.view.id };
-            self.out.push_back(Output::Order(recorded.encode()));
+            self.out.push_back(OrderOutput::Submit(recorded.encode()).into());
         }
     }
 
@@ -326,7 +328,7 @@ impl Replica {
         let former = waits.then(|| self.former());
         let attempts = Vec::new();
         self.record = Record { formed: Some(lineage.clone()), base, attempts, former };
-        self.out.push_back(Output::Record(self.record.clone()));
+        self.out.push_back(DriverOutput::PersistPrimary(self.record.clone()).into());
         let (current, basis) = (domain.current, domain.basis);
         let event = Event::Primary { view: view.id, members, current, basis };
         self.out.push_back(Output::Event(event));
@@ -347,9 +349,11 @@ impl Replica {
         self.phase = Phase::Primary;
         self.establish_catalog(view.id);
         self.log_component();
-        self.out.extend(core::mem::take(&mut self.lost).into_iter().map(Output::Order));
+        self.out.extend(
+            core::mem::take(&mut self.lost).into_iter().map(OrderOutput::Submit).map(Output::from),
+        );
         self.say_reports_again();
-        self.out.push_back(Output::Resubmit { group: None });
+        self.out.push_back(GatewayOutput::Resubmit { group: None }.into());
         self.settle_all(now);
     }
 

@@ -7,12 +7,12 @@ use crate::backup::{Backup, BackupRefused};
 use crate::command::{Command, CommandRefused};
 use crate::envelope::Envelope;
 use crate::ids::GroupId;
-use crate::output::Output;
+use crate::output::DriverOutput;
 use quorba_base::Instant;
 
 impl Replica {
     /// An operator wants the group's state, as the local member has it at a place of its own in the
-    /// order; [`Output::BackedUp`] with the same `id` gives it, or says why not.
+    /// order; [`DriverOutput::BackedUp`] with the same `id` gives it, or says why not.
     pub fn handle_backup(&mut self, group: GroupId, id: u64) {
         let (refused, here) = (self.refusal(group), self.here);
         let out = &mut self.out;
@@ -20,14 +20,14 @@ impl Replica {
             (None, Some(group)) => group.begin_backup(id, here, out),
             (refused, _) => {
                 let result = Err(refused.unwrap_or(BackupRefused::Group(CommandRefused::NoGroup)));
-                out.push_back(Output::BackedUp { group, id, result });
+                out.push_back(DriverOutput::BackedUp { group, id, result }.into());
             }
         }
     }
 
     /// An operator wants the group to have the state of a backup, whatever it has now, from the
-    /// local member on; [`Output::Restored`] with the same `id` says what became of it. A node that
-    /// ends before that may have done it.
+    /// local member on; [`DriverOutput::Restored`] with the same `id` says what became of it. A
+    /// node that ends before that may have done it.
     pub fn handle_restore(&mut self, group: GroupId, id: u64, backup: Backup) {
         let component = self.lineage.as_ref().map(|lineage| lineage.view);
         let (refused, here) = (self.refusal(group), self.here);
@@ -39,12 +39,12 @@ impl Replica {
             (refused, _, _) => {
                 let result =
                     Err(refused.unwrap_or(BackupRefused::Group(CommandRefused::NoPrimary)));
-                out.push_back(Output::Restored { group, id, result });
+                out.push_back(DriverOutput::Restored { group, id, result }.into());
             }
         }
     }
 
-    /// A majority holds the last [`Output::OrderHeld`] of the group.
+    /// A majority holds the last [`crate::OrderOutput::SubmitHeld`] of the group.
     pub fn handle_held(&mut self, now: Instant, group: GroupId) {
         self.with_group(now, group, |group, _, out| group.held(out));
     }

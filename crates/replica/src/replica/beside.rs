@@ -8,7 +8,7 @@ use crate::beside::{Errand, Question, Spot};
 use crate::envelope::RequestEnvelope;
 use crate::group::Group;
 use crate::ids::{Attempt, CallKey, GroupId, RequestNumber};
-use crate::output::Output;
+use crate::output::GatewayOutput;
 use crate::outside::Copy;
 use crate::refusal;
 use alloc::vec::Vec;
@@ -54,7 +54,7 @@ impl Replica {
                         Ok(reply) => Some(reply),
                         Err(why) => refusal::circle_failed(&request.giop, why),
                     };
-                    self.out.push_back(Output::Reply { group: target, number, giop });
+                    self.out.push_back(GatewayOutput::Reply { group: target, number, giop }.into());
                     self.await_disk(target, disk::Awaited::Request(number));
                 }
             }
@@ -78,7 +78,8 @@ impl Replica {
             let maker = self.calls.outside(key).and_then(|read| read.maker());
             if maker.is_some_and(|maker| !able.contains(&maker)) {
                 self.outside.wait_no_more(key);
-                self.out.push_back(Output::OrderAgain { group, number, attempt: None });
+                self.out
+                    .push_back(GatewayOutput::OrderAgain { group, number, attempt: None }.into());
             }
         }
     }

@@ -22,7 +22,7 @@ use crate::config::GroupConfig;
 use crate::envelope::Envelope;
 use crate::group::Group;
 use crate::ids::GroupId;
-use crate::output::{DefinitionNews, Event, Output};
+use crate::output::{DefinitionNews, DriverOutput, Event, OrderOutput, Output};
 use crate::peer::PeerMessage;
 use crate::primary::{Basis, Statement};
 use alloc::boxed::Box;
@@ -94,8 +94,8 @@ impl Replica {
         &self.catalog.catalog
     }
 
-    /// An operator wants to change the catalog; [`Output::CatalogChanged`] with the same `id` says
-    /// what became of it. `operation` is the operator's own name for it, of at most
+    /// An operator wants to change the catalog; [`DriverOutput::CatalogChanged`] with the same `id`
+    /// says what became of it. `operation` is the operator's own name for it, of at most
     /// [`NAME_BYTES_MAX`] octets: under one name one change is carried out once, whoever asks
     /// again.
     pub fn handle_define(&mut self, id: u64, operation: Bytes, change: CatalogChange) {
@@ -105,11 +105,13 @@ impl Replica {
             Some(CatalogRefused::NoPrimary)
         };
         if let Some(refused) = refused {
-            return self.out.push_back(Output::CatalogChanged { id, result: Err(refused) });
+            return self
+                .out
+                .push_back(DriverOutput::CatalogChanged { id, result: Err(refused) }.into());
         }
         self.catalog.ordered.insert(id);
         let envelope = Envelope::Define { id, operation, change };
-        self.out.push_back(Output::Order(envelope.encode()));
+        self.out.push_back(OrderOutput::Submit(envelope.encode()).into());
     }
 
     fn too_long(&self, operation: &Bytes, change: &CatalogChange) -> Option<CatalogRefused> {
@@ -156,7 +158,7 @@ impl Replica {
                 self.catalog.awaited.push(Awaited { id, at, changed });
                 self.release_changes();
             }
-            (result, _) => self.out.push_back(Output::CatalogChanged { id, result }),
+            (result, _) => self.out.push_back(DriverOutput::CatalogChanged { id, result }.into()),
         }
     }
 
@@ -182,7 +184,7 @@ impl Replica {
             Checked::Delete => self.remove_defined(id),
             Checked::Repeated(_) => unreachable!("it was looked for"),
         }
-        self.out.push_back(Output::Catalog(record));
+        self.out.push_back(DriverOutput::Catalog(record).into());
         self.tell_news(id, &checked_news(change), (definition, Some(operation)));
         self.mind_logging();
         self.begin_group(now, id, change);
@@ -370,7 +372,7 @@ impl Replica {
         news: &DefinitionNews,
         (definition, operation): (Option<Definition>, Option<Bytes>),
     ) {
-        self.out.push_back(Output::Defined { id, news: *news, definition, operation });
+        self.out.push_back(DriverOutput::Defined { id, news: *news, definition, operation }.into());
     }
 
     // -- what a component goes on from ------------------------------------------------------
@@ -467,7 +469,7 @@ impl Replica {
     }
 
     fn save_catalog(&mut self) {
-        self.out.extend(self.catalog.catalog.record().map(Output::Catalog));
+        self.out.extend(self.catalog.catalog.record().map(DriverOutput::Catalog).map(Output::from));
     }
 
     // -- what is on disks -------------------------------------------------------------------
@@ -491,7 +493,9 @@ impl Replica {
 
     fn send_catalog(&mut self, to: NodeId, saved: Position) {
         let message = PeerMessage::CatalogSaved { version: saved };
-        self.out.push_back(Output::Peer { to, lane: message.lane(), bytes: message.encode() });
+        self.out.push_back(
+            DriverOutput::Peer { to, lane: message.lane(), bytes: message.encode() }.into(),
+        );
     }
 
     /// Another node says how far its disk is.
@@ -523,7 +527,7 @@ impl Replica {
             let is_safe = Some(awaited.at) <= reach;
             if is_safe {
                 let Awaited { id, changed, .. } = *awaited;
-                out.push_back(Output::CatalogChanged { id, result: Ok(changed) });
+                out.push_back(DriverOutput::CatalogChanged { id, result: Ok(changed) }.into());
             }
             !is_safe
         });
@@ -535,8 +539,8 @@ impl Replica {
         let awaited = core::mem::take(&mut self.catalog.awaited);
         let ids = ordered.into_iter().chain(awaited.into_iter().map(|awaited| awaited.id));
         let result = Err(CatalogRefused::Interrupted);
-        let tell = |id| Output::CatalogChanged { id, result: result.clone() };
-        self.out.extend(ids.map(tell));
+        let tell = |id| DriverOutput::CatalogChanged { id, result: result.clone() };
+        self.out.extend(ids.map(tell).map(Output::from));
     }
 }
 

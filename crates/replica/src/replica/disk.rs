@@ -17,7 +17,7 @@ use crate::hello::Lineage;
 use crate::history::History;
 use crate::ids::{GroupId, RequestNumber, RingId};
 use crate::log::{Established, LogRecord, Place};
-use crate::output::Output;
+use crate::output::{DriverOutput, GatewayOutput, LogOutput};
 use crate::peer::PeerMessage;
 use crate::remains::holders_min;
 use crate::table::GroupTable;
@@ -260,7 +260,7 @@ impl Replica {
         self.finish_cut();
     }
 
-    /// The disk is in doubt no more, after [`Output::Rebuilt`].
+    /// The disk is in doubt no more, after [`LogOutput::Rebuilt`].
     pub fn handle_trusted(&mut self) {
         self.disk.is_trusted = true;
         let groups: Vec<_> = self.groups.ids().collect();
@@ -268,7 +268,7 @@ impl Replica {
         self.tell_disk();
     }
 
-    /// A state that [`Output::Save`] asked for is on disk, and so is the log up to its place.
+    /// A state that [`LogOutput::Save`] asked for is on disk, and so is the log up to its place.
     pub fn handle_saved(&mut self, group: GroupId, place: u64) {
         let has_come = self.disk.of.change(group, |of| {
             let has_come = of.broken.take_if(|needed| *needed <= place).is_some();
@@ -316,13 +316,16 @@ impl Replica {
         self.disk.written += 1;
         self.here.place = self.disk.place(self.here.node, self.prefix);
         let position = Position { component: view, prefix: self.prefix };
-        self.out.push_back(Output::Log(LogRecord::Message {
-            position,
-            origin: delivered.origin,
-            incarnation: delivered.incarnation,
-            ticket: delivered.ticket,
-            payload: delivered.payload.clone(),
-        }));
+        self.out.push_back(
+            LogOutput::Append(LogRecord::Message {
+                position,
+                origin: delivered.origin,
+                incarnation: delivered.incarnation,
+                ticket: delivered.ticket,
+                payload: delivered.payload.clone(),
+            })
+            .into(),
+        );
     }
 
     /// A component was established: it is written down, with what it goes on from.
@@ -340,7 +343,8 @@ impl Replica {
         self.disk.told = None;
         self.here.place = self.disk.place(self.here.node, 0);
         let payload = self.established(lineage, 0).encode();
-        self.out.push_back(Output::Log(LogRecord::Component { component: view, payload }));
+        self.out
+            .push_back(LogOutput::Append(LogRecord::Component { component: view, payload }).into());
         self.tell_disk();
     }
 
@@ -366,7 +370,8 @@ impl Replica {
         self.disk.begin(view, self.prefix);
         self.here.place = self.disk.place(self.here.node, self.prefix);
         let payload = self.established(lineage, self.prefix).encode();
-        self.out.push_back(Output::Log(LogRecord::Component { component: view, payload }));
+        self.out
+            .push_back(LogOutput::Append(LogRecord::Component { component: view, payload }).into());
         self.tell_disk();
     }
 
@@ -422,7 +427,7 @@ impl Replica {
         });
         let waits = has_component && is_whole && !self.disk.is_trusted;
         if waits && !core::mem::replace(&mut self.disk.is_rebuilt, true) {
-            self.out.push_back(Output::Rebuilt);
+            self.out.push_back(LogOutput::Rebuilt.into());
         }
         self.count_withheld();
         let Some(own) = self.disk.own() else { return };
@@ -440,7 +445,9 @@ impl Replica {
     fn send_disk(&mut self, to: NodeId, said: Said) {
         let Said { view, prefix, gaps } = said;
         let message = PeerMessage::Logged { view, prefix, gaps };
-        self.out.push_back(Output::Peer { to, lane: message.lane(), bytes: message.encode() });
+        self.out.push_back(
+            DriverOutput::Peer { to, lane: message.lane(), bytes: message.encode() }.into(),
+        );
     }
 
     /// Releases what a majority has on disk.
@@ -467,9 +474,11 @@ impl Replica {
                 let out = &mut self.out;
                 self.groups[group].operation_logged(out);
             }
-            Awaited::Request(number) => self.out.push_back(Output::Logged { group, number }),
+            Awaited::Request(number) => {
+                self.out.push_back(GatewayOutput::Logged { group, number }.into())
+            }
             Awaited::Outside(group, number) => {
-                self.out.push_back(Output::Logged { group, number });
+                self.out.push_back(GatewayOutput::Logged { group, number }.into());
             }
             Awaited::Mark(mark) => {
                 let (here, out) = (self.here, &mut self.out);

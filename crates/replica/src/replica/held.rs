@@ -13,7 +13,7 @@ use crate::history::History;
 use crate::ids::{Attempt, GroupId, RequestNumber};
 use crate::member::Standing;
 use crate::nested::NestedCall;
-use crate::output::Output;
+use crate::output::{GatewayOutput, Output};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use quorba_base::NodeId;
@@ -64,7 +64,7 @@ impl Replica {
             again.push((*target, *number, attempt));
             false
         });
-        let order = |(group, number, attempt)| Output::OrderAgain { group, number, attempt };
-        self.out.extend(again.into_iter().map(order));
+        let order = |(group, number, attempt)| GatewayOutput::OrderAgain { group, number, attempt };
+        self.out.extend(again.into_iter().map(order).map(Output::from));
     }
 }

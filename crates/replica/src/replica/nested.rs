@@ -10,7 +10,7 @@ use crate::envelope::{Envelope, RequestEnvelope};
 use crate::group::Group;
 use crate::ids::{CallKey, GroupId};
 use crate::nested::{CallRefusal, Callee, NestedCall, Verdict};
-use crate::output::{Event, Output};
+use crate::output::{Event, GatewayOutput, Output};
 use crate::outside::OutsideConfig;
 use crate::refusal;
 use crate::table::DownReason;
@@ -175,7 +175,7 @@ impl Replica {
     fn answer_call(&mut self, by: (NodeId, u64), request: &RequestEnvelope, giop: Option<Bytes>) {
         if by == (self.here.node, self.here.incarnation) {
             let (group, number) = (request.group, request.number);
-            self.out.push_back(Output::Reply { group, number, giop });
+            self.out.push_back(GatewayOutput::Reply { group, number, giop }.into());
             self.await_disk(group, disk::Awaited::Request(number));
         }
     }

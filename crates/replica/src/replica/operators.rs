@@ -8,15 +8,15 @@ use crate::envelope::Envelope;
 use crate::group::Group;
 use crate::ids::GroupId;
 use crate::moment::Moment;
-use crate::output::Output;
+use crate::output::{DriverOutput, OrderOutput};
 use crate::recent::{RecentPage, RecentQuery, RecentRequest};
 use crate::refusal;
 use bytes::Bytes;
 use quorba_base::Instant;
 
 impl Replica {
-    /// An operator wants to change a group; [`Output::Commanded`] with the same `id` says what
-    /// became of it, unless the node is thrown out of the primary component before.
+    /// An operator wants to change a group; [`DriverOutput::Commanded`] with the same `id` says
+    /// what became of it, unless the node is thrown out of the primary component before.
     pub fn handle_command(&mut self, group: GroupId, id: u64, command: Command) {
         let refused = if self.groups.get(group).is_none() {
             Some(CommandRefused::NoGroup)
@@ -28,8 +28,8 @@ impl Replica {
             None
         };
         self.out.push_back(match refused {
-            Some(refused) => Output::Commanded { id, result: Err(refused) },
-            None => Output::Order(Envelope::Command { group, id, command }.encode()),
+            Some(refused) => DriverOutput::Commanded { id, result: Err(refused) }.into(),
+            None => OrderOutput::Submit(Envelope::Command { group, id, command }.encode()).into(),
         });
     }
 
@@ -58,7 +58,7 @@ impl Replica {
         match command {
             Ok(command) => self.handle_command(group, id, command),
             Err(refused) => {
-                self.out.push_back(Output::Commanded { id, result: Err(refused) });
+                self.out.push_back(DriverOutput::Commanded { id, result: Err(refused) }.into());
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::envelope::{Envelope, RequestEnvelope};
 use crate::group::Group;
 use crate::ids::{CallKey, GroupId, RequestNumber};
 use crate::nested::{CallRefusal, NestedCall};
-use crate::output::{Event, Output};
+use crate::output::{Event, GatewayOutput, OrderOutput, Output};
 use crate::outside::{Copy, OutsideConfig, OutsideReport};
 use crate::refusal;
 use alloc::collections::BTreeMap;
@@ -91,7 +91,7 @@ impl Replica {
                 if maker == me && making != Some(tries) && self.is_primary() {
                     let making = Making { target, tries, report: None };
                     self.outside.making.insert(key, making);
-                    self.out.push_back(Output::CallOutside { target, key, tries });
+                    self.out.push_back(GatewayOutput::CallOutside { target, key, tries }.into());
                 }
             }
             Copy::Ended(what) => {
@@ -102,7 +102,7 @@ impl Replica {
                         Err(why) => refusal::outside_failed(&request.giop, why),
                     };
                     let number = request.number;
-                    self.out.push_back(Output::Reply { group: target, number, giop });
+                    self.out.push_back(GatewayOutput::Reply { group: target, number, giop }.into());
                     self.await_disk(key.caller, disk::Awaited::Outside(target, number));
                 }
             }
@@ -110,13 +110,13 @@ impl Replica {
         false
     }
 
-    /// What came of a try of a call that [`Output::CallOutside`] asked for.
+    /// What came of a try of a call that [`GatewayOutput::CallOutside`] asked for.
     pub fn handle_called_outside(&mut self, key: CallKey, tries: u32, report: OutsideReport) {
         let Some(making) = self.outside.making.get_mut(&key) else { return };
         if making.tries == tries && making.report.is_none() {
             making.report = Some(report);
             let payload = making.told(key);
-            self.out.extend(payload.map(Output::Order));
+            self.out.extend(payload.map(OrderOutput::Submit).map(Output::from));
         }
     }
 
@@ -164,11 +164,11 @@ impl Replica {
             match report {
                 OutsideReport::Reply(reply) if canary!(OutsideAnswersEarly) => {
                     let giop = Some(reply.clone());
-                    self.out.push_back(Output::Reply { group, number, giop });
+                    self.out.push_back(GatewayOutput::Reply { group, number, giop }.into());
                 }
                 _ => {
                     let attempt = None;
-                    self.out.push_back(Output::OrderAgain { group, number, attempt });
+                    self.out.push_back(GatewayOutput::OrderAgain { group, number, attempt }.into());
                 }
             }
         }
@@ -191,7 +191,7 @@ impl Replica {
         });
         let made = self.outside.making.iter().filter(|(key, _)| !waits(key));
         let told = made.filter_map(|(key, making)| making.told(*key));
-        self.out.extend(told.map(Output::Order));
+        self.out.extend(told.map(OrderOutput::Submit).map(Output::from));
         self.say_tasks_again();
     }
 }

@@ -16,8 +16,8 @@ impl Replica {
             && self.groups.get(group).is_some_and(|group| group.reader().is_some())
     }
 
-    /// A call of an operation that [`crate::GroupConfig::reads`] names; [`crate::Output::Read`]
-    /// says what came of it.
+    /// A call of an operation that [`crate::GroupConfig::reads`] names;
+    /// [`crate::GatewayOutput::Read`] says what came of it.
     pub fn handle_read(
         &mut self,
         now: Instant,
@@ -48,8 +48,8 @@ impl Replica {
         self.groups.get(group).map_or_else(Behind::default, |g| g.behind(now))
     }
 
-    /// A request, as it would be ordered, to a stateless group; [`crate::Output::Read`] says what
-    /// came of it.
+    /// A request, as it would be ordered, to a stateless group; [`crate::GatewayOutput::Read`] says
+    /// what came of it.
     ///
     /// # Panics
     /// If it is not what [`crate::RequestEnvelope::into_payload`] makes.
@@ -64,7 +64,7 @@ impl Replica {
         });
     }
 
-    /// The mark of [`crate::Output::Mark`], and all before it, is as safe as the group asks.
+    /// The mark of [`crate::GatewayOutput::Mark`], and all before it, is as safe as the group asks.
     pub fn handle_mark_safe(&mut self, now: Instant, group: GroupId, mark: u64) {
         self.with_group(now, group, |group, _, _| group.mark_safe(mark));
     }

@@ -69,7 +69,7 @@ impl Replica {
         true
     }
 
-    /// The log was looked up for [`crate::Output::LookUp`]; `None`: it can tell nothing.
+    /// The log was looked up for [`crate::LogOutput::LookUp`]; `None`: it can tell nothing.
     pub fn handle_looked_up(
         &mut self,
         now: Instant,

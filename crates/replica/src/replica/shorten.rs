@@ -18,7 +18,7 @@ use super::{Phase, Replica};
 use crate::group::{Depictable, Group, LogHold};
 use crate::ids::GroupId;
 use crate::log::{LogRecord, Place};
-use crate::output::Output;
+use crate::output::LogOutput;
 use alloc::collections::BTreeSet;
 use quorba_base::{Instant, canary};
 
@@ -39,8 +39,8 @@ impl Cut {
 }
 
 impl Replica {
-    /// The log is long: [`Output::Shorten`] says what of it may go, as soon as that is so. False if
-    /// it cannot be now; to be tried again later. An attempt that did not come to its end is
+    /// The log is long: [`LogOutput::Shorten`] says what of it may go, as soon as that is so. False
+    /// if it cannot be now; to be tried again later. An attempt that did not come to its end is
     /// forgotten.
     pub fn handle_shorten(&mut self, now: Instant) -> bool {
         let is_primary = matches!(self.phase, Phase::Primary);
@@ -83,7 +83,8 @@ impl Replica {
         let view = lineage.view;
         let place = self.disk.note_cut(self.here.node, self.prefix);
         let payload = self.established(lineage, self.prefix).encode();
-        self.out.push_back(Output::Log(LogRecord::Component { component: view, payload }));
+        self.out
+            .push_back(LogOutput::Append(LogRecord::Component { component: view, payload }).into());
         Some(place)
     }
 
@@ -92,7 +93,7 @@ impl Replica {
         let synced = self.disk.synced;
         let is_done = |cut: &mut Cut| cut.waits.is_empty() && cut.record <= synced;
         if let Some(Cut { record, .. }) = self.disk.cut.take_if(is_done) {
-            self.out.push_back(Output::Shorten { record });
+            self.out.push_back(LogOutput::Shorten { record }.into());
         }
     }
 }

@@ -4,7 +4,8 @@ use super::{Cluster, Disk, GROUP, Server, id};
 use bytes::Bytes;
 use quorba_giop::{Body, Framer, FramerLimits};
 use quorba_replica::{
-    CatalogRecord, Delivered, GatewayKey, LogRecord, Output, Recovered, ServerCommand,
+    CatalogRecord, Delivered, DriverOutput, GatewayKey, GatewayOutput, LogOutput, LogRecord,
+    OrderOutput, Output, Recovered, ServerCommand,
 };
 
 impl Cluster {
@@ -84,70 +85,96 @@ impl Cluster {
     pub(super) fn drain(&mut self, index: usize) {
         while let Some(output) = self.nodes[index].replica.poll() {
             match output {
-                Output::Order(payload) => self.enqueue(index, payload),
-                Output::OrderHeld { payload, .. } => self.enqueue_held(index, payload),
-                Output::BackedUp { result, .. } => self.nodes[index].backups.push(result),
-                Output::Restored { result, .. } => self.nodes[index].restored.push(result),
-                Output::OrderReply { to, payload, .. } => {
-                    self.enqueue(index, payload);
-                    let ticket = self.nodes[index].ticket;
-                    self.nodes[index].ordered.push((to, ticket));
-                }
-                Output::Withdraw { to, .. } => self.withdraw(index, to),
-                Output::Server { command, .. } => self.command(index, command),
-                Output::Peer { to, bytes, .. } => {
-                    self.peers.push_back((index, usize::from(to.index()), bytes));
-                }
-                Output::Reply { number, giop, .. } => {
-                    let text = giop.map_or_else(String::new, |giop| reply_text(&giop));
-                    self.nodes[index].replies.push((number.0, text));
-                }
-                Output::Mark { number, payload, .. } => {
-                    self.nodes[index].marks.push(number);
-                    self.enqueue(index, payload);
-                }
-                Output::Read { number, giop, .. } => {
-                    let text = giop.map_or_else(|| "order it".into(), |giop| reply_text(&giop));
-                    self.nodes[index].reads.push((number.0, text));
-                }
-                Output::Ended { end, .. } => self.nodes[index].ended.push(end),
-                // What was read elsewhere meanwhile is what counts here.
-                Output::ReadEnded { .. } => {}
-                Output::Dropped { number, .. } => self.nodes[index].dropped.push(number.0),
-                Output::Resubmit { .. } => self.nodes[index].resubmits += 1,
-                Output::Catalog(record) => self.save_catalog(index, record),
-                Output::CatalogChanged { result, .. } => self.nodes[index].defined.push(result),
-                Output::Defined { id, news, .. } => self.nodes[index].news.push((id, news)),
-                Output::Record(record) => self.nodes[index].record = record,
+                Output::Order(output) => self.give_order(index, output),
+                Output::Gateway(output) => self.tell_gateway(index, output),
+                Output::Driver(output) => self.carry_out(index, output),
                 Output::Event(event) => self.nodes[index].events.push(event),
-                Output::Commanded { result, .. } => self.nodes[index].commanded.push(result),
-                Output::Log(record) => self.log(index, record),
-                Output::Save { group, place, parts } => {
-                    let node = &mut self.nodes[index];
-                    node.saves.push_back((group, place.record, parts.concat().into()));
-                    if !node.saves_long {
-                        self.save(index);
-                    }
-                }
-                Output::Logged { number, .. } => self.nodes[index].logged.push(number.0),
-                Output::Rebuilt | Output::Outlive(_) => {}
-                Output::Shorten { record } => self.shorten(index, record),
-                Output::CallOutside { .. }
-                | Output::OrderAgain { .. }
-                | Output::EndCalls { .. } => {
-                    unreachable!("no group calls to the outside")
-                }
-                Output::LookUp { group, number } => {
-                    let node = &mut self.nodes[index];
-                    let Disk { records, states, .. } = &node.disk;
-                    let (records, states) = (records.clone(), states.clone());
-                    let found = Recovered { records, states, ..Recovered::default() };
-                    node.looks.push_back(((group, number), found));
-                    if !node.looks_long {
-                        self.look(index);
-                    }
+            }
+        }
+    }
+
+    fn give_order(&mut self, index: usize, output: OrderOutput) {
+        match output {
+            OrderOutput::Submit(payload) => self.enqueue(index, payload),
+            OrderOutput::SubmitHeld { payload, .. } => self.enqueue_held(index, payload),
+            OrderOutput::SubmitReply { to, payload, .. } => {
+                self.enqueue(index, payload);
+                let ticket = self.nodes[index].ticket;
+                self.nodes[index].ordered.push((to, ticket));
+            }
+            OrderOutput::Withdraw { to, .. } => self.withdraw(index, to),
+        }
+    }
+
+    fn tell_gateway(&mut self, index: usize, output: GatewayOutput) {
+        let node = &mut self.nodes[index];
+        match output {
+            GatewayOutput::Reply { number, giop, .. } => {
+                let text = giop.map_or_else(String::new, |giop| reply_text(&giop));
+                node.replies.push((number.0, text));
+            }
+            GatewayOutput::Mark { number, payload, .. } => {
+                node.marks.push(number);
+                self.enqueue(index, payload);
+            }
+            GatewayOutput::Read { number, giop, .. } => {
+                let text = giop.map_or_else(|| "order it".into(), |giop| reply_text(&giop));
+                node.reads.push((number.0, text));
+            }
+            GatewayOutput::Ended { end, .. } => node.ended.push(end),
+            // What was read elsewhere meanwhile is what counts here.
+            GatewayOutput::ReadEnded { .. } => {}
+            GatewayOutput::Dropped { number, .. } => node.dropped.push(number.0),
+            GatewayOutput::Resubmit { .. } => node.resubmits += 1,
+            GatewayOutput::Logged { number, .. } => node.logged.push(number.0),
+            GatewayOutput::CallOutside { .. }
+            | GatewayOutput::OrderAgain { .. }
+            | GatewayOutput::EndCalls { .. } => {
+                unreachable!("no group calls to the outside")
+            }
+        }
+    }
+
+    fn carry_out(&mut self, index: usize, output: DriverOutput) {
+        let node = &mut self.nodes[index];
+        match output {
+            DriverOutput::Server { command, .. } => self.command(index, command),
+            DriverOutput::Peer { to, bytes, .. } => {
+                self.peers.push_back((index, usize::from(to.index()), bytes));
+            }
+            DriverOutput::PersistPrimary(record) => node.record = record,
+            DriverOutput::Catalog(record) => self.save_catalog(index, record),
+            DriverOutput::Log(output) => self.write_log(index, output),
+            DriverOutput::Outlive(_) => {}
+            DriverOutput::Defined { id, news, .. } => node.news.push((id, news)),
+            DriverOutput::CatalogChanged { result, .. } => node.defined.push(result),
+            DriverOutput::Commanded { result, .. } => node.commanded.push(result),
+            DriverOutput::BackedUp { result, .. } => node.backups.push(result),
+            DriverOutput::Restored { result, .. } => node.restored.push(result),
+        }
+    }
+
+    fn write_log(&mut self, index: usize, output: LogOutput) {
+        let node = &mut self.nodes[index];
+        match output {
+            LogOutput::Append(record) => self.log(index, record),
+            LogOutput::Save { group, place, parts } => {
+                node.saves.push_back((group, place.record, parts.concat().into()));
+                if !node.saves_long {
+                    self.save(index);
                 }
             }
+            LogOutput::LookUp { group, number } => {
+                let Disk { records, states, .. } = &node.disk;
+                let (records, states) = (records.clone(), states.clone());
+                let found = Recovered { records, states, ..Recovered::default() };
+                node.looks.push_back(((group, number), found));
+                if !node.looks_long {
+                    self.look(index);
+                }
+            }
+            LogOutput::Shorten { record } => self.shorten(index, record),
+            LogOutput::Rebuilt => {}
         }
     }
 
