@@ -26,12 +26,12 @@ use crate::access::Access;
 use crate::answers;
 use crate::config::{GatewayLimits, GroupSettings};
 use crate::connection::Connection;
-use crate::fair::Fair;
+use crate::fair::{Fair, Source};
 use crate::limits::Peers;
 use crate::output::{CloseReason, ConnectionId, Output};
 use crate::pending::Book;
 use crate::snapshot::{GatewayCounters, GatewaySnapshot};
-use crate::window::Window;
+use crate::window::{Entered, Window};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use bytes::Bytes;
@@ -83,6 +83,8 @@ pub(crate) struct GroupBook {
     pub(crate) reads: Fair,
     /// How many reads may be with members, and how many are.
     pub(crate) read_window: Window,
+    /// Those of them that nobody waits for any more.
+    pub(crate) given_up: BTreeMap<RequestNumber, (Source, Entered)>,
     /// Calls of local servers that wait for the same.
     pub(crate) calls: VecDeque<RequestNumber>,
 }
@@ -131,6 +133,7 @@ impl GroupBook {
             held: 0,
             parked: Fair::default(),
             reads: Fair::default(),
+            given_up: BTreeMap::new(),
             calls: VecDeque::new(),
         }
     }

@@ -5,6 +5,11 @@
 //! busy: as many as they answer in a few milliseconds and the time that the order takes. What the
 //! calls of an address take is learnt.
 //!
+//! Reads have no place in the order; between its being given to a member and its reply lies a mark,
+//! and perhaps disks, and that time takes the place of the order's. A read that its client has
+//! given up is with its member all the same, and stays inside until that says what came of it: else
+//! clients that repeat what they have not been answered in time would give a member ever more.
+//!
 //! Gateways do not ask each other. Where a member has more in front of it than it should, each of
 //! them may have its share of that all the same: else the one that is always first to see room
 //! would have all of it.
@@ -52,6 +57,8 @@ pub(crate) struct Entered {
     at: Instant,
     bytes: usize,
     work_ns: u64,
+    /// What was inside before it.
+    ahead_ns: u64,
 }
 
 /// See the module's text.
@@ -64,6 +71,8 @@ pub(crate) struct Window {
     inside_ns: u64,
     /// Time until the order has put a request in its place.
     order_ns: u64,
+    /// Time that reads are inside.
+    read_ns: u64,
     /// What a call takes, whosever it is.
     all: Taken,
     last_end: Instant,
@@ -77,6 +86,7 @@ impl Window {
             inside_bytes: 0,
             inside_ns: 0,
             order_ns: 0,
+            read_ns: 0,
             all: Taken::default(),
             last_end: Instant::ZERO,
         }
@@ -101,16 +111,38 @@ impl Window {
 
     /// A request of an address whose calls take so long.
     pub(crate) fn enter(&mut self, now: Instant, bytes: usize, taken: Taken) -> Entered {
-        let work_ns = taken.0.max(CALL_NS_MIN);
+        let (work_ns, ahead_ns) = (taken.0.max(CALL_NS_MIN), self.inside_ns);
         self.inside += 1;
         self.inside_bytes += bytes;
         self.inside_ns += work_ns;
-        Entered { at: now, bytes, work_ns }
+        Entered { at: now, bytes, work_ns, ahead_ns }
     }
 
     /// The order has put it in its place.
     pub(crate) fn is_ordered(&mut self, now: Instant, entered: Entered) {
         self.order_ns = blend(self.order_ns, nanos(now.since(entered.at)).min(CALL_NS_MAX));
+    }
+
+    /// A read was answered: what of its time is not that of those before it is the marks'. It may
+    /// be its own, too, if it is alone: so one that waits for a mark is followed by others, who
+    /// show that several can.
+    pub(crate) fn end_read(&mut self, now: Instant, entered: Entered) -> Duration {
+        let inside_ns = nanos(now.since(entered.at)).min(CALL_NS_MAX);
+        self.read_ns = blend(self.read_ns, inside_ns);
+        let between = inside_ns.saturating_sub(entered.ahead_ns);
+        let known = self.order_ns;
+        self.order_ns = if between > known {
+            known + (between - known).div_ceil(WEIGHT)
+        } else {
+            known - (known - between) / (WEIGHT * WEIGHT)
+        };
+        self.end(now, entered)
+    }
+
+    /// Whether one more read would be answered within that time, as far as that is known. One may
+    /// always go.
+    pub(crate) fn answers_within(&self, time: Duration) -> bool {
+        self.inside == 0 || self.read_ns < nanos(time)
     }
 
     /// It was executed; gives how long that took. Of those that end together the first took all.
@@ -125,8 +157,16 @@ impl Window {
     /// What is inside: requests, bytes, and time. The rest is learnt, and stays.
     #[cfg(test)]
     pub(crate) const fn kept(&self) -> (u64, usize, u64) {
-        let Self { inside, inside_bytes, inside_ns, least: _, order_ns: _, all: _, last_end: _ } =
-            *self;
+        let Self {
+            inside,
+            inside_bytes,
+            inside_ns,
+            least: _,
+            order_ns: _,
+            read_ns: _,
+            all: _,
+            last_end: _,
+        } = *self;
         (inside, inside_bytes, inside_ns)
     }
 

@@ -151,3 +151,41 @@ pub struct ReplicaConfig {
     /// next one finds nothing.
     pub in_doubt: bool,
 }
+
+#[cfg(test)]
+impl GroupConfig {
+    /// A group of three, for tests; all its times are `within`.
+    pub(crate) fn plain(within: Duration) -> Self {
+        Self {
+            object_key: None,
+            member_keys: Vec::new(),
+            members: NodeSet::first(3),
+            state_object: Some(Bytes::from_static(b"state")),
+            foreign: false,
+            ack: Ack::Majority,
+            reply: ReplyPath::Direct,
+            replier: None,
+            style: Style::Active,
+            leader: None,
+            checkpoint: CheckpointRule { requests: 100, after: within, updates: false },
+            comparison: ComparisonRule { requests: 0, expel: false, ignore_padding: false },
+            transfer: TransferRule::default(),
+            reads: ReadRule::default(),
+            concurrency: Concurrency::Sequential,
+            on_total_loss: OnTotalLoss::Stop,
+            durable: false,
+            logged: false,
+            open_after: within,
+            server_reply: within,
+            abandon: None,
+            staggered: false,
+            retention: within,
+            retention_bytes_max: 64 << 20,
+            replay_bytes_max: None,
+            reply_bytes_max: 1 << 20,
+            state_bytes_max: 1 << 20,
+            calls: Vec::new(),
+            is_called: false,
+        }
+    }
+}

@@ -554,6 +554,8 @@ impl Endings {
     ) {
         let Some(at) = self.open.get(key).map(|inquiry| inquiry.at) else { return };
         let is_kept = self.is_kept(at, electorate);
+        // Whose server hangs has what the others have executed only if somebody gives it that.
+        let stand_by = electorate.inside.difference(electorate.executing).difference(self.late);
         let Some(inquiry) = self.open.get_mut(key) else { return };
         let electors = electorate.of(at);
         let replied = inquiry.replied().intersection(electorate.inside);
@@ -580,7 +582,7 @@ impl Endings {
         let all_ended = !electors.is_empty() && electors.is_subset(ended) && replied.is_empty();
         let all_ended = all_ended && !is_kept;
         let most_ended = electorate.votes && ended.len() * 2 > electors.len();
-        if all_ended && let Some(fault) = inquiry.is_tried_once_more(electorate) {
+        if all_ended && let Some(fault) = inquiry.is_tried_once_more(stand_by, electorate) {
             return found.push(fault);
         }
         if all_ended || most_ended {
@@ -607,7 +609,7 @@ impl Endings {
             self.end(key, at, RequestEnd::Skipped, found);
             return;
         }
-        found.extend(inquiry.hand_over(electorate));
+        found.extend(inquiry.hand_over(stand_by, electorate));
     }
 
     fn end(&mut self, key: &RequestKey, at: History, end: RequestEnd, found: &mut Vec<Conclusion>) {
@@ -638,8 +640,11 @@ impl Inquiry {
 
     /// Only one member executes, and has no reply to what the one before it may have answered. If
     /// the next one, which has kept it, has none either, it is the request.
-    fn is_tried_once_more(&mut self, electorate: &Electorate<'_>) -> Option<Conclusion> {
-        let others = electorate.inside.difference(electorate.executing);
+    fn is_tried_once_more(
+        &mut self,
+        others: NodeSet,
+        electorate: &Electorate<'_>,
+    ) -> Option<Conclusion> {
         if others.is_empty() || self.at.count > electorate.led_from {
             return None;
         }
@@ -650,8 +655,7 @@ impl Inquiry {
 
     /// Only one member executes, and is late: another one, which has kept what it needs for that,
     /// tries once. If that is late, too, it is the request.
-    fn hand_over(&mut self, electorate: &Electorate<'_>) -> Option<Conclusion> {
-        let others = electorate.inside.difference(electorate.executing);
+    fn hand_over(&mut self, others: NodeSet, electorate: &Electorate<'_>) -> Option<Conclusion> {
         let is_late = |node: &NodeId| self.reports.get(node) == Some(&Report::Late);
         let node = electorate.executing.iter().find(is_late)?;
         if others.is_empty() || core::mem::replace(&mut self.handed_over, true) {

@@ -129,6 +129,18 @@ enum Behind {
     Checkpoint(Checkpoint),
 }
 
+impl Behind {
+    /// The requests that are in the state that it is, if it is a whole one.
+    fn state_up_to(&self) -> Option<u64> {
+        match self {
+            Self::Checkpoint(checkpoint) if checkpoint.from.is_none() => {
+                Some(checkpoint.up_to.count)
+            }
+            Self::Checkpoint(_) | Self::Request(_) => None,
+        }
+    }
+}
+
 /// What the group must do after something happened at the member.
 pub(crate) enum Consequence {
     /// A request was executed: these gateways wait for the reply.

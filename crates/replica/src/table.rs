@@ -262,6 +262,22 @@ impl GroupTable {
         )
     }
 
+    /// The last request without a reply that is behind what a member joins with: it has not seen
+    /// what others did with it.
+    pub(crate) fn odd_behind_join(&self, node: NodeId) -> Option<u64> {
+        let brought = self.endings.brought_by(node)?;
+        let joins = matches!(self.state(node), Some(MemberState::Joining { .. }));
+        self.endings.last_in_doubt().filter(|request| joins && *request > brought)
+    }
+
+    /// The last request without a reply, if some member's state behind it may be another one than
+    /// that of those that have executed it.
+    pub(crate) fn odd_unshared(&self) -> Option<u64> {
+        let joins_before = self.joining().iter().any(|node| self.odd_behind_join(node).is_some());
+        let is_unshared = joins_before || self.endings.states.doubt().is_some();
+        self.endings.last_in_doubt().filter(|_| is_unshared)
+    }
+
     /// Whether a request can be given up.
     pub(crate) fn may_skip(&self, config: &GroupConfig, at: History) -> bool {
         let may = |endings: &mut Endings, e: &Electorate<'_>| endings.may_skip(at, e);

@@ -139,3 +139,112 @@ fn who_missed_a_request_that_was_given_up_is_given_a_state() {
     pass(&mut c, seconds(1));
     are_well(&c, &["a", "b, without a word"]);
 }
+
+/// Member 2 joins with a state from before "b", at which the leader's connection ended when half of
+/// it was done, and comes in when the group is passive.
+fn joined_in_front_of(style_first: bool) -> Cluster {
+    let mut c = Cluster::whole(true);
+    c.crash_server(1);
+    c.crash_server(2);
+    c.settle();
+    c.request(0, 1, "a");
+    c.settle();
+    c.cut = true;
+    c.start_server(2);
+    c.settle();
+    assert_eq!(c.states(0), ["in", "down", "joining"]);
+    if style_first {
+        c.command_group(0, Command::SetStyle(Style::WarmPassive));
+    }
+    c.server(0).odd.push("b".into());
+    c.request(0, 2, "b");
+    c.settle();
+    c.server(0).executed.push("half of b".into());
+    pass(&mut c, Duration::from_millis(300));
+    if !style_first {
+        c.command_group(0, Command::SetStyle(Style::WarmPassive));
+    }
+    c.request(0, 3, "c");
+    c.settle();
+    assert_eq!(ends(&c, 0), [(2, GONE)]);
+    assert_eq!(c.nodes[0].replies.last(), Some(&(3, "c is number 3".into())));
+    c.relink();
+    c.settle();
+    assert_eq!(c.states(0), ["in", "down", "in"]);
+    c
+}
+
+// It logged that request, executed it anew when it led, and so did what no client had been told
+// (seed 7033 of the simulator's `backups`).
+#[test]
+fn who_joins_in_front_of_a_request_that_only_the_leader_did_comes_in_with_what_it_did() {
+    for style_first in [true, false] {
+        let mut c = joined_in_front_of(style_first);
+        c.promote(2);
+        c.request(0, 4, "d");
+        c.settle();
+        assert_eq!(c.executed(2), ["a", "half of b", "c", "d"], "{style_first}");
+        assert!(c.nodes[0].restarts.is_empty());
+    }
+}
+
+// The next leader executes it anew, and what it did with it only its own state tells.
+#[test]
+fn what_follows_on_a_request_without_a_reply_that_is_executed_anew_waits_for_the_state() {
+    let mut c = half_done(&["c"]);
+    c.crash_server(0);
+    while let Some(delivered) = c.order.pop_front() {
+        c.deliver_one(&delivered);
+    }
+    assert_eq!(c.leader(1), Some(1));
+    let mut is_half_done = false;
+    for _ in 0..20 {
+        if !c.serve_once(1) {
+            c.pass(Duration::from_millis(50));
+        }
+        if c.executed(1) == ["a"] && !core::mem::replace(&mut is_half_done, true) {
+            c.server(1).executed.push("other half of b".into());
+        }
+    }
+    assert_eq!(c.executed(1), ["a", "other half of b", "c"]);
+    assert_eq!(c.nodes[1].replies, [], "nobody else has the state that it was made in");
+    c.settle();
+    assert_eq!(c.nodes[1].replies, [(1, "c is number 3".into())]);
+    c.crash_server(1);
+    c.request(2, 1, "d");
+    pass(&mut c, seconds(1));
+    assert_eq!(c.executed(2), ["a", "other half of b", "c", "d"]);
+}
+
+// The only other member's server hung at an earlier request, so that nobody had the state any more
+// when the leader's was ended (seed 451 of the simulator's `styles`).
+#[test]
+fn a_leader_is_not_ended_for_one_whose_server_hangs() {
+    let mut c = Cluster::whole(true);
+    c.server(2).silent.push("a".into());
+    c.request(0, 1, "a");
+    pass(&mut c, seconds(20));
+    c.make_odd("b");
+    c.request(1, 2, "b");
+    c.settle();
+    c.install(&[1, 2]);
+    c.settle();
+    assert_eq!(ends(&c, 1), [], "one has said nothing of it yet");
+    c.command_group(1, Command::SetStyle(Style::WarmPassive));
+    pass(&mut c, seconds(1));
+    assert_eq!(ends(&c, 1), [(2, GONE)]);
+    assert!(c.nodes[1].restarts.is_empty());
+    assert_eq!((c.leader(1), c.executed(1)), (Some(1), vec!["a"]));
+}
+
+#[test]
+fn a_server_that_hangs_has_not_caught_up_because_the_style_changes() {
+    let mut c = Cluster::whole(true);
+    c.server(2).silent.push("a".into());
+    c.request(0, 1, "a");
+    pass(&mut c, seconds(20));
+    assert_eq!(c.snapshot(0).endings.late.iter().count(), 1);
+    c.command_group(0, Command::SetStyle(Style::WarmPassive));
+    pass(&mut c, Duration::from_millis(200));
+    assert_eq!(c.snapshot(0).endings.late.iter().count(), 1);
+}

@@ -26,6 +26,7 @@ pub(super) struct GroupKept {
     window: (u64, usize, u64),
     read_window: (u64, usize, u64),
     held: usize,
+    given_up: Vec<RequestNumber>,
     calls: Vec<RequestNumber>,
 }
 
@@ -186,6 +187,7 @@ impl GroupBook {
             held,
             reads,
             read_window,
+            given_up,
             calls,
             // What was set up, is counted for ever, and is to be said.
             rules: _,
@@ -202,6 +204,7 @@ impl GroupBook {
             window: window.kept(),
             read_window: read_window.kept(),
             held: *held,
+            given_up: given_up.keys().copied().collect(),
             calls: calls.iter().copied().collect(),
         }
     }
@@ -213,7 +216,8 @@ impl GroupBook {
             let inside = self.book.iter().filter(|(_, it)| it.read.is_some() == reads);
             inside.filter(|(_, it)| it.entered.is_some()).count() as u64
         };
-        assert_eq!((kept.window.0, kept.read_window.0), (entered(false), entered(true)));
+        let reads = entered(true) + kept.given_up.len() as u64;
+        assert_eq!((kept.window.0, kept.read_window.0), (entered(false), reads));
         for (queue, is_read) in [(&kept.parked, false), (&kept.reads, true)] {
             for (source, numbers) in queue {
                 for number in numbers {

@@ -5,7 +5,7 @@
 //! Invariants: a mark is safe when a request submitted in its place would be; a read is with the
 //! replica or in the queue of what is to be ordered, never in both.
 
-use super::{Gateway, Submission};
+use super::{Gateway, GroupBook, Submission};
 use crate::fair::{Source, cost};
 use crate::pending::Safety;
 use alloc::collections::VecDeque;
@@ -86,7 +86,12 @@ impl Gateway {
             let (books, peers) = (&mut self.groups[group], &self.peers);
             let may = |source: Source| source.is_none_or(|peer| peers.may_order(peer));
             let (_, number) = books.reads.pop(may)?;
-            let id = books.book.get(number)?.connection;
+            let Some(pending) = books.book.get(number) else { continue };
+            let (id, left) = (pending.connection, pending.deadline.since(self.now));
+            if !books.read_window.answers_within(left) {
+                // Its client would be told so before the reply came, and others would wait for it.
+                continue;
+            }
             if !self.leaves_replies(id) {
                 return Some(number);
             }
@@ -105,7 +110,9 @@ impl Gateway {
         giop: Option<Bytes>,
         ended: bool,
     ) {
-        self.ends(group, number);
+        if giop.is_some() || !self.is_given_back(group, number) {
+            self.ends(group, number);
+        }
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
         if pending.oneway {
@@ -136,6 +143,19 @@ impl Gateway {
         pending.reply = Some(giop);
         books.counters.reads += u64::from(is_read);
         self.release(group, number);
+    }
+
+    /// Nobody has executed it, so nothing is learnt. Whether it is a read.
+    fn is_given_back(&mut self, group: GroupId, number: RequestNumber) -> bool {
+        let GroupBook { book, read_window, given_up, .. } = self.group(group);
+        let pending = book.get_mut(number).filter(|pending| pending.read.is_some());
+        let is_read = pending.is_some() || given_up.contains_key(&number);
+        let entered = pending.and_then(|pending| pending.entered.take());
+        let entered = entered.or_else(|| given_up.remove(&number).map(|(_, entered)| entered));
+        if let Some(entered) = entered.filter(|_| is_read) {
+            read_window.leave(entered);
+        }
+        is_read
     }
 
     /// A server's process had ended at it; it is with another one already.
@@ -225,7 +245,7 @@ impl Gateway {
     }
 }
 
-impl super::GroupBook {
+impl GroupBook {
     /// A read becomes a request like any other.
     fn order_read(&mut self, number: RequestNumber) {
         let released = self.book.released();

@@ -134,7 +134,11 @@ impl Gateway {
         let is_read = pending.read.is_some();
         let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
         if let Some(entered) = pending.entered.take() {
-            window.leave(entered);
+            if is_read {
+                books.given_up.insert(number, (pending.source, entered));
+            } else {
+                window.leave(entered);
+            }
         } else if pending.nested.is_none() {
             queue.remove(pending.source, number);
         }

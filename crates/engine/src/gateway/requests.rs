@@ -329,12 +329,20 @@ impl Gateway {
     /// It gives that back: it was executed.
     pub(super) fn ends(&mut self, group: GroupId, number: RequestNumber) {
         let now = self.now;
-        let GroupBook { book, window, read_window, parked, reads, .. } = self.group(group);
-        let Some(pending) = book.get_mut(number) else { return };
+        let GroupBook { book, window, read_window, given_up, parked, reads, .. } =
+            self.group(group);
+        let Some(pending) = book.get_mut(number) else {
+            if let Some((source, entered)) = given_up.remove(&number) {
+                reads.took(source, read_window.end_read(now, entered));
+            }
+            return;
+        };
         let Some(entered) = pending.entered.take() else { return };
-        let is_read = pending.read.is_some();
-        let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
-        queue.took(pending.source, window.end(now, entered));
+        if pending.read.is_some() {
+            reads.took(pending.source, read_window.end_read(now, entered));
+        } else {
+            parked.took(pending.source, window.end(now, entered));
+        }
     }
 
     /// A majority of the domain holds all messages up to `ticket`.

@@ -1,6 +1,7 @@
 //! That groups share the gateway fairly.
 
 mod kept;
+mod reads;
 mod shared;
 mod stand;
 mod stories;

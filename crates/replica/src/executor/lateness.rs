@@ -27,6 +27,8 @@ const PATIENCE_MIN: Duration = Duration::from_millis(50);
 pub(super) struct Lateness {
     /// How often that was told.
     told: u8,
+    /// It was told before, of which the others may know nothing any more.
+    was_told: bool,
     /// When others were known to have answered it.
     answered_at: Option<Instant>,
     given_up: bool,
@@ -41,6 +43,7 @@ impl Lateness {
     }
 
     fn tell_anew(&mut self) {
+        self.was_told |= self.told > 0;
         (self.told, self.answered_at, self.given_up) = (0, None, false);
     }
 
@@ -116,9 +119,11 @@ impl Executor {
         }
     }
 
-    /// Whether it was said that the call at the head is late.
+    /// Whether it was said that the call at the head is late. It is so still, whatever is asked
+    /// anew since.
     pub(crate) fn has_told_late(&self) -> bool {
-        self.schedule.oldest().is_some_and(|oldest| oldest.late.told > 0)
+        let has_told = |late: &Lateness| late.told > 0 || late.was_told;
+        self.schedule.oldest().is_some_and(|oldest| has_told(&oldest.late))
     }
 
     /// Others have answered a request that the server is at; `now` may be later, if it may take
@@ -183,7 +188,7 @@ impl Executor {
             return Some(deadline);
         }
         let began = self.began(oldest)?;
-        let Lateness { told, answered_at, given_up, more } = oldest.late;
+        let Lateness { told, answered_at, given_up, more, .. } = oldest.late;
         let is_asked = self.alone && self.probe.is_some();
         let abandon = self.abandon.filter(|_| !given_up).map(|after| began + after);
         let patience = self.patience(*awaited);

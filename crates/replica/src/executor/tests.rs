@@ -8,10 +8,8 @@ use crate::moment::Moment;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
-use quorba_base::policy::{
-    Ack, CheckpointRule, ComparisonRule, Concurrency, OnTotalLoss, ReplyPath,
-};
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::NodeId;
+use quorba_base::policy::Concurrency;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
 
@@ -56,37 +54,7 @@ impl Bench {
 
     /// `foreign`: somebody else starts and ends the server.
     fn of(concurrency: Concurrency, foreign: bool) -> Self {
-        let config = GroupConfig {
-            object_key: None,
-            member_keys: Vec::new(),
-            members: NodeSet::first(3),
-            state_object: Some(Bytes::from_static(b"state")),
-            foreign,
-            ack: Ack::Majority,
-            reply: ReplyPath::Direct,
-            replier: None,
-            style: crate::Style::Active,
-            leader: None,
-            checkpoint: CheckpointRule { requests: 100, after: WITHIN, updates: false },
-            comparison: ComparisonRule { requests: 0, expel: false, ignore_padding: false },
-            transfer: crate::transfer::TransferRule::default(),
-            reads: crate::reads::ReadRule::default(),
-            concurrency,
-            on_total_loss: OnTotalLoss::Stop,
-            durable: false,
-            logged: false,
-            open_after: WITHIN,
-            server_reply: WITHIN,
-            abandon: None,
-            staggered: false,
-            retention: WITHIN,
-            retention_bytes_max: 64 << 20,
-            replay_bytes_max: None,
-            reply_bytes_max: 1 << 20,
-            state_bytes_max: 1 << 20,
-            calls: Vec::new(),
-            is_called: false,
-        };
+        let config = GroupConfig { foreign, concurrency, ..GroupConfig::plain(WITHIN) };
         let executor = Executor::new(&config, NodeId::new(0).unwrap());
         let (readers, sent, closed) = (BTreeMap::new(), Vec::new(), Vec::new());
         let mut bench = Self { executor, readers, sent, closed };

@@ -167,6 +167,13 @@ impl Group {
             // It needs no state.
             member.reconsider();
         }
+        if !before.style.is_passive()
+            && self.table.style.is_passive()
+            && self.replay.is_none()
+            && let (Some(member), Some(request)) = (&mut self.member, self.table.odd_unshared())
+        {
+            member.leads_in_doubt(request);
+        }
         if command == Command::SetStyle(Style::ColdPassive)
             && let Some(member) = &mut self.member
         {
@@ -249,7 +256,7 @@ impl Group {
             return replay.piece(source, piece.clone());
         }
         if leader != here.node {
-            member.take_checkpoint(source, piece);
+            member.take_checkpoint(source, piece, self.table.odd_behind_join(here.node));
         } else if piece.is_last() {
             member.checkpoint_sent(number);
             self.send_checkpoint(None, out);

@@ -75,14 +75,48 @@ impl Member {
             Stage::Restoring { .. } => self.seen.count,
             Stage::Serving { .. } => {
                 let unanswered = self.executor.first_unanswered();
-                let executed = unanswered.map_or(self.seen.count, |first| first.saturating_sub(1));
-                let base = self.base.as_ref().map_or(u64::MAX, |base| base.at.count);
-                executed.min(self.seen.count).min(base)
+                let executed = unanswered.map_or(u64::MAX, |first| first.saturating_sub(1));
+                // Whatever its server has seen: it is given the base first, or the next one is
+                // (seed 375 of the simulator's `calls`).
+                let has = self.base.as_ref().map_or(self.seen, |base| base.at);
+                executed.min(has.count)
             }
             Stage::NoServer | Stage::Ready { .. } | Stage::Asked { .. } | Stage::Out { .. } => {
                 return None;
             }
         };
         Some((attempt, index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::GroupConfig;
+    use crate::passive::Checkpoint;
+    use crate::style::{Duty, Style};
+    use alloc::vec::Vec;
+    use bytes::Bytes;
+    use quorba_base::{Duration, NodeId};
+
+    #[test]
+    fn who_stands_by_is_done_with_all_that_its_checkpoint_covers_whatever_its_server_has_seen() {
+        for (style, duty) in [(Style::WarmPassive, Duty::StandBy), (Style::ColdPassive, Duty::Keep)]
+        {
+            let config = GroupConfig { style, ..GroupConfig::plain(Duration::from_secs(1)) };
+            let mut member = Member::new(&config, NodeId::new(1).unwrap(), 1);
+            member.stage = Stage::Asked { attempt: Attempt(2), claim: Some(History::EMPTY) };
+            member.duty = duty;
+            member.admitted(Attempt(2), History::EMPTY);
+            assert_eq!(member.floor(), Some((Attempt(2), 0)));
+            let mut from = None;
+            for count in [5, 9] {
+                let up_to = History { count, digest: count };
+                let (replies, state) = (Vec::new(), Bytes::from_static(b"state"));
+                member.apply_checkpoint(Checkpoint { from, up_to, replies, state });
+                assert_eq!(member.floor(), Some((Attempt(2), count)), "{style:?}");
+                from = Some(up_to);
+            }
+        }
     }
 }

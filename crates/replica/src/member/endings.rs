@@ -96,6 +96,11 @@ impl Statements {
         self.unshared = self.unshared.max(Some(request));
     }
 
+    /// The checkpoint of this number is to have it.
+    pub(super) fn shares_in(&mut self, number: u64) {
+        self.sharing = Some(number);
+    }
+
     /// All have the leader's state behind that request.
     pub(super) fn shared(&mut self, up_to: u64) {
         self.unshared = self.unshared.filter(|request| *request > up_to);

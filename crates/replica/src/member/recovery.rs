@@ -41,7 +41,7 @@ impl Member {
         for past in past {
             match past {
                 Past::Request(arrived) => drop(self.admit(arrived)),
-                Past::Piece(source, piece) => self.take_checkpoint(source, &piece),
+                Past::Piece(source, piece) => self.take_checkpoint(source, &piece, None),
             }
         }
         self.retention.forget_waiters();

@@ -123,34 +123,48 @@ impl Member {
             return;
         }
         self.seen = self.delivered;
-        self.executes_odd_again(is_recovered);
+        let shared_behind = self.executes_odd_again(is_recovered);
         let log = if canary!(TakesOverWithoutLog) { Default::default() } else { self.log.take() };
         for entry in log.into_iter().skip(usize::from(canary!(ReplaysLogOffByOne))) {
-            self.executor.push(match entry {
+            match entry {
                 Logged::Request { history, moment, key, giop, code_sets } => {
                     let (call, moment) = (Call::Request(key, history), Some(moment));
-                    Job::Execute { call, moment, giop, code_sets, awaited: true }
+                    self.executor.push(Job::Execute {
+                        call,
+                        moment,
+                        giop,
+                        code_sets,
+                        awaited: true,
+                    });
+                    if shared_behind == Some(history.count) {
+                        self.share_what_is_done(history);
+                    }
                 }
                 Logged::Capture { joiner, attempt } => {
-                    Job::Capture(Capture::Join { joiner, attempt })
+                    self.executor.push(Job::Capture(Capture::Join { joiner, attempt }));
                 }
-            });
+            }
         }
     }
 
     /// What is in the log is about to be executed. If some of it had no reply, what comes of it is
     /// this server's alone: the others are compared with it, or are given the leader's state (seed
-    /// 9400316 of the simulator's `calls`).
-    fn executes_odd_again(&mut self, is_recovered: bool) {
+    /// 9400316 of the simulator's `calls`). Gives the request behind which that is to be taken.
+    fn executes_odd_again(&mut self, is_recovered: bool) -> Option<u64> {
         let ended = self.log.names().filter(|(key, at)| self.executor.knows_end_of(key, *at));
-        let Some(last) = ended.map(|(_, at)| at.count).max() else { return };
+        let last = ended.map(|(_, at)| at.count).max()?;
         if is_recovered {
             self.statements.replayed();
         }
-        if self.duty == Duty::Lead {
-            self.statements.is_alone_behind(last);
-            self.want_checkpoint();
+        if self.duty != Duty::Lead {
+            return None;
         }
+        self.statements.is_alone_behind(last);
+        if self.checkpoints.audience && !self.checkpoints.is_underway() {
+            return Some(last);
+        }
+        self.want_checkpoint();
+        None
     }
 
     /// As [`Self::server_lost`]; but if what the member executes from is kept here, and its server
@@ -290,6 +304,33 @@ impl Member {
         self.ask_checkpoint(update, None);
     }
 
+    /// From here on only this member executes, and others were not given what it did with a request
+    /// that had no reply: they log it, and would execute it anew (seed 7033 of the simulator's
+    /// `backups`).
+    pub(crate) fn leads_in_doubt(&mut self, request: u64) {
+        let leads = self.duty == Duty::Lead && matches!(self.stage, Stage::Serving { .. });
+        if !leads || !self.checkpoints.audience {
+            return;
+        }
+        self.statements.is_alone_behind(request);
+        if self.executes_now() && !self.checkpoints.is_underway() {
+            self.share_what_is_done(self.seen);
+        } else {
+            self.want_checkpoint();
+        }
+    }
+
+    /// Has a whole one taken behind all that the server was given, up to that request. Replies
+    /// wait for it.
+    fn share_what_is_done(&mut self, up_to: History) {
+        self.checkpoints.chain.break_off();
+        self.checkpoint_number += 1;
+        let (number, update, joiner) = (self.checkpoint_number, false, None);
+        self.checkpoints.asked.push(number);
+        self.executor.push(Job::Capture(Capture::Checkpoint { number, up_to, update, joiner }));
+        self.statements.shares_in(number);
+    }
+
     /// Has a whole one taken in front of all that the server was not given; what it was is in it.
     /// Which one that is.
     pub(super) fn share_state(&mut self, up_to: History) -> u64 {
@@ -391,13 +432,24 @@ impl Member {
 
     // -- the others -------------------------------------------------------------------------
 
-    /// A piece of the leader's checkpoint was delivered.
-    pub(crate) fn take_checkpoint(&mut self, source: Source, piece: &CheckpointPiece) {
-        let takes = match self.stage {
+    /// A piece of the leader's checkpoint was delivered. `odd`: the last request that had no reply
+    /// of those behind what it is given to come in with; what the leader did with it, only the
+    /// leader's state tells.
+    pub(crate) fn take_checkpoint(
+        &mut self,
+        source: Source,
+        piece: &CheckpointPiece,
+        odd: Option<u64>,
+    ) {
+        let takes = match &self.stage {
             Stage::Serving { .. } => !self.duty.executes(),
             // A state is on its way; a second one beside it would be too much.
-            Stage::Receiving { .. } | Stage::Restoring { .. } => {
-                self.rule.updates && !piece.begins_whole()
+            Stage::Receiving { buffer, .. } | Stage::Restoring { buffer, .. } => {
+                let has = |odd: u64| {
+                    let mut states = buffer.iter().filter_map(Behind::state_up_to);
+                    states.any(|up_to| up_to >= odd)
+                };
+                odd.is_some_and(|odd| !has(odd)) || self.rule.updates && !piece.begins_whole()
             }
             _ => false,
         };

@@ -144,7 +144,7 @@ pub(super) const PAST_THE_ORDER: &[StoryOfOne] = &[
         stand.execute_with(|_| None);
         stand.close(ONE);
     }),
-    ("a read ends processes", AtOnce, |stand| {
+    ("a read ends processes, and is with another one", Executed, |stand| {
         ask(stand, ACTIVE, &[&read(1)]);
         stand.submit();
         stand.gateway.read_ended(ACTIVE, RequestNumber(2));
