@@ -29,6 +29,7 @@ const fn room(
 const ROOMS: &[Room] = &[
     room("base", &[], &[]),
     room("giop", &["base"], &[]),
+    room("corba", &["giop"], &[]),
     room("order", &["base"], &[]),
     room("groups", &["base", "order"], &[]),
     room("replica", &["base", "giop"], &[]),

@@ -15,6 +15,7 @@ use super::{Finding, line_of, room_of};
 const ROOMS: &[(&str, &[&str])] = &[
     ("base", &["bytes"]),
     ("giop", &["bytes"]),
+    ("corba", &[]),
     // ring computes; its randomness is behind a feature that stays off.
     ("order", &["bytes", "ring", "zeroize"]),
     ("groups", &["bytes"]),
