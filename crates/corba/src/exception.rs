@@ -68,3 +68,60 @@ pub fn invalid(what: &'static str, from: &mut Decoder<'_>) -> MessageError {
     let offset = from.reader().position();
     MessageError { what, offset, fault: quorba_giop::Fault::Value }
 }
+
+/// Makes the enum of what an operation raises: its user exceptions, and any system exception.
+#[macro_export]
+macro_rules! raises {
+    ($(#[$doc:meta])* pub enum $name:ident { $($variant:ident($exception:ty)),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum $name {
+            $(
+                #[doc = concat!("`", stringify!($variant), "`.")]
+                $variant($exception),
+            )+
+            /// A system exception.
+            System($crate::giop::SystemException),
+        }
+
+        impl From<$crate::giop::SystemException> for $name {
+            fn from(exception: $crate::giop::SystemException) -> Self {
+                Self::System(exception)
+            }
+        }
+
+        $(
+            impl From<$exception> for $name {
+                fn from(exception: $exception) -> Self {
+                    Self::$variant(exception)
+                }
+            }
+        )+
+
+        impl $crate::Raises for $name {
+            fn raise(
+                self,
+                call: &mut $crate::Call<'_>,
+            ) -> Result<(), $crate::giop::SystemException> {
+                match self {
+                    $(Self::$variant(exception) => call.raise(&exception),)+
+                    Self::System(exception) => Err(exception),
+                }
+            }
+
+            fn read(
+                id: &str,
+                members: &mut $crate::Decoder<'_>,
+            ) -> Result<Option<Self>, $crate::giop::MessageError> {
+                match id {
+                    $(
+                        <$exception as $crate::UserException>::ID => {
+                            Ok(Some(Self::$variant(members.read()?)))
+                        }
+                    )+
+                    _ => Ok(None),
+                }
+            }
+        }
+    };
+}

@@ -30,6 +30,7 @@ const ROOMS: &[Room] = &[
     room("base", &[], &[]),
     room("giop", &["base"], &[]),
     room("corba", &["giop"], &[]),
+    room("idl", &["corba"], &[]),
     room("order", &["base"], &[]),
     room("groups", &["base", "order"], &[]),
     room("replica", &["base", "giop"], &[]),

@@ -16,6 +16,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("base", &["bytes"]),
     ("giop", &["bytes"]),
     ("corba", &[]),
+    ("idl", &[]),
     // ring computes; its randomness is behind a feature that stays off.
     ("order", &["bytes", "ring", "zeroize"]),
     ("groups", &["bytes"]),

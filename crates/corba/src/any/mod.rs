@@ -26,7 +26,8 @@ pub(crate) use walk::Walk;
 /// What values are aligned to, at most.
 const ALIGNMENT: usize = 8;
 
-/// A value and its type.
+/// A value and its type. Two are equal if they came in the same octets at the same alignment; to
+/// compare what they say, take it out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Any {
     type_code: TypeCode,
