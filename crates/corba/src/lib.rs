@@ -43,7 +43,7 @@ pub use exception::{Raises, UserException, invalid, raise_system};
 pub use invoke::{Answer, Arguments, Transport, call, send};
 pub use local::Local;
 pub use object::{Home, Object};
-pub use objects::{Call, Interface, Objects, answer, answer_locate};
+pub use objects::{Call, Interface, Objects, answer, answer_locate, hear_code_sets};
 /// The wire format below.
 pub use quorba_giop as giop;
 pub use text::{BoundedString, WString};

@@ -141,16 +141,28 @@ pub fn answer_locate(
     build::locate_reply(message.version(), message.endian(), request.request_id(), status)
 }
 
+/// Takes to the code sets that a request tells, if it does. They hold for its connection.
+///
+/// # Errors
+/// MARSHAL if it cannot be read.
+pub fn hear_code_sets(
+    request: &Request<'_>,
+    code_sets: &mut Option<CodeSets>,
+) -> Result<(), SystemException> {
+    let data = request.contexts().find(|(id, _)| *id == context::CODE_SETS);
+    if let Some((_, data)) = data {
+        *code_sets = Some(CodeSets::decode(data).map_err(|_| marshal(Completion::No))?);
+    }
+    Ok(())
+}
+
 fn execute(
     message: &Message,
     request: &Request<'_>,
     objects: &mut dyn Objects,
     coding: &mut Option<CodeSets>,
 ) -> Result<(Vec<u8>, ReplyStatus), SystemException> {
-    let data = request.contexts().find(|(id, _)| *id == context::CODE_SETS);
-    if let Some((_, data)) = data {
-        *coding = Some(CodeSets::decode(data).map_err(|_| marshal(Completion::No))?);
-    }
+    hear_code_sets(request, coding)?;
     let version = message.version();
     let coding = coding.map_or(Coding::plain(version), |sets| Coding::agreed(version, sets));
     let bad_operation = |_| raise_system(ExceptionKind::BadOperation);

@@ -37,7 +37,7 @@ const ROOMS: &[Room] = &[
     room("engine", &["base", "giop", "order", "replica"], &[]),
     room("placement", &["base"], &[]),
     room("heap", &[], &[]),
-    room("orb", &["giop"], &[]),
+    room("orb", &["corba", "giop"], &["idl"]),
     room("corosync", &["base", "order"], &[]),
     room("config", &["base", "giop"], &[]),
     room("journal", &["base"], &[]),
