@@ -17,6 +17,7 @@ use crate::workspace::{program, root};
 /// An IDL file, and what is generated from it.
 const FILES: &[(&str, &str)] = &[
     ("idl/CosNaming.idl", "crates/idl/src/generated/naming.rs"),
+    ("examples/idl/ft-checkpointable.idl", "crates/idl/src/generated/checkpointable.rs"),
     ("crates/idl/tests/every/every.idl", "crates/idl/tests/every/generated.rs"),
 ];
 

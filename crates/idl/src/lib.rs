@@ -12,7 +12,9 @@
 
 mod generated {
     //! One module for each file of IDL.
+    pub(crate) mod checkpointable;
     pub(crate) mod naming;
 }
 
+pub use generated::checkpointable::ft;
 pub use generated::naming::cos_naming;

@@ -31,6 +31,7 @@ const ROOMS: &[Room] = &[
     room("giop", &["base"], &[]),
     room("corba", &["giop"], &[]),
     room("idl", &["corba"], &[]),
+    room("naming", &["corba", "idl"], &["lab", "orb"]),
     room("order", &["base"], &[]),
     room("groups", &["base", "order"], &[]),
     room("replica", &["base", "giop"], &[]),

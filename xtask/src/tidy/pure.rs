@@ -17,6 +17,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("giop", &["bytes"]),
     ("corba", &[]),
     ("idl", &[]),
+    ("naming", &[]),
     // ring computes; its randomness is behind a feature that stays off.
     ("order", &["bytes", "ring", "zeroize"]),
     ("groups", &["bytes"]),
@@ -36,7 +37,8 @@ const FORBIDDEN: &[(&str, &str)] = &[
 
 /// Rooms whose state must have no floats: rounding may differ between machines. `giop` carries
 /// floats for others.
-const WITHOUT_FLOATS: &[&str] = &["base", "order", "groups", "replica", "engine", "placement"];
+const WITHOUT_FLOATS: &[&str] =
+    &["base", "order", "groups", "replica", "engine", "placement", "naming"];
 
 fn allowed(path: &Path) -> Option<(&'static str, &'static [&'static str])> {
     let room = room_of(path)?;
