@@ -13,6 +13,7 @@ mod deps;
 mod docs;
 mod examples;
 mod hostile;
+mod idl;
 mod interop;
 mod mutants;
 mod no_std;
@@ -43,6 +44,8 @@ enum Command {
     Deps,
     /// Build the examples into target/examples/
     Examples,
+    /// Generate Rust from IDL again and compare it with what is checked in
+    Idl(idl::Options),
     /// Run real ORBs against three node processes, under faults
     Interop(interop::Options),
     /// Attack live nodes as greedy and hostile clients do, and judge what that costs
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Deps => deps::run(),
         Command::Examples => examples::run(),
+        Command::Idl(options) => idl::run(&options),
         Command::Interop(options) => interop::run(&options),
         Command::Hostile(options) => hostile::run(&options),
         Command::HostileServer(options) => hostile::run_server(&options),

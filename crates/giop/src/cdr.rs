@@ -108,6 +108,7 @@ impl<'a> Reader<'a> {
     read_number!(read_i16, i16, "A short.");
     read_number!(read_i32, i32, "A long.");
     read_number!(read_i64, i64, "A long long.");
+    read_number!(read_f32, f32, "A float.");
     read_number!(read_f64, f64, "A double.");
 
     /// A boolean.
@@ -237,6 +238,7 @@ impl Writer {
     write_number!(write_i16, i16, "A short.");
     write_number!(write_i32, i32, "A long.");
     write_number!(write_i64, i64, "A long long.");
+    write_number!(write_f32, f32, "A float.");
     write_number!(write_f64, f64, "A double.");
 
     /// A boolean.

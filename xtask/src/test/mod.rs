@@ -100,6 +100,7 @@ const STAGES: &[Stage] = &[
     Stage::Command("docs", &["xtask", "docs"]),
     // Some tests need the examples of real ORBs.
     Stage::Counted("dependencies", &["xtask", "deps"]),
+    Stage::Counted("idl", &["xtask", "idl"]),
     Stage::Counted("examples", &["xtask", "examples"]),
     Stage::Counted("tests", &["test", "--workspace", "--no-fail-fast"]),
     Stage::Counted("tests of features", FEATURES),

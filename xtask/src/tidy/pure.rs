@@ -15,6 +15,9 @@ use super::{Finding, line_of, room_of};
 pub(super) const ROOMS: &[(&str, &[&str])] = &[
     ("base", &["bytes"]),
     ("giop", &["bytes"]),
+    ("corba", &[]),
+    ("idl", &[]),
+    ("naming", &[]),
     // ring computes; its randomness is behind a feature that stays off.
     ("order", &["bytes", "ring", "zeroize"]),
     ("groups", &["bytes"]),
@@ -34,7 +37,8 @@ const FORBIDDEN: &[(&str, &str)] = &[
 
 /// Rooms whose state must have no floats: rounding may differ between machines. `giop` carries
 /// floats for others.
-const WITHOUT_FLOATS: &[&str] = &["base", "order", "groups", "replica", "engine", "placement"];
+const WITHOUT_FLOATS: &[&str] =
+    &["base", "order", "groups", "replica", "engine", "placement", "naming"];
 
 fn allowed(path: &Path) -> Option<(&'static str, &'static [&'static str])> {
     let room = room_of(path)?;

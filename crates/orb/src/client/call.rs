@@ -9,7 +9,7 @@ use quorba_giop::build::{self, RequestHead};
 use quorba_giop::cdr::{Reader, Writer};
 use quorba_giop::{
     Body, Completion, ExceptionKind, LocateStatus, Message, ReplyStatus, ResponseFlags,
-    SystemException, context,
+    SystemException, Version, context,
 };
 
 use super::Client;
@@ -31,10 +31,13 @@ const REPEAT_SHARES: u32 = 4;
 /// ...but at least so long, if that is left.
 const ATTEMPT_MIN: Duration = Duration::from_secs(1);
 
+/// What writes a call's arguments into a message of a version, as often as it is asked to.
+pub(super) type Arguments<'a> = &'a dyn Fn(&mut Writer, Version);
+
 /// A call under way.
 pub(super) struct Call<'a> {
     pub(super) operation: &'a str,
-    pub(super) arguments: &'a dyn Fn(&mut Writer),
+    pub(super) arguments: Arguments<'a>,
     pub(super) kind: Kind,
     pub(super) deadline: Option<Instant>,
     /// FT_REQUEST's data, if the call may be repeated.
@@ -121,7 +124,7 @@ impl Client {
 
     /// Sends the call until it is answered, or may not be sent again. For a oneway the message is
     /// the request itself.
-    fn exchange(&mut self, call: &Call<'_>) -> Result<Message, SystemException> {
+    pub(super) fn exchange(&mut self, call: &Call<'_>) -> Result<Message, SystemException> {
         let mut forwards = 0;
         let mut moves = 0;
         // From the first attempt of unknown outcome on, no later one can say COMPLETED_NO.
@@ -193,6 +196,9 @@ impl Client {
             Kind::Locate => build::locate_request(version, endian, request_id, &object_key),
             Kind::Call | Kind::Oneway => {
                 let identity = call.identity.as_deref().map(|data| (context::FT_REQUEST, data));
+                let sets = self.options.code_sets.map(|sets| sets.encode(endian));
+                let sets = sets.as_deref().map(|data| (context::CODE_SETS, data));
+                let contexts: Vec<(u32, &[u8])> = sets.into_iter().chain(identity).collect();
                 let head = RequestHead {
                     version,
                     endian,
@@ -200,9 +206,9 @@ impl Client {
                     response_flags: call.response_flags(),
                     object_key: &object_key,
                     operation: call.operation.as_bytes(),
-                    contexts: identity.as_slice(),
+                    contexts: &contexts,
                 };
-                build::request(&head, call.arguments)
+                build::request(&head, |out| (call.arguments)(out, version))
             }
         };
         if connection.send(&message).is_err() {
@@ -327,7 +333,7 @@ fn without_promise(message: Message, completed: Completion) -> Result<Message, S
 }
 
 /// The system exception that a reply raises.
-fn raised(message: &Message) -> SystemException {
+pub(super) fn raised(message: &Message) -> SystemException {
     match message.parse() {
         Ok(Body::Reply(reply)) => match reply.system_exception() {
             Some(Ok(exception)) => exception,
@@ -338,6 +344,6 @@ fn raised(message: &Message) -> SystemException {
 }
 
 /// An exception of this ORB's own for a call that may have been executed.
-const fn unknown(kind: ExceptionKind) -> SystemException {
+pub(super) const fn unknown(kind: ExceptionKind) -> SystemException {
     SystemException { kind, minor: 0, completed: Completion::Maybe }
 }

@@ -16,6 +16,7 @@ mod call;
 mod connection;
 mod reference;
 mod repeat;
+mod stub;
 
 #[cfg(test)]
 mod tests;
@@ -24,10 +25,10 @@ use std::time::{Duration, Instant};
 
 use quorba_giop::cdr::Writer;
 use quorba_giop::ior::Endpoint;
-use quorba_giop::{Endian, SystemException, Version, limits};
+use quorba_giop::{CodeSets, Endian, SystemException, Version, limits};
 
 pub use answer::{Answer, CallError, UserException};
-use call::{Call, Kind};
+use call::{Arguments, Call, Kind};
 use connection::Connection;
 pub use reference::{Reference, ReferenceError};
 pub use repeat::Repeat;
@@ -47,6 +48,9 @@ pub struct ClientOptions {
     pub first_address: usize,
     /// The identity under which calls of unknown outcome are repeated; none: they are not.
     pub repeat: Option<Repeat>,
+    /// The code sets to speak, which every request tells; none: ISO 8859-1, and the server is
+    /// not told.
+    pub code_sets: Option<CodeSets>,
     /// The largest reply, in bytes.
     pub message_bytes_max: usize,
 }
@@ -60,6 +64,7 @@ impl Default for ClientOptions {
             call_timeout: Some(Duration::from_secs(30)),
             first_address: 0,
             repeat: None,
+            code_sets: None,
             message_bytes_max: limits::MESSAGE_BYTES_MAX,
         }
     }
@@ -94,6 +99,7 @@ impl Client {
         operation: &str,
         arguments: impl Fn(&mut Writer),
     ) -> Result<Answer, CallError> {
+        let arguments = |out: &mut Writer, _| arguments(out);
         let call = self.begin(operation, &arguments, Kind::Call);
         self.run(&call)
     }
@@ -107,6 +113,7 @@ impl Client {
         operation: &str,
         arguments: impl Fn(&mut Writer),
     ) -> Result<(), SystemException> {
+        let arguments = |out: &mut Writer, _| arguments(out);
         let call = self.begin(operation, &arguments, Kind::Oneway);
         self.run_oneway(&call)
     }
@@ -116,7 +123,7 @@ impl Client {
     /// # Errors
     /// The system exception if nobody says.
     pub fn locate(&mut self) -> Result<bool, SystemException> {
-        let call = self.begin("", &|_| {}, Kind::Locate);
+        let call = self.begin("", &|_, _| {}, Kind::Locate);
         self.run_locate(&call)
     }
 
@@ -138,12 +145,7 @@ impl Client {
         call::read_bool(&answer)
     }
 
-    fn begin<'a>(
-        &mut self,
-        operation: &'a str,
-        arguments: &'a dyn Fn(&mut Writer),
-        kind: Kind,
-    ) -> Call<'a> {
+    fn begin<'a>(&mut self, operation: &'a str, arguments: Arguments<'a>, kind: Kind) -> Call<'a> {
         let deadline = self.options.call_timeout.map(|timeout| Instant::now() + timeout);
         let endian = self.options.endian;
         let identity = match kind {

@@ -2,15 +2,18 @@
 //!
 //! What it is not: I/O. A message goes in, at most one comes out.
 //!
+//! Objects that have a servant of their own are looked up first, then those of an [`Objects`].
+//!
 //! Invariants: requests execute in turns, taken when their last octet has arrived; a servant that
 //! panicked is not called again, because nobody knows what state it is in.
 
 use std::sync::PoisonError;
 
+use quorba_corba::Objects;
 use quorba_giop::cdr::Reader;
 use quorba_giop::{
-    Body, Completion, ExceptionKind, LocateRequest, LocateStatus, Message, ReplyStatus, Request,
-    SystemException, Target, build,
+    Body, CodeSets, Completion, ExceptionKind, LocateRequest, LocateStatus, Message, ReplyStatus,
+    Request, SystemException, Target, build,
 };
 
 use super::Shared;
@@ -34,9 +37,15 @@ const REPOSITORY_ID_BYTES_MAX: usize = 4096;
 const OBJECT_ID: &str = "IDL:omg.org/CORBA/Object:1.0";
 
 /// Answers `message`, executing it if it is a request.
-pub(super) fn answer(message: &Message, shared: &Shared) -> Answer {
+///
+/// `code_sets` are the connection's, which the first request may tell.
+pub(super) fn answer(
+    message: &Message,
+    shared: &Shared,
+    code_sets: &mut Option<CodeSets>,
+) -> Answer {
     match message.parse() {
-        Ok(Body::Request(request)) => answer_request(message, &request, shared),
+        Ok(Body::Request(request)) => answer_request(message, &request, shared, code_sets),
         Ok(Body::LocateRequest(request)) => answer_locate(message, &request, shared),
         // The request was answered before the message that cancels it was read.
         Ok(Body::CancelRequest { .. }) => Answer::Nothing,
@@ -48,7 +57,7 @@ pub(super) fn answer(message: &Message, shared: &Shared) -> Answer {
 
 fn answer_locate(message: &Message, request: &LocateRequest<'_>, shared: &Shared) -> Answer {
     let status = match request.target() {
-        Target::Key(key) if !shared.servants.contains_key(*key) => LocateStatus::UnknownObject,
+        Target::Key(key) if !shared.has(key) => LocateStatus::UnknownObject,
         // A target by profile or reference is believed: if the object is not here, the request
         // that follows says so.
         Target::Key(_) | Target::Profile { .. } | Target::Reference { .. } => {
@@ -59,7 +68,25 @@ fn answer_locate(message: &Message, request: &LocateRequest<'_>, shared: &Shared
     Answer::Message(build::locate_reply(version, endian, request.request_id(), status))
 }
 
-fn answer_request(message: &Message, request: &Request<'_>, shared: &Shared) -> Answer {
+fn answer_request(
+    message: &Message,
+    request: &Request<'_>,
+    shared: &Shared,
+    code_sets: &mut Option<CodeSets>,
+) -> Answer {
+    let key = request.object_key();
+    if let Some(objects) = &shared.objects
+        && key.is_none_or(|key| !shared.servants.contains_key(key))
+    {
+        let _turn = shared.turns.take();
+        return match objects.lock() {
+            Ok(mut objects) => quorba_corba::answer(message, request, &mut **objects, code_sets)
+                .map_or(Answer::Nothing, Answer::Message),
+            Err(_) => refused(message, request),
+        };
+    }
+    // Servants read octets; but what is said here holds for the objects of the same connection.
+    let _unreadable = quorba_corba::hear_code_sets(request, code_sets);
     let mut reply = Reply::new(message.endian());
     let outcome = {
         let _turn = shared.turns.take();
@@ -77,6 +104,26 @@ fn answer_request(message: &Message, request: &Request<'_>, shared: &Shared) -> 
             build::reply(version, endian, id, status, |out| out.write_raw(&octets))
         }
     })
+}
+
+/// What a request gets after a panic in one before it.
+fn refused(message: &Message, request: &Request<'_>) -> Answer {
+    if !request.response_expected() {
+        return Answer::Nothing;
+    }
+    let (version, endian, id) = (message.version(), message.endian(), request.request_id());
+    let exception = refusal(ExceptionKind::ObjAdapter);
+    Answer::Message(build::system_exception(version, endian, id, &exception))
+}
+
+impl Shared {
+    /// Whether there is an object with this key.
+    fn has(&self, key: &[u8]) -> bool {
+        let in_objects = |objects: &std::sync::Mutex<Box<dyn Objects + Send>>| {
+            objects.lock().is_ok_and(|objects| objects.interface(key).is_some())
+        };
+        self.servants.contains_key(key) || self.objects.as_ref().is_some_and(in_objects)
+    }
 }
 
 fn execute(

@@ -30,11 +30,12 @@ pub(super) fn serve(stream: TcpStream, shared: &Shared) {
     };
     // Until a message says otherwise: everybody understands the oldest.
     let mut version = Version::V1_0;
+    let mut code_sets = None;
     loop {
         let last = match stream.receive(None) {
             Ok(message) => {
                 version = message.version();
-                match answer(&message, shared) {
+                match answer(&message, shared, &mut code_sets) {
                     Answer::Message(reply) => {
                         if stream.send(reply.bytes()).is_err() {
                             return;

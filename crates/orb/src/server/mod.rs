@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use quorba_corba::Objects;
 use quorba_giop::limits;
 
 use crate::servant::Servant;
@@ -47,6 +48,7 @@ pub struct Server {
     listener: TcpListener,
     options: ServerOptions,
     servants: BTreeMap<Vec<u8>, Mutex<Box<dyn Servant>>>,
+    objects: Option<Mutex<Box<dyn Objects + Send>>>,
 }
 
 impl Server {
@@ -56,13 +58,21 @@ impl Server {
     /// What the system says, such as that the port is in use.
     pub fn bind(address: impl ToSocketAddrs, options: ServerOptions) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
-        Ok(Self { listener, options, servants: BTreeMap::new() })
+        Ok(Self { listener, options, servants: BTreeMap::new(), objects: None })
     }
 
     /// Lets `servant` answer requests for `object_key`; a servant that was there is replaced.
     #[must_use]
     pub fn with(mut self, object_key: impl Into<Vec<u8>>, servant: impl Servant + 'static) -> Self {
         self.servants.insert(object_key.into(), Mutex::new(Box::new(servant)));
+        self
+    }
+
+    /// Lets `objects` answer requests for every key that has no servant of its own. After a panic
+    /// in it none is answered any more.
+    #[must_use]
+    pub fn with_objects(mut self, objects: impl Objects + Send + 'static) -> Self {
+        self.objects = Some(Mutex::new(Box::new(objects)));
         self
     }
 
@@ -82,6 +92,7 @@ impl Server {
         let address = self.listener.local_addr()?;
         let shared = Arc::new(Shared {
             servants: self.servants,
+            objects: self.objects,
             turns: Turns::default(),
             stopping: AtomicBool::new(false),
             options: self.options,
@@ -108,6 +119,7 @@ pub struct RunningServer {
 /// What the threads of a server share.
 struct Shared {
     servants: BTreeMap<Vec<u8>, Mutex<Box<dyn Servant>>>,
+    objects: Option<Mutex<Box<dyn Objects + Send>>>,
     turns: Turns,
     stopping: AtomicBool,
     options: ServerOptions,

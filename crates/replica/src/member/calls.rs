@@ -94,7 +94,8 @@ mod tests {
     use super::*;
     use crate::config::GroupConfig;
     use crate::passive::Checkpoint;
-    use crate::style::{Duty, Style};
+    use crate::style::Duty;
+    use quorba_base::policy::Style;
     use alloc::vec::Vec;
     use bytes::Bytes;
     use quorba_base::{Duration, NodeId};

@@ -1,0 +1,84 @@
+//! Iterators over the bindings of a context.
+//!
+//! What it is not: a copy. An iterator remembers the last name that it gave, and goes on behind
+//! it; what is bound or unbound meanwhile is seen or not by where its name stands.
+//!
+//! Invariant: there are at most as many as the limit says; the oldest ends for a new one.
+
+use alloc::vec::Vec;
+
+use quorba_corba::giop::{ExceptionKind, SystemException};
+use quorba_corba::raise_system;
+use quorba_idl::cos_naming::{Binding, BindingIterator, BindingList, BindingType};
+
+use crate::context::listed;
+use crate::service::NamingService;
+use crate::tree::Key;
+
+/// Where an iterator stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Cursor {
+    pub(crate) context: u64,
+    /// The name that was given last.
+    pub(crate) last: Option<Key>,
+}
+
+impl Cursor {
+    /// Makes an iterator of it; its number.
+    pub(crate) fn begin(self, service: &mut NamingService) -> u64 {
+        while service.iterators.len() >= service.limits.iterators_max.max(1) {
+            service.iterators.pop_first();
+        }
+        let number = service.next_iterator;
+        service.next_iterator += 1;
+        service.iterators.insert(number, self);
+        number
+    }
+}
+
+/// One iterator of a service.
+pub(crate) struct IteratorView<'s> {
+    pub(crate) service: &'s mut NamingService,
+    pub(crate) number: u64,
+}
+
+impl IteratorView<'_> {
+    fn next(&mut self, count: usize) -> BindingList {
+        let Some(cursor) = self.service.iterators.get_mut(&self.number) else {
+            return BindingList::new();
+        };
+        let mut list = BindingList::new();
+        let mut last = None;
+        for binding in self.service.tree.behind(cursor.context, cursor.last.as_deref()).take(count)
+        {
+            last = Some(binding.0);
+            list.push(listed(binding));
+        }
+        if let Some(last) = last.cloned() {
+            cursor.last = Some(last);
+        }
+        list
+    }
+}
+
+impl BindingIterator for IteratorView<'_> {
+    fn next_one(&mut self) -> Result<(bool, Binding), SystemException> {
+        // The standard wants a binding where there is none: this one says nothing.
+        let nothing = || Binding { binding_name: Vec::new(), binding_type: BindingType::Nobject };
+        let next = self.next(1).pop();
+        Ok((next.is_some(), next.unwrap_or_else(nothing)))
+    }
+
+    fn next_n(&mut self, how_many: u32) -> Result<(bool, BindingList), SystemException> {
+        if how_many == 0 {
+            return Err(raise_system(ExceptionKind::BadParam));
+        }
+        let list = self.next(how_many.min(self.service.limits.listed_max) as usize);
+        Ok((!list.is_empty(), list))
+    }
+
+    fn destroy(&mut self) -> Result<(), SystemException> {
+        self.service.iterators.remove(&self.number);
+        Ok(())
+    }
+}
