@@ -22,6 +22,7 @@ mod known;
 mod plan;
 mod problem;
 mod read;
+mod schema;
 mod suggest;
 mod template;
 mod walk;
@@ -45,6 +46,7 @@ pub use read::{
     Checked, GROUPS_MAX, Known, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX, check_text,
     read_group,
 };
+pub use schema::{Key, Shape, TABLES, keys};
 pub use template::{PLACEHOLDERS, Placeholder, Template, TemplateError, Values};
 
 /// A group takes a few hundred bytes, and there may be 100,000; more than this is something else.

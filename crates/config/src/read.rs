@@ -30,7 +30,7 @@ use crate::codes::Code;
 use crate::domain::{Backend, Domain, Engine, Gateway, Group, Limits, Multicast, Outside, Ring};
 use crate::key::{DomainKey, KEY_BYTES, KeyError};
 use crate::problem::{Problem, Report};
-use crate::walk::{At, Problems, Section, Span};
+use crate::walk::{At, Problems, Section, Shapes, Span};
 use group::GroupDraft;
 use node::NodeDraft;
 pub use one::read_group;
@@ -105,6 +105,20 @@ pub fn check_text(
     };
     debug_assert!(domain.is_some() || report.error_count() > 0, "no domain without an error");
     Checked { domain, report }
+}
+
+/// The shape of every key that is asked for when `text` is read, which is right.
+pub(crate) fn shapes_of(
+    path: &Path,
+    text: &str,
+    read_key: impl FnOnce(&Path) -> Result<Vec<DomainKey>, KeyError>,
+) -> Shapes {
+    let problems = Problems::with_shapes();
+    let (table, _) = DeTable::parse_recoverable(text);
+    let root = Section::new("the file", 0..0, Some(table.get_ref()), &problems);
+    read_domain(path, &root, read_key);
+    drop(root);
+    problems.into_shapes()
 }
 
 /// The domain, as far as it can be read; `None` where a value is missing that has no default.

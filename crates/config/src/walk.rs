@@ -7,6 +7,8 @@
 //! other; every text and list is capped before it is kept.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::codes::Code;
 use crate::problem::Problem;
+use crate::schema::Shape;
 use crate::suggest::nearest;
 
 /// The longest text value, in bytes.
@@ -36,15 +39,31 @@ pub(crate) struct At<T> {
 
 /// Where problems are collected.
 #[derive(Debug, Default)]
-pub(crate) struct Problems(RefCell<Vec<Problem>>);
+pub(crate) struct Problems {
+    found: RefCell<Vec<Problem>>,
+    /// What was asked for, if somebody wants to know that: by kind of table and key.
+    shapes: Option<RefCell<Shapes>>,
+}
+
+/// The shape of each key's value, by kind of table and key.
+pub(crate) type Shapes = BTreeMap<(String, &'static str), Shape>;
 
 impl Problems {
+    /// Such that shapes are kept, too.
+    pub(crate) fn with_shapes() -> Self {
+        Self { shapes: Some(RefCell::default()), ..Self::default() }
+    }
+
     pub(crate) fn add(&self, problem: Problem) {
-        self.0.borrow_mut().push(problem);
+        self.found.borrow_mut().push(problem);
     }
 
     pub(crate) fn into_inner(self) -> Vec<Problem> {
-        self.0.into_inner()
+        self.found.into_inner()
+    }
+
+    pub(crate) fn into_shapes(self) -> Shapes {
+        self.shapes.map(RefCell::into_inner).unwrap_or_default()
     }
 }
 
@@ -72,6 +91,14 @@ impl<'t> Section<'t> {
     /// The table itself, for who writes it down.
     pub(crate) const fn table(&self) -> Option<&'t DeTable<'t>> {
         self.table
+    }
+
+    /// Keeps what shape the value of `key` has, if somebody wants to know. What is said later of
+    /// a key says more.
+    fn note(&self, key: &'static str, shape: impl FnOnce() -> Shape) {
+        let Some(shapes) = &self.problems.shapes else { return };
+        let kind = self.title.trim_matches(['[', ']']).split('.').next().unwrap_or_default();
+        shapes.borrow_mut().insert((kind.to_owned(), key), shape());
     }
 
     /// The value of `key`, of whatever type.
@@ -122,6 +149,7 @@ impl<'t> Section<'t> {
 
     /// A text; reported if it is another type, empty or too long.
     pub(crate) fn text(&self, key: &'static str) -> Option<At<&'t str>> {
+        self.note(key, || Shape::Text);
         self.as_text(key, self.value(key)?)
     }
 
@@ -165,6 +193,7 @@ impl<'t> Section<'t> {
 
     /// A list of texts.
     pub(crate) fn texts(&self, key: &'static str) -> Option<At<Vec<At<&'t str>>>> {
+        self.note(key, || Shape::Texts);
         let value = self.value(key)?;
         let DeValue::Array(list) = value.get_ref() else {
             self.wrong_type(key, "a list of texts", value);
@@ -186,6 +215,7 @@ impl<'t> Section<'t> {
         unit: &str,
         range: RangeInclusive<u64>,
     ) -> Option<At<u64>> {
+        self.note(key, || Shape::number(unit, range.clone(), None));
         let value = self.value(key)?;
         let DeValue::Integer(digits) = value.get_ref() else {
             let expected =
@@ -215,9 +245,10 @@ impl<'t> Section<'t> {
         default: T,
     ) -> T
     where
-        T: TryFrom<u64>,
+        T: TryFrom<u64> + Display,
     {
-        let number = self.number(key, unit, range).map(|at| at.value);
+        let number = self.number(key, unit, range.clone()).map(|at| at.value);
+        self.note(key, || Shape::number(unit, range, Some(default.to_string())));
         number.and_then(|number| T::try_from(number).ok()).unwrap_or(default)
     }
 
@@ -233,13 +264,17 @@ impl<'t> Section<'t> {
 
     /// A port, which is not 0.
     pub(crate) fn port(&self, key: &'static str) -> Option<At<u16>> {
-        let at = self.number(key, "", 1..=u64::from(u16::MAX))?;
+        let range = 1..=u64::from(u16::MAX);
+        let at = self.number(key, "", range.clone());
+        self.note(key, || Shape::number("port", range, None));
+        let at = at?;
         let port = u16::try_from(at.value).ok()?;
         Some(At { value: port, span: at.span })
     }
 
     /// `true` or `false`, or the default.
     pub(crate) fn boolean_or(&self, key: &'static str, default: bool) -> bool {
+        self.note(key, || Shape::Boolean { default });
         match self.value(key) {
             None => default,
             Some(value) => match value.get_ref() {
@@ -253,14 +288,22 @@ impl<'t> Section<'t> {
     }
 
     /// One of a few words, or the default. `later` are words of versions to come.
-    pub(crate) fn word_or<T: Copy>(
+    pub(crate) fn word_or<T: Copy + PartialEq>(
         &self,
         key: &'static str,
         words: &[(&str, T)],
         later: &[&str],
         default: T,
     ) -> T {
-        let Some(text) = self.text(key) else { return default };
+        let text = self.text(key);
+        self.note(key, || {
+            let of_default = words.iter().find(|(_, value)| *value == default);
+            Shape::Word {
+                words: words.iter().map(|(word, _)| (*word).to_owned()).collect(),
+                default: of_default.map(|(word, _)| (*word).to_owned()),
+            }
+        });
+        let Some(text) = text else { return default };
         if let Some((_, value)) = words.iter().find(|(word, _)| *word == text.value) {
             return *value;
         }

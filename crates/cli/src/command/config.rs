@@ -1,6 +1,7 @@
 //! `quorba config`: the domain file.
 
 mod apply;
+mod keys;
 mod machine;
 
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ enum Action {
         domain: DomainFile,
     },
     Apply(apply::Apply),
+    Keys(keys::Keys),
 }
 
 impl Config {
@@ -42,6 +44,7 @@ impl Config {
         match self.action {
             Action::Check { file, domain } => check(context, &file.unwrap_or(domain.config)),
             Action::Apply(apply) => apply.run(context),
+            Action::Keys(keys) => keys.run(context),
         }
     }
 }

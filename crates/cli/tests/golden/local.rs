@@ -1,6 +1,7 @@
 //! Commands that ask nobody: keys and explanations.
 
 use std::fs;
+use std::path::Path;
 
 use quorba_config::DomainKey;
 
@@ -54,20 +55,38 @@ fn explanations() {
     insta::assert_snapshot!("explain_all", bench.run(&["explain"]));
 }
 
-/// The page docs/reference/codes.md is `quorba explain --markdown`; `QUORBA_WRITE=1` writes it.
-#[test]
-fn the_page_of_codes_is_up_to_date() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/codes.md");
-    let transcript = Bench::new().run(&["explain", "--markdown"]);
+/// The page in docs/reference is what the command prints; `QUORBA_WRITE=1` writes it.
+fn assert_page(name: &str, command: &[&str]) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
+    let page = Path::new(folder).join(name);
+    let transcript = Bench::new().run(command);
     let made = transcript
-        .strip_prefix("$ quorba explain --markdown\n")
+        .strip_prefix(&format!("$ quorba {}\n", command.join(" ")))
         .and_then(|rest| rest.strip_suffix("--- exit 0\n"))
         .expect("the page, and nothing else");
     if std::env::var_os("QUORBA_WRITE").is_some() {
-        fs::create_dir_all(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference"))
-            .and_then(|()| fs::write(page, made))
-            .expect("written");
+        fs::create_dir_all(folder).and_then(|()| fs::write(&page, made)).expect("written");
     }
-    let written = fs::read_to_string(page).expect("the page is there");
-    assert!(written == made, "docs/reference/codes.md is old: QUORBA_WRITE=1 cargo test");
+    let written = fs::read_to_string(&page).expect("the page is there");
+    assert!(written == made, "docs/reference/{name} is old: QUORBA_WRITE=1 cargo test");
+}
+
+#[test]
+fn the_page_of_codes_is_up_to_date() {
+    assert_page("codes.md", &["explain", "--markdown"]);
+}
+
+#[test]
+fn the_page_of_the_domain_files_keys_is_up_to_date() {
+    assert_page("config.md", &["config", "keys", "--markdown"]);
+}
+
+#[test]
+fn keys_of_the_domain_file() {
+    let bench = Bench::new();
+    let mut transcript = bench.run(&["config", "keys", "group.style"]);
+    transcript += &bench.run(&["config", "keys", "gateway"]);
+    transcript += &bench.run(&["-o", "json", "config", "keys", "server_reply_ms"]);
+    transcript += &bench.run(&["config", "keys", "no_such_key"]);
+    insta::assert_snapshot!("config_keys", transcript);
 }

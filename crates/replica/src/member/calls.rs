@@ -95,9 +95,9 @@ mod tests {
     use crate::config::GroupConfig;
     use crate::passive::Checkpoint;
     use crate::style::Duty;
-    use quorba_base::policy::Style;
     use alloc::vec::Vec;
     use bytes::Bytes;
+    use quorba_base::policy::Style;
     use quorba_base::{Duration, NodeId};
 
     #[test]
