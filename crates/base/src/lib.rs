@@ -1,8 +1,8 @@
-//! The few types that every room of Quorba shares: time as a number, node ids and node sets,
-//! the names of rings and what is written down of their order.
+//! The few types that every room of Quorba shares: time as a number, node ids and node sets, the
+//! names of rings and what is written down of their order, and the policies of the domain file.
 //!
 //! What it is not: a place for helpers. A type belongs here only if two rooms that must not name
-//! each other (`order` and `replica`) both speak it.
+//! each other (`order` and `replica`, `config` and `replica`) both speak it.
 //!
 //! Invariants: no clock is read and no randomness is drawn here or in any crate that builds on
 //! it, because [`Instant`] can be made from a number only; iteration is always in node order.
@@ -14,6 +14,7 @@
 pub mod canary;
 mod lane;
 mod node;
+pub mod policy;
 mod ring;
 mod time;
 

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use quorba_base::policy::Style;
 
 use crate::command;
 
@@ -88,6 +90,12 @@ pub struct DomainFile {
     #[arg(short, long, value_name = "FILE", env = "QUORBA_CONFIG", hide_env_values = true)]
     #[arg(default_value = "quorba.toml")]
     pub config: PathBuf,
+}
+
+/// Reads the word of a style.
+pub fn style() -> impl TypedValueParser<Value = Style> {
+    let words = PossibleValuesParser::new(Style::ALL.iter().map(|style| style.as_str()));
+    words.try_map(|word| Style::from_word(&word).ok_or("there is no such style"))
 }
 
 /// Reads a time such as `1m30s`.

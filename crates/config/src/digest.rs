@@ -13,7 +13,7 @@
 
 use std::fmt::Write;
 
-use crate::domain::{Domain, Node, OnDoubt, Outside};
+use crate::domain::{Domain, Node, Outside};
 
 /// Raised when the text changes, so that mixed versions disagree knowingly.
 const FORMAT: u32 = 12;
@@ -95,15 +95,11 @@ fn node_line(text: &mut String, node: &Node) {
 
 /// What comes of a call must be the same for all replicas of the caller, whichever node makes it.
 fn outside_line(text: &mut String, server: &Outside) {
-    let on_doubt = match server.on_doubt {
-        OnDoubt::Fail => "fail",
-        OnDoubt::Repeat => "repeat",
-    };
     line(
         text,
         format_args!(
-            "outside {} reply_bytes={} on_doubt={on_doubt}",
-            server.name, server.reply_bytes
+            "outside {} reply_bytes={} on_doubt={}",
+            server.name, server.reply_bytes, server.on_doubt
         ),
     );
 }

@@ -11,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use quorba_base::policy::{OnDoubt, QuorumRule};
 use quorba_base::{NodeId, NodeSet};
 
 use crate::definition::Definition;
@@ -21,9 +22,7 @@ mod group;
 
 pub(crate) use group::RETENTION_BYTES_DEFAULT;
 pub use group::{
-    Ack, Backend, Checkpoint, ClientRule, Comparison, Concurrency, Group, Member, Network,
-    OnTotalLoss, Placement, RESTART_BACKOFF_MAX, ReadonlyConsistency, Recovery, Reply,
-    ServerCommand, Style, Tls,
+    Backend, ClientRule, Group, Member, Network, Placement, RESTART_BACKOFF_MAX, ServerCommand, Tls,
 };
 
 /// Everything that a domain file says, checked.
@@ -120,24 +119,6 @@ impl Domain {
     #[must_use]
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == name)
-    }
-}
-
-/// `quorum`: what makes a primary component.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuorumRule {
-    /// A majority of the domain's nodes.
-    Majority,
-    /// A majority of the last primary component.
-    DynamicLinear,
-}
-
-impl fmt::Display for QuorumRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Majority => "majority",
-            Self::DynamicLinear => "dynamic-linear",
-        })
     }
 }
 
@@ -352,15 +333,6 @@ pub struct Outside {
     pub reply_bytes: usize,
     /// What its callers hear when nobody knows whether it has executed a call.
     pub on_doubt: OnDoubt,
-}
-
-/// `on_doubt`: what to do about a call of unknown outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnDoubt {
-    /// Say so to the caller.
-    Fail,
-    /// Make the call again.
-    Repeat,
 }
 
 /// Where the admin API listens unless the file says otherwise.

@@ -33,10 +33,8 @@ pub use codes::{CODES, Code, CodeText};
 pub use definition::{DEFINITION_BYTES_MAX, Definition};
 pub use differences::{GroupDifferences, differences, group_differences};
 pub use domain::{
-    Ack, Backend, Checkpoint, ClientRule, Comparison, Concurrency, Domain, Endpoint, Engine,
-    Gateway, Group, Host, Limits, Member, Multicast, Network, Node, OnDoubt, OnTotalLoss, Outside,
-    Placement, QuorumRule, RESTART_BACKOFF_MAX, ReadonlyConsistency, Recovery, Reply, Ring,
-    ServerCommand, Style, Tls,
+    Backend, ClientRule, Domain, Endpoint, Engine, Gateway, Group, Host, Limits, Member, Multicast,
+    Network, Node, Outside, Placement, RESTART_BACKOFF_MAX, Ring, ServerCommand, Tls,
 };
 pub use effects::{EFFECTS, Effect, KeyEffects, effect};
 pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};

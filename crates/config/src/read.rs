@@ -27,15 +27,14 @@ use quorba_base::{NODES_MAX, NodeId};
 use toml::de::DeTable;
 
 use crate::codes::Code;
-use crate::domain::{
-    Backend, Domain, Engine, Gateway, Group, Limits, Multicast, Outside, QuorumRule, Ring,
-};
+use crate::domain::{Backend, Domain, Engine, Gateway, Group, Limits, Multicast, Outside, Ring};
 use crate::key::{DomainKey, KEY_BYTES, KeyError};
 use crate::problem::{Problem, Report};
 use crate::walk::{At, Problems, Section, Span};
 use group::GroupDraft;
 use node::NodeDraft;
 pub use one::read_group;
+use quorba_base::policy::QuorumRule;
 pub use scope::Known;
 use scope::Scope;
 
@@ -123,8 +122,7 @@ fn read_domain(
     let section = root.section("domain");
     let present = root.value("domain").is_some();
     let (id, key) = if present { read_identity(base, &section, read_key) } else { (None, None) };
-    let rules = [("majority", QuorumRule::Majority), ("dynamic-linear", QuorumRule::DynamicLinear)];
-    let quorum = section.word_or("quorum", &rules, &[], QuorumRule::Majority);
+    let quorum = section.word_or("quorum", QuorumRule::WORDS, &[], QuorumRule::Majority);
     let tie_breaker = section.text("tie_breaker");
     section.finish();
     let drafts = node::read_all(root, base);

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use quorba_config::{Backend, Checked, Code, Domain, DomainKey, OnDoubt, Values, check_text};
+use quorba_base::policy::OnDoubt;
+use quorba_config::{Backend, Checked, Code, Domain, DomainKey, Values, check_text};
 
 const DOMAIN: &str = r#"
 [domain]

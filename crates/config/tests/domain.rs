@@ -6,11 +6,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use quorba_base::policy::{
+    Ack, Concurrency, OnTotalLoss, QuorumRule, ReadConsistency, ReplyPath, Style,
+};
 use quorba_base::{NodeId, NodeSet};
 use quorba_config::{
-    Ack, Backend, Concurrency, Domain, DomainKey, Endpoint, Engine, Host, KeyError, Member,
-    Multicast, Network, OnTotalLoss, QuorumRule, ReadonlyConsistency, Reply, Style, Values,
-    check_text,
+    Backend, Domain, DomainKey, Endpoint, Engine, Host, KeyError, Member, Multicast, Network,
+    Values, check_text,
 };
 
 const FULL: &str = r#"
@@ -140,11 +142,11 @@ fn every_key_arrives() {
     let bank = domain.group("bank").expect("the group");
     assert_eq!((bank.style, bank.ack), (Style::Active, Ack::Safe));
     assert_eq!((bank.listen, bank.port), (Some(5000), 5000));
-    assert_eq!((bank.reply, bank.replier), (Reply::Ordered, domain.node_id("mid")));
-    assert!(bank.suppress_duplicates, "unless the file says otherwise");
+    // Each once, unless the file says otherwise.
+    assert_eq!((bank.reply, bank.replier), (ReplyPath::OrderedOnce, domain.node_id("mid")));
     assert_eq!(bank.concurrency, Concurrency::PerObject);
     assert_eq!(bank.readonly, ["get_*", "balance"]);
-    assert_eq!(bank.readonly_consistency, ReadonlyConsistency::Sequential);
+    assert_eq!(bank.readonly_consistency, ReadConsistency::Sequential);
     assert_eq!(bank.state_operations, ["get_state", "set_state"]);
     let [inside, plant, audit] = bank.clients.as_deref().expect("a list") else { panic!("three") };
     let network = |address: &str, prefix_bits| Network {

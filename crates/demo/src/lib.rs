@@ -25,7 +25,7 @@ pub mod shop;
 
 pub use options::{
     CLIENTS_MAX, DemoError, DemoOptions, DemoOutcome, KILL_EVERY_DEFAULT, KILL_EVERY_MIN,
-    NODES_MAX, STYLES, Show,
+    NODES_MAX, Show,
 };
 pub use servant::{ServantError, servant_main};
 

@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quorba_base::policy::Style;
 use serde::Serialize;
 
 use crate::accounting::Account;
@@ -39,8 +40,8 @@ pub struct DemoOptions {
     /// Whether clients repeat calls of unknown outcome under their FT_REQUEST identity. Without,
     /// they are like an unmodified client: such a call raises COMM_FAILURE COMPLETED_MAYBE.
     pub ft_request: bool,
-    /// How the replicas share the work: a style of the domain file.
-    pub style: String,
+    /// How the replicas share the work.
+    pub style: Style,
     /// Whether the group is durable: then the whole domain is killed, too.
     pub durable: bool,
     /// Seed of the load's and the kills' choices.
@@ -50,12 +51,6 @@ pub struct DemoOptions {
     /// The `quorba` program, for the nodes; none: the program that runs.
     pub program: Option<PathBuf>,
 }
-
-/// The styles that the demo can show.
-pub const STYLES: [&str; 6] =
-    ["active", "active-with-voting", "semi-active", "warm-passive", "cold-passive", STATELESS];
-/// The style without a history to compare.
-pub(crate) const STATELESS: &str = "stateless";
 
 /// The most nodes of a demo.
 pub const NODES_MAX: usize = 9;
@@ -76,7 +71,7 @@ impl Default for DemoOptions {
             run_for: None,
             kill_every: None,
             ft_request: false,
-            style: "active".into(),
+            style: Style::Active,
             durable: false,
             seed: 1,
             show: Show::Picture,
@@ -88,7 +83,7 @@ impl Default for DemoOptions {
 impl DemoOptions {
     /// Members share no state, so that there is none to compare.
     pub(crate) fn is_stateless(&self) -> bool {
-        self.style == STATELESS
+        self.style == Style::Stateless
     }
 
     /// Whether every option is in its range.
@@ -97,9 +92,7 @@ impl DemoOptions {
             format!("the demo runs 3 to {NODES_MAX} nodes: with fewer, no crash is survived")
         } else if !(1..=CLIENTS_MAX).contains(&self.clients) {
             format!("the demo runs 1 to {CLIENTS_MAX} clients")
-        } else if !STYLES.contains(&self.style.as_str()) {
-            format!("there is no style \"{}\"; possible: {}", self.style, STYLES.join(", "))
-        } else if self.durable && self.style == STATELESS {
+        } else if self.durable && self.is_stateless() {
             "a stateless group keeps nothing, so it cannot be durable".to_owned()
         } else if self.kill_every.is_some_and(|every| every < KILL_EVERY_MIN) {
             format!("kills need at least {} ms between them", KILL_EVERY_MIN.as_millis())

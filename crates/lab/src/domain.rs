@@ -534,7 +534,7 @@ mod tests {
                 .unwrap_or_else(|report| panic!("{}", report.render(false)));
             assert_eq!((domain.nodes.len(), domain.groups[0].members.len()), (nodes, members));
             assert_eq!(domain.ring.encrypt, encrypt);
-            assert_eq!(domain.groups[0].ack, quorba_config::Ack::Agreed);
+            assert_eq!(domain.groups[0].ack, quorba_base::policy::Ack::Agreed);
             for (index, node) in domain.nodes.iter().enumerate() {
                 let gateway = domain.groups[0].gateway(node);
                 assert_eq!(gateway.port, stage.ports.gateways[index]);

@@ -8,6 +8,8 @@
 //! direct call of as many clients and longs in the same round. The paper's figures are those that
 //! stand in its text; what is only drawn in its plots is not here.
 
+use quorba_base::policy::Style;
+
 use crate::orb::Orb;
 use crate::placement::Setting;
 use crate::plan::{Chain, Configuration, DomainShape, Plan};
@@ -15,7 +17,8 @@ use crate::plan::{Chain, Configuration, DomainShape, Plan};
 /// What the plan is called.
 pub(crate) const PLAN: &str = "irl";
 /// The styles, in the order of the report.
-pub(crate) const STYLES: [&str; 4] = ["active", "semi-active", "warm-passive", "cold-passive"];
+pub(crate) const STYLES: [Style; 4] =
+    [Style::Active, Style::SemiActive, Style::WarmPassive, Style::ColdPassive];
 /// Members of a group in experiments 2 and 3: "minimum fault tolerance".
 const MEMBERS: u32 = 2;
 /// Nodes at least: with two, neither could be missed.
@@ -87,13 +90,13 @@ impl Experiment {
     }
 
     /// The configuration that has this style at this value.
-    pub(crate) fn configuration(self, style: &str, value: u32) -> String {
+    pub(crate) fn configuration(self, style: Style, value: u32) -> String {
         self.point(value).name(style)
     }
 }
 
 impl Point {
-    fn name(self, style: &str) -> String {
+    fn name(self, style: Style) -> String {
         format!("{style}-m{}-c{}-k{}", self.members, self.clients, self.k)
     }
 
@@ -148,7 +151,7 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
-fn configuration(point: Point, style: Option<&str>) -> Configuration {
+fn configuration(point: Point, style: Option<Style>) -> Configuration {
     let Point { members, clients, k } = point;
     let (name, title, chain) = match style {
         None => {
@@ -177,9 +180,10 @@ fn configuration(point: Point, style: Option<&str>) -> Configuration {
     }
 }
 
-fn shape(members: u32, style: &str) -> DomainShape {
+fn shape(members: u32, style: Style) -> DomainShape {
     let mut group = toml::Table::new();
-    for (key, value) in [("style", style), ("concurrency", "pipelined"), ("state_object", "state")]
+    for (key, value) in
+        [("style", style.as_str()), ("concurrency", "pipelined"), ("state_object", "state")]
     {
         group.insert(key.to_owned(), value.into());
     }

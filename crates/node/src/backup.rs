@@ -79,7 +79,7 @@ impl Description {
             type_id: group.type_id.clone(),
             node: node.into(),
             taken_ms,
-            style: backup.style.text().into(),
+            style: backup.style.as_str().into(),
             executed: backup.history.count,
             history: format!("{:016x}", backup.history.digest),
             clock: backup.time,
@@ -120,13 +120,13 @@ impl Description {
 
     fn backup(&self, content: Bytes) -> Option<Backup> {
         let replies = usize::try_from(self.replies_bytes).ok()?;
-        let style = Style::ALL.iter().find(|style| style.text() == self.style)?;
+        let style = Style::from_word(&self.style)?;
         let digest = u64::from_str_radix(&self.history, 16).ok()?;
         Some(Backup {
             history: History { count: self.executed, digest },
             time: self.clock,
             wall: self.told,
-            style: *style,
+            style,
             requests: self.requests,
             replies: content.get(..replies).map(|part| content.slice_ref(part))?,
             state: content.slice(replies..),

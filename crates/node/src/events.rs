@@ -349,7 +349,7 @@ fn log_at_fault(event: &ReplicaEvent, reporter: &Reporter) {
 fn log_command(group: &str, command: Command, reporter: &Reporter) {
     match command {
         Command::SetStyle(style) => {
-            tracing::info!(group, style = style.text(), "the operator changed the style");
+            tracing::info!(group, style = style.as_str(), "the operator changed the style");
         }
         Command::Promote(node) => {
             let leader = reporter.name_of(node);

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorba_base::NodeId;
-use quorba_config::{Domain, Engine, Group, Reply};
+use quorba_config::{Domain, Engine, Group};
 use quorba_engine::replica::GroupSnapshot;
-use quorba_placement::{Clients, ReplyPath, Ring, Times, Token, predict};
+use quorba_placement::{Clients, Ring, Times, Token, predict};
 pub use quorba_placement::{GAIN_PERCENT_MIN, Part, Prediction};
 
 use crate::status::{PaceStatus, Status};
@@ -224,10 +224,7 @@ impl Load {
             order: self.ring.clone(),
             hop,
             token: if rests { Token::Rests } else { Token::Circulates },
-            reply: match group.reply {
-                Reply::Direct => ReplyPath::Direct,
-                Reply::Ordered => ReplyPath::Ordered,
-            },
+            reply: group.reply,
         };
         // Of a token that rests it is not measured, and the same for all.
         let message = pace.map_or(Duration::ZERO, |pace| pace.message);

@@ -338,9 +338,9 @@ impl Reporter {
         let id = self.group_id(name)?;
         let backend = self.group_config(id).map(|group| &group.backend);
         let command = match change {
-            Change::Style(word) => match Style::ALL.iter().find(|style| style.text() == word) {
+            Change::Style(word) => match Style::from_word(word) {
                 Some(style)
-                    if *style == Style::ColdPassive
+                    if style == Style::ColdPassive
                         && matches!(backend, Some(Backend::Connect(_))) =>
                 {
                     return Err(format!(
@@ -348,7 +348,7 @@ impl Reporter {
                          group {name} are started by somebody else"
                     ));
                 }
-                Some(style) => Command::SetStyle(*style),
+                Some(style) => Command::SetStyle(style),
                 None => return Err(format!("there is no style \"{word}\"")),
             },
             Change::Promote(node) => Command::Promote(self.node_id(node)?),
@@ -506,7 +506,7 @@ impl Reporter {
     ) -> GroupStatus {
         GroupStatus {
             name: group.name.clone(),
-            style: replica.style.text().into(),
+            style: replica.style.as_str().into(),
             leader: replica.leader.map(|node| self.name_of(node).into()),
             logged: replica.logged as u64,
             listen: Self::gateway(group, self.node()),
@@ -661,7 +661,7 @@ fn is_somebody_in(replica: &GroupSnapshot) -> bool {
 /// Whether a member that stands by has had no checkpoint for much longer than it should.
 fn is_overdue(group: &Group, replica: &GroupSnapshot) -> bool {
     let due = u64::from(group.checkpoint.requests);
-    let is_passive = matches!(replica.style, Style::WarmPassive | Style::ColdPassive);
+    let is_passive = replica.style.is_passive();
     is_passive && replica.logged as u64 > due.saturating_mul(OVERDUE) + OVERDUE_LEAST
 }
 

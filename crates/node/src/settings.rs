@@ -8,15 +8,10 @@ use crate::descriptors::Passing;
 use crate::groups::Groups;
 use crate::log::Boot;
 use quorba_base::{Instant, NodeId};
-use quorba_config::{
-    Ack, Backend, Concurrency, Domain, Engine, Group, Limits, OnDoubt, OnTotalLoss, Outside,
-    QuorumRule, ReadonlyConsistency, Recovery, Reply,
-};
+use quorba_config::{Backend, Domain, Engine, Group, Limits, Outside};
 use quorba_engine::order::{Boot as OrderBoot, Config as OrderConfig, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack as ReplicaAck, Catalog, CheckpointRule, ComparisonRule, Concurrency as ReplicaConcurrency,
-    ENVELOPE_BYTES_MAX, GroupConfig, GroupId, OnDoubt as ReplicaOnDoubt, OutsideConfig, Quorum,
-    QuorumRule as ReplicaQuorumRule, ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss,
+    Catalog, ENVELOPE_BYTES_MAX, GroupConfig, GroupId, OutsideConfig, Quorum, ReadRule,
     TransferRule,
 };
 use quorba_engine::{
@@ -112,11 +107,7 @@ fn order_config(domain: &Domain, me: NodeId) -> OrderConfig {
 }
 
 fn quorum(domain: &Domain) -> Quorum {
-    let rule = match domain.quorum {
-        QuorumRule::Majority => ReplicaQuorumRule::Majority,
-        QuorumRule::DynamicLinear => ReplicaQuorumRule::DynamicLinear,
-    };
-    Quorum { rule, tie_breaker: domain.tie_breaker }
+    Quorum { rule: domain.quorum, tie_breaker: domain.tie_breaker }
 }
 
 /// The domain keys as the ring wants them.
@@ -127,10 +118,7 @@ pub(crate) fn domain_keys(keys: &[quorba_config::DomainKey]) -> Vec<DomainKey> {
 fn read_rule(group: &Group) -> ReadRule {
     ReadRule {
         operations: group.readonly.iter().map(|name| name.clone().into()).collect(),
-        consistency: match group.readonly_consistency {
-            ReadonlyConsistency::Linearizable => ReadConsistency::Linearizable,
-            ReadonlyConsistency::Sequential => ReadConsistency::Sequential,
-        },
+        consistency: group.readonly_consistency,
     }
 }
 
@@ -145,51 +133,25 @@ pub(crate) fn group_settings(limits: &Limits, group: &Group, calls: Vec<GroupId>
             object_key: group.object_key.clone().map(Into::into),
             member_keys: member_keys(group),
             foreign: matches!(group.backend, Backend::Connect(_)),
-            ack: match group.ack {
-                Ack::Majority => ReplicaAck::Majority,
-                Ack::Safe => ReplicaAck::Safe,
-                Ack::Agreed => ReplicaAck::Agreed,
-            },
-            reply: match group.reply {
-                Reply::Direct => ReplyPath::Direct,
-                Reply::Ordered if group.suppress_duplicates => ReplyPath::OrderedOnce,
-                Reply::Ordered => ReplyPath::Ordered,
-            },
+            ack: group.ack,
+            reply: group.reply,
             replier: group.replier,
-            style: style(group.style),
+            style: group.style,
             leader: group.leader,
-            comparison: ComparisonRule {
-                requests: group.comparison.requests,
-                expel: group.comparison.expel,
-                ignore_padding: group.comparison.ignore_padding,
-            },
-            checkpoint: CheckpointRule {
-                requests: group.checkpoint.requests,
-                after: group.checkpoint.after,
-                updates: group.checkpoint.updates,
-            },
+            comparison: group.comparison,
+            checkpoint: group.checkpoint,
             reads: read_rule(group),
-            concurrency: match group.concurrency {
-                Concurrency::Sequential => ReplicaConcurrency::Sequential,
-                Concurrency::Pipelined => ReplicaConcurrency::Pipelined,
-                Concurrency::PerObject => ReplicaConcurrency::PerObject,
-            },
+            concurrency: group.concurrency,
             durable: group.durable,
             logged: false,
-            on_total_loss: match group.on_total_loss {
-                OnTotalLoss::Stop => TotalLoss::Stop,
-                OnTotalLoss::Fresh => TotalLoss::Fresh,
-            },
+            on_total_loss: group.on_total_loss,
             open_after: group.start_timeout,
             server_reply: group.server_reply,
             abandon: group.abandon,
             staggered: group.staggered,
             retention: group.reply_retention,
             retention_bytes_max: group.reply_retention_bytes,
-            replay_bytes_max: match group.recovery {
-                Recovery::Checkpoint => None,
-                Recovery::Replay(bytes) => Some(bytes),
-            },
+            replay_bytes_max: group.replay_bytes_max,
             reply_bytes_max: MESSAGE_BYTES_MAX,
             state_bytes_max: limits.state_bytes as usize,
             transfer: TransferRule {
@@ -229,27 +191,9 @@ fn access(group: &Group) -> Access {
 
 fn outside(server: &Outside) -> OutsideSettings {
     OutsideSettings {
-        replica: OutsideConfig {
-            on_doubt: match server.on_doubt {
-                OnDoubt::Fail => ReplicaOnDoubt::Fail,
-                OnDoubt::Repeat => ReplicaOnDoubt::Repeat,
-            },
-            reply_bytes_max: server.reply_bytes,
-        },
+        replica: OutsideConfig { on_doubt: server.on_doubt, reply_bytes_max: server.reply_bytes },
         connect: server.connect,
         reply: server.reply,
-    }
-}
-
-/// The style as the engine names it.
-pub(crate) fn style(style: quorba_config::Style) -> Style {
-    match style {
-        quorba_config::Style::Active => Style::Active,
-        quorba_config::Style::ActiveWithVoting => Style::ActiveWithVoting,
-        quorba_config::Style::SemiActive => Style::SemiActive,
-        quorba_config::Style::WarmPassive => Style::WarmPassive,
-        quorba_config::Style::ColdPassive => Style::ColdPassive,
-        quorba_config::Style::Stateless => Style::Stateless,
     }
 }
 

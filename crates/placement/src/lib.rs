@@ -20,6 +20,7 @@ mod model;
 mod pilot;
 
 use alloc::vec::Vec;
+use quorba_base::policy::ReplyPath;
 use quorba_base::{Duration, NodeId};
 
 pub use model::predict;
@@ -32,15 +33,6 @@ pub enum Token {
     Circulates,
     /// It stays where it was used last; another node asks for it and is handed it directly.
     Rests,
-}
-
-/// How a reply comes to the gateway of its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReplyPath {
-    /// The leader answers at once if it is on the gateway's node, else through the order.
-    Direct,
-    /// Always through the order.
-    Ordered,
 }
 
 /// The ring.

@@ -20,7 +20,8 @@
 use alloc::vec::Vec;
 use quorba_base::{Duration, NodeId};
 
-use crate::{Clients, Part, Prediction, ReplyPath, Ring, Times, Token};
+use crate::{Clients, Part, Prediction, Ring, Times, Token};
+use quorba_base::policy::ReplyPath;
 
 /// Datagrams until a majority has said that it holds a message: there and back.
 const MAJORITY_HOPS: u64 = 2;
@@ -185,7 +186,7 @@ fn resting(ring: &Ring, steps: u64, times: &Times) -> Parts {
     parts[index(Part::Request)] = nanos(times.request);
     if steps == 0 {
         parts[index(Part::Majority)] = (MAJORITY_HOPS * hop).saturating_sub(server);
-        if ring.reply == ReplyPath::Ordered {
+        if ring.reply != ReplyPath::Direct {
             parts[index(Part::Reply)] = nanos(times.reply);
         }
     } else {

@@ -15,12 +15,12 @@ use crate::history::History;
 use crate::ids::{Attempt, GroupId};
 use crate::output::Output;
 use crate::retention::{Frozen, Retention};
-use crate::style::Style;
 use crate::transfer::{self, TRANSFER_BYTES_MAX};
 use crate::wire::{Reader, Writer};
 use bytes::Bytes;
 use core::fmt;
 use quorba_base::canary;
+use quorba_base::policy::Style;
 
 /// A group's state at one place in its order.
 #[derive(Clone, PartialEq, Eq, Debug)]

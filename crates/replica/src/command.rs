@@ -9,12 +9,13 @@ use crate::history::History;
 use crate::ids::{Attempt, RingId};
 use crate::log::{put_history, take_history};
 use crate::remains::{holders_min, speakers_min};
-use crate::style::Style;
+use crate::style::{code_of_style, style_of_code};
 use crate::table::{GroupTable, MemberState, OutReason};
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
+use quorba_base::policy::Style;
 use quorba_base::{NodeId, NodeSet};
 
 /// A change of a group.
@@ -117,7 +118,7 @@ impl fmt::Display for CommandRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoLeader(style) => {
-                write!(f, "a group with style \"{}\" has no leader", style.text())
+                write!(f, "a group with style \"{}\" has no leader", style.as_str())
             }
             Self::NoMember(node) => write!(f, "node {node} has no member of the group"),
             Self::NotIn(node) => write!(f, "the member on node {node} is not in the group now"),
@@ -137,7 +138,7 @@ impl fmt::Display for CommandRefused {
             Self::NoStateObject(style) => write!(
                 f,
                 "style \"{}\" moves the servers' state, and the group names no state_object",
-                style.text()
+                style.as_str()
             ),
             Self::Durable => {
                 f.write_str("a durable group cannot become stateless: nothing would be kept")
@@ -371,7 +372,7 @@ impl Command {
         match self {
             Self::SetStyle(style) => {
                 w.u8(0);
-                w.u8(style.code());
+                w.u8(code_of_style(style));
             }
             Self::Promote(node) => {
                 w.u8(1);
@@ -414,7 +415,7 @@ impl Command {
     pub(crate) fn decode(r: &mut Reader) -> Result<Self, InvalidEnvelope> {
         let invalid = r.error("command");
         match r.u8("command")? {
-            0 => Style::from_code(r.u8("style")?).map(Self::SetStyle).ok_or(invalid),
+            0 => style_of_code(r.u8("style")?).map(Self::SetStyle).ok_or(invalid),
             1 => Ok(Self::Promote(r.node("member")?)),
             2 => Ok(Self::Add(r.node("member")?)),
             3 => Ok(Self::Remove(r.node("member")?)),

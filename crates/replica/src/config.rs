@@ -8,80 +8,14 @@ use crate::log::Recovered;
 use crate::outside::OutsideConfig;
 use crate::primary::Quorum;
 use crate::reads::ReadRule;
-use crate::style::Style;
 use crate::transfer::TransferRule;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use quorba_base::policy::{
+    Ack, CheckpointRule, ComparisonRule, Concurrency, OnTotalLoss, ReplyPath, Style,
+};
 use quorba_base::{Duration, NodeId, NodeSet};
-
-/// How safe a request must be before its reply is released (promise 1).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ack {
-    /// A majority of the domain's nodes holds the request.
-    Majority,
-    /// Every node of the view holds the request, and they are a majority of the domain's nodes.
-    Safe,
-    /// The reply is not held back; for experiments.
-    Agreed,
-}
-
-/// How a reply comes to the gateway of its client.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReplyPath {
-    /// The member nearest to the gateway replies; on the gateway's own node without a message.
-    Direct,
-    /// Every reply is an ordered message, and every member sends one: the gateway takes the first
-    /// (Zhao02). With [`GroupConfig::replier`], only that member does.
-    Ordered,
-    /// The same, but a member that hears another's reply before it has sent its own does not send
-    /// it (Zhao 2002, §2.5).
-    OrderedOnce,
-}
-
-/// What to do when no member of a group is left that knows the group's state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TotalLoss {
-    /// Refuse requests until an operator decides.
-    Stop,
-    /// Begin again with the empty state of a fresh server.
-    Fresh,
-}
-
-/// When a leader sends its state to the others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CheckpointRule {
-    /// After so many requests; at least 1.
-    pub requests: u32,
-    /// Or so long after the first request that it does not cover.
-    pub after: Duration,
-    /// The state object is an FT::Updateable (FT-CORBA §23.5): what has changed is enough.
-    pub updates: bool,
-}
-
-/// What a group's servers are declared to do with several calls that are sent on one connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Concurrency {
-    /// Unknown: one call is sent at a time.
-    Sequential,
-    /// They execute them one after the other, in order, so that several can be sent.
-    Pipelined,
-    /// They may execute them at the same time, and objects share no state: calls of different
-    /// objects run side by side, those of one object in order.
-    PerObject,
-}
-
-/// How replies are compared where a client does not wait for it (style `active-with-voting`
-/// compares each before it is given to anybody).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ComparisonRule {
-    /// In windows of so many requests; 0: not at all.
-    pub requests: u32,
-    /// A member that differs from the majority is expelled and rebuilt, and not only reported.
-    pub expel: bool,
-    /// What looks like padding behind texts does not count ([`quorba_giop::padding`]).
-    pub ignore_padding: bool,
-}
 
 /// One object group.
 #[derive(Clone, Debug)]
@@ -116,9 +50,9 @@ pub struct GroupConfig {
     /// How many calls a server has at a time.
     pub concurrency: Concurrency,
     /// What happens when all members' state is lost.
-    pub on_total_loss: TotalLoss,
+    pub on_total_loss: OnTotalLoss,
     /// A reply leaves only when a majority has its request on disk, too. Not with a dynamic quorum,
-    /// nor with servers that somebody else starts, nor with [`TotalLoss::Fresh`].
+    /// nor with servers that somebody else starts, nor with [`OnTotalLoss::Fresh`].
     pub durable: bool,
     /// Everything that is applied is written down, because some group of the domain is durable; the
     /// replica sees to it.

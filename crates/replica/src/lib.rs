@@ -79,10 +79,7 @@ pub use catalog::{
     FixedDefinitions, NAME_BYTES_MAX,
 };
 pub use command::{Command, CommandRefused};
-pub use config::{
-    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReplicaConfig, ReplyPath,
-    TotalLoss,
-};
+pub use config::{GroupConfig, ReplicaConfig};
 pub use duplicates::OrderedReplies;
 pub use endings::{NoReply, RequestEnd};
 pub use envelope::{
@@ -100,10 +97,14 @@ pub use log::{LogRecord, Place, Recovered};
 pub use moment::Moment;
 pub use nested::{CallFigures, CallRefusal, NestedCall};
 pub use output::{Availability, DefinitionNews, Event, Output, ServerCommand};
-pub use outside::{OUTSIDE_BYTES_MAX, OnDoubt, OutsideConfig, OutsideFailure, OutsideReport};
+pub use outside::{OUTSIDE_BYTES_MAX, OutsideConfig, OutsideFailure, OutsideReport};
 pub use peer::{Lane, PEER_MESSAGE_BYTES_MAX};
-pub use primary::{Quorum, QuorumRule};
-pub use reads::{ReadConsistency, ReadRule, name_fits};
+pub use primary::Quorum;
+pub use quorba_base::policy::{
+    Ack, CheckpointRule, ComparisonRule, Concurrency, OnDoubt, OnTotalLoss, QuorumRule,
+    ReadConsistency, ReplyPath, Style,
+};
+pub use reads::{ReadRule, name_fits};
 pub use recent::{
     Outcome as RecentOutcome, RECENT_REQUESTS_MAX, RecentPage, RecentQuery, RecentRequest,
     RecordedRequest, Short, names as request_names,
@@ -111,7 +112,7 @@ pub use recent::{
 pub use refusal::{exception_of, outside_failed};
 pub use released::Released;
 pub use replica::{Delivered, PrimaryStatus, Replica, ReplicaView};
-pub use style::{Style, lives_in_memory};
+pub use style::lives_in_memory;
 pub use table::{DownReason, Lacks, MemberState, OutReason};
 pub use transfer::{TransferProgress, TransferRule};
 pub use wire::InvalidEnvelope;

@@ -29,7 +29,7 @@ pub(crate) use self::voting::Comparison;
 use self::voting::Voting;
 use crate::archive::Archive;
 use crate::backup::Captured;
-use crate::config::{CheckpointRule, GroupConfig};
+use crate::config::GroupConfig;
 use crate::executor::{Call, Executor, Job, Outcome, Restore, Returned, Returning, Served};
 use crate::history::History;
 use crate::ids::{Attempt, ChannelId, GatewayKey, GroupId, RequestKey};
@@ -47,6 +47,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
+use quorba_base::policy::CheckpointRule;
 use quorba_base::{Duration, Instant, NodeId, canary};
 pub(crate) use transfers::Sent;
 

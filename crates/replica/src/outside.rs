@@ -18,6 +18,7 @@
 
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use bytes::Bytes;
+use quorba_base::policy::OnDoubt;
 use quorba_base::{NodeId, canary};
 
 /// Bytes of replies from outside that are known of all groups together, and of those that may
@@ -27,16 +28,6 @@ pub const OUTSIDE_BYTES_MAX: usize = 4 << 20;
 pub(crate) const OUTSIDE_REPLY_BYTES_MAX: usize = 1 << 20;
 /// So often a call of unknown outcome is made, if it is repeated.
 const TRIES_MAX: u32 = 8;
-
-/// What to do when nobody can say whether a call was executed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OnDoubt {
-    /// Tell the caller so: `COMM_FAILURE`, `COMPLETED_MAYBE`.
-    Fail,
-    /// Make the call again, under the same `FT_REQUEST` identity: it changes nothing if it is
-    /// executed twice, or the server recognises it.
-    Repeat,
-}
 
 /// A server outside of the domain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

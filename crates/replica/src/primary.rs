@@ -41,7 +41,7 @@ pub(crate) mod disks;
 pub(crate) mod dynamic;
 mod quorum;
 
-pub use quorum::{Quorum, QuorumRule};
+pub use quorum::Quorum;
 
 use crate::hello::{Hello, Lineage, Record};
 use crate::ids::RingId;

@@ -37,6 +37,7 @@ use crate::stateless::Load;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
+use quorba_base::policy::ReadConsistency;
 use quorba_base::{NodeId, NodeSet, canary};
 
 /// Which operations are reads, and what they may miss.
@@ -46,16 +47,6 @@ pub struct ReadRule {
     pub operations: Vec<Bytes>,
     /// What they may miss.
     pub consistency: ReadConsistency,
-}
-
-/// What a read may miss.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ReadConsistency {
-    /// Nothing that was answered, anywhere, before it was called.
-    #[default]
-    Linearizable,
-    /// Nothing that its own gateway has answered before.
-    Sequential,
 }
 
 impl ReadRule {

@@ -1,28 +1,28 @@
-//! How the members of a group share the work, and what follows from it for one member.
+//! What the style of a group means for one member, and how a style is coded.
 //!
-//! What it is not: the mechanism. Invariant: every question about a style is answered here, by an
-//! exhaustive match, so that a new style is a compile error wherever it matters.
+//! What it is not: the mechanism, nor the styles themselves. Invariant: every question about a
+//! style is answered here or where the styles are defined, by an exhaustive match, so that a new
+//! style is a compile error wherever it matters.
 
 use crate::wire::{code_of, of_code};
+use quorba_base::policy::Style;
 
-/// How the members of a group share the work (FT-CORBA §23.3.2.1).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Style {
-    /// Every member executes every request; the one nearest to the client answers.
-    #[default]
-    Active,
-    /// Every member executes every request; what more than half of them reply is the answer.
-    ActiveWithVoting,
-    /// Every member executes every request; the leader answers.
-    SemiActive,
-    /// The leader executes and answers. The others have servers too, which get its state from time
-    /// to time; they log the requests since.
-    WarmPassive,
-    /// The leader executes and answers. The others have no server: they keep the last state and
-    /// log the requests since.
-    ColdPassive,
-    /// Any member executes, without order, and none remembers anything.
-    Stateless,
+/// By the octet that stands for one in messages, logs and backups.
+const CODES: [Style; 6] = [
+    Style::Active,
+    Style::SemiActive,
+    Style::WarmPassive,
+    Style::ColdPassive,
+    Style::ActiveWithVoting,
+    Style::Stateless,
+];
+
+pub(crate) fn code_of_style(style: Style) -> u8 {
+    code_of(&CODES, &style)
+}
+
+pub(crate) fn style_of_code(code: u8) -> Option<Style> {
+    of_code(&CODES, code)
 }
 
 /// Whether nothing but its members' memory is promised to have a group's state: it is not durable,
@@ -30,70 +30,6 @@ pub enum Style {
 #[must_use]
 pub fn lives_in_memory(durable: bool, declared: Style, has_state_object: bool) -> bool {
     !durable && (declared != Style::Stateless || has_state_object)
-}
-
-impl Style {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Active,
-        Self::SemiActive,
-        Self::WarmPassive,
-        Self::ColdPassive,
-        Self::ActiveWithVoting,
-        Self::Stateless,
-    ];
-
-    pub(crate) fn code(self) -> u8 {
-        code_of(&Self::ALL, &self)
-    }
-
-    pub(crate) fn from_code(code: u8) -> Option<Self> {
-        of_code(&Self::ALL, code)
-    }
-
-    /// Whether one member answers all clients, wherever they are connected.
-    #[must_use]
-    pub fn has_leader(self) -> bool {
-        match self {
-            Self::Active | Self::ActiveWithVoting | Self::Stateless => false,
-            Self::SemiActive | Self::WarmPassive | Self::ColdPassive => true,
-        }
-    }
-
-    /// Whether only the leader executes.
-    #[must_use]
-    pub fn is_passive(self) -> bool {
-        match self {
-            Self::Active | Self::ActiveWithVoting | Self::SemiActive | Self::Stateless => false,
-            Self::WarmPassive | Self::ColdPassive => true,
-        }
-    }
-
-    /// Whether the reply of a single member that executes is the group's.
-    pub(crate) fn lets_one_read(self) -> bool {
-        match self {
-            Self::Active
-            | Self::SemiActive
-            | Self::WarmPassive
-            | Self::ColdPassive
-            | Self::Stateless => true,
-            // What one member replies, the others have not confirmed.
-            Self::ActiveWithVoting => false,
-        }
-    }
-
-    /// The word in the domain file.
-    #[must_use]
-    pub fn text(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::ActiveWithVoting => "active-with-voting",
-            Self::SemiActive => "semi-active",
-            Self::WarmPassive => "warm-passive",
-            Self::ColdPassive => "cold-passive",
-            Self::Stateless => "stateless",
-        }
-    }
 }
 
 /// What a member has to do with a request that was delivered.

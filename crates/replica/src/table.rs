@@ -13,16 +13,17 @@ mod updates;
 pub use self::state::{DownReason, Lacks, MemberState, OutReason};
 
 use crate::clock::OrderedClock;
-use crate::config::{Concurrency, GroupConfig};
+use crate::config::GroupConfig;
 use crate::endings::{Brought, Electorate, Endings};
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::members::Members;
 use crate::node_map::NodeMap;
 use crate::remains::Census;
-use crate::style::Style;
 use crate::votes::{Verdict, Votes};
 use alloc::vec::Vec;
+use quorba_base::policy::Concurrency;
+use quorba_base::policy::Style;
 use quorba_base::{NodeId, NodeSet};
 
 /// See the module's text.

@@ -187,7 +187,7 @@ fn a_node_that_has_not_heard_of_the_change_executes_no_call() {
 
 #[test]
 fn a_stateless_group_can_become_of_any_style_and_back() {
-    for style in Style::ALL.into_iter().filter(|style| *style != Style::Stateless) {
+    for style in Style::ALL.iter().copied().filter(|style| *style != Style::Stateless) {
         let mut c = planned(true);
         c.call(0, 1, "a");
         c.settle();
@@ -196,13 +196,13 @@ fn a_stateless_group_can_become_of_any_style_and_back() {
             c.pass(quorba_base::Duration::from_secs(1));
             c.settle();
         }
-        assert_eq!(c.states(0), ["in", "in", "in"], "{}", style.text());
+        assert_eq!(c.states(0), ["in", "in", "in"], "{}", style.as_str());
         c.request(0, 2, "b");
         c.settle();
-        assert_eq!(c.executed(0), ["a", "b"], "{}", style.text());
+        assert_eq!(c.executed(0), ["a", "b"], "{}", style.as_str());
         c.command_group(0, Command::SetStyle(Style::Stateless));
         c.call(0, 3, "c");
         c.settle();
-        assert_eq!(c.executed(0), ["a", "b", "c"], "{}", style.text());
+        assert_eq!(c.executed(0), ["a", "b", "c"], "{}", style.as_str());
     }
 }

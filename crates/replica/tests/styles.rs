@@ -220,7 +220,7 @@ fn a_cold_leader_whose_server_dies_comes_back_without_one() {
 #[test]
 fn every_style_can_follow_every_other_and_no_request_is_lost() {
     // A stateless group executes a request at one member; see `stateless.rs`.
-    let ordered = || Style::ALL.into_iter().filter(|style| *style != Style::Stateless);
+    let ordered = || Style::ALL.iter().copied().filter(|style| *style != Style::Stateless);
     for first in ordered() {
         for second in ordered() {
             let mut c = if first == Style::ColdPassive {
@@ -242,7 +242,7 @@ fn every_style_can_follow_every_other_and_no_request_is_lost() {
             c.settle();
             c.request(1, 1, "e");
             c.settle();
-            let name = format!("{} to {}", first.text(), second.text());
+            let name = format!("{} to {}", first.as_str(), second.as_str());
             assert_eq!(c.executed(1), ["a", "b", "c", "d", "e"], "{name}");
             assert_eq!(c.nodes[1].replies, [(1, "e is number 5".into())], "{name}");
             let answered = c.nodes[0].replies.iter().map(|(number, _)| *number);

@@ -5,7 +5,7 @@ mod cluster;
 
 use cluster::{Cluster, Plan, pass, seconds};
 use quorba_base::{Duration, NodeId};
-use quorba_replica::{CheckpointRule, Command, DownReason, Lacks, MemberState, Style, TotalLoss};
+use quorba_replica::{CheckpointRule, Command, DownReason, Lacks, MemberState, OnTotalLoss, Style};
 
 fn with_updates(style: Style) -> Plan {
     let mut plan = Plan::style(style);
@@ -263,7 +263,7 @@ fn comes_back_with_what_it_replied_alone(under_way: bool) {
 #[test]
 fn who_begins_a_lost_group_anew_forgets_the_checkpoint_that_it_had_kept() {
     let mut plan = with_updates(Style::ColdPassive);
-    plan.on_total_loss = TotalLoss::Fresh;
+    plan.on_total_loss = OnTotalLoss::Fresh;
     let mut c = Cluster::planned(3, plan);
     c.install(&[0, 1, 2]);
     c.settle();

@@ -10,15 +10,15 @@ use crate::host::Input;
 use crate::machine::Machine;
 use crate::names::{group_id, index_of, outsider_id};
 use crate::network::{Leaving, owned};
-use crate::plan::{AckPlan, GroupPlan, Plan};
+use crate::plan::{GroupPlan, Plan};
 use crate::stream::{Segment, Side, StreamId};
 use crate::world::{INCARNATION_STEP, World, ms, node_id, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
-    Ack, CatalogChange, CheckpointRule, ComparisonRule, Definition, GroupConfig, GroupId,
-    PrimaryStatus, ReadRule, Recovered, ReplyPath, TotalLoss, TransferRule,
+    CatalogChange, CheckpointRule, ComparisonRule, Definition, GroupConfig, GroupId, OnTotalLoss,
+    PrimaryStatus, ReadRule, Recovered, ReplyPath, TransferRule,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, FixedSettings, GatewayLimits, GroupSettings, Node,
@@ -472,10 +472,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
         replica: GroupConfig {
             members: NodeSet::from_bits(group.members),
             state_object: group.state_object.then(|| crate::servant::STATE_KEY.into()),
-            ack: match group.ack {
-                AckPlan::Majority => Ack::Majority,
-                AckPlan::Safe => Ack::Safe,
-            },
+            ack: group.ack,
             object_key: None,
             member_keys: Vec::new(),
             foreign: group.foreign,
@@ -499,7 +496,11 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             },
             durable: group.durable,
             logged: false,
-            on_total_loss: if group.fresh_after_loss { TotalLoss::Fresh } else { TotalLoss::Stop },
+            on_total_loss: if group.fresh_after_loss {
+                OnTotalLoss::Fresh
+            } else {
+                OnTotalLoss::Stop
+            },
             open_after: ms(group.open_after_ms),
             server_reply: ms(group.server_reply_ms),
             staggered: group.staggered,

@@ -13,7 +13,9 @@ use crate::odd::OddPlan;
 use crate::profile::Profile;
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
-use quorba_engine::replica::{Concurrency, OnDoubt, Quorum, QuorumRule, ReadConsistency, Style};
+use quorba_engine::replica::{
+    Ack, Concurrency, OnDoubt, Quorum, QuorumRule, ReadConsistency, Style,
+};
 
 /// So many bytes of requests members keep for those who lack them.
 const REQUESTS_KEPT_BYTES: u64 = 16 << 20;
@@ -91,7 +93,7 @@ pub(crate) struct GroupPlan {
     pub(crate) late: bool,
     /// Bit per node.
     pub(crate) members: u64,
-    pub(crate) ack: AckPlan,
+    pub(crate) ack: Ack,
     /// Replies go through the order, from every member or from the one that the bit names.
     pub(crate) ordered_replies: bool,
     /// And a member drops its own when it has heard another's.
@@ -146,13 +148,6 @@ pub(crate) struct OutsidePlan {
     pub(crate) connect_ms: u64,
     pub(crate) reply_ms: u64,
     pub(crate) faults_every_ms: Option<u64>,
-}
-
-/// When a reply is released.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AckPlan {
-    Majority,
-    Safe,
 }
 
 /// One client.
@@ -554,7 +549,7 @@ impl Plan {
         };
         let group = GroupPlan {
             members: (1 << nodes) - 1,
-            ack: AckPlan::Majority,
+            ack: Ack::Majority,
             state_object: true,
             ordered_replies: false,
             replies_once: false,
@@ -627,7 +622,7 @@ impl GroupPlan {
         };
         Self {
             members,
-            ack: if rng.per_mille(150) { AckPlan::Safe } else { AckPlan::Majority },
+            ack: if rng.per_mille(150) { Ack::Safe } else { Ack::Majority },
             ordered_replies: rng.per_mille(200),
             replies_once: false,
             replier: rng.per_mille(150).then_some(members.trailing_zeros() as usize),

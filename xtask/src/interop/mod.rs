@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
+use quorba_base::policy::Style;
 use quorba_lab::skips::skip;
 
 use crate::examples::{self, Example};
@@ -114,13 +115,18 @@ enum Case {
 }
 
 /// The styles in which members have a state.
-const STYLES: [&str; 5] =
-    ["active", "active-with-voting", "semi-active", "warm-passive", "cold-passive"];
+const STYLES: [&str; 5] = [
+    Style::Active.as_str(),
+    Style::ActiveWithVoting.as_str(),
+    Style::SemiActive.as_str(),
+    Style::WarmPassive.as_str(),
+    Style::ColdPassive.as_str(),
+];
 /// The style in which they have none that they share.
-const STATELESS: &str = "stateless";
+const STATELESS: &str = Style::Stateless.as_str();
 /// Those of them that are tried with servers of a second ORB as well: what differs from style to
 /// style is what a server is asked for.
-const STYLES_OF_BOTH: [&str; 2] = ["warm-passive", "cold-passive"];
+const STYLES_OF_BOTH: [&str; 2] = [Style::WarmPassive.as_str(), Style::ColdPassive.as_str()];
 
 impl Case {
     fn all() -> Vec<Self> {

@@ -54,7 +54,7 @@ const ROOMS: &[Room] = &[
         &["base", "config", "demo", "giop", "heap", "lab", "node", "orb", "placement", "sim"],
         &[],
     ),
-    room("xtask", &["config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
+    room("xtask", &["base", "config", "demo", "giop", "lab", "node", "orb", "sim"], &[]),
 ];
 
 /// The prefix of the names of our own packages.

@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
+use quorba_base::policy::Style;
 use quorba_demo::{
-    CLIENTS_MAX, DemoError, DemoOptions, DemoOutcome, KILL_EVERY_DEFAULT, NODES_MAX, STYLES,
-    ServantError, Show,
+    CLIENTS_MAX, DemoError, DemoOptions, DemoOutcome, KILL_EVERY_DEFAULT, NODES_MAX, ServantError,
+    Show,
 };
 
 use crate::args::duration;
@@ -54,8 +55,8 @@ pub struct Demo {
 
     /// How the replicas share the work
     #[arg(long, value_name = "STYLE", default_value = "active")]
-    #[arg(value_parser = clap::builder::PossibleValuesParser::new(STYLES))]
-    style: String,
+    #[arg(value_parser = crate::args::style())]
+    style: Style,
 
     /// Keep everything on disk, and kill the whole domain, too (key d)
     #[arg(long)]
@@ -97,7 +98,7 @@ impl Demo {
             run_for,
             kill_every: self.kill_every.or(self.chaos.then_some(KILL_EVERY_DEFAULT)),
             ft_request: self.ft_request,
-            style: self.style.clone(),
+            style: self.style,
             durable: self.durable,
             seed: self.seed,
             show,

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use quorba_base::policy::Style;
 use quorba_config::Domain;
-use quorba_demo::STYLES;
 use quorba_giop::corbaloc::EscapedKey;
 use quorba_node::admin::{AdminError, Change};
 use quorba_node::status::{GroupStatus, MemberState, Status};
@@ -63,8 +63,8 @@ enum What {
         group: String,
 
         /// The style
-        #[arg(value_parser = clap::builder::PossibleValuesParser::new(STYLES))]
-        style: String,
+        #[arg(value_parser = crate::args::style())]
+        style: Style,
 
         /// Yes, the servers have no state that could be lost (for `stateless`)
         #[arg(long)]
@@ -247,10 +247,10 @@ impl Group {
             }
             What::Style { group, style, yes, domain } => {
                 let domain = context.load(&domain.config)?;
-                if style == STATELESS && !yes {
+                if style == Style::Stateless && !yes {
                     return Err(state_would_be_lost(context, &domain, &group));
                 }
-                change(context, &domain, &group, &Change::Style(style))
+                change(context, &domain, &group, &Change::Style(style.as_str().to_owned()))
             }
             What::Add { group, node, domain } => {
                 let domain = context.load(&domain.config)?;
@@ -304,9 +304,6 @@ impl Group {
         }
     }
 }
-
-/// The style in which nothing that one member has becomes the others'.
-const STATELESS: &str = "stateless";
 
 fn state_would_be_lost(context: &Context, domain: &Domain, group: &str) -> Failure {
     let definition = catalog::find_group(context, domain, group).ok();

@@ -9,6 +9,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use quorba_base::policy::{
+    Ack, CheckpointRule, ComparisonRule, Concurrency, OnTotalLoss, ReadConsistency, ReplyPath,
+    Style,
+};
 use quorba_base::{NodeId, NodeSet};
 
 use crate::domain::{Endpoint, Node};
@@ -26,9 +30,9 @@ pub struct Group {
     /// Who decides where the leader is: `"manual"`, the default, or `"auto"`.
     pub placement: Placement,
     /// When the leader of a passive group sends its state to the others.
-    pub checkpoint: Checkpoint,
+    pub checkpoint: CheckpointRule,
     /// How replies of members that all execute are compared.
-    pub comparison: Comparison,
+    pub comparison: ComparisonRule,
     /// The gateway's port on every node, before the node's offset. `None`: clients reach the group
     /// through the domain's [`Gateway`](crate::Gateway), by object keys that have its name.
     pub listen: Option<u16>,
@@ -46,11 +50,8 @@ pub struct Group {
     pub type_id: Option<String>,
     /// When a reply may be released.
     pub ack: Ack,
-    /// How a reply comes to the gateway of its client.
-    pub reply: Reply,
-    /// Of replies through the order one is enough: a member that hears another's before it has sent
-    /// its own does not send it.
-    pub suppress_duplicates: bool,
+    /// How a reply comes to the gateway of its client: `reply` and `suppress_duplicates`.
+    pub reply: ReplyPath,
     /// The member that replies while it is in, and in whose absence the next one in ring order
     /// does. `None`: whom [`Group::reply`] says.
     pub replier: Option<NodeId>,
@@ -66,7 +67,7 @@ pub struct Group {
     /// Operations that change nothing; `*` stands for any part of a name.
     pub readonly: Vec<String>,
     /// What those may miss.
-    pub readonly_consistency: ReadonlyConsistency,
+    pub readonly_consistency: ReadConsistency,
     /// Of get_state, set_state, get_update and set_update, those that clients may call, by whatever
     /// object key.
     pub state_operations: Vec<String>,
@@ -76,8 +77,9 @@ pub struct Group {
     pub tls: Option<Tls>,
     /// How long a reply is kept for repeated requests: 5 min.
     pub reply_retention: Duration,
-    /// How a member that missed something is brought up to date.
-    pub recovery: Recovery,
+    /// A member that missed something executes all requests again, as long as they are no more than
+    /// so many bytes. `None`: it is given the state of another.
+    pub replay_bytes_max: Option<usize>,
     /// Bytes of replies that a member remembers before new calls under FT_REQUEST are refused.
     pub reply_retention_bytes: usize,
     /// How long a request waits for a primary view or a member before TRANSIENT: 3 s.
@@ -193,43 +195,6 @@ pub struct Network {
     pub prefix_bits: u8,
 }
 
-/// How a member that missed something is brought up to date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
-    /// It is given the state of another.
-    Checkpoint,
-    /// It executes all requests again, as long as they are no more than so many bytes.
-    Replay(usize),
-}
-
-/// How the members of a group share the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
-    /// Every member executes every request; the one nearest to the client answers.
-    Active,
-    /// Every member executes every request; what more than half of them reply is the answer.
-    ActiveWithVoting,
-    /// Every member executes every request; the leader answers.
-    SemiActive,
-    /// The leader executes; the others stand by with its last checkpoint and the requests since.
-    WarmPassive,
-    /// The leader executes; the others run no server until one of them has to take over.
-    ColdPassive,
-    /// Any member executes, without order; no member has a state that counts.
-    Stateless,
-}
-
-/// How replies are compared behind the clients' backs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Comparison {
-    /// In windows of so many requests: 64; 0 is not at all.
-    pub requests: u32,
-    /// A member that differs is expelled and rebuilt. Default: it is reported.
-    pub expel: bool,
-    /// What looks like padding behind texts does not count: `compare_replies = "ignore-padding"`.
-    pub ignore_padding: bool,
-}
-
 /// Who decides where the leader is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
@@ -238,146 +203,6 @@ pub enum Placement {
     /// The leader's node, by what a call costs with each leader. What another one saves must have
     /// been there for so long; a leader stays five times as long. 1 min.
     Auto(Duration),
-}
-
-/// When the leader of a passive group sends its state to the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checkpoint {
-    /// After so many requests: 100.
-    pub requests: u32,
-    /// So long after the first request that the last one does not cover: 1 s.
-    pub after: Duration,
-    /// The state object is an FT::Updateable, which tells what has changed. Default: no.
-    pub updates: bool,
-}
-
-impl Style {
-    /// The word in the file.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::ActiveWithVoting => "active-with-voting",
-            Self::SemiActive => "semi-active",
-            Self::WarmPassive => "warm-passive",
-            Self::ColdPassive => "cold-passive",
-            Self::Stateless => "stateless",
-        }
-    }
-
-    /// Whether only the leader executes.
-    #[must_use]
-    pub const fn is_passive(self) -> bool {
-        matches!(self, Self::WarmPassive | Self::ColdPassive)
-    }
-}
-
-/// When a reply may be released to the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ack {
-    /// When a majority of the domain's nodes holds the request.
-    Majority,
-    /// When every node of the view holds the request.
-    Safe,
-    /// When the request is ordered; a crash may lose it. For experiments.
-    Agreed,
-}
-
-impl Ack {
-    /// The word in the file.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Majority => "majority",
-            Self::Safe => "safe",
-            Self::Agreed => "agreed",
-        }
-    }
-}
-
-/// How a reply comes to the gateway of its client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// The member nearest to the gateway replies: at once if it is on the gateway's node.
-    Direct,
-    /// Through the total order, whoever replies. Every member does, unless one is named as
-    /// [`Group::replier`]; the gateway takes the first (Zhao02). For experiments.
-    Ordered,
-}
-
-/// What a group's servers do with several calls that are sent on one connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Concurrency {
-    /// Nobody says: a server gets one call at a time.
-    Sequential,
-    /// They execute them one after the other, in order; a server gets several.
-    Pipelined,
-    /// They execute them side by side, and objects share no state: a server gets calls of different
-    /// objects at the same time.
-    PerObject,
-}
-
-/// What an operation that changes nothing may miss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadonlyConsistency {
-    /// Nothing that was answered before it was called.
-    Linearizable,
-    /// Nothing that its own gateway has answered before.
-    Sequential,
-}
-
-impl ReadonlyConsistency {
-    /// The word in the file.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Linearizable => "linearizable",
-            Self::Sequential => "sequential",
-        }
-    }
-}
-
-impl Concurrency {
-    /// The word in the file.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::Pipelined => "pipelined",
-            Self::PerObject => "per-object",
-        }
-    }
-}
-
-impl Reply {
-    /// The word in the file.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Ordered => "ordered",
-        }
-    }
-}
-
-/// What to do when every member's state is lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnTotalLoss {
-    /// Answer TRANSIENT until an operator decides.
-    Stop,
-    /// Go on with the state that a fresh server starts with.
-    Fresh,
-}
-
-impl OnTotalLoss {
-    /// The word in the file.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Fresh => "fresh",
-        }
-    }
 }
 
 /// The servers behind a group's members.

@@ -7,10 +7,11 @@
 
 use super::scope::{Known, Scope, Told};
 use crate::codes::Code;
-use crate::domain::{Backend, Concurrency, Group, Recovery, Style};
+use crate::domain::{Backend, Group};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::walk::{At, Problems, Section, Span, shortened};
+use quorba_base::policy::{Concurrency, Style};
 
 /// The most groups that call others: what is known of their calls has to fit into one message.
 const CALLERS_MAX: usize = 64;
@@ -140,7 +141,7 @@ fn check_caller(problems: &Problems, group: &Group, draft: &Draft) {
         "cannot be stateless: its members do not execute the same requests"
     } else if group.durable {
         "cannot be durable in this version: it would make forgotten calls again after a power cut"
-    } else if matches!(group.recovery, Recovery::Replay(_)) {
+    } else if group.replay_bytes_max.is_some() {
         "cannot have `recovery = \"replay\"`: it would make forgotten calls again"
     } else if matches!(group.backend, Backend::Connect(_)) {
         "needs `server`: a server that runs already cannot be told where to call"

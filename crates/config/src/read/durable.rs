@@ -1,9 +1,10 @@
 //! `durable`: what it needs of its group and of the domain.
 
 use crate::codes::Code;
-use crate::domain::{Backend, Engine, Group, OnTotalLoss, QuorumRule, Style};
+use crate::domain::{Backend, Engine, Group};
 use crate::problem::Problem;
 use crate::walk::Section;
+use quorba_base::policy::{OnTotalLoss, QuorumRule, Style};
 
 /// Refuses what would make the promise of `durable` one that does not hold.
 pub(super) fn check(section: &Section<'_>, group: &Group, quorum: QuorumRule, engine: Engine) {

@@ -1,9 +1,10 @@
 //! `execution`: whether members execute a request together, or one first.
 
 use crate::codes::Code;
-use crate::domain::{Concurrency, Group};
+use crate::domain::Group;
 use crate::problem::Problem;
 use crate::walk::Section;
+use quorba_base::policy::Concurrency;
 
 pub(super) fn read(section: &Section<'_>) -> bool {
     section.word_or("execution", &[("together", false), ("staggered", true)], &[], false)

@@ -20,14 +20,12 @@ use super::scope::{InFile, Known, Scope, Told};
 use super::style::{self, StyleDraft};
 use crate::codes::Code;
 use crate::definition::{DEFINITION_BYTES_MAX, Definition};
-use crate::domain::{
-    Ack, Backend, Concurrency, Engine, Group, OnTotalLoss, RETENTION_BYTES_DEFAULT, Recovery,
-    Reply, Style,
-};
+use crate::domain::{Backend, Engine, Group, RETENTION_BYTES_DEFAULT};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::template::Placeholder;
 use crate::walk::{At, Problems, Section, Span, shortened};
+use quorba_base::policy::{Ack, Concurrency, OnTotalLoss, ReplyPath, Style};
 
 /// An object key of a reference; longer ones are refused by ORBs in the field.
 const OBJECT_KEY_BYTES_MAX: usize = 1024;
@@ -90,8 +88,6 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
     let members = read_members(section, scope);
     let draft = style::read(section, scope, members);
     let StyleDraft { style, leader, checkpoint, comparison, placement } = draft;
-    let replies = [("direct", Reply::Direct), ("ordered", Reply::Ordered)];
-    let losses = [("stop", OnTotalLoss::Stop), ("fresh", OnTotalLoss::Fresh)];
     let (backend, found) = backend::read(section, scope, members);
     let own_listen = listen.as_ref().map(|at| at.value);
     let shared = scope.gateway.map_or(0, |gateway| gateway.listen);
@@ -110,8 +106,7 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         object_key: object_key(section, "object_key").or(found.object_key),
         type_id: section.text("type_id").and_then(|at| type_id(section, &at)).or(found.type_id),
         ack: read_ack(section, scope.engine),
-        reply: section.word_or("reply", &replies, &[], Reply::Direct),
-        suppress_duplicates: section.boolean_or("suppress_duplicates", true),
+        reply: read_reply(section),
         replier: named_member(section, "replier", scope, members),
         concurrency: read_concurrency(section),
         durable: section.boolean_or("durable", false),
@@ -123,7 +118,7 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         clients: access::read_clients(section, tls.as_ref()),
         tls,
         reply_retention: section.millis_or("reply_retention_ms", 0..=86_400_000, 300_000),
-        recovery: recovery::read(section),
+        replay_bytes_max: recovery::read(section),
         reply_retention_bytes: section
             .number("reply_retention_bytes", "bytes", 1_048_576..=1 << 30)
             .map_or(RETENTION_BYTES_DEFAULT, |at| at.value as usize),
@@ -139,7 +134,7 @@ pub(super) fn read_one(name: &str, section: &Section<'_>, scope: &Scope<'_>) -> 
         restart_backoff: section.millis_or("restart_backoff_ms", 1..=10_000, 100),
         quarantine_after: section.number_or("quarantine_after", "", 0..=1_000_000, 5),
         quarantine: section.millis_or("quarantine_ms", 1..=3_600_000, 60_000),
-        on_total_loss: section.word_or("on_total_loss", &losses, &[], OnTotalLoss::Stop),
+        on_total_loss: section.word_or("on_total_loss", OnTotalLoss::WORDS, &[], OnTotalLoss::Stop),
     };
     check_alone(section, scope, &group);
     let listen_span = listen.map_or(section.header.clone(), |at| at.span);
@@ -184,14 +179,22 @@ fn read_listen(section: &Section<'_>, scope: &Scope<'_>) -> Option<At<u16>> {
 }
 
 fn read_concurrency(section: &Section<'_>) -> Concurrency {
-    use Concurrency::{PerObject, Pipelined, Sequential};
-    let words = [("sequential", Sequential), ("pipelined", Pipelined), ("per-object", PerObject)];
-    section.word_or("concurrency", &words, &[], Sequential)
+    section.word_or("concurrency", Concurrency::WORDS, &[], Concurrency::Sequential)
+}
+
+/// `reply` and `suppress_duplicates`, which means something for ordered replies only.
+fn read_reply(section: &Section<'_>) -> ReplyPath {
+    let is_ordered = section.word_or("reply", &[("direct", false), ("ordered", true)], &[], false);
+    let once = section.boolean_or("suppress_duplicates", true);
+    match (is_ordered, once) {
+        (false, _) => ReplyPath::Direct,
+        (true, false) => ReplyPath::Ordered,
+        (true, true) => ReplyPath::OrderedOnce,
+    }
 }
 
 fn read_ack(section: &Section<'_>, engine: Engine) -> Ack {
-    let acks = [("majority", Ack::Majority), ("safe", Ack::Safe), ("agreed", Ack::Agreed)];
-    let ack = section.word_or("ack", &acks, &[], Ack::Majority);
+    let ack = section.word_or("ack", Ack::WORDS, &[], Ack::Majority);
     if (engine, ack) != (Engine::Corosync, Ack::Safe) {
         return ack;
     }
@@ -212,7 +215,7 @@ fn warn(section: &Section<'_>, group: &Group) {
             section.problems.add(at(Code::FewMembers, message));
         }
         _ if group.state_object.is_none()
-            && group.recovery == Recovery::Checkpoint
+            && group.replay_bytes_max.is_none()
             && group.style != Style::Stateless =>
         {
             let message =

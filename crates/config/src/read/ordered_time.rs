@@ -1,10 +1,11 @@
 //! Whether a group can be told ordered time (`{time}` in its command).
 
 use crate::codes::Code;
-use crate::domain::{Backend, Concurrency, Group, Style};
+use crate::domain::{Backend, Group};
 use crate::problem::Problem;
 use crate::template::Placeholder;
 use crate::walk::Section;
+use quorba_base::policy::{Concurrency, Style};
 
 /// With several calls at a time only the server knows which of them it is at, and calls of a
 /// stateless group have no place in the order.

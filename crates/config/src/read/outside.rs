@@ -7,9 +7,10 @@ use quorba_giop::ior::{Endpoint, Ior};
 
 use super::group::GroupDraft;
 use crate::codes::Code;
-use crate::domain::{Engine, OnDoubt, Outside};
+use crate::domain::{Engine, Outside};
 use crate::problem::Problem;
 use crate::walk::{At, Section, Span};
+use quorba_base::policy::OnDoubt;
 
 /// The most servers outside.
 const OUTSIDE_MAX: usize = 256;
@@ -54,14 +55,13 @@ fn read_one(name: &str, section: &Section<'_>) -> Outside {
     let hint = "where the server is, such as reference = \"corbaloc::10.0.0.9:5000/bank\"";
     let text = section.required_text("reference", hint);
     let reference = text.and_then(|at| read_reference(section, &at));
-    let rules = [("fail", OnDoubt::Fail), ("repeat", OnDoubt::Repeat)];
     Outside {
         name: name.to_owned(),
         endpoints: reference.unwrap_or_default(),
         connect: section.millis_or("connect_ms", 10..=600_000, 2_000),
         reply: section.millis_or("reply_ms", 10..=86_400_000, 30_000),
         reply_bytes: section.number_or("reply_bytes", "bytes", REPLY_BYTES, 65_536),
-        on_doubt: section.word_or("on_doubt", &rules, &[], OnDoubt::Fail),
+        on_doubt: section.word_or("on_doubt", OnDoubt::WORDS, &[], OnDoubt::Fail),
     }
 }
 

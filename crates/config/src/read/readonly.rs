@@ -1,9 +1,9 @@
 //! Operations that change nothing: `readonly` and `readonly_consistency`.
 
 use crate::codes::Code;
-use crate::domain::ReadonlyConsistency;
 use crate::problem::Problem;
 use crate::walk::{At, Section, shortened};
+use quorba_base::policy::ReadConsistency;
 
 /// Names in the list; each is compared with every request's.
 const OPERATIONS_MAX: usize = 64;
@@ -36,10 +36,9 @@ pub(super) fn as_operations(section: &Section<'_>, operations: At<Vec<At<&str>>>
     names
 }
 
-pub(super) fn read_consistency(section: &Section<'_>) -> ReadonlyConsistency {
-    use ReadonlyConsistency::{Linearizable, Sequential};
-    let words = [("linearizable", Linearizable), ("sequential", Sequential)];
-    let consistency = section.word_or("readonly_consistency", &words, &[], Linearizable);
+pub(super) fn read_consistency(section: &Section<'_>) -> ReadConsistency {
+    let (words, default) = (ReadConsistency::WORDS, ReadConsistency::Linearizable);
+    let consistency = section.word_or("readonly_consistency", words, &[], default);
     if section.value("readonly").is_none()
         && let Some(idle) = section.value("readonly_consistency")
     {

@@ -1,39 +1,32 @@
 //! `recovery`: how a member that missed something is brought up to date, and what that needs.
 
 use crate::codes::Code;
-use crate::domain::{Backend, Group, Recovery, Style};
+use crate::domain::{Backend, Group};
 use crate::problem::Problem;
 use crate::walk::Section;
 
 /// Bytes of requests that are kept for a replay, unless the file says something else.
 const REPLAY_BYTES_DEFAULT: usize = 64 << 20;
 
-#[derive(Clone, Copy)]
-enum Way {
-    Checkpoint,
-    Replay,
-}
-
-pub(super) fn read(section: &Section<'_>) -> Recovery {
-    let ways = [("checkpoint", Way::Checkpoint), ("replay", Way::Replay)];
+/// What a replay may take, if there is one.
+pub(super) fn read(section: &Section<'_>) -> Option<usize> {
+    let ways = [("checkpoint", false), ("replay", true)];
     let bytes = section.number("replay_bytes", "bytes", 4_096..=1 << 30);
-    match (section.word_or("recovery", &ways, &[], Way::Checkpoint), bytes) {
-        (Way::Replay, bytes) => {
-            Recovery::Replay(bytes.map_or(REPLAY_BYTES_DEFAULT, |at| at.value as usize))
-        }
-        (Way::Checkpoint, None) => Recovery::Checkpoint,
-        (Way::Checkpoint, Some(at)) => {
+    match (section.word_or("recovery", &ways, &[], false), bytes) {
+        (true, bytes) => Some(bytes.map_or(REPLAY_BYTES_DEFAULT, |at| at.value as usize)),
+        (false, None) => None,
+        (false, Some(at)) => {
             let message = "`replay_bytes` without `recovery` = \"replay\"";
             let problem = Problem::at(Code::SilentSetting, at.span, message);
             section.problems.add(problem.help("without it no requests are kept"));
-            Recovery::Checkpoint
+            None
         }
     }
 }
 
 /// Refuses what a replay cannot bring back.
 pub(super) fn check(section: &Section<'_>, group: &Group) {
-    if matches!(group.recovery, Recovery::Checkpoint) {
+    if group.replay_bytes_max.is_none() {
         return;
     }
     let refuse = |message: &str, help: &str| {
@@ -53,7 +46,7 @@ pub(super) fn check(section: &Section<'_>, group: &Group) {
              `server`",
         );
     }
-    if group.style.is_passive() || group.style == Style::Stateless {
+    if !group.style.all_execute() {
         refuse(
             "`recovery` = \"replay\" in a style in which not all members execute",
             "use \"active\", \"active-with-voting\" or \"semi-active\"",

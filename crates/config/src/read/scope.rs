@@ -9,8 +9,9 @@ use quorba_base::NodeId;
 
 use super::group::GroupDraft;
 use super::node::NodeDraft;
-use crate::domain::{Engine, Gateway, Node, Outside, QuorumRule, Style};
+use crate::domain::{Engine, Gateway, Node, Outside};
 use crate::walk::Span;
+use quorba_base::policy::{QuorumRule, Style};
 
 /// What the groups that there are say to whoever reads one more, or one of them anew.
 pub trait Known {

@@ -1,24 +1,16 @@
 //! How a group's members share the work: `style`, `leader` and the checkpoints of passive styles.
 
+use quorba_base::policy::{CheckpointRule, ComparisonRule, Style};
 use quorba_base::{NodeId, NodeSet};
 use toml::de::DeValue;
 
 use super::group::named_member;
 use super::scope::Scope;
 use crate::codes::Code;
-use crate::domain::{Backend, Checkpoint, Comparison, Placement, Style};
+use crate::domain::{Backend, Placement};
 use crate::problem::Problem;
 use crate::walk::Section;
 
-/// The words for them.
-const STYLES: [(&str, Style); 6] = [
-    ("active", Style::Active),
-    ("active-with-voting", Style::ActiveWithVoting),
-    ("semi-active", Style::SemiActive),
-    ("warm-passive", Style::WarmPassive),
-    ("cold-passive", Style::ColdPassive),
-    ("stateless", Style::Stateless),
-];
 /// Requests between two checkpoints, unless the file says otherwise.
 const REQUESTS_DEFAULT: u32 = 100;
 
@@ -29,20 +21,20 @@ const COMPARED_DEFAULT: u32 = 64;
 pub(super) struct StyleDraft {
     pub(super) style: Style,
     pub(super) leader: Option<NodeId>,
-    pub(super) checkpoint: Checkpoint,
-    pub(super) comparison: Comparison,
+    pub(super) checkpoint: CheckpointRule,
+    pub(super) comparison: ComparisonRule,
     pub(super) placement: Placement,
 }
 
 pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -> StyleDraft {
-    let style = section.word_or("style", &STYLES, &[], Style::Active);
+    let style = section.word_or("style", Style::WORDS, &[], Style::Active);
     let leader = named_member(section, "leader", scope, members);
     let requests = section.number_or("checkpoint_requests", "", 1..=1_000_000, REQUESTS_DEFAULT);
     let after = section.millis_or("checkpoint_ms", 1..=86_400_000, 1_000);
     let updates = section.boolean_or("checkpoint_updates", false);
     let verdicts = [("report", false), ("expel", true)];
     let (together, ignore_padding) = compared(section);
-    let comparison = Comparison {
+    let comparison = ComparisonRule {
         requests: together,
         ignore_padding,
         expel: section.word_or("on_divergence", &verdicts, &[], false),
@@ -50,7 +42,7 @@ pub(super) fn read(section: &Section<'_>, scope: &Scope<'_>, members: NodeSet) -
     if comparison.requests == 0 {
         idle(section, "on_divergence", "with `compare_replies` = 0");
     }
-    let checkpoint = Checkpoint { requests, after, updates };
+    let checkpoint = CheckpointRule { requests, after, updates };
     let watch = section.millis_or("placement_watch_ms", 600..=86_400_000, 60_000);
     let words = [("manual", Placement::Manual), ("auto", Placement::Auto(watch))];
     let placement = section.word_or("placement", &words, &[], Placement::Manual);

@@ -6,6 +6,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quorba_base::policy::Style;
 use quorba_node::admin::{Change, Client};
 
 use super::model::EventKind;
@@ -93,11 +94,11 @@ impl Play<'_> {
     /// Replicas that have executed only a part are to catch up, and those without a server to start
     /// one, before they are read. A change of the style does that.
     fn bring_all_up(&mut self) {
-        if self.options.style == "active" || self.options.is_stateless() {
+        if self.options.style == Style::Active || self.options.is_stateless() {
             return;
         }
         self.tell(EventKind::Note, "all replicas catch up: the style becomes active");
-        let active = Change::Style("active".into());
+        let active = Change::Style(Style::Active.as_str().into());
         let node = &self.stage.nodes()[0];
         let client = Client::new(node.admin, node.state_dir.join("admin.token"));
         if let Err(error) = client.change(BANK_KEY, &active, QUIET_WITHIN) {

@@ -55,7 +55,7 @@ pub(crate) fn run(options: &DemoOptions) -> Result<DemoOutcome, DemoError> {
         None => env::current_exe().map_err(DemoError::system("find the program's own file"))?,
     };
     let doing = "prepare a temporary folder and free ports";
-    let stage = Stage::make(options.nodes, &program, &options.style, options.durable)
+    let stage = Stage::make(options.nodes, &program, options.style, options.durable)
         .map_err(DemoError::system(doing))?;
     let doing = format!("start nodes with {}", program.display());
     let mut fleet = Fleet::start(&stage, &program).map_err(DemoError::system(doing))?;

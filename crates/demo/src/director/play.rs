@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quorba_base::policy::Style;
+
 use super::Interrupt;
 use super::chaos::{Chaos, Victim};
 use super::fleet::{Change, Fleet, Standing};
@@ -394,7 +396,7 @@ impl<'a> Play<'a> {
     fn is_well(&self, standing: Standing, seen: &Seen) -> bool {
         let Some(status) = &seen.status else { return false };
         let needs_none = seen.bank().is_some_and(|bank| {
-            bank.style == "cold-passive" && bank.leader.as_ref() != Some(&status.node)
+            bank.style == Style::ColdPassive.as_str() && bank.leader.as_ref() != Some(&status.node)
         });
         let server_is_new = match seen.server() {
             Some((pid, _)) => !self.killed_servers.contains(&pid),

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use quorba_base::policy::Style;
 use quorba_config::DomainKey;
 use quorba_net::free_ports;
 use tempfile::TempDir;
@@ -57,7 +58,7 @@ impl Stage {
     pub(super) fn make(
         nodes: usize,
         program: &Path,
-        style: &str,
+        style: Style,
         durable: bool,
     ) -> io::Result<Self> {
         // In names of 14 digits and letters no two runs meet.
@@ -90,7 +91,12 @@ impl Stage {
         format!("corbaloc:{}/{BANK_KEY}", addresses.join(","))
     }
 
-    fn domain_text(&self, ports: &Ports, program: &Path, (style, durable): (&str, bool)) -> String {
+    fn domain_text(
+        &self,
+        ports: &Ports,
+        program: &Path,
+        (style, durable): (Style, bool),
+    ) -> String {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let path = |path: &Path| quoted(&path.to_string_lossy());
         let listen = ports.gateway.iter().min().expect("a domain has nodes");
@@ -156,7 +162,7 @@ mod tests {
     #[test]
     fn the_domain_file_is_accepted_and_the_folder_goes() {
         let program = Path::new("/opt/a \"quoted\" path/quorba");
-        let stage = Stage::make(3, program, "warm-passive", true).expect("a stage");
+        let stage = Stage::make(3, program, Style::WarmPassive, true).expect("a stage");
         let folder = stage.path().to_owned();
         let domain = quorba_config::Domain::load(&stage.domain_file())
             .unwrap_or_else(|report| panic!("{}", report.render(false)));

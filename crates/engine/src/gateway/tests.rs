@@ -17,8 +17,8 @@ use quorba_base::NodeSet;
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, ResponseFlags, Version};
 use quorba_replica::{
-    Ack, Availability, Behind, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, ReadRule,
-    ReplyPath, Style, TotalLoss,
+    Ack, Availability, Behind, CheckpointRule, ComparisonRule, Concurrency, GroupConfig,
+    OnTotalLoss, ReadRule, ReplyPath, Style,
 };
 
 const NOW: Instant = Instant::ZERO;
@@ -42,7 +42,7 @@ fn settings() -> GroupSettings {
             transfer: quorba_replica::TransferRule::default(),
             reads: ReadRule::default(),
             concurrency: Concurrency::Sequential,
-            on_total_loss: TotalLoss::Stop,
+            on_total_loss: OnTotalLoss::Stop,
             durable: false,
             logged: false,
             open_after: SECOND,

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_engine::order::{Boot, Config, DomainKey, Hold, Timing};
 use quorba_engine::replica::{
-    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, GroupId, GroupMap, Quorum,
-    ReadRule, Record, ReplyPath, Style, TotalLoss,
+    Ack, CheckpointRule, ComparisonRule, Concurrency, GroupConfig, GroupId, GroupMap, OnTotalLoss,
+    Quorum, ReadRule, Record, ReplyPath, Style,
 };
 use quorba_engine::{Access, FixedSettings, GatewayLimits, GroupSettings, NodeConfig};
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl Plan {
             reads: ReadRule::default(),
             concurrency: self.concurrency,
             transfer: quorba_engine::replica::TransferRule::default(),
-            on_total_loss: TotalLoss::Stop,
+            on_total_loss: OnTotalLoss::Stop,
             durable: false,
             logged: false,
             open_after: Duration::from_secs(15),

@@ -4,7 +4,8 @@
 //!
 //! Invariant: a fault of the replier meets whoever answers the client when it comes.
 
-use serde::Serialize;
+use quorba_base::policy::Style;
+use serde::{Serialize, Serializer};
 
 /// The client's node, a member that does not reply, and the leader where there is one.
 pub(super) const CLIENT: usize = 2;
@@ -12,57 +13,53 @@ pub(super) const OTHER: usize = 1;
 pub(super) const LEADER: usize = 0;
 
 /// How the members share the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Style {
-    /// Every member executes; the one at the client's gateway answers.
-    Active,
-    /// The same, and the first member goes ahead: the others begin a request when it is through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sharing {
+    /// As their style says; those that execute do so together.
+    Together(Style),
+    /// Style `active`, and the first member goes ahead: the others begin a request when it is
+    /// through.
     ActiveStaggered,
-    /// Every member executes; the leader answers.
-    SemiActive,
-    /// The leader executes; the others stand by.
-    WarmPassive,
-    /// The leader executes; the others have no server.
-    ColdPassive,
 }
 
-impl Style {
-    /// Every style.
+impl Serialize for Sharing {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl Sharing {
+    /// All of them.
     pub const ALL: [Self; 5] = [
-        Self::Active,
+        Self::Together(Style::Active),
         Self::ActiveStaggered,
-        Self::SemiActive,
-        Self::WarmPassive,
-        Self::ColdPassive,
+        Self::Together(Style::SemiActive),
+        Self::Together(Style::WarmPassive),
+        Self::Together(Style::ColdPassive),
     ];
 
     /// The word in records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Active => "active",
+            Self::Together(style) => style.as_str(),
             Self::ActiveStaggered => "active-staggered",
-            Self::SemiActive => "semi-active",
-            Self::WarmPassive => "warm-passive",
-            Self::ColdPassive => "cold-passive",
         }
     }
 
     /// The node whose member answers, or whose member the one that answers waits for.
     const fn replier(self) -> usize {
         match self {
-            Self::Active => CLIENT,
-            Self::ActiveStaggered | Self::SemiActive => LEADER,
-            Self::WarmPassive | Self::ColdPassive => LEADER,
+            Self::Together(style) if !style.has_leader() => CLIENT,
+            Self::Together(_) | Self::ActiveStaggered => LEADER,
         }
     }
 
     /// The words of the domain file: `style` and `execution`.
     pub(super) const fn keys(self) -> [&'static str; 2] {
         match self {
-            Self::ActiveStaggered => [Self::Active.as_str(), "staggered"],
-            style => [style.as_str(), "together"],
+            Self::Together(style) => [style.as_str(), "together"],
+            Self::ActiveStaggered => [Style::Active.as_str(), "staggered"],
         }
     }
 }
@@ -183,20 +180,22 @@ impl Fault {
     }
 
     /// What it meets in a group of this style; `None` if there is no such thing.
-    pub(super) const fn meets(self, style: Style) -> Option<Victim> {
+    pub(super) const fn meets(self, style: Sharing) -> Option<Victim> {
         let replier = style.replier();
         Some(match self {
             Self::ReplierServer => Victim::KilledServer(replier),
             Self::LateServer if !self.is_late_in(style) => return None,
             Self::LateServer => Victim::KilledServer(replier),
-            Self::OtherServer if matches!(style, Style::ColdPassive) => return None,
+            Self::OtherServer if matches!(style, Sharing::Together(Style::ColdPassive)) => {
+                return None;
+            }
             Self::OtherServer => Victim::KilledServer(OTHER),
             Self::StoppedServer => Victim::StoppedServer(replier),
             Self::ReplierNode => Victim::KilledNode(replier),
             Self::OtherNode => Victim::KilledNode(OTHER),
             Self::StoppedNode => Victim::StoppedNode(LEADER),
             // Its own node would be cut off from the client, too.
-            Self::ReplierCable if matches!(style, Style::Active) => return None,
+            Self::ReplierCable if matches!(style, Sharing::Together(Style::Active)) => return None,
             Self::ReplierCable => Victim::CutNode(replier),
             Self::OtherCable => Victim::CutNode(OTHER),
             Self::Bystander => Victim::Bystander,
@@ -205,8 +204,8 @@ impl Fault {
     }
 
     /// Whether it waits until the other members have much to execute anew.
-    pub(super) const fn is_late_in(self, style: Style) -> bool {
-        matches!(self, Self::LateServer) && matches!(style, Style::WarmPassive | Style::ColdPassive)
+    pub(super) const fn is_late_in(self, style: Sharing) -> bool {
+        matches!((self, style), (Self::LateServer, Sharing::Together(style)) if style.is_passive())
     }
 
     /// Whether it takes nodes with cables.
@@ -215,7 +214,8 @@ impl Fault {
     }
 
     /// What the gap should not exceed, where the project has said so.
-    pub(super) const fn target(self, style: Style) -> Option<Target> {
+    pub(super) const fn target(self, style: Sharing) -> Option<Target> {
+        let Sharing::Together(style) = style else { return None };
         match (style, self) {
             (Style::Active, Self::OtherServer | Self::OtherNode) => Some(Target::Control(1.5)),
             (Style::Active, Self::ReplierServer) => Some(Target::Ms(20.0)),

@@ -17,7 +17,7 @@ mod trial;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-pub use case::{Fault, Style, Target};
+pub use case::{Fault, Sharing, Target};
 pub use record::{Case, Failover, Sample};
 
 use crate::error::LabError;
@@ -89,7 +89,7 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
 }
 
 /// The cases that the options leave: `--only` names styles, faults, or both.
-fn wanted(options: &LabOptions) -> Result<Vec<(Style, Fault)>, LabError> {
+fn wanted(options: &LabOptions) -> Result<Vec<(Sharing, Fault)>, LabError> {
     if options.changes.settings.as_ref().is_some_and(|all| all[..] != [Setting::Free]) {
         return Err(LabError::Plan(format!("plan {PLAN} has the setting free only")));
     }
@@ -97,27 +97,28 @@ fn wanted(options: &LabOptions) -> Result<Vec<(Style, Fault)>, LabError> {
         return Err(LabError::Plan(format!("plan {PLAN} counts no calls; --rounds repeats it")));
     }
     let only = options.changes.only.clone().unwrap_or_default();
-    let styles: Vec<Style> = Style::ALL.into_iter().filter(|s| named(&only, s.as_str())).collect();
+    let styles: Vec<Sharing> =
+        Sharing::ALL.into_iter().filter(|s| named(&only, s.as_str())).collect();
     let faults: Vec<Fault> = Fault::ALL.into_iter().filter(|f| named(&only, f.as_str())).collect();
     let known = |name: &String| {
-        Style::ALL.iter().any(|style| style.as_str() == name)
+        Sharing::ALL.iter().any(|style| style.as_str() == name)
             || Fault::ALL.iter().any(|fault| fault.as_str() == name)
     };
     if let Some(unknown) = only.iter().find(|name| !known(name)) {
-        let styles = Style::ALL.map(Style::as_str).join(", ");
+        let styles = Sharing::ALL.map(Sharing::as_str).join(", ");
         let faults = Fault::ALL.map(Fault::as_str).join(", ");
         return Err(LabError::Plan(format!(
             "plan {PLAN} has no {unknown:?}; styles: {styles}; faults: {faults}"
         )));
     }
-    let styles = if styles.is_empty() { Style::ALL.to_vec() } else { styles };
+    let styles = if styles.is_empty() { Sharing::ALL.to_vec() } else { styles };
     let faults = if faults.is_empty() { Fault::ALL.to_vec() } else { faults };
     let all = styles.iter().flat_map(|style| faults.iter().map(move |fault| (*style, *fault)));
     Ok(all.filter(|(style, fault)| fault.meets(*style).is_some()).collect())
 }
 
 /// Leaves out what takes cables, if this machine has none to cut.
-fn skip_cuts(cases: &mut Vec<(Style, Fault)>, tell: &mut dyn FnMut(&str)) -> Vec<String> {
+fn skip_cuts(cases: &mut Vec<(Sharing, Fault)>, tell: &mut dyn FnMut(&str)) -> Vec<String> {
     if !cases.iter().any(|(_, fault)| fault.is_cut()) {
         return Vec::new();
     }
@@ -136,7 +137,7 @@ fn named(only: &[String], name: &str) -> bool {
 
 fn attempt(
     bench: &Bench<'_>,
-    case: (Style, Fault),
+    case: (Sharing, Fault),
     repetition: u32,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(Sample, Vec<i64>), String> {
@@ -161,6 +162,7 @@ fn attempt(
 mod tests {
     use super::*;
     use crate::plan::Changes;
+    use quorba_base::policy::Style;
 
     fn options(only: &[&str]) -> LabOptions {
         let only = only.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -180,17 +182,23 @@ mod tests {
         // In a cold-passive group nobody but the leader has a server.
         // In an active group the client is at the replier's node.
         // Only passive groups have something to execute anew.
-        assert_eq!(all.len(), Style::ALL.len() * Fault::ALL.len() - 5);
-        assert!(!all.contains(&(Style::SemiActive, Fault::LateServer)));
-        assert!(!all.contains(&(Style::Active, Fault::ReplierCable)));
-        assert!(!all.contains(&(Style::ColdPassive, Fault::OtherServer)));
+        assert_eq!(all.len(), Sharing::ALL.len() * Fault::ALL.len() - 5);
+        assert!(!all.contains(&(Sharing::Together(Style::SemiActive), Fault::LateServer)));
+        assert!(!all.contains(&(Sharing::Together(Style::Active), Fault::ReplierCable)));
+        assert!(!all.contains(&(Sharing::Together(Style::ColdPassive), Fault::OtherServer)));
     }
 
     #[test]
     fn styles_and_faults_can_be_picked() {
         let all = wanted(&options(&["active", "other-cable", "replier-node"])).expect("cases");
-        assert_eq!(all, [(Style::Active, Fault::ReplierNode), (Style::Active, Fault::OtherCable)]);
-        assert_eq!(wanted(&options(&["other-cable"])).expect("cases").len(), Style::ALL.len());
+        assert_eq!(
+            all,
+            [
+                (Sharing::Together(Style::Active), Fault::ReplierNode),
+                (Sharing::Together(Style::Active), Fault::OtherCable)
+            ]
+        );
+        assert_eq!(wanted(&options(&["other-cable"])).expect("cases").len(), Sharing::ALL.len());
         assert!(wanted(&options(&["earthquake"])).is_err());
     }
 }

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use super::case::{Fault, Style, Target};
+use super::case::{Fault, Sharing, Target};
 use crate::environment::Environment;
 use crate::stats::Spread;
 
@@ -13,7 +13,7 @@ use crate::stats::Spread;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sample {
     /// How the members share the work.
-    pub style: Style,
+    pub style: Sharing,
     /// What happened.
     pub fault: Fault,
     /// From 1.
@@ -55,7 +55,7 @@ pub(super) struct Line<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Case {
     /// How the members share the work.
-    pub style: Style,
+    pub style: Sharing,
     /// What happened.
     pub fault: Fault,
     /// [`Sample::gap_us`] of all repetitions.
@@ -130,7 +130,7 @@ impl Failover {
         environment: Environment,
         (samples, skipped): (Vec<Sample>, Vec<String>),
     ) -> Self {
-        let all = Style::ALL.into_iter().flat_map(|style| Fault::ALL.map(|fault| (style, fault)));
+        let all = Sharing::ALL.into_iter().flat_map(|style| Fault::ALL.map(|fault| (style, fault)));
         let cases = all.filter_map(|(style, fault)| Case::of(style, fault, &samples)).collect();
         let faults = environment.faults();
         Self { plan: super::PLAN, began, repetitions, environment, faults, skipped, cases, samples }
@@ -138,7 +138,7 @@ impl Failover {
 }
 
 impl Case {
-    fn of(style: Style, fault: Fault, samples: &[Sample]) -> Option<Self> {
+    fn of(style: Sharing, fault: Fault, samples: &[Sample]) -> Option<Self> {
         let mine = || samples.iter().filter(|one| (one.style, one.fault) == (style, fault));
         Some(Self {
             style,

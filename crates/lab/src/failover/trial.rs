@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::EFFECT;
 use super::caller::{Caller, Calls};
-use super::case::{CLIENT, Fault, LEADER, OTHER, Style, Victim};
+use super::case::{CLIENT, Fault, LEADER, OTHER, Sharing, Victim};
 use super::record::Sample;
 use crate::domain::{self, Domain, Servers};
 use crate::namespaces::Namespaces;
@@ -111,7 +111,7 @@ impl Bench<'_> {
     /// fault.
     pub(super) fn run(
         &self,
-        case: (Style, Fault),
+        case: (Sharing, Fault),
         repetition: u32,
     ) -> Result<(Sample, Vec<i64>), Failed> {
         if !case.1.is_cut() {
@@ -126,7 +126,7 @@ impl Bench<'_> {
     fn run_within(
         &self,
         network: Option<&Network>,
-        (style, fault): (Style, Fault),
+        (style, fault): (Sharing, Fault),
         repetition: u32,
     ) -> Result<(Sample, Vec<i64>), Failed> {
         let start = Failed::Start;
@@ -223,7 +223,7 @@ impl Bench<'_> {
     }
 }
 
-pub(super) fn shape(style: Style, fault: Fault) -> DomainShape {
+pub(super) fn shape(style: Sharing, fault: Fault) -> DomainShape {
     let mut group = toml::Table::new();
     let reply_ms = i64::try_from(SERVER_REPLY.as_millis()).expect("a short time");
     let [style_word, execution] = style.keys();
@@ -269,7 +269,7 @@ enum Aim {
 fn aim(
     domain: &Domain,
     bystander: Option<&Bystander>,
-    (style, fault): (Style, Fault),
+    (style, fault): (Sharing, Fault),
 ) -> Result<Aim, String> {
     let victim = fault.meets(style).expect("only such cases are run");
     let server = |index: usize| {
@@ -326,7 +326,7 @@ fn send(pid: u32, signal: Signal) -> Result<(), String> {
 
 /// The figures, if there were answers before the fault and behind it.
 pub(super) fn sample(
-    (style, fault): (Style, Fault),
+    (style, fault): (Sharing, Fault),
     repetition: u32,
     at: Instant,
     calls: &Calls,
@@ -379,10 +379,11 @@ fn since(at: Instant, reply: Instant) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quorba_base::policy::Style;
 
     #[test]
     fn every_domain_is_accepted() {
-        for style in Style::ALL {
+        for style in Sharing::ALL {
             for fault in Fault::ALL {
                 assert_eq!(domain::refusal(&shape(style, fault)), None);
             }
@@ -397,7 +398,7 @@ mod tests {
         let mut replies: Vec<Instant> = (0..47).map(|n| ms(n * 10)).collect();
         replies.extend([ms(490), ms(570), ms(590), ms(600)]);
         let calls = Calls { replies, exceptions: 2 };
-        let case = (Style::Active, Fault::StoppedNode);
+        let case = (Sharing::Together(Style::Active), Fault::StoppedNode);
         let found = sample(case, 1, ms(500), &calls).expect("a sample");
         assert_eq!((found.gap_us, found.normal_us), (80_000.0, 10_000.0));
         assert_eq!((found.around_us, found.answered), (80_000.0, 51));

@@ -13,7 +13,7 @@ use super::strips::{Strip, strips};
 use super::svg::escape;
 use super::table::{plain, right};
 use super::with_range;
-use crate::failover::{Case, EFFECT, Failover, SERVER_REPLY, Style};
+use crate::failover::{Case, EFFECT, Failover, SERVER_REPLY, Sharing};
 use crate::stats::Spread;
 
 const HEADS: [&str; 9] = [
@@ -102,7 +102,7 @@ pub(crate) fn failover_page(run: &Failover) -> String {
     for line in &run.skipped {
         let _ = writeln!(page, "<p>{}</p>", escape(line));
     }
-    for style in Style::ALL {
+    for style in Sharing::ALL {
         let cases: Vec<&Case> = run.cases.iter().filter(|case| case.style == style).collect();
         if !cases.is_empty() {
             section(&mut page, run, style, &cases);
@@ -113,7 +113,7 @@ pub(crate) fn failover_page(run: &Failover) -> String {
     page
 }
 
-fn section(page: &mut String, run: &Failover, style: Style, cases: &[&Case]) {
+fn section(page: &mut String, run: &Failover, style: Sharing, cases: &[&Case]) {
     let _ = writeln!(page, "<h2>{}</h2>", style.as_str());
     open_table(page, &["fault"], &HEADS.map(str::to_owned));
     for case in cases {

@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use comfy_table::Cell;
+use quorba_base::policy::Style;
 
 use super::html::{environment, open_page, open_table, table_of_rows};
 use super::lines::{Line, lines};
@@ -63,7 +64,7 @@ fn ours(
     setting: Setting,
     ratio: Ratio,
     experiment: Experiment,
-    style: &str,
+    style: Style,
 ) -> Vec<Option<f64>> {
     let of = |value: &u32| {
         let row = row(run, setting, &experiment.configuration(style, *value))?;
@@ -97,9 +98,9 @@ fn ratio_rows(
     let none = || "–".to_owned();
     let mut rows: Vec<(String, Vec<String>)> = (STYLES.iter())
         .map(|style| {
-            let cells = ours(run, setting, ratio, experiment, style);
+            let cells = ours(run, setting, ratio, experiment, *style);
             let text = |cell: Option<f64>| cell.map_or_else(none, |ratio| format!("{ratio:.2}"));
-            ((*style).to_owned(), cells.into_iter().map(text).collect())
+            (style.to_string(), cells.into_iter().map(text).collect())
         })
         .collect();
     let paper = experiment.values().iter();
@@ -203,8 +204,8 @@ fn section(page: &mut String, run: &Run, setting: Setting, experiment: Experimen
         page.push_str("</table></div>\n");
         let mut all: Vec<Line> = (STYLES.iter())
             .map(|style| Line {
-                name: (*style).to_owned(),
-                ys: ours(run, setting, ratio, experiment, style),
+                name: style.to_string(),
+                ys: ours(run, setting, ratio, experiment, *style),
                 dashed: false,
             })
             .collect();

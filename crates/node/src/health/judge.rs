@@ -1,5 +1,7 @@
 //! The one function from statuses to facts.
 
+use quorba_base::policy::Style;
+
 use super::clocks::clocks;
 use super::requests::{groups, stuck};
 use super::{Fact, Judgement, Seen, references};
@@ -152,7 +154,7 @@ fn members(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus, is_primary
 /// Requests that servers are at for too long. If another one has gone on, these servers are late;
 /// else it is the request.
 fn hanging(facts: &mut Vec<Fact>, seen: &[Seen], group: &GroupStatus) {
-    let all_execute = ["active", "active-with-voting", "semi-active"].contains(&&group.style[..]);
+    let all_execute = Style::from_word(&group.style).is_some_and(Style::all_execute);
     let is_in =
         |node: &str| group.members.iter().any(|it| it.node == node && it.state == MemberState::In);
     let goes_on = groups(seen, &group.name)

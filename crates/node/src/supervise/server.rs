@@ -20,7 +20,8 @@ use crate::ready::Look;
 use crate::running::Running;
 use crate::seldom::Seldom;
 use crate::standing::{Doing, End, Order, Standing};
-use quorba_config::{Backend, Endpoint, Group, RESTART_BACKOFF_MAX, Style};
+use quorba_base::policy::Style;
+use quorba_config::{Backend, Endpoint, Group, RESTART_BACKOFF_MAX};
 use quorba_engine::replica::GroupId;
 use std::time::{Duration, Instant};
 

@@ -8,9 +8,9 @@ use crate::hello::{Apart, Former, Lineage, Record};
 use crate::history::History;
 use crate::ids::{CallKey, RingId};
 use crate::remains::Remains;
-use crate::style::Style;
 use alloc::vec;
 use quorba_base::Position;
+use quorba_base::policy::Style;
 
 fn request_sample(group: GroupId) -> RequestEnvelope {
     RequestEnvelope {

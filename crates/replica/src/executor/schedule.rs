@@ -5,13 +5,13 @@
 //! object never change their order; when the server is idle, the next job starts.
 
 use super::{Call, Job, Outstanding};
-use crate::config::Concurrency;
 use crate::history::History;
 use crate::ids::RequestKey;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::canary;
+use quorba_base::policy::Concurrency;
 use quorba_giop::{Body, Message};
 
 /// Calls that may be with the server at the same time.

@@ -1,7 +1,6 @@
 //! What is with a server at the same time, and what becomes of it when something ends.
 
 use super::*;
-use crate::config::{Ack, CheckpointRule, Concurrency, ReplyPath, TotalLoss};
 use crate::endings::RequestEnd;
 use crate::history::History;
 use crate::ids::{Attempt, GatewayKey, RequestKey, RequestNumber};
@@ -9,6 +8,9 @@ use crate::moment::Moment;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec;
+use quorba_base::policy::{
+    Ack, CheckpointRule, ComparisonRule, Concurrency, OnTotalLoss, ReplyPath,
+};
 use quorba_base::{NodeId, NodeSet};
 use quorba_giop::build::{self, RequestHead};
 use quorba_giop::{Endian, Framer, FramerLimits, ReplyStatus, ResponseFlags, Version};
@@ -66,15 +68,11 @@ impl Bench {
             style: crate::Style::Active,
             leader: None,
             checkpoint: CheckpointRule { requests: 100, after: WITHIN, updates: false },
-            comparison: crate::config::ComparisonRule {
-                requests: 0,
-                expel: false,
-                ignore_padding: false,
-            },
+            comparison: ComparisonRule { requests: 0, expel: false, ignore_padding: false },
             transfer: crate::transfer::TransferRule::default(),
             reads: crate::reads::ReadRule::default(),
             concurrency,
-            on_total_loss: TotalLoss::Stop,
+            on_total_loss: OnTotalLoss::Stop,
             durable: false,
             logged: false,
             open_after: WITHIN,

@@ -11,8 +11,9 @@ use crate::envelope::Envelope;
 use crate::member::Comparison;
 use crate::output::{Event, Outbox, Output, ServerCommand};
 use crate::passive::{CheckpointPiece, Source};
-use crate::style::{Duty, Style};
+use crate::style::Duty;
 use crate::table::{DownReason, GroupTable, MemberState};
+use quorba_base::policy::Style;
 use quorba_base::{Instant, NodeId, NodeSet};
 
 /// How the replies of a group with this style are compared.

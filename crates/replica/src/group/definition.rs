@@ -11,9 +11,9 @@ use crate::ids::Attempt;
 use crate::member::Member;
 use crate::output::Outbox;
 use crate::recent::{RECENT_REQUESTS_MAX, Recent};
-use crate::style::Style;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use quorba_base::policy::Style;
 use quorba_base::{Instant, NodeSet};
 
 impl Group {

@@ -1,13 +1,13 @@
 //! Replies through the order, each of which should be one: see [`crate::duplicates`].
 
 use super::{Group, Here};
-use crate::config::ReplyPath;
 use crate::duplicates::OrderedReplies;
 use crate::envelope::Envelope;
 use crate::ids::{GatewayKey, RequestNumber};
 use crate::output::{Outbox, Output};
 use bytes::Bytes;
 use quorba_base::NodeId;
+use quorba_base::policy::ReplyPath;
 
 impl Group {
     fn sends_once(&self) -> bool {

@@ -11,9 +11,9 @@ use crate::history::History;
 use crate::ids::{Attempt, RequestKey};
 use crate::member::{Member, Word};
 use crate::output::{Event, Outbox, Output};
-use crate::style::Style;
 use crate::table::{DownReason, Lacks, MemberState};
 use alloc::vec::Vec;
+use quorba_base::policy::Style;
 use quorba_base::{Duration, Instant, NodeId};
 
 /// Not the number of a comparison, which count from 1: one more is wanted.

@@ -3,7 +3,6 @@
 //! What it is not: who may come in, which the table knows.
 
 use super::{Group, Here};
-use crate::config::Concurrency;
 use crate::envelope::{Envelope, ProcessEnd};
 use crate::executor::Returning;
 use crate::history::History;
@@ -12,6 +11,7 @@ use crate::offer::Offer;
 use crate::output::{Outbox, Output};
 use crate::table::{DownReason, Lacks, MemberState, OutReason};
 use crate::trail;
+use quorba_base::policy::Concurrency;
 use quorba_base::{Instant, NodeId};
 
 impl Group {

@@ -8,9 +8,10 @@ use crate::envelope::Envelope;
 use crate::ids::{GatewayKey, RequestNumber};
 use crate::output::{Outbox, Output};
 use crate::peer::{PEER_MESSAGE_BYTES_MAX, PeerMessage};
-use crate::reads::{Read, ReadConsistency, ReadId};
+use crate::reads::{Read, ReadId};
 use crate::table::MemberState;
 use bytes::Bytes;
+use quorba_base::policy::ReadConsistency;
 use quorba_base::{Instant, NodeId, NodeSet, canary};
 
 /// What a read, or its reply, is wrapped in at most, beside the code sets.

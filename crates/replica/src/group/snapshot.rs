@@ -11,10 +11,10 @@ use crate::history::History;
 use crate::member::Member;
 use crate::nested::CallFigures;
 use crate::recent::RecentRequest;
-use crate::style::Style;
 use crate::table::{Lacks, MemberState};
 use crate::transfer::TransferProgress;
 use alloc::vec::Vec;
+use quorba_base::policy::Style;
 use quorba_base::{Instant, NodeId, NodeSet};
 
 /// Figures for status.

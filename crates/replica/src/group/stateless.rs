@@ -6,8 +6,8 @@ use crate::envelope::RequestEnvelope;
 use crate::ids::GatewayKey;
 use crate::output::Outbox;
 use crate::reads::Read;
-use crate::style::Style;
 use quorba_base::NodeId;
+use quorba_base::policy::Style;
 
 impl Group {
     pub(crate) fn is_stateless(&self) -> bool {

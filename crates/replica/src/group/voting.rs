@@ -4,15 +4,15 @@
 //! the order, and only the table's state decides who answers.
 
 use super::{Group, Here};
-use crate::config::ReplyPath;
 use crate::ids::{Attempt, GatewayKey};
 use crate::member::Member;
 use crate::output::{Event, Outbox, Output};
-use crate::style::Style;
 use crate::table::DownReason;
 use crate::votes::{Subject, Verdict};
 use alloc::vec::Vec;
 use bytes::Bytes;
+use quorba_base::policy::ReplyPath;
+use quorba_base::policy::Style;
 use quorba_base::{Instant, NodeId, NodeSet};
 
 impl Group {

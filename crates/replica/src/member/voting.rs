@@ -6,7 +6,6 @@
 //! if this member has executed all of it.
 
 use super::{Member, Stage};
-use crate::config::ComparisonRule;
 use crate::gist::Gist;
 use crate::ids::{Attempt, GatewayKey, RequestKey};
 use crate::refusal;
@@ -15,6 +14,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::canary;
+use quorba_base::policy::ComparisonRule;
 use quorba_giop::ReplyStatus;
 use twox_hash::XxHash3_64;
 

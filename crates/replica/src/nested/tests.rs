@@ -167,7 +167,8 @@ fn a_request_makes_so_many_calls_and_what_is_known_is_bounded() {
 
 #[test]
 fn replies_from_outside_take_room_until_no_member_asks_for_them_again() {
-    use crate::outside::{Copy, OnDoubt, OutsideReport};
+    use crate::outside::{Copy, OutsideReport};
+    use quorba_base::policy::OnDoubt;
     const LARGE: usize = OUTSIDE_BYTES_MAX / 8;
     let (callee, members) = (Callee::Outside { reply_bytes_max: LARGE }, [(node(0), Attempt(1))]);
     let mut calls = Calls::default();

@@ -3,18 +3,8 @@
 //! Invariants: two parts of one whole never both have a quorum of it, unless they share a node;
 //! a quorum of a component always has one of those who hold what it acknowledged.
 
+use quorba_base::policy::QuorumRule;
 use quorba_base::{NodeId, NodeSet};
-
-/// Of what a component must have the greater part.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum QuorumRule {
-    /// Of the domain's nodes.
-    #[default]
-    Majority,
-    /// Of the nodes of the primary component before it (Jajodia and Mutchler, TODS 15(2), 1990:
-    /// dynamic-linear voting). Goes on where the static rule stops, if failures come one by one.
-    DynamicLinear,
-}
 
 /// The rule with its tie-breaker; equal on all nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

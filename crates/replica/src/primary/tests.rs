@@ -5,6 +5,7 @@ mod walk;
 
 use super::*;
 use crate::hello::{Lineage, Record};
+use quorba_base::policy::QuorumRule;
 
 /// Numbers below a bound, by chance, and the same ones for each seed (xorshift).
 fn chances(seed: u64) -> impl FnMut(usize) -> usize {

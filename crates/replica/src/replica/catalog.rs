@@ -25,13 +25,13 @@ use crate::ids::GroupId;
 use crate::output::{DefinitionNews, Event, Output};
 use crate::peer::PeerMessage;
 use crate::primary::{Basis, Statement};
-use crate::style::Style;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
+use quorba_base::policy::Style;
 use quorba_base::{Instant, NodeId, NodeSet, Position, canary};
 
 /// A change that this node's operator waits for.

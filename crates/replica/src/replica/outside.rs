@@ -9,9 +9,10 @@ use crate::group::Group;
 use crate::ids::{CallKey, GroupId, RequestNumber};
 use crate::nested::{CallRefusal, NestedCall};
 use crate::output::{Event, Output};
-use crate::outside::{Copy, OnDoubt, OutsideConfig, OutsideReport};
+use crate::outside::{Copy, OutsideConfig, OutsideReport};
 use crate::refusal;
 use alloc::collections::BTreeMap;
+use quorba_base::policy::OnDoubt;
 use quorba_base::{NodeId, canary};
 
 /// What this node has to do with calls to the outside.

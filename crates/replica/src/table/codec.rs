@@ -10,7 +10,7 @@ use crate::ids::Attempt;
 use crate::log::{put_history, take_history};
 use crate::node_map::NodeMap;
 use crate::remains::Census;
-use crate::style::Style;
+use crate::style::{code_of_style, style_of_code};
 use crate::votes::Votes;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ impl GroupTable {
         put_history(writer, self.history);
         self.clock.encode(writer);
         writer.u8(u8::from(self.opened));
-        writer.u8(self.style.code());
+        writer.u8(code_of_style(self.style));
         writer.u8(self.leader.map_or(NO_NODE, NodeId::index));
         writer.u64(self.led_from);
         writer.u64(self.full.bits());
@@ -49,7 +49,7 @@ impl GroupTable {
         let clock = OrderedClock::decode(reader)?;
         let opened = reader.bool("opened")?;
         let invalid = reader.error("style");
-        let style = Style::from_code(reader.u8("style")?).ok_or(invalid)?;
+        let style = style_of_code(reader.u8("style")?).ok_or(invalid)?;
         let leader = NodeId::new(reader.u8("leader")?);
         let led_from = reader.u64("led from")?;
         let full = NodeSet::from_bits(reader.u64("full members")?);

@@ -5,16 +5,17 @@
 //! the group was delivered.
 
 use super::{GroupTable, Lacks, MemberState, OutReason};
-use crate::config::{GroupConfig, TotalLoss};
+use crate::config::GroupConfig;
 use crate::endings::Brought;
 use crate::history::History;
 use crate::ids::Attempt;
 use crate::offer::Offer;
 use crate::remains::{Kept, Remains};
-use crate::style::Style;
 use crate::table::DownReason;
 use crate::trail::REQUESTS_MAX;
 use crate::votes::Votes;
+use quorba_base::policy::OnTotalLoss;
+use quorba_base::policy::Style;
 use quorba_base::{NodeId, NodeSet, canary};
 
 impl GroupTable {
@@ -62,7 +63,7 @@ impl GroupTable {
             } else {
                 MemberState::Out { attempt, reason: OutReason::NoStateObject }
             }
-        } else if config.on_total_loss == TotalLoss::Fresh && fresh && !is_expected {
+        } else if config.on_total_loss == OnTotalLoss::Fresh && fresh && !is_expected {
             self.history = History::EMPTY;
             self.votes = Votes::beginning_behind(0);
             self.endings.begin_anew();

@@ -4,8 +4,8 @@
 //! operator names another.
 
 use super::GroupTable;
-use crate::config::{GroupConfig, ReplyPath};
-use crate::style::Style;
+use crate::config::GroupConfig;
+use quorba_base::policy::ReplyPath;
 use quorba_base::{NodeId, NodeSet};
 
 impl GroupTable {
@@ -89,7 +89,7 @@ impl GroupTable {
 
     /// The member that executes requests before the others do, if the group wants one to.
     pub(crate) fn goes_ahead(&self, config: &GroupConfig) -> Option<NodeId> {
-        let all_execute = !self.style.is_passive() && self.style != Style::Stateless;
+        let all_execute = self.style.all_execute();
         if !config.staggered || !all_execute {
             return None;
         }

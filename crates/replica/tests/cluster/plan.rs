@@ -5,7 +5,7 @@ use bytes::Bytes;
 use quorba_base::{Duration, NodeSet};
 use quorba_replica::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, Definition, FixedDefinitions, GroupConfig,
-    GroupId, GroupMap, Quorum, ReadConsistency, ReadRule, ReplyPath, Style, TotalLoss,
+    GroupId, GroupMap, OnTotalLoss, Quorum, ReadConsistency, ReadRule, ReplyPath, Style,
     TransferRule,
 };
 
@@ -23,7 +23,7 @@ pub struct Plan {
     pub durable: bool,
     /// Another group of the domain is durable, so that all that is delivered is written down.
     pub beside_durable: bool,
-    pub on_total_loss: TotalLoss,
+    pub on_total_loss: OnTotalLoss,
     pub retention_bytes_max: usize,
     pub replay_bytes_max: Option<usize>,
     pub abandon: Option<Duration>,
@@ -54,7 +54,7 @@ impl Plan {
             concurrency,
             durable,
             beside_durable: false,
-            on_total_loss: TotalLoss::Stop,
+            on_total_loss: OnTotalLoss::Stop,
             retention_bytes_max: 64 << 20,
             replay_bytes_max: None,
             abandon: None,

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use quorba_base::policy::Style;
 use quorba_config::{Definition, Domain, check_delete, read_group};
-use quorba_demo::STYLES;
 use quorba_node::admin::{CatalogChange, Defined};
 use serde_json::json;
 
@@ -55,8 +55,8 @@ pub struct Create {
     connect: Vec<String>,
 
     /// How the members share the work
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(STYLES))]
-    style: Option<String>,
+    #[arg(long, value_parser = crate::args::style())]
+    style: Option<Style>,
 
     /// The object key of the servers' FT::Checkpointable
     #[arg(long, value_name = "KEY")]
@@ -169,9 +169,9 @@ impl Create {
             say("connect", &format!("{{ {} }}", servers.join(", ")));
         }
         let texts = [
-            ("style", &self.style),
-            ("state_object", &self.state_object),
-            ("object_key", &self.object_key),
+            ("style", self.style.map(Style::as_str)),
+            ("state_object", self.state_object.as_deref()),
+            ("object_key", self.object_key.as_deref()),
         ];
         for (key, value) in texts {
             if let Some(value) = value {

@@ -10,6 +10,7 @@ use super::super::*;
 use super::chances;
 use crate::hello::Record;
 use alloc::collections::BTreeSet;
+use quorba_base::policy::QuorumRule;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 #[derive(Clone, Hash)]
