@@ -10,18 +10,27 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
+
 #[cfg(feature = "canaries")]
 pub mod canary;
+pub mod fields;
+mod fnv;
+mod group;
 mod lane;
+mod network;
 mod node;
 pub mod policy;
 mod ring;
 mod time;
 
 pub use core::time::Duration;
+pub use fnv::{FNV_OFFSET, fnv1a};
+pub use group::GroupId;
 pub use lane::Lane;
+pub use network::Network;
 pub use node::{NODES_MAX, NodeId, NodeSet, NodeSetIter};
-pub use ring::{LogRecord, Position, RingId};
+pub use ring::{LogRecord, Position, Recovered, RingId};
 pub use time::Instant;
 
 /// Whether the bug of this name is planted: the constant `false` without the feature `canaries`.

@@ -3,7 +3,8 @@
 //! A ring is one configuration of the membership (Amir95 §3); those above it call it a view, and a
 //! primary component goes by the view in which it was established. Invariant: a name is used once.
 
-use crate::NodeId;
+use crate::{GroupId, NodeId};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
 
@@ -78,4 +79,15 @@ impl LogRecord {
             Self::Message { payload, .. } | Self::Component { payload, .. } => payload,
         }
     }
+}
+
+/// What a node's disk remembers, if it can be trusted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recovered {
+    /// All records of the log, in their order.
+    pub records: Vec<LogRecord>,
+    /// States of groups, as they were saved.
+    pub states: Vec<(GroupId, Bytes)>,
+    /// Groups of which a newer state was there, and is damaged.
+    pub lacking: Vec<GroupId>,
 }

@@ -19,7 +19,7 @@ use crate::{GROUPS_PER_NODE_MAX, MEMBERSHIPS_PER_NODE_MAX};
 use alloc::vec::Vec;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use core::fmt;
-use quorba_base::NodeId;
+use quorba_base::fields::{Malformed, Reader, put_ring, put_varint};
 use quorba_order::RingId;
 
 /// Room that a message needs in front of the application's bytes.
@@ -62,6 +62,16 @@ impl fmt::Display for InvalidPayload {
 }
 
 impl core::error::Error for InvalidPayload {}
+
+impl From<Malformed> for InvalidPayload {
+    fn from(malformed: Malformed) -> Self {
+        match malformed {
+            Malformed::Short => Self::Short,
+            Malformed::Trailing => Self::Trailing,
+            Malformed::Varint | Malformed::Node => Self::Number,
+        }
+    }
+}
 
 /// Any payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,32 +133,35 @@ pub(crate) fn put_message_header(frame: &mut [u8], process: ProcessNumber, group
 
 impl Payload {
     pub(crate) fn decode(payload: &Bytes) -> Result<Self, InvalidPayload> {
-        let mut reader = Reader(payload);
+        let mut reader = Reader::new(payload);
         let decoded = match reader.u8()? {
             KIND_MESSAGE => {
-                let (process, group) = (reader.process()?, reader.group()?);
+                let (process, group) = (process(&mut reader)?, group(&mut reader)?);
                 let mut bytes = payload.clone();
                 bytes.advance(MESSAGE_HEADER_BYTES);
                 return Ok(Self::Message { process, group, bytes });
             }
             KIND_JOIN => {
-                let (id, process, group) = (reader.u64()?, reader.process()?, reader.group()?);
-                let name = GroupName::new(reader.0).ok_or(InvalidPayload::Name)?;
-                reader.0 = &[];
-                Self::Operation(Operation { id, action: Action::Join { process, group, name } })
+                let (id, process, group) =
+                    (reader.u64()?, process(&mut reader)?, group(&mut reader)?);
+                let name = GroupName::new(reader.rest()).ok_or(InvalidPayload::Name)?;
+                let action = Action::Join { process, group, name };
+                return Ok(Self::Operation(Operation { id, action }));
             }
             KIND_LEAVE => {
-                let (id, process, group) = (reader.u64()?, reader.process()?, reader.group()?);
+                let (id, process, group) =
+                    (reader.u64()?, process(&mut reader)?, group(&mut reader)?);
                 Self::Operation(Operation { id, action: Action::Leave { process, group } })
             }
             KIND_GONE => {
-                let (id, process) = (reader.u64()?, reader.process()?);
+                let (id, process) = (reader.u64()?, process(&mut reader)?);
                 Self::Operation(Operation { id, action: Action::Gone { process } })
             }
             KIND_ANNOUNCEMENT => Self::Announcement(Announcement::decode(&mut reader)?),
             kind => return Err(InvalidPayload::Kind(kind)),
         };
-        if reader.0.is_empty() { Ok(decoded) } else { Err(InvalidPayload::Trailing) }
+        reader.end()?;
+        Ok(decoded)
     }
 }
 
@@ -179,8 +192,7 @@ impl Announcement {
     pub(crate) fn encode(&self) -> Bytes {
         let mut out = BytesMut::new();
         out.put_u8(KIND_ANNOUNCEMENT);
-        out.put_u64(self.ring.seq);
-        out.put_u8(self.ring.representative.index());
+        put_ring(&mut out, self.ring);
         out.put_u64(self.applied);
         put_varint(&mut out, self.groups.len() as u64);
         for group in &self.groups {
@@ -199,104 +211,56 @@ impl Announcement {
     }
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, InvalidPayload> {
-        let seq = reader.u64()?;
-        let representative = NodeId::new(reader.u8()?).ok_or(InvalidPayload::Number)?;
-        let ring = RingId { seq, representative };
+        let ring = reader.ring()?;
         let applied = reader.u64()?;
         let mut groups: Vec<AnnouncedGroup> = Vec::new();
         let mut memberships = 0;
-        for _ in 0..reader.count(GROUPS_PER_NODE_MAX)? {
-            let number = reader.group()?;
+        for _ in 0..count(reader, GROUPS_PER_NODE_MAX)? {
+            let number = group(reader)?;
             if groups.last().is_some_and(|last| last.number >= number) {
                 return Err(InvalidPayload::Number);
             }
             let length = usize::from(reader.u8()?);
             let name = GroupName::new(reader.slice(length)?).ok_or(InvalidPayload::Name)?;
-            let count = reader.count(MEMBERSHIPS_PER_NODE_MAX)?;
+            let count = count(reader, MEMBERSHIPS_PER_NODE_MAX)?;
             memberships += count;
             if memberships > MEMBERSHIPS_PER_NODE_MAX {
                 return Err(InvalidPayload::Count(memberships as u64));
             }
-            groups.push(AnnouncedGroup { number, name, members: reader.members(count)? });
+            groups.push(AnnouncedGroup { number, name, members: members(reader, count)? });
         }
         Ok(Self { ring, applied, groups })
     }
 }
 
-fn put_varint(out: &mut BytesMut, mut value: u64) {
-    while value >= 0x80 {
-        out.put_u8(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.put_u8(value as u8);
+fn process(reader: &mut Reader<'_>) -> Result<ProcessNumber, Malformed> {
+    reader.u32().map(ProcessNumber)
 }
 
-/// Takes fields off the front of a payload.
-struct Reader<'a>(&'a [u8]);
+fn group(reader: &mut Reader<'_>) -> Result<GroupNumber, Malformed> {
+    reader.u32().map(GroupNumber)
+}
 
-impl<'a> Reader<'a> {
-    fn slice(&mut self, length: usize) -> Result<&'a [u8], InvalidPayload> {
-        let (head, rest) = self.0.split_at_checked(length).ok_or(InvalidPayload::Short)?;
-        self.0 = rest;
-        Ok(head)
+fn count(reader: &mut Reader<'_>, max: usize) -> Result<usize, InvalidPayload> {
+    let count = reader.varint32()?;
+    if count as usize > max {
+        return Err(InvalidPayload::Count(u64::from(count)));
     }
+    Ok(count as usize)
+}
 
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], InvalidPayload> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(InvalidPayload::Short)?;
-        self.0 = rest;
-        Ok(*head)
-    }
-
-    fn u8(&mut self) -> Result<u8, InvalidPayload> {
-        Ok(self.take::<1>()?[0])
-    }
-
-    fn u64(&mut self) -> Result<u64, InvalidPayload> {
-        Ok(u64::from_be_bytes(self.take()?))
-    }
-
-    fn process(&mut self) -> Result<ProcessNumber, InvalidPayload> {
-        Ok(ProcessNumber(u32::from_be_bytes(self.take()?)))
-    }
-
-    fn group(&mut self) -> Result<GroupNumber, InvalidPayload> {
-        Ok(GroupNumber(u32::from_be_bytes(self.take()?)))
-    }
-
-    /// A number below 2^32, one to five bytes.
-    fn varint(&mut self) -> Result<u32, InvalidPayload> {
-        let mut value = 0_u64;
-        for shift in (0..35).step_by(7) {
-            let byte = self.u8()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return u32::try_from(value).map_err(|_| InvalidPayload::Number);
-            }
+fn members(reader: &mut Reader<'_>, count: usize) -> Result<Vec<ProcessNumber>, InvalidPayload> {
+    let mut members: Vec<ProcessNumber> = Vec::new();
+    let mut before = 0_u32;
+    for _ in 0..count {
+        let step = reader.varint32()?;
+        if step == 0 && !members.is_empty() {
+            return Err(InvalidPayload::Number);
         }
-        Err(InvalidPayload::Number)
+        before = before.checked_add(step).ok_or(InvalidPayload::Number)?;
+        members.push(ProcessNumber(before));
     }
-
-    fn count(&mut self, max: usize) -> Result<usize, InvalidPayload> {
-        let count = self.varint()?;
-        if count as usize > max {
-            return Err(InvalidPayload::Count(u64::from(count)));
-        }
-        Ok(count as usize)
-    }
-
-    fn members(&mut self, count: usize) -> Result<Vec<ProcessNumber>, InvalidPayload> {
-        let mut members: Vec<ProcessNumber> = Vec::new();
-        let mut before = 0_u32;
-        for _ in 0..count {
-            let step = self.varint()?;
-            if step == 0 && !members.is_empty() {
-                return Err(InvalidPayload::Number);
-            }
-            before = before.checked_add(step).ok_or(InvalidPayload::Number)?;
-            members.push(ProcessNumber(before));
-        }
-        Ok(members)
-    }
+    Ok(members)
 }
 
 #[cfg(test)]

@@ -66,16 +66,6 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The number at `at`; the caller has checked that it is there.
-pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight octets"))
-}
-
-/// The number at `at`; the caller has checked that it is there.
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four octets"))
-}
-
 /// Whether all octets are zero: a place that was never written reads so.
 pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     let mut words = bytes.chunks_exact(8);

@@ -12,6 +12,7 @@
 //! bit is refused, with the place.
 
 use bytes::Bytes;
+use quorba_base::fields::{le_u32_at, le_u64_at};
 use quorba_config::Group;
 use quorba_engine::replica::Backup;
 use quorba_engine::replica::{History, Style};
@@ -338,13 +339,13 @@ impl Decoder {
         if found != VERSION {
             return Err(BackupError::OtherVersion { found });
         }
-        let length = u32_at(head, 10) as usize;
+        let length = le_u32_at(head, 10) as usize;
         if length > DESCRIPTION_BYTES_MAX {
             return Err(self.damaged("the description is too long"));
         }
         let end = HEAD_BYTES + length;
         let Some(whole) = self.peek(end + CHECKSUM_BYTES) else { return Ok(false) };
-        if checksum(&[&whole[..end]]) != u64_at(whole, end) {
+        if checksum(&[&whole[..end]]) != le_u64_at(whole, end) {
             return Err(self.damaged("the checksum of the description is wrong"));
         }
         let description: Description = serde_json::from_slice(&whole[HEAD_BYTES..end])
@@ -361,7 +362,7 @@ impl Decoder {
 
     fn read_part(&mut self) -> Result<bool, BackupError> {
         let Some(lengths) = self.peek(LENGTHS_BYTES) else { return Ok(false) };
-        let (raw, second) = (u32_at(lengths, 0) as usize, u32_at(lengths, 4));
+        let (raw, second) = (le_u32_at(lengths, 0) as usize, le_u32_at(lengths, 4));
         let (is_packed, stored) = (second & IS_PACKED != 0, (second & !IS_PACKED) as usize);
         if raw > PART_BYTES_MAX || stored > raw || (raw == 0) != (second == 0) {
             return Err(self.damaged("the length of a part cannot be"));
@@ -371,7 +372,7 @@ impl Decoder {
         };
         let total = self.description.as_ref().map_or(0, Description::content_bytes);
         let digest = self.digest.as_ref().map_or(0, XxHash3_64::finish);
-        let sum = u64_at(part, LENGTHS_BYTES + stored);
+        let sum = le_u64_at(part, LENGTHS_BYTES + stored);
         if raw == 0 {
             if sum != digest || self.content.len() as u64 != total {
                 return Err(self.damaged("the digest of the whole is wrong"));
@@ -408,16 +409,6 @@ impl Decoder {
         self.read += LENGTHS_BYTES + stored + CHECKSUM_BYTES;
         Ok(!self.is_over || self.read < self.waiting.len())
     }
-}
-
-/// The caller has checked that it is there.
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four octets"))
-}
-
-/// The caller has checked that it is there.
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight octets"))
 }
 
 #[cfg(test)]

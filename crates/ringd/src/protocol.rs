@@ -26,12 +26,12 @@
 //! Invariant: a frame is taken only when it is there whole, and at most [`FRAME_BYTES_MAX`] long.
 
 use bytes::{Buf, BufMut, BytesMut};
-use quorba_base::NodeId;
+use quorba_base::fields::{Malformed, Reader, put_ring};
 use quorba_groups::{
     GroupName, GroupNumber, GroupView, GroupViewId, JoinReason, MESSAGE_HEADER_BYTES, ProcessId,
     ProcessNumber,
 };
-use quorba_order::{Guarantee, PAYLOAD_BYTES_MAX, RingId, ViewKind};
+use quorba_order::{Guarantee, PAYLOAD_BYTES_MAX, ViewKind};
 use std::fmt;
 
 /// The longest frame, its length field not counted.
@@ -69,6 +69,17 @@ impl fmt::Display for BadFrame {
 }
 
 impl std::error::Error for BadFrame {}
+
+impl From<Malformed> for BadFrame {
+    fn from(malformed: Malformed) -> Self {
+        Self(match malformed {
+            Malformed::Short => "its fields are cut short",
+            Malformed::Trailing => "it goes on behind its fields",
+            Malformed::Varint => "a number is out of range",
+            Malformed::Node => "no such node",
+        })
+    }
+}
 
 /// The kinds of frames that a program sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,8 +287,7 @@ pub fn put_view(out: &mut BytesMut, group: GroupNumber, view: &GroupView) {
     out.put_u8(VIEW);
     out.put_u8(u8::from(view.kind == ViewKind::Transitional));
     out.put_u32(group.0);
-    out.put_u64(view.id.ring.seq);
-    out.put_u8(view.id.ring.representative.index());
+    put_ring(out, view.id.ring);
     out.put_u64(view.id.change);
     out.put_u32(view.members.len() as u32);
     out.put_u32(view.joined.len() as u32);
@@ -301,45 +311,17 @@ pub fn put_view(out: &mut BytesMut, group: GroupNumber, view: &GroupView) {
     out[start..start + LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
 }
 
-struct Reader<'a>(&'a [u8]);
+fn group(reader: &mut Reader<'_>) -> Result<GroupNumber, Malformed> {
+    reader.u32().map(GroupNumber)
+}
 
-impl Reader<'_> {
-    fn need(&self, bytes: usize) -> Result<(), BadFrame> {
-        if self.0.len() >= bytes { Ok(()) } else { Err(BadFrame("its fields are cut short")) }
-    }
+fn process(reader: &mut Reader<'_>) -> Result<ProcessId, Malformed> {
+    let (node, incarnation) = (reader.node()?, reader.u64()?);
+    Ok(ProcessId { node, incarnation, number: ProcessNumber(reader.u32()?) })
+}
 
-    fn u8(&mut self) -> Result<u8, BadFrame> {
-        self.need(1).map(|()| self.0.get_u8())
-    }
-
-    fn u32(&mut self) -> Result<u32, BadFrame> {
-        self.need(4).map(|()| self.0.get_u32())
-    }
-
-    fn u64(&mut self) -> Result<u64, BadFrame> {
-        self.need(8).map(|()| self.0.get_u64())
-    }
-
-    fn node(&mut self) -> Result<NodeId, BadFrame> {
-        NodeId::new(self.u8()?).ok_or(BadFrame("no such node"))
-    }
-
-    fn group(&mut self) -> Result<GroupNumber, BadFrame> {
-        self.u32().map(GroupNumber)
-    }
-
-    fn process(&mut self) -> Result<ProcessId, BadFrame> {
-        let (node, incarnation) = (self.node()?, self.u64()?);
-        Ok(ProcessId { node, incarnation, number: ProcessNumber(self.u32()?) })
-    }
-
-    fn with_reason(&mut self) -> Result<(ProcessId, u8), BadFrame> {
-        Ok((self.process()?, self.u8()?))
-    }
-
-    fn name(self) -> Result<GroupName, BadFrame> {
-        GroupName::new(self.0).ok_or(BadFrame("a name of 1 to 128 bytes is wanted"))
-    }
+fn with_reason(reader: &mut Reader<'_>) -> Result<(ProcessId, u8), Malformed> {
+    Ok((process(reader)?, reader.u8()?))
 }
 
 impl<'a> Notice<'a> {
@@ -348,10 +330,15 @@ impl<'a> Notice<'a> {
     /// # Errors
     /// [`BadFrame`].
     pub fn decode(frame: &'a [u8]) -> Result<Self, BadFrame> {
-        let mut reader = Reader(frame.get(LENGTH_BYTES..).unwrap_or_default());
+        let mut reader = Reader::new(frame.get(LENGTH_BYTES..).unwrap_or_default());
         match reader.u8()? {
-            WELCOME => reader.process().map(Self::Welcome),
-            JOINING => Ok(Self::Joining(reader.group()?, reader.name()?)),
+            WELCOME => Ok(Self::Welcome(process(&mut reader)?)),
+            JOINING => {
+                let group = group(&mut reader)?;
+                let name = GroupName::new(reader.rest());
+                let name = name.ok_or(BadFrame("a name of 1 to 128 bytes is wanted"))?;
+                Ok(Self::Joining(group, name))
+            }
             REFUSED => {
                 let what = match reader.u8()? {
                     JOIN => WishKind::Join,
@@ -359,15 +346,15 @@ impl<'a> Notice<'a> {
                     SEND => WishKind::Send,
                     _ => return Err(BadFrame("no such kind of wish")),
                 };
-                let group = reader.group()?;
-                let text = std::str::from_utf8(reader.0);
+                let group = group(&mut reader)?;
+                let text = std::str::from_utf8(reader.rest());
                 let text = text.map_err(|_| BadFrame("its text is no UTF-8"))?;
                 Ok(Self::Refused { what, group, text })
             }
             VIEW => view(&mut reader).map(Self::View),
             MESSAGE => {
-                let (group, from) = (reader.group()?, reader.process()?);
-                Ok(Self::Message { group, from, message: reader.0 })
+                let (group, from) = (group(&mut reader)?, process(&mut reader)?);
+                Ok(Self::Message { group, from, message: reader.rest() })
             }
             _ => Err(BadFrame("no such kind")),
         }
@@ -376,20 +363,19 @@ impl<'a> Notice<'a> {
 
 fn view(reader: &mut Reader<'_>) -> Result<ViewNotice, BadFrame> {
     let kind = if reader.u8()? == 1 { ViewKind::Transitional } else { ViewKind::Regular };
-    let group = reader.group()?;
-    let ring = RingId { seq: reader.u64()?, representative: reader.node()? };
-    let id = GroupViewId { ring, change: reader.u64()? };
+    let group = group(reader)?;
+    let id = GroupViewId { ring: reader.ring()?, change: reader.u64()? };
     let (members, joined, left) = (reader.u32()?, reader.u32()?, reader.u32()?);
     let processes = [members, joined, left].into_iter().map(u64::from).sum::<u64>();
-    if processes * 13 > reader.0.len() as u64 {
+    if processes * 13 > reader.rest().len() as u64 {
         return Err(BadFrame("it has fewer processes than it says"));
     }
     Ok(ViewNotice {
         group,
         kind,
         id,
-        members: (0..members).map(|_| reader.process()).collect::<Result<_, _>>()?,
-        joined: (0..joined).map(|_| reader.with_reason()).collect::<Result<_, _>>()?,
-        left: (0..left).map(|_| reader.with_reason()).collect::<Result<_, _>>()?,
+        members: (0..members).map(|_| process(reader)).collect::<Result<_, _>>()?,
+        joined: (0..joined).map(|_| with_reason(reader)).collect::<Result<_, _>>()?,
+        left: (0..left).map(|_| with_reason(reader)).collect::<Result<_, _>>()?,
     })
 }

@@ -2,6 +2,7 @@
 
 extern crate std;
 use super::*;
+use quorba_base::NodeId;
 use std::vec;
 use std::vec::Vec;
 

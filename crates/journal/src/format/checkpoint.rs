@@ -12,11 +12,12 @@
 //! Invariants: a file that was not written to its end is never valid; blocks of two checkpoints
 //! cannot be mixed; no length is believed above [`BLOCK_BYTES_MAX`].
 
-use super::{Owner, Position, RingId, Seq, VERSION, u32_at, u64_at};
+use super::{Owner, Position, RingId, Seq, VERSION};
 use alloc::format;
 use alloc::string::String;
 use core::fmt;
 use quorba_base::NodeId;
+use quorba_base::fields::{le_u32_at, le_u64_at};
 
 /// Octets of a checkpoint's header.
 pub const HEADER_BYTES: usize = 72;
@@ -110,23 +111,23 @@ impl CheckpointHeader {
     /// # Errors
     /// [`CheckpointFault`]: what it is instead.
     pub fn decode(header: &[u8; HEADER_BYTES], owner: Owner) -> Result<Self, CheckpointFault> {
-        let sealed = header[68..] == END && crc32fast::hash(&header[..64]) == u32_at(header, 64);
+        let sealed = header[68..] == END && crc32fast::hash(&header[..64]) == le_u32_at(header, 64);
         if header[..8] != MAGIC || !sealed || header[8..10] != VERSION.to_le_bytes() {
             return Err(CheckpointFault::Header);
         }
         let node = |octet: u8| NodeId::new(octet).ok_or(CheckpointFault::Header);
-        let found = Owner { domain_digest: u64_at(header, 16), node: node(header[10])? };
+        let found = Owner { domain_digest: le_u64_at(header, 16), node: node(header[10])? };
         if found != owner {
             return Err(CheckpointFault::Owner(found));
         }
         let representative = node(header[11])?;
-        let component = RingId { seq: u64_at(header, 32), representative };
+        let component = RingId { seq: le_u64_at(header, 32), representative };
         Ok(Self {
             owner,
-            group: u64_at(header, 56),
-            seq: Seq(u64_at(header, 24)),
-            position: Position { component, prefix: u64_at(header, 40) },
-            nonce: u64_at(header, 48),
+            group: le_u64_at(header, 56),
+            seq: Seq(le_u64_at(header, 24)),
+            position: Position { component, prefix: le_u64_at(header, 40) },
+            nonce: le_u64_at(header, 48),
         })
     }
 }
@@ -188,17 +189,17 @@ impl Blocks {
     /// # Errors
     /// [`CheckpointFault::Block`]: it is not the next one.
     pub fn expect(&self, header: &[u8; BLOCK_HEADER_BYTES]) -> Result<Promise, CheckpointFault> {
-        let bytes = u32_at(header, 4) as usize;
+        let bytes = le_u32_at(header, 4) as usize;
         let is_final = header[..4] == FINAL;
         let sound = if is_final {
             bytes == FINAL_BYTES
         } else {
             header[..4] == BLOCK && bytes <= BLOCK_BYTES_MAX
         };
-        if !sound || u32_at(header, 8) != self.index {
+        if !sound || le_u32_at(header, 8) != self.index {
             return Err(CheckpointFault::Block(self.index));
         }
-        Ok(Promise { bytes, is_final, crc: u32_at(header, 12) })
+        Ok(Promise { bytes, is_final, crc: le_u32_at(header, 12) })
     }
 
     /// Checks the data that was promised.

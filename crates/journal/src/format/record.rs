@@ -11,10 +11,11 @@
 //! anywhere inside leaves a zero there; the header has a checksum of its own, so that a damaged
 //! body does not hide where the next record begins.
 
-use super::{Seq, u32_at, u64_at};
+use super::Seq;
 use alloc::vec::Vec;
 use bytes::Bytes;
 pub use quorba_base::LogRecord as Record;
+use quorba_base::fields::{le_u32_at, le_u64_at};
 use quorba_base::{NodeId, Position, RingId};
 
 /// Octets of a record's header.
@@ -115,14 +116,15 @@ pub(crate) fn decode_body(kind: Kind, body: &Bytes) -> Option<Record> {
         return None;
     }
     let payload = body.slice(fixed..);
-    let component =
-        |seq, node: u8| Some(RingId { seq: u64_at(body, seq), representative: NodeId::new(node)? });
+    let component = |seq, node: u8| {
+        Some(RingId { seq: le_u64_at(body, seq), representative: NodeId::new(node)? })
+    };
     Some(match kind {
         Kind::Message => Record::Message {
             origin: NodeId::new(body[0])?,
-            incarnation: u64_at(body, 8),
-            ticket: u64_at(body, 16),
-            position: Position { component: component(24, body[1])?, prefix: u64_at(body, 32) },
+            incarnation: le_u64_at(body, 8),
+            ticket: le_u64_at(body, 16),
+            position: Position { component: component(24, body[1])?, prefix: le_u64_at(body, 32) },
             payload,
         },
         Kind::Component => Record::Component { component: component(8, body[0])?, payload },
@@ -190,7 +192,7 @@ impl Header {
     /// Reads the header that `bytes` is.
     pub(crate) fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, HeaderFault> {
         let whole = bytes[..3] == MARK && bytes[44..] == HEADER_END;
-        if !whole || crc32fast::hash(&bytes[..40]) != u32_at(bytes, 40) {
+        if !whole || crc32fast::hash(&bytes[..40]) != le_u32_at(bytes, 40) {
             return Err(HeaderFault::Checksum);
         }
         let kind = match bytes[3] {
@@ -198,17 +200,17 @@ impl Header {
             2 => Kind::Component,
             other => return Err(HeaderFault::Kind(other)),
         };
-        let body_bytes = u32_at(bytes, 4);
+        let body_bytes = le_u32_at(bytes, 4);
         if body_bytes as usize > BODY_BYTES_MAX {
             return Err(HeaderFault::Length(body_bytes));
         }
         let stamp = Stamp {
-            segment: u32_at(bytes, 32),
-            nonce: u64_at(bytes, 24),
-            seq: Seq(u64_at(bytes, 8)),
-            durable: Seq(u64_at(bytes, 16)),
+            segment: le_u32_at(bytes, 32),
+            nonce: le_u64_at(bytes, 24),
+            seq: Seq(le_u64_at(bytes, 8)),
+            durable: Seq(le_u64_at(bytes, 16)),
         };
-        let body_crc = u32_at(bytes, 36);
+        let body_crc = le_u32_at(bytes, 36);
         Ok(Self { kind, body_bytes: body_bytes as usize, stamp, body_crc })
     }
 

@@ -9,10 +9,11 @@
 
 use super::record::{HEADER_BYTES, Header, HeaderFault, Record, decode_body, is_padding};
 use super::segment::{self, SegmentHeader};
-use super::{SECTOR_BYTES, Seq, is_blank, u64_at};
+use super::{SECTOR_BYTES, Seq, is_blank};
 use bytes::Bytes;
 use core::fmt;
 use quorba_base::canary;
+use quorba_base::fields::le_u64_at;
 
 /// A record that is right, and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,7 +122,7 @@ impl Scan {
         let mut watermark = None;
         let mut at = self.offset;
         while let Some(header) = self.bytes.get(at..).and_then(|b| b.first_chunk()) {
-            if u64_at(header, 24) == self.header.nonce
+            if le_u64_at(header, 24) == self.header.nonce
                 && let Ok(Header { stamp, .. }) = Header::decode(header)
                 && stamp.segment == self.header.segment
             {

@@ -9,11 +9,12 @@
 //! Invariant: a segment's header is durable before its first record is written, and all records
 //! before its first one are durable before the header is written.
 
-use super::{Owner, Seq, VERSION, is_blank, u32_at, u64_at};
+use super::{Owner, Seq, VERSION, is_blank};
 use alloc::format;
 use alloc::string::String;
 use core::fmt;
 use quorba_base::NodeId;
+use quorba_base::fields::{le_u32_at, le_u64_at};
 
 /// Octets of a segment's header.
 pub const HEADER_BYTES: usize = 64;
@@ -89,7 +90,7 @@ impl SegmentHeader {
         let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Err(SegmentFault::Torn);
         };
-        let sealed = header[60..] == END && crc32fast::hash(&header[..56]) == u32_at(header, 56);
+        let sealed = header[60..] == END && crc32fast::hash(&header[..56]) == le_u32_at(header, 56);
         if header[..8] != MAGIC || !sealed {
             // Records follow only after the header is durable.
             let torn = header[HEADER_BYTES - 1] == 0 && is_blank(&bytes[HEADER_BYTES..]);
@@ -100,15 +101,15 @@ impl SegmentHeader {
             return Err(SegmentFault::Version(version));
         }
         let node = NodeId::new(header[10]).ok_or(SegmentFault::Checksum)?;
-        let found = Owner { domain_digest: u64_at(header, 16), node };
+        let found = Owner { domain_digest: le_u64_at(header, 16), node };
         if found != owner {
             return Err(SegmentFault::Owner(found));
         }
-        let number = u32_at(header, 24);
+        let number = le_u32_at(header, 24);
         if number != segment {
             return Err(SegmentFault::Number(number));
         }
-        let (nonce, first) = (u64_at(header, 32), Seq(u64_at(header, 40)));
+        let (nonce, first) = (le_u64_at(header, 32), Seq(le_u64_at(header, 40)));
         Ok(Self { owner, segment, nonce, first })
     }
 }

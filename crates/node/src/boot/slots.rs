@@ -15,6 +15,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use quorba_base::fields::le_u64_at;
+
 /// The unit of a write, as disks have it.
 const SECTOR_BYTES: usize = 512;
 const MAGIC: [u8; 8] = *b"quorba-3";
@@ -194,9 +196,7 @@ fn read_sector(sector: &[u8]) -> Result<Option<Sector<'_>>, ()> {
     if sector.iter().all(|byte| *byte == 0) {
         return Ok(None);
     }
-    let number = |at: usize| {
-        u64::from_le_bytes(sector[at..at + 8].try_into().expect("eight bytes of a sector"))
-    };
+    let number = |at: usize| le_u64_at(sector, at);
     let short = |at: usize| u16::from_le_bytes([sector[at], sector[at + 1]]);
     if !sector.starts_with(&MAGIC) || number(8) != checksum(sector) {
         return Err(());

@@ -11,7 +11,7 @@
 //!
 //! Invariants: `delivered <= high` and `aru <= high`.
 
-use super::{InvalidDatagram, Reader, back_from, put_ring, put_varint};
+use super::{InvalidDatagram, Reader, back_from, count, put_ring, put_varint};
 use crate::ids::RingId;
 use alloc::vec::Vec;
 use bytes::{BufMut, BytesMut};
@@ -69,11 +69,11 @@ impl CommitToken {
 
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, InvalidDatagram> {
         let (ring, hop, rotation_us) = (reader.ring()?, reader.u8()?, reader.u32()?);
-        let members = reader.set()?;
+        let members = reader.node_set()?;
         if !members.contains(ring.representative) {
             return Err(InvalidDatagram::Field("representative"));
         }
-        let count = reader.count(members.len())?;
+        let count = count(reader, members.len())?;
         let mut origins = Vec::with_capacity(count);
         for _ in 0..count {
             let ring = RingId { seq: reader.varint()?, representative: reader.node()? };

@@ -93,7 +93,7 @@ impl Data {
             }
             Some(Inner { ring, seq, origin, guarantee: guarantee_of(flags) })
         };
-        let body = packet.slice(packet.len() - reader.rest.len()..);
+        let body = packet.slice(packet.len() - reader.rest().len()..);
         for chunk in Chunks::new(&body)? {
             chunk?;
         }
@@ -208,7 +208,7 @@ impl<'a> Chunks<'a> {
         if message_bytes > PAYLOAD_BYTES_MAX || message_bytes < len {
             return Err(InvalidDatagram::Count(message_bytes as u64));
         }
-        if reader.rest.len() < len {
+        if reader.rest().len() < len {
             return Err(InvalidDatagram::Short);
         }
         let ticket = Ticket(self.ticket);

@@ -9,7 +9,7 @@
 //! Invariant: an echo is no claim of membership, it only proves to the one who is echoed that the
 //! sender lives now.
 
-use super::{InvalidDatagram, Reader, put_ring};
+use super::{InvalidDatagram, Reader, count, put_ring};
 use crate::ids::RingId;
 use crate::output::LeaveReason;
 use crate::seal::SessionId;
@@ -40,7 +40,7 @@ impl Greeting {
             1 => Some(reader.ring()?),
             _ => return Err(InvalidDatagram::Field("ring flag")),
         };
-        let count = reader.count(NODES_MAX)?;
+        let count = count(reader, NODES_MAX)?;
         let mut echoes = Vec::with_capacity(count);
         for _ in 0..count {
             echoes.push((reader.node()?, reader.take()?));
@@ -94,12 +94,12 @@ const DEAD_CAUSES: [LeaveReason; 4] = [
 impl Join {
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, InvalidDatagram> {
         let greeting = Greeting::decode(reader)?;
-        let (proc, fail) = (reader.set()?, reader.set()?);
+        let (proc, fail) = (reader.node_set()?, reader.node_set()?);
         if !fail.is_subset(proc) {
             return Err(InvalidDatagram::Field("fail set"));
         }
         let ring_seq = reader.u64()?;
-        let count = reader.count(NODES_MAX)?;
+        let count = count(reader, NODES_MAX)?;
         let mut dead = Vec::with_capacity(count);
         for _ in 0..count {
             let (node, incarnation) = (reader.node()?, reader.u64()?);

@@ -24,7 +24,7 @@ pub(crate) use token::{GapRange, RANGE_PACKETS_MAX, REQUESTS_MAX, Token};
 
 use crate::ids::RingId;
 use bytes::{BufMut, Bytes, BytesMut};
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::fields::{Malformed, RING_BYTES, Reader, put_ring, put_varint};
 
 /// A packet that came through the seal and does not parse. Fault of the sender's program; the
 /// same bytes will never parse, so retrying does not help.
@@ -42,6 +42,17 @@ pub enum InvalidDatagram {
     Node,
     /// A field that must be something else, named.
     Field(&'static str),
+}
+
+impl From<Malformed> for InvalidDatagram {
+    fn from(malformed: Malformed) -> Self {
+        match malformed {
+            Malformed::Short => Self::Short,
+            Malformed::Trailing => Self::Trailing,
+            Malformed::Varint => Self::Field("varint"),
+            Malformed::Node => Self::Node,
+        }
+    }
 }
 
 const KIND_DATA: u8 = 1;
@@ -151,97 +162,15 @@ impl Packet {
     }
 }
 
-/// Bytes of an encoded ring id.
-const RING_BYTES: usize = 9;
-
-fn put_ring(out: &mut BytesMut, ring: RingId) {
-    out.put_u64(ring.seq);
-    out.put_u8(ring.representative.index());
-}
-
-/// LEB128.
-fn put_varint(out: &mut BytesMut, mut value: u64) {
-    while value >= 0x80 {
-        out.put_u8(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.put_u8(value as u8);
-}
-
 /// `distance` below `high`.
 fn back_from(high: u64, distance: u64) -> Result<u64, InvalidDatagram> {
     high.checked_sub(distance).ok_or(InvalidDatagram::Count(distance))
 }
 
-/// Takes fields off the front of a packet.
-struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    const fn new(rest: &'a [u8]) -> Self {
-        Self { rest }
-    }
-
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], InvalidDatagram> {
-        let (head, rest) = self.rest.split_first_chunk::<N>().ok_or(InvalidDatagram::Short)?;
-        self.rest = rest;
-        Ok(*head)
-    }
-
-    fn u8(&mut self) -> Result<u8, InvalidDatagram> {
-        Ok(self.take::<1>()?[0])
-    }
-
-    fn u16(&mut self) -> Result<u16, InvalidDatagram> {
-        Ok(u16::from_be_bytes(self.take()?))
-    }
-
-    fn u32(&mut self) -> Result<u32, InvalidDatagram> {
-        Ok(u32::from_be_bytes(self.take()?))
-    }
-
-    fn u64(&mut self) -> Result<u64, InvalidDatagram> {
-        Ok(u64::from_be_bytes(self.take()?))
-    }
-
-    fn node(&mut self) -> Result<NodeId, InvalidDatagram> {
-        NodeId::new(self.u8()?).ok_or(InvalidDatagram::Node)
-    }
-
-    fn set(&mut self) -> Result<NodeSet, InvalidDatagram> {
-        Ok(NodeSet::from_bits(self.u64()?))
-    }
-
-    fn ring(&mut self) -> Result<RingId, InvalidDatagram> {
-        Ok(RingId { seq: self.u64()?, representative: self.node()? })
-    }
-
-    /// A count of things to come, at most `max`.
-    fn count(&mut self, max: usize) -> Result<usize, InvalidDatagram> {
-        let count = usize::from(self.u8()?);
-        if count > max { Err(InvalidDatagram::Count(count as u64)) } else { Ok(count) }
-    }
-
-    fn varint(&mut self) -> Result<u64, InvalidDatagram> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.u8()?;
-            let bits = u64::from(byte & 0x7f);
-            if shift == 63 && bits > 1 {
-                return Err(InvalidDatagram::Field("varint"));
-            }
-            value |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Ok(value);
-            }
-        }
-        Err(InvalidDatagram::Field("varint"))
-    }
-
-    const fn end(&self) -> Result<(), InvalidDatagram> {
-        if self.rest.is_empty() { Ok(()) } else { Err(InvalidDatagram::Trailing) }
-    }
+/// A count of things to come, at most `max`.
+fn count(reader: &mut Reader<'_>, max: usize) -> Result<usize, InvalidDatagram> {
+    let count = usize::from(reader.u8()?);
+    if count > max { Err(InvalidDatagram::Count(count as u64)) } else { Ok(count) }
 }
 
 #[cfg(test)]

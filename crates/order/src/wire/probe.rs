@@ -6,7 +6,7 @@
 //!
 //! Invariants: no node stands in it twice; nobody misses more than all of 32.
 
-use super::{InvalidDatagram, Reader};
+use super::{InvalidDatagram, Reader, count};
 use alloc::vec::Vec;
 use bytes::{BufMut, BytesMut};
 use quorba_base::{NODES_MAX, NodeId, NodeSet};
@@ -45,7 +45,7 @@ impl Probe {
             1 => true,
             _ => return Err(InvalidDatagram::Field("probe flags")),
         };
-        let count = reader.count(NODES_MAX)?;
+        let count = count(reader, NODES_MAX)?;
         let mut receptions = Vec::with_capacity(count);
         let mut nodes = NodeSet::EMPTY;
         for _ in 0..count {

@@ -12,7 +12,7 @@
 //! Invariants: `hop` grows with every pass, so a repeated token is recognised and changes nothing;
 //! no aru is above `seq`.
 
-use super::{InvalidDatagram, Reader, back_from, put_ring, put_varint};
+use super::{InvalidDatagram, Reader, back_from, count, put_ring, put_varint};
 use crate::ids::RingId;
 use crate::seal::KeyId;
 use alloc::vec::Vec;
@@ -73,7 +73,7 @@ pub(crate) struct Token {
 impl Token {
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, InvalidDatagram> {
         let (ring, hop, seq) = (reader.ring()?, reader.u64()?, reader.u64()?);
-        let members = reader.set()?;
+        let members = reader.node_set()?;
         if members.is_empty() {
             return Err(InvalidDatagram::Field("members"));
         }
@@ -83,7 +83,8 @@ impl Token {
         }
         let requests = Self::decode_requests(reader, seq)?;
         let (sent, backlog) = (reader.u32()?, reader.u32()?);
-        let (wanted, recovering, safe_pending) = (reader.set()?, reader.set()?, reader.set()?);
+        let (wanted, recovering, safe_pending) =
+            (reader.node_set()?, reader.node_set()?, reader.node_set()?);
         let complete = match reader.u8()? {
             0 => false,
             1 => true,
@@ -112,7 +113,7 @@ impl Token {
             rest_budget_us: reader.u32()?,
             rotation_us: reader.u32()?,
             key: KeyId(reader.take()?),
-            keyed: reader.set()?,
+            keyed: reader.node_set()?,
         })
     }
 
@@ -120,7 +121,7 @@ impl Token {
         reader: &mut Reader<'_>,
         seq: u64,
     ) -> Result<Vec<GapRange>, InvalidDatagram> {
-        let count = reader.count(REQUESTS_MAX)?;
+        let count = count(reader, REQUESTS_MAX)?;
         let mut requests = Vec::with_capacity(count);
         for _ in 0..count {
             let first = back_from(seq, reader.varint()?)?;
