@@ -7,8 +7,7 @@ use bytes::Bytes;
 use quorba_base::{Instant, NodeId};
 use quorba_journal::disk::{Disk, FileDisk};
 use quorba_journal::{
-    Committer, Journal, Notice, Opened, Options, Owner, Position, Record, Recovered, Refused,
-    RingId,
+    Committer, Found, Journal, Notice, Opened, Options, Owner, Position, Record, Refused, RingId,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,7 +68,7 @@ fn start(path: &Path) -> Result<(), Failure> {
     let disk = Arc::new(FileDisk::open(path)?);
     let begun = Clock::now();
     let Opened { recovered, .. } = Journal::open(disk, Options::new(owner()?, 2, 2))?;
-    let Recovered::Clean(memory) = recovered else { return Err("doubt".into()) };
+    let Found::Clean(memory) = recovered else { return Err("doubt".into()) };
     let (mut records, mut bytes) = (0, 0);
     for entry in memory.records() {
         records += 1;

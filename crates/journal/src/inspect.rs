@@ -13,7 +13,7 @@ use crate::format::scan::{Entry, Scan};
 use crate::format::segment::{self, SegmentFault, SegmentHeader};
 use crate::format::{Owner, RingId, Seq};
 use crate::journal::Files;
-use crate::meta::{self, Found, Metadata};
+use crate::meta::{self, Contents, Metadata};
 use crate::nonce::Nonces;
 use bytes::Bytes;
 use quorba_base::NodeId;
@@ -32,15 +32,15 @@ pub fn inspect(
 ) -> io::Result<()> {
     let files = Files::of(disk.list()?);
     let metadata = match meta::look(&**disk)? {
-        Found::Whole(metadata) => {
+        Contents::Whole(metadata) => {
             describe_metadata(&metadata, &mut line);
             Some(metadata)
         }
-        Found::Nothing => {
+        Contents::Nothing => {
             line(format!("{}: missing", meta::FILE));
             None
         }
-        Found::Damaged(text) => {
+        Contents::Damaged(text) => {
             line(format!("{}: DAMAGED: {text}", meta::FILE));
             None
         }

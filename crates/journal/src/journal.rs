@@ -18,7 +18,7 @@ mod survey;
 
 pub use adopt::AdoptError;
 pub use look_up::look_up;
-pub use open::{OpenError, Opened, Recovered};
+pub use open::{Found, OpenError, Opened};
 pub use replay::{Memory, Records};
 pub(crate) use survey::Files;
 

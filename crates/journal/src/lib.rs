@@ -14,7 +14,7 @@
 //! use quorba_base::{Instant, NodeId};
 //! use quorba_journal::disk::SimulatedDisk; // or FileDisk::open(path)
 //! use quorba_journal::{
-//!     RingId, Journal, Opened, Options, Owner, Position, Record, Recovered, Seq,
+//!     RingId, Journal, Opened, Options, Owner, Position, Record, Found, Seq,
 //! };
 //! use std::sync::Arc;
 //!
@@ -42,7 +42,7 @@
 //! // The power goes off. The second boot finds both.
 //! let disk = Arc::new(disk.crash());
 //! let Opened { journal, recovered } = Journal::open(disk, Options::new(owner, 2, 0x77e1))?;
-//! let Recovered::Clean(memory) = recovered else { return Err("an honest disk".into()) };
+//! let Found::Clean(memory) = recovered else { return Err("an honest disk".into()) };
 //! for entry in memory.records() {
 //!     let entry = entry?;
 //!     assert_eq!((entry.seq, entry.record.payload()), (Seq(1), &payload));
@@ -92,6 +92,6 @@ pub use format::{Owner, Position, RingId, Seq};
 pub use inspect::inspect;
 #[cfg(feature = "std")]
 pub use journal::{
-    AdoptError, CommitError, Failures, Journal, Memory, OpenError, Opened, Options, Records,
-    Recovered, TooLong, look_up,
+    AdoptError, CommitError, Failures, Found, Journal, Memory, OpenError, Opened, Options, Records,
+    TooLong, look_up,
 };

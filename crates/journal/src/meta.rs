@@ -87,7 +87,7 @@ impl Metadata {
 
 /// What was found under the store's name.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum Contents {
     Nothing,
     Whole(Box<Metadata>),
     Damaged(String),
@@ -108,10 +108,10 @@ impl Meta {
     ///
     /// # Errors
     /// The disk's, if the file cannot even be opened.
-    pub(crate) fn open(disk: &Arc<dyn Disk>) -> io::Result<(Self, Found)> {
+    pub(crate) fn open(disk: &Arc<dyn Disk>) -> io::Result<(Self, Contents)> {
         let mut meta = Self { disk: Arc::clone(disk), database: None, stored: None };
         let found = look(&**disk)?;
-        if let Found::Whole(metadata) = &found {
+        if let Contents::Whole(metadata) = &found {
             meta.stored = Some((**metadata).clone());
         }
         Ok((meta, found))
@@ -153,16 +153,16 @@ impl Meta {
 ///
 /// # Errors
 /// The disk's, if the file cannot even be opened.
-pub(crate) fn look(disk: &dyn Disk) -> io::Result<Found> {
+pub(crate) fn look(disk: &dyn Disk) -> io::Result<Contents> {
     let file = match disk.open(FILE) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Contents::Nothing),
         Err(error) => return Err(error),
     };
     let content = match read_whole(&*file) {
         Ok(content) => content,
         Err((offset, error)) => {
-            return Ok(Found::Damaged(format!("cannot be read at offset {offset}: {error}")));
+            return Ok(Contents::Damaged(format!("cannot be read at offset {offset}: {error}")));
         }
     };
     let backend = InMemoryBackend::new();
@@ -170,8 +170,8 @@ pub(crate) fn look(disk: &dyn Disk) -> io::Result<Found> {
     backend.write(0, &content)?;
     let opened = open_database(backend).map_err(|error| error.to_string());
     Ok(match opened.and_then(|database| read(&database)) {
-        Ok(metadata) => Found::Whole(Box::new(metadata)),
-        Err(text) => Found::Damaged(text),
+        Ok(metadata) => Contents::Whole(Box::new(metadata)),
+        Err(text) => Contents::Damaged(text),
     })
 }
 

@@ -5,7 +5,7 @@ mod harness;
 use harness::{chance, owner, position, record};
 use quorba_journal::disk::{Faults, SimulatedDisk};
 use quorba_journal::{
-    Checkpoints, Committer, Journal, Notice, Opened, Options, Recovered, Refused, Sealed, Seq,
+    Checkpoints, Committer, Found, Journal, Notice, Opened, Options, Refused, Sealed, Seq,
 };
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
@@ -62,7 +62,7 @@ fn batches_become_durable_in_order_and_are_there_after_a_crash() {
     assert!(committer.append(batch(201, 1, 10)).is_ok(), "the power went off behind its back");
     assert!(committer.stop().is_none());
     let opened = Journal::open(Arc::new(disk), Options::new(owner(), 2, 2)).unwrap();
-    let Recovered::Clean(memory) = opened.recovered else { panic!("clean") };
+    let Found::Clean(memory) = opened.recovered else { panic!("clean") };
     let records: Vec<_> = memory.records().map(|entry| entry.unwrap().record).collect();
     assert_eq!(records, batch(1, 200, 100));
 }
@@ -122,7 +122,7 @@ fn checkpoints_and_truncation_go_through_the_thread() {
     assert!(matches!(notices.recv().unwrap(), Notice::Truncated(Seq(1))));
     committer.stop().unwrap().close().unwrap();
     let opened = Journal::open(Arc::new(disk), Options::new(owner(), 2, 2)).unwrap();
-    let Recovered::Clean(memory) = opened.recovered else { panic!("clean") };
+    let Found::Clean(memory) = opened.recovered else { panic!("clean") };
     assert_eq!(memory.checkpoints, [sealed.checkpoint().clone()]);
 }
 

@@ -5,7 +5,7 @@ mod harness;
 use harness::{chance, owner, record};
 use quorba_base::Instant;
 use quorba_journal::disk::FileDisk;
-use quorba_journal::{Journal, Opened, Options, Recovered};
+use quorba_journal::{Found, Journal, Opened, Options};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -61,7 +61,7 @@ fn a_killed_process_loses_nothing_that_it_reported() {
         let at_least = reported.last().unwrap_or(at_least);
         child.wait().unwrap();
         let Opened { journal, recovered } = open(&path, round * 2 + 2);
-        let Recovered::Clean(memory) = recovered else { panic!("{recovered:?}") };
+        let Found::Clean(memory) = recovered else { panic!("{recovered:?}") };
         assert!(memory.last.0 >= at_least && memory.last.0 > last, "{} {at_least}", memory.last);
         for entry in memory.records() {
             let entry = entry.unwrap();

@@ -7,8 +7,8 @@ use quorba_base::{Instant, NodeId};
 use quorba_journal::disk::{Disk, Faults, FileDisk, SimulatedDisk};
 use quorba_journal::format::VERSION;
 use quorba_journal::{
-    AdoptError, Cause, CommitError, Journal, OpenError, Opened, Options, Owner, Recovered, Seq,
-    Stored, inspect,
+    AdoptError, Cause, CommitError, Found, Journal, OpenError, Opened, Options, Owner, Seq, Stored,
+    inspect,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ fn a_damaged_checkpoint_gives_way_to_the_older_one_and_the_log() {
     let disk = model.disk.crash();
     let Opened { journal, recovered } =
         Journal::open(Arc::new(disk.clone()), Options::new(owner(), 9, 9)).unwrap();
-    let Recovered::Clean(memory) = recovered else { panic!("the log reaches back") };
+    let Found::Clean(memory) = recovered else { panic!("the log reaches back") };
     assert_eq!((memory.checkpoints[0].seq, memory.spoilt[0].file.as_str()), (Seq(10), newest));
     assert_eq!(memory.lacking, BTreeSet::from([3]));
     assert_eq!(memory.records().map(|entry| entry.unwrap().seq).last(), Some(Seq(20)));
@@ -169,7 +169,7 @@ fn a_damaged_checkpoint_gives_way_to_the_older_one_and_the_log() {
     let disk = disk.crash();
     let Opened { recovered, .. } =
         Journal::open(Arc::new(disk), Options::new(owner(), 10, 10)).unwrap();
-    let Recovered::Doubtful { damage } = recovered else { panic!("nothing to fall back to") };
+    let Found::Doubtful { damage } = recovered else { panic!("nothing to fall back to") };
     assert_eq!(damage.file, older);
     assert!(matches!(damage.cause, Cause::Checkpoint(_)), "{damage}");
 }
@@ -260,7 +260,7 @@ fn lost_metadata_are_doubt_and_a_log_of_somebody_else_is_not_touched() {
     assert!(error.to_string().contains("belongs to node #2"), "{error}");
     assert_eq!(model.disk.list().unwrap(), before);
     let Opened { recovered, .. } = open(owner(), 6, &model.disk).unwrap();
-    let Recovered::Doubtful { damage } = recovered else { panic!("no metadata, no trust") };
+    let Found::Doubtful { damage } = recovered else { panic!("no metadata, no trust") };
     assert!(damage.to_string().contains("meta.redb: metadata: missing"), "{damage}");
 }
 
@@ -292,7 +292,7 @@ fn what_cannot_be_read_is_damage_with_its_place() {
     model.disk.make_unreadable("log-0000000001.seg", 150);
     let disk: Arc<dyn Disk> = Arc::new(model.disk.clone());
     let Opened { recovered, .. } = Journal::open(disk, Options::new(owner(), 5, 5)).unwrap();
-    let Recovered::Doubtful { damage } = recovered else { panic!("it cannot be read") };
+    let Found::Doubtful { damage } = recovered else { panic!("it cannot be read") };
     assert_eq!(damage.file, "log-0000000001.seg");
     assert!(matches!(damage.cause, Cause::Unreadable(_)), "{damage}");
 }
@@ -327,8 +327,8 @@ fn the_same_holds_on_a_directory_of_the_operating_system() {
         options.segment_bytes = 1_000;
         let Opened { mut journal, recovered } = Journal::open(disk, options).unwrap();
         match recovered {
-            Recovered::Fresh => assert_eq!(boot, 1),
-            Recovered::Clean(memory) => {
+            Found::Fresh => assert_eq!(boot, 1),
+            Found::Clean(memory) => {
                 let records: Vec<_> = memory.records().map(|entry| entry.unwrap()).collect();
                 assert_eq!(records.len() as u64, memory.last.0 + 1 - memory.first.0);
                 assert_eq!(memory.last.0, (boot - 1) * 20);
@@ -341,7 +341,7 @@ fn the_same_holds_on_a_directory_of_the_operating_system() {
                 let content: Vec<u8> = blocks.flat_map(|block| block.unwrap()).collect();
                 assert!(content == state(0, checkpoint.seq, 1_500_000));
             }
-            Recovered::Doubtful { damage } => panic!("{damage}"),
+            Found::Doubtful { damage } => panic!("{damage}"),
         }
         for _ in 0..20 {
             let number = journal.last().0 + 1;
@@ -402,7 +402,7 @@ fn a_record_of_an_earlier_log_in_its_place_is_found() {
     logs[0].damage(segment, Some(ours));
     let disk = Arc::new(logs[0].crash());
     let Opened { recovered, .. } = Journal::open(disk, Options::new(owner(), 2, 2)).unwrap();
-    let Recovered::Doubtful { damage } = recovered else { panic!("a record of another log") };
+    let Found::Doubtful { damage } = recovered else { panic!("a record of another log") };
     assert_eq!((damage.seq, damage.offset), (Some(Seq(2)), Some(second as u64)));
     assert!(damage.to_string().contains("a record of an earlier log"), "{damage}");
 }

@@ -6,7 +6,7 @@ mod harness;
 use harness::{Model, Trust, chance, owner, record};
 use quorba_base::Duration;
 use quorba_journal::disk::{Faults, SimulatedDisk, Survival};
-use quorba_journal::{Cause, Journal, Opened, Options, Recovered, Stored};
+use quorba_journal::{Cause, Found, Journal, Opened, Options, Stored};
 use std::sync::Arc;
 
 const SEGMENT: &str = "log-0000000001.seg";
@@ -136,7 +136,7 @@ fn a_flipped_bit_in_any_octet_below_the_watermark_is_damage_and_named() {
             disk.damage(SEGMENT, Some(damaged));
             let Opened { recovered, .. } =
                 Journal::open(Arc::new(disk), Options::new(owner(), 9, 9)).unwrap();
-            let Recovered::Doubtful { damage } = recovered else { panic!("octet {at} bit {bit}") };
+            let Found::Doubtful { damage } = recovered else { panic!("octet {at} bit {bit}") };
             assert_eq!(damage.file, SEGMENT);
             let expected = if at < second { (1, first) } else { (2, second) };
             assert_eq!(damage.seq.unwrap().0, expected.0);

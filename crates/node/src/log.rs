@@ -10,14 +10,14 @@ use crate::NodeError;
 use crate::filesystem::{self, is_shortage};
 use crate::priority::stand_back;
 use crate::status::{LogStatus, millis};
-use quorba_base::NodeId;
+use quorba_base::{FNV_OFFSET, NodeId, fnv1a};
 use quorba_config::Domain;
 use quorba_engine::Output;
 use quorba_engine::replica::{GroupId, LogHold, LogRecord, Place, Recovered};
 use quorba_journal::disk::FileDisk;
 use quorba_journal::{
-    Checkpoints, Committer, Journal, Memory, Notice, OpenError, Opened, Options, Owner, Position,
-    Record, Recovered as Found, Refused, Sealed, Seq, Stored,
+    Checkpoints, Committer, Found, Journal, Notice, OpenError, Opened, Options, Owner, Position,
+    Record, Refused, Sealed, Seq, Stored,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -409,7 +409,7 @@ fn remembered(journal: &Journal, found: Found) -> Boot {
             );
             nothing(true, Some(damage.to_string()))
         }
-        Found::Clean(memory) => match read(&journal.checkpoints(), &memory) {
+        Found::Clean(memory) => match memory.read(&journal.checkpoints()) {
             Ok(recovered) => {
                 if let Some(torn) = &memory.torn {
                     tracing::info!(?torn, "the log ends in a torn record that nobody relied on");
@@ -424,7 +424,7 @@ fn remembered(journal: &Journal, found: Found) -> Boot {
                 Boot { recovered: Some(recovered), in_doubt: false, warning: None }
             }
             // Found right a moment ago: the disk gives other data now.
-            Err(damage) => nothing(false, Some(damage)),
+            Err(damage) => nothing(false, Some(damage.to_string())),
         },
     }
 }
@@ -437,32 +437,10 @@ fn extent(found: &Found) -> (u64, Seq) {
     }
 }
 
-/// Everything that the log remembers.
-fn read(checkpoints: &Checkpoints, memory: &Memory) -> Result<Recovered, String> {
-    let mut recovered = Recovered::default();
-    for entry in memory.records() {
-        let entry = entry.map_err(|damage| damage.to_string())?;
-        recovered.records.push(entry.record);
-    }
-    recovered.lacking = memory.lacking.iter().map(|group| GroupId(*group)).collect();
-    for checkpoint in &memory.checkpoints {
-        let mut state = Vec::with_capacity(usize::try_from(checkpoint.bytes).unwrap_or(0));
-        let blocks = checkpoints.read(checkpoint).map_err(|damage| damage.to_string())?;
-        for block in blocks {
-            state.extend_from_slice(&block.map_err(|damage| damage.to_string())?);
-        }
-        recovered.states.push((GroupId(checkpoint.group), state.into()));
-    }
-    Ok(recovered)
-}
-
 /// Whose log it is: of this domain, and of these groups in this order, since a log names a group
 /// by its place in the file.
 fn owner_digest(domain: &str) -> u64 {
-    // FNV-1a: it has to be the same in every version of this program.
-    domain.bytes().chain([0]).fold(0xcbf2_9ce4_8422_2325, |hash, octet| {
-        (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3)
-    })
+    fnv1a(FNV_OFFSET, domain.bytes().chain([0]))
 }
 
 /// What is wrong, and what to do about it.

@@ -6,11 +6,7 @@ use crate::binding::Binding;
 use crate::history::History;
 use bytes::Bytes;
 use quorba_base::NodeId;
-pub use quorba_base::RingId;
-
-/// An object group, or a server outside that groups call: a name, and no position.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct GroupId(pub u64);
+pub use quorba_base::{GroupId, RingId};
 
 /// Counts the requests of one gateway (one boot of one node) to one group, from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -14,8 +14,8 @@ use crate::table::GroupTable;
 use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;
-pub use quorba_base::LogRecord;
 use quorba_base::NodeId;
+pub use quorba_base::{LogRecord, Recovered};
 
 /// A place in the log.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -33,17 +33,6 @@ impl Place {
     pub(crate) fn begin(node: NodeId) -> Self {
         Self { record: 0, view: RingId { seq: 0, representative: node }, prefix: 0 }
     }
-}
-
-/// What the disk remembers, if it can be trusted.
-#[derive(Clone, Debug, Default)]
-pub struct Recovered {
-    /// All records, in their order.
-    pub records: Vec<LogRecord>,
-    /// States of groups, as [`crate::Output::Save`] gave them.
-    pub states: Vec<(GroupId, Bytes)>,
-    /// Groups of which a newer state was there, and is damaged.
-    pub lacking: Vec<GroupId>,
 }
 
 /// What a component's record says: all that a node must know to go on from there, save for its

@@ -18,8 +18,7 @@ use quorba_base::Instant;
 use quorba_engine::replica::{GroupId, LogRecord, Place, Recovered};
 use quorba_journal::disk::{Faults, SimulatedDisk};
 use quorba_journal::{
-    AdoptError, CommitError, Journal, Memory, Opened, Options, Owner, Position, Recovered as Found,
-    Sealed, Seq, look_up,
+    AdoptError, CommitError, Found, Journal, Opened, Options, Owner, Position, Sealed, Seq, look_up,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -125,21 +124,6 @@ fn owner(node: usize) -> Owner {
     Owner { domain_digest: 42, node: node_id(node) }
 }
 
-/// Everything that a log has.
-fn read(journal: &Journal, memory: &Memory) -> Option<Recovered> {
-    let mut recovered = Recovered::default();
-    for entry in memory.records() {
-        recovered.records.push(entry.ok()?.record);
-    }
-    let checkpoints = journal.checkpoints();
-    recovered.lacking = memory.lacking.iter().map(|group| GroupId(*group)).collect();
-    for checkpoint in &memory.checkpoints {
-        let blocks = checkpoints.read(checkpoint).ok()?.collect::<Result<Vec<_>, _>>().ok()?;
-        recovered.states.push((GroupId(checkpoint.group), blocks.concat().into()));
-    }
-    Some(recovered)
-}
-
 impl World {
     /// What a new boot finds; `Err` if the disk cannot even be opened.
     pub(crate) fn open_log(&mut self, node: usize) -> Result<Option<Recovered>, ()> {
@@ -161,7 +145,7 @@ impl World {
         log.saved.clear();
         let (found, damage) = match recovered {
             Found::Fresh => (None, None),
-            Found::Clean(memory) => (read(&journal, &memory), None),
+            Found::Clean(memory) => (memory.read(&journal.checkpoints()).ok(), None),
             Found::Doubtful { damage } => (None, Some(damage)),
         };
         log.is_doubtful = damage.is_some();
@@ -405,7 +389,7 @@ impl World {
         );
         let found = found.ok();
         let found = found.filter(|_| !log.is_doubtful);
-        let found = found.and_then(|memory| read(journal, &memory)).map(Box::new);
+        let found = found.and_then(|memory| memory.read(&journal.checkpoints()).ok()).map(Box::new);
         let event = Event::LookedUp { node, boot, look, found };
         self.queue.push(self.now + us(plan.sync_us.1), event);
     }

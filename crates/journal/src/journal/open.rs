@@ -15,7 +15,7 @@ use crate::disk::Disk;
 use crate::format::record::Stamp;
 use crate::format::segment::{self, SegmentFault, SegmentHeader};
 use crate::format::{Owner, Seq, VERSION, checkpoint};
-use crate::meta::{self, Found, Meta, Metadata};
+use crate::meta::{self, Contents, Meta, Metadata};
 use crate::nonce::Nonces;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -78,12 +78,12 @@ pub struct Opened {
     /// The log, ready for appends: the next record gets the number after [`Journal::last`].
     pub journal: Journal,
     /// What it remembers.
-    pub recovered: Recovered,
+    pub recovered: Found,
 }
 
 /// What a log remembers.
 #[derive(Debug)]
-pub enum Recovered {
+pub enum Found {
     /// It is new.
     Fresh,
     /// All that was durable.
@@ -109,10 +109,10 @@ impl Journal {
         let start = Start { disk, options, nonces, files, meta };
         let unknown = |text: String| Damage::of_file(meta::FILE, Cause::Metadata(text));
         match found {
-            Found::Nothing if start.files.is_empty() => start.fresh(),
-            Found::Nothing => start.doubt_all(unknown("missing".to_string())),
-            Found::Damaged(text) => start.doubt_all(unknown(text)),
-            Found::Whole(metadata) => start.known(*metadata),
+            Contents::Nothing if start.files.is_empty() => start.fresh(),
+            Contents::Nothing => start.doubt_all(unknown("missing".to_string())),
+            Contents::Damaged(text) => start.doubt_all(unknown(text)),
+            Contents::Whole(metadata) => start.known(*metadata),
         }
     }
 }
@@ -131,7 +131,7 @@ impl Start {
         let metadata = Metadata::new(self.options.owner, self.options.incarnation);
         self.meta.store(&metadata).map_err(failed("write the metadata"))?;
         let journal = self.begin(metadata, Seq::NONE, 0, VecDeque::new())?;
-        Ok(Opened { journal, recovered: Recovered::Fresh })
+        Ok(Opened { journal, recovered: Found::Fresh })
     }
 
     fn known(self, mut metadata: Metadata) -> Result<Opened, OpenError> {
@@ -191,7 +191,7 @@ impl Start {
             }
         }
         if is_new && journal.durable == Seq::NONE {
-            return Ok(Opened { journal, recovered: Recovered::Fresh });
+            return Ok(Opened { journal, recovered: Found::Fresh });
         }
         let mut headers: Vec<_> =
             headers.into_iter().filter(|header| header.first <= watermark).collect();
@@ -199,7 +199,7 @@ impl Start {
         let first = headers[0].first;
         let lacking = journal.metadata.lacking.clone();
         let memory = Memory { checkpoints, spoilt, lacking, first, last, torn, disk, headers };
-        Ok(Opened { journal, recovered: Recovered::Clean(memory) })
+        Ok(Opened { journal, recovered: Found::Clean(memory) })
     }
 
     /// One older checkpoint of each group is kept, if the log reaches back to it; the rest goes.
@@ -261,7 +261,7 @@ impl Start {
         let segment_last = self.segment_last();
         let watermark = metadata.watermark;
         let journal = self.begin(metadata, watermark, segment_last, VecDeque::new())?;
-        Ok(Opened { journal, recovered: Recovered::Doubtful { damage } })
+        Ok(Opened { journal, recovered: Found::Doubtful { damage } })
     }
 
     /// The highest number that a segment has or had, as far as names tell.

@@ -3,12 +3,13 @@
 //! Invariant: records come in order, without gaps, and end with the last one that was recovered,
 //! whatever is appended meanwhile.
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Checkpoints};
 use crate::damage::{Cause, Damage};
 use crate::disk::Disk;
 use crate::format::Seq;
 use crate::format::scan::{Entry, Invalid, Scan};
 use crate::format::segment::{self, SegmentHeader};
+use quorba_base::{GroupId, Recovered};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -56,6 +57,26 @@ impl Memory {
             last: self.last,
             next: self.first,
         }
+    }
+
+    /// Everything that is remembered, with the states of groups, which are in `checkpoints`.
+    ///
+    /// # Errors
+    /// [`Damage`]: the disk gives other data now than when it was looked at.
+    pub fn read(&self, checkpoints: &Checkpoints) -> Result<Recovered, Damage> {
+        let mut recovered = Recovered::default();
+        for entry in self.records() {
+            recovered.records.push(entry?.record);
+        }
+        recovered.lacking = self.lacking.iter().map(|group| GroupId(*group)).collect();
+        for checkpoint in &self.checkpoints {
+            let mut state = Vec::with_capacity(usize::try_from(checkpoint.bytes).unwrap_or(0));
+            for block in checkpoints.read(checkpoint)? {
+                state.extend_from_slice(&block?);
+            }
+            recovered.states.push((GroupId(checkpoint.group), state.into()));
+        }
+        Ok(recovered)
     }
 }
 

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeId};
 use quorba_journal::disk::SimulatedDisk;
 use quorba_journal::{
-    AdoptError, CommitError, Damage, Journal, Memory, OpenError, Opened, Options, Owner, Position,
-    Record, Recovered, RingId, Seq,
+    AdoptError, CommitError, Damage, Found, Journal, Memory, OpenError, Opened, Options, Owner,
+    Position, Record, RingId, Seq,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -167,14 +167,14 @@ impl Model {
         let end = journal.durable();
         assert_eq!(end, journal.last());
         match recovered {
-            Recovered::Fresh => self.compare_end(0, trust),
-            Recovered::Clean(memory) => {
+            Found::Fresh => self.compare_end(0, trust),
+            Found::Clean(memory) => {
                 assert_eq!(memory.last, end);
                 let compared = self.compare(&memory, &journal);
                 assert!(compared.is_ok() || trust == Trust::Right, "{compared:?}");
                 self.compare_end(end.0, trust);
             }
-            Recovered::Doubtful { damage } => {
+            Found::Doubtful { damage } => {
                 assert_ne!(trust, Trust::Whole, "doubt on an honest disk: {damage}");
                 assert!(journal.is_doubtful() && !damage.to_string().is_empty());
                 if trust != Trust::Right {

@@ -3,7 +3,7 @@
 //! What it is not: what follows from it. Invariant: what is read has everything that the engine
 //! handed over before it asked; a log in doubt is not read.
 
-use super::{LogNews, read};
+use super::LogNews;
 use crate::filesystem::is_out_of_descriptors;
 use crate::priority::stand_back;
 use quorba_engine::replica::{GroupId, Recovered};
@@ -145,5 +145,6 @@ fn look_up(
 ) -> Result<Recovered, String> {
     let disk = FileDisk::open_for_reading(path).map_err(|error| error.to_string())?;
     let found = quorba_journal::look_up(Arc::new(disk), owner, last, lacking.clone());
-    read(store, &found.map_err(|damage| damage.to_string())?)
+    let read = found.and_then(|memory| memory.read(store));
+    read.map_err(|damage| damage.to_string())
 }
