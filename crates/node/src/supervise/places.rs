@@ -47,7 +47,7 @@ pub(super) enum Sought {
 
 /// Why a place is due, in the order of precedence.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Lane {
+enum Urgency {
     /// A look that is under way has had its time.
     UnderWay,
     /// What is looked for went away a moment ago.
@@ -60,7 +60,7 @@ pub(super) struct Places {
     numbers: BTreeMap<Endpoint, u64>,
     all: BTreeMap<u64, Place>,
     last: u64,
-    due: BTreeSet<(Lane, Instant, u64)>,
+    due: BTreeSet<(Urgency, Instant, u64)>,
     /// Looks that may be begun now.
     credit: u32,
     refilled: Instant,
@@ -121,8 +121,8 @@ impl Places {
             && let Some(place) = self.all.remove(&number)
         {
             self.numbers.remove(&place.at);
-            if let Some((lane, at)) = place.due {
-                self.due.remove(&(lane, at, number));
+            if let Some((urgency, at)) = place.due {
+                self.due.remove(&(urgency, at, number));
             }
         }
     }
@@ -134,36 +134,36 @@ impl Places {
         place.since = now;
         place.pause = SOON;
         if place.is_resting() {
-            self.set_due(number, Some((Lane::Quick, now)));
+            self.set_due(number, Some((Urgency::Quick, now)));
         }
     }
 
-    fn set_due(&mut self, number: u64, due: Option<(Lane, Instant)>) {
+    fn set_due(&mut self, number: u64, due: Option<(Urgency, Instant)>) {
         let Some(place) = self.all.get_mut(&number) else { return };
         let before = std::mem::replace(&mut place.due, due);
-        if let Some((lane, at)) = before {
-            self.due.remove(&(lane, at, number));
+        if let Some((urgency, at)) = before {
+            self.due.remove(&(urgency, at, number));
         }
-        self.due.extend(due.map(|(lane, at)| (lane, at, number)));
+        self.due.extend(due.map(|(urgency, at)| (urgency, at, number)));
     }
 
-    fn first(&self, lane: Lane) -> Option<(Instant, u64)> {
-        // Not by going through the lanes before it: all may be due a moment after the start.
-        let (of, at, number) = self.due.range((lane, self.began, 0)..).next()?;
-        (*of == lane).then_some((*at, *number))
+    fn first(&self, urgency: Urgency) -> Option<(Instant, u64)> {
+        // Not by going through those before it: all may be due a moment after the start.
+        let (of, at, number) = self.due.range((urgency, self.began, 0)..).next()?;
+        (*of == urgency).then_some((*at, *number))
     }
 
     /// When [`Self::run`] is wanted.
     pub(super) fn next(&self) -> Option<Instant> {
-        let under_way = self.first_of(Lane::UnderWay);
-        let wanted = [Lane::Quick, Lane::Slow].map(|lane| self.first_of(lane));
+        let under_way = self.first_of(Urgency::UnderWay);
+        let wanted = [Urgency::Quick, Urgency::Slow].map(|urgency| self.first_of(urgency));
         let wanted = wanted.into_iter().flatten().min();
         let allowed = if self.credit == 0 { self.refilled + NEXT_LOOKS } else { self.refilled };
         [under_way, wanted.map(|at| at.max(allowed))].into_iter().flatten().min()
     }
 
-    fn first_of(&self, lane: Lane) -> Option<Instant> {
-        self.first(lane).map(|(at, _)| at)
+    fn first_of(&self, urgency: Urgency) -> Option<Instant> {
+        self.first(urgency).map(|(at, _)| at)
     }
 
     fn refill(&mut self, now: Instant) {
@@ -178,15 +178,15 @@ impl Places {
 
     /// Does what is due, and gives what came of it since the last time.
     pub(super) fn run(&mut self, now: Instant, poller: &Poller) -> Vec<(Key, Sought)> {
-        while let Some((at, number)) = self.first(Lane::UnderWay)
+        while let Some((at, number)) = self.first(Urgency::UnderWay)
             && at <= now
         {
             self.step(number, now, poller);
         }
         self.refill(now);
         while self.credit > 0 {
-            let quick = self.first(Lane::Quick).filter(|(at, _)| *at <= now);
-            let next = quick.or_else(|| self.first(Lane::Slow).filter(|(at, _)| *at <= now));
+            let quick = self.first(Urgency::Quick).filter(|(at, _)| *at <= now);
+            let next = quick.or_else(|| self.first(Urgency::Slow).filter(|(at, _)| *at <= now));
             let Some((_, number)) = next else { break };
             self.credit -= 1;
             self.look(number, now, poller);
@@ -255,7 +255,7 @@ impl Places {
         let Some(place) = self.all.get_mut(&number) else { return };
         match place.step(now, poller, &mut self.found) {
             None => {}
-            Some(Told::NotYet(until)) => self.set_due(number, Some((Lane::UnderWay, until))),
+            Some(Told::NotYet(until)) => self.set_due(number, Some((Urgency::UnderWay, until))),
             Some(over) => {
                 self.rest(number, matches!(over, Told::Some), now);
                 self.forget_if_left(number);
@@ -268,14 +268,14 @@ impl Places {
         let Some(place) = self.all.get_mut(&number) else { return };
         place.stage = place::Stage::Rests;
         let due = if goes_on {
-            (Lane::Quick, now)
+            (Urgency::Quick, now)
         } else if now.saturating_duration_since(place.since) < QUICK_FOR {
-            (Lane::Quick, now + SOON)
+            (Urgency::Quick, now + SOON)
         } else {
             place.pause = (place.pause * 2).min(SELDOM);
             // A quarter more or less, so that those that went away together part.
             let part = u32::try_from(number.wrapping_mul(0x9e37_79b9) >> 8 & 0xff).unwrap_or(0);
-            (Lane::Slow, now + place.pause * (192 + part / 2) / 256)
+            (Urgency::Slow, now + place.pause * (192 + part / 2) / 256)
         };
         self.set_due(number, Some(due));
     }

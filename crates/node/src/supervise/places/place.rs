@@ -23,7 +23,7 @@ pub(super) struct Place {
     /// When somebody began to look, or hurried.
     pub(super) since: Instant,
     pub(super) pause: Duration,
-    pub(super) due: Option<(super::Lane, Instant)>,
+    pub(super) due: Option<(super::Urgency, Instant)>,
     pub(super) stage: Stage,
     /// The object that was asked for last without an answer.
     unanswered: Option<Box<[u8]>>,
