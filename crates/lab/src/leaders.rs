@@ -10,7 +10,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use quorba_config::Domain as DomainFile;
@@ -26,7 +25,7 @@ use crate::orb::Orb;
 use crate::placement::Setting;
 use crate::plan::DomainShape;
 use crate::report;
-use crate::run::{Interrupt, LabOptions, Record, echo_dir};
+use crate::run::{LabOptions, echo_dir};
 use crate::stats::Spread;
 use crate::wire::Wire;
 
@@ -191,33 +190,17 @@ pub struct Outcome {
 /// # Errors
 /// [`LabError`]; what was measured before stays in the run's folder.
 pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, LabError> {
-    let changes = &options.changes;
-    if changes.only.is_some() || changes.settings.is_some() {
-        return Err(LabError::Plan(format!("plan {PLAN} has nothing to choose from")));
-    }
-    let quick = changes.quick;
-    let rounds = changes.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
-    let calls = changes.calls.unwrap_or(if quick { QUICK_CALLS } else { CALLS });
+    let (rounds, calls) = options.rounds_and_calls(PLAN, (ROUNDS, CALLS), (1, QUICK_CALLS))?;
     let program = options.program()?;
     let echo = echo_dir(options, &program)?;
-    let environment = options.environment(tell)?;
-    let interrupt = Interrupt::listen()?;
-    let mut record = Record::open(&options.out)?;
-    tell(&format!("writing to {}", record.folder.display()));
+    let (environment, interrupt, mut record) = options.begin(tell)?;
     let bench = Bench { program, echo, calls };
     let mut trials = Vec::new();
     for round in 1..=rounds {
         for ring in RingSetting::ALL {
             let result = bench.run(ring, round);
-            if interrupt.flag.load(Ordering::Relaxed) {
-                return Err(LabError::Interrupted { folder: record.folder });
-            }
-            let found = result.map_err(|reason| LabError::Block {
-                configuration: ring.text().to_owned(),
-                setting: Setting::Free.as_str(),
-                round,
-                reason,
-            })?;
+            let of = (ring.text(), Setting::Free, round);
+            let found = record.measured(&interrupt.flag, of, result)?;
             for (trial, looks, samples_ns) in found {
                 tell(&format!(
                     "round {round}/{rounds}  {}  leader {}  predicted {:6.0} us  \
@@ -228,7 +211,7 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
                     trial.measured_us
                 ));
                 let line = Line { trial: &trial, looks: &looks, samples_ns: &samples_ns };
-                record.line(&line).map_err(LabError::system("keep the samples"))?;
+                record.line(&line)?;
                 trials.push(trial);
             }
         }
@@ -243,9 +226,8 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
         candidates: candidates(&trials),
         trials,
     };
-    let doing = format!("write to {}", record.folder.display());
-    record.pages(&run, &report::leaders_page(&run)).map_err(LabError::system(doing))?;
-    Ok(Outcome { run, folder: record.folder })
+    let folder = record.finish(&run, &report::leaders_page(&run))?;
+    Ok(Outcome { run, folder })
 }
 
 struct Bench {

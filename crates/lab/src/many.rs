@@ -13,7 +13,6 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,7 +28,7 @@ use crate::error::LabError;
 use crate::failover::caller::Caller;
 use crate::peer::Peer;
 use crate::placement::Setting;
-use crate::run::{Interrupt, LabOptions, Record};
+use crate::run::LabOptions;
 use crate::stats::{Percentiles, Spread};
 use crate::usage::run_time_of_process;
 
@@ -106,43 +105,26 @@ pub struct Outcome {
 /// # Errors
 /// [`LabError`]; what was measured before stays in the run's folder.
 pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, LabError> {
-    let changes = &options.changes;
-    if changes.only.is_some() || changes.settings.is_some() {
-        return Err(LabError::Plan(format!("plan {PLAN} has nothing to choose from")));
-    }
-    let quick = changes.quick;
-    let rounds = changes.rounds.unwrap_or(if quick { 1 } else { ROUNDS });
-    let calls = changes.calls.unwrap_or(if quick { QUICK_CALLS } else { CALLS });
-    let groups = if quick { QUICK_GROUPS } else { GROUPS };
+    let (rounds, calls) = options.rounds_and_calls(PLAN, (ROUNDS, CALLS), (1, QUICK_CALLS))?;
+    let groups = if options.changes.quick { QUICK_GROUPS } else { GROUPS };
     let program = options.program()?;
-    let environment = options.environment(tell)?;
-    let interrupt = Interrupt::listen()?;
-    let mut record = Record::open(&options.out)?;
-    tell(&format!("writing to {}", record.folder.display()));
+    let (environment, interrupt, mut record) = options.begin(tell)?;
     let mut trials = Vec::new();
     for round in 1..=rounds {
         for groups in [1, groups] {
             let result = trial(&program, (round, groups, calls));
-            if interrupt.flag.load(Ordering::Relaxed) {
-                return Err(LabError::Interrupted { folder: record.folder });
-            }
-            let trial = result.map_err(|reason| LabError::Block {
-                configuration: format!("{groups} groups"),
-                setting: Setting::Free.as_str(),
-                round,
-                reason,
-            })?;
+            let of = (&format!("{groups} groups")[..], Setting::Free, round);
+            let trial = record.measured(&interrupt.flag, of, result)?;
             tell(&line(&trial));
-            record.line(&trial).map_err(LabError::system("keep the samples"))?;
+            record.line(&trial)?;
             trials.push(trial);
         }
     }
     let (began, faults) = (record.began.clone(), environment.faults());
     let run = Many { plan: PLAN, began, calls, faults, environment, trials };
-    let doing = format!("write to {}", record.folder.display());
     let page = format!("<!doctype html><title>{PLAN}</title><pre>{}</pre>\n", table(&run));
-    record.pages(&run, &page).map_err(LabError::system(doing))?;
-    Ok(Outcome { run, folder: record.folder })
+    let folder = record.finish(&run, &page)?;
+    Ok(Outcome { run, folder })
 }
 
 fn line(trial: &Trial) -> String {

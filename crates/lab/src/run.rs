@@ -91,11 +91,8 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
         let path = orb.client(&echo_dir);
         return Err(LabError::EchoMissing { path });
     }
-    let environment = options.environment(tell)?;
-    let interrupt = Interrupt::listen()?;
+    let (environment, interrupt, record) = options.begin(tell)?;
     let bench = Bench { program, echo_dir, plan: &plan, interrupted: &interrupt.flag };
-    let record = Record::open(&options.out)?;
-    tell(&format!("writing to {}", record.folder.display()));
     record.measure(&bench, environment, tell)
 }
 
@@ -110,8 +107,36 @@ impl LabOptions {
         }
     }
 
+    /// Rounds and calls of a plan that leaves nothing else to choose; `usual` and `quick` are what
+    /// it has itself.
+    pub(crate) fn rounds_and_calls(
+        &self,
+        plan: &str,
+        usual: (u32, u32),
+        quick: (u32, u32),
+    ) -> Result<(u32, u32), LabError> {
+        let changes = &self.changes;
+        if changes.only.is_some() || changes.settings.is_some() {
+            return Err(LabError::Plan(format!("plan {plan} has nothing to choose from")));
+        }
+        let (rounds, calls) = if changes.quick { quick } else { usual };
+        Ok((changes.rounds.unwrap_or(rounds), changes.calls.unwrap_or(calls)))
+    }
+
+    /// Looks at the machine, listens to who wants the run to end, and makes its folder.
+    pub(crate) fn begin(
+        &self,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<(Environment, Interrupt, Record), LabError> {
+        let environment = self.environment(tell)?;
+        let interrupt = Interrupt::listen()?;
+        let record = Record::open(&self.out)?;
+        tell(&format!("writing to {}", record.folder.display()));
+        Ok((environment, interrupt, record))
+    }
+
     /// What is known of the machine, if it is one to measure on, or was asked to be anyway.
-    pub(crate) fn environment(&self, tell: &mut dyn FnMut(&str)) -> Result<Environment, LabError> {
+    fn environment(&self, tell: &mut dyn FnMut(&str)) -> Result<Environment, LabError> {
         let environment = Environment::read();
         let faults = environment.faults();
         if !faults.is_empty() && !self.anyway {
@@ -132,7 +157,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn open(out: &Path) -> Result<Self, LabError> {
+    fn open(out: &Path) -> Result<Self, LabError> {
         let began = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let folder = out.join(began.replace(':', "-"));
         let doing = format!("make the folder {}", folder.display());
@@ -159,15 +184,8 @@ impl Record {
             for setting in &plan.settings {
                 for configuration in &plan.configurations {
                     let result = bench.run(configuration, *setting, round);
-                    if bench.interrupted.load(Ordering::Relaxed) {
-                        return Err(LabError::Interrupted { folder: self.folder });
-                    }
-                    let measured = result.map_err(|reason| LabError::Block {
-                        configuration: configuration.name.clone(),
-                        setting: setting.as_str(),
-                        round,
-                        reason,
-                    })?;
+                    let of = (&configuration.name[..], *setting, round);
+                    let measured = self.measured(bench.interrupted, of, result)?;
                     let block = &measured.block;
                     tell(&block_line(block, plan.rounds));
                     plots.add(block, &measured.samples_ns);
@@ -181,14 +199,31 @@ impl Record {
         }
         let mut run = Run::of(plan, self.began.clone(), environment, blocks);
         run.zhao2002 = repeated.outcome();
-        let doing = format!("write to {}", self.folder.display());
-        self.finish(&run, &plots, &repeated).map_err(LabError::system(doing))?;
-        Ok(Outcome { run, folder: self.folder })
+        let folder = self.finish(&run, &page(&run, &plots, &repeated))?;
+        Ok(Outcome { run, folder })
+    }
+
+    /// What a measurement gave, unless it failed or somebody wants the run to end.
+    pub(crate) fn measured<T>(
+        &self,
+        interrupted: &AtomicBool,
+        (configuration, setting, round): (&str, Setting, u32),
+        result: Result<T, String>,
+    ) -> Result<T, LabError> {
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(LabError::Interrupted { folder: self.folder.clone() });
+        }
+        result.map_err(|reason| LabError::Block {
+            configuration: configuration.to_owned(),
+            setting: setting.as_str(),
+            round,
+            reason,
+        })
     }
 
     fn keep(&mut self, measured: &Measured) -> io::Result<()> {
         let Measured { block, samples_ns, trace } = measured;
-        self.line(&SampleLine { block, samples_ns })?;
+        self.write(&SampleLine { block, samples_ns })?;
         let nodes = trace.iter().flat_map(|trace| &trace.nodes).enumerate();
         for (node, (series, samples_ns)) in
             nodes.flat_map(|(node, one)| one.series().into_iter().map(move |series| (node, series)))
@@ -202,33 +237,42 @@ impl Record {
                 series,
                 samples_ns,
             };
-            self.line(&line)?;
+            self.write(&line)?;
         }
         Ok(())
     }
 
     /// Adds a line to the samples.
-    pub(crate) fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+    pub(crate) fn line(&mut self, line: &impl Serialize) -> Result<(), LabError> {
+        self.write(line).map_err(LabError::system("keep the samples"))
+    }
+
+    fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer(&mut self.samples, line)?;
         self.samples.write_all(b"\n")?;
         self.samples.flush()
     }
 
-    /// Writes the record of the run, and its page.
-    pub(crate) fn pages(&self, run: &impl Serialize, page: &str) -> io::Result<()> {
+    /// Writes the record of the run, and its page; gives the folder.
+    pub(crate) fn finish(self, run: &impl Serialize, page: &str) -> Result<PathBuf, LabError> {
+        let doing = format!("write to {}", self.folder.display());
+        self.pages(run, page).map_err(LabError::system(doing))?;
+        Ok(self.folder)
+    }
+
+    fn pages(&self, run: &impl Serialize, page: &str) -> io::Result<()> {
         let mut json = serde_json::to_vec_pretty(run)?;
         json.push(b'\n');
         fs::write(self.folder.join("run.json"), json)?;
         fs::write(self.folder.join("report.html"), page)
     }
+}
 
-    fn finish(&self, run: &Run, plots: &Plots, repeated: &Samples) -> io::Result<()> {
-        let page = match &run.zhao2002 {
-            Some(outcome) => report::zhao_page(run, outcome, repeated),
-            None if run.plan == irl::PLAN => report::irl_page(run),
-            None => report::html(run, plots),
-        };
-        self.pages(run, &page)
+fn page(run: &Run, plots: &Plots, repeated: &Samples) -> String {
+    match &run.zhao2002 {
+        Some(outcome) => report::zhao_page(run, outcome, repeated),
+        None if run.plan == irl::PLAN => report::irl_page(run),
+        None => report::html(run, plots),
     }
 }
 

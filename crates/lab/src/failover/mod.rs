@@ -23,7 +23,7 @@ pub use record::{Case, Failover, Sample};
 use crate::error::LabError;
 use crate::placement::Setting;
 use crate::report;
-use crate::run::{Interrupt, LabOptions, Record};
+use crate::run::LabOptions;
 use trial::Bench;
 pub(crate) use trial::SERVER_REPLY;
 
@@ -57,35 +57,26 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
         (None, true) => 1,
         (None, false) => REPETITIONS,
     };
-    let environment = options.environment(tell)?;
-    let interrupt = Interrupt::listen()?;
-    let bench = Bench { program: options.program()?, interrupted: &interrupt.flag };
-    let mut record = Record::open(&options.out)?;
-    tell(&format!("writing to {}", record.folder.display()));
+    let program = options.program()?;
+    let (environment, interrupt, mut record) = options.begin(tell)?;
+    let bench = Bench { program, interrupted: &interrupt.flag };
     let mut samples = Vec::new();
     // Repetitions are outermost: whatever drifts touches every case alike.
     for repetition in 1..=repetitions {
         for (style, fault) in &cases {
             let result = attempt(&bench, (*style, *fault), repetition, tell);
-            if interrupt.flag.load(Ordering::Relaxed) {
-                return Err(LabError::Interrupted { folder: record.folder });
-            }
-            let (sample, replies) = result.map_err(|reason| LabError::Block {
-                configuration: format!("{}, {}", style.as_str(), fault.as_str()),
-                setting: Setting::Free.as_str(),
-                round: repetition,
-                reason,
-            })?;
+            let case = format!("{}, {}", style.as_str(), fault.as_str());
+            let of = (&case[..], Setting::Free, repetition);
+            let (sample, replies) = record.measured(&interrupt.flag, of, result)?;
             tell(&sample.line(repetitions));
             let line = record::Line { sample: &sample, replies_us: &replies };
-            record.line(&line).map_err(LabError::system("keep the samples"))?;
+            record.line(&line)?;
             samples.push(sample);
         }
     }
     let run = Failover::of(record.began.clone(), repetitions, environment, (samples, skipped));
-    let doing = format!("write to {}", record.folder.display());
-    record.pages(&run, &report::failover_page(&run)).map_err(LabError::system(doing))?;
-    Ok(Outcome { run, folder: record.folder })
+    let folder = record.finish(&run, &report::failover_page(&run))?;
+    Ok(Outcome { run, folder })
 }
 
 /// The cases that the options leave: `--only` names styles, faults, or both.

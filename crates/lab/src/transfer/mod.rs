@@ -14,8 +14,6 @@ mod caller;
 mod raw;
 mod trial;
 
-use std::sync::atomic::Ordering;
-
 use serde::Serialize;
 
 use crate::ballast::BALLAST_BYTES_MAX;
@@ -23,7 +21,7 @@ use crate::environment::Environment;
 use crate::error::LabError;
 use crate::placement::Setting;
 use crate::report;
-use crate::run::{Interrupt, LabOptions, Record};
+use crate::run::LabOptions;
 use crate::stats::Spread;
 use trial::Bench;
 
@@ -197,28 +195,19 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
     let mut cases = wanted(options)?;
     let one = if options.changes.quick { 1 } else { REPETITIONS };
     let repetitions = options.changes.rounds.unwrap_or(one);
-    let environment = options.environment(tell)?;
+    let program = options.program()?;
+    let (environment, interrupt, mut record) = options.begin(tell)?;
     let skipped = skip_cables(&mut cases, tell);
-    let interrupt = Interrupt::listen()?;
-    let bench = Bench { program: options.program()?, interrupted: &interrupt.flag };
-    let mut record = Record::open(&options.out)?;
-    tell(&format!("writing to {}", record.folder.display()));
+    let bench = Bench { program, interrupted: &interrupt.flag };
     let mut samples = Vec::new();
     // Repetitions are outermost: whatever drifts touches every case alike.
     for repetition in 1..=repetitions {
         for case in &cases {
             let result = bench.run(*case, repetition);
-            if interrupt.flag.load(Ordering::Relaxed) {
-                return Err(LabError::Interrupted { folder: record.folder });
-            }
-            let sample = result.map_err(|reason| LabError::Block {
-                configuration: case.name.to_owned(),
-                setting: Setting::Free.as_str(),
-                round: repetition,
-                reason,
-            })?;
+            let of = (case.name, Setting::Free, repetition);
+            let sample = record.measured(&interrupt.flag, of, result)?;
             tell(&sample.line(repetitions));
-            record.line(&sample).map_err(LabError::system("keep the samples"))?;
+            record.line(&sample)?;
             samples.push(sample);
         }
     }
@@ -232,9 +221,8 @@ pub fn run(options: &LabOptions, tell: &mut dyn FnMut(&str)) -> Result<Outcome, 
         summaries: CASES.iter().filter_map(|case| Summary::of(case.name, &samples)).collect(),
         samples,
     };
-    let doing = format!("write to {}", record.folder.display());
-    record.pages(&run, &report::transfer_page(&run)).map_err(LabError::system(doing))?;
-    Ok(Outcome { run, folder: record.folder })
+    let folder = record.finish(&run, &report::transfer_page(&run))?;
+    Ok(Outcome { run, folder })
 }
 
 /// Leaves out what takes cables, if this machine lets us have none.
