@@ -13,22 +13,19 @@
 
 use std::fmt::Write;
 
+use quorba_base::{FNV_OFFSET, fnv1a};
+
 use crate::domain::{Domain, Node, Outside};
 
 /// Raised when the text changes, so that mixed versions disagree knowingly.
 const FORMAT: u32 = 12;
-
-const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
 impl Domain {
     /// The digest of what must be equal on all hosts. Depends on nothing but the file's content:
     /// neither on the machine, nor on where the file lies.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        self.canonical()
-            .bytes()
-            .fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
+        fnv1a(FNV_OFFSET, self.canonical().bytes())
     }
 
     /// The text that the digest is made of, for whoever has to find the difference.

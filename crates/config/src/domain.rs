@@ -22,7 +22,7 @@ mod group;
 
 pub(crate) use group::RETENTION_BYTES_DEFAULT;
 pub use group::{
-    Backend, ClientRule, Group, Member, Network, Placement, RESTART_BACKOFF_MAX, ServerCommand, Tls,
+    Backend, ClientRule, Group, Member, Placement, RESTART_BACKOFF_MAX, ServerCommand, Tls,
 };
 
 /// Everything that a domain file says, checked.

@@ -34,7 +34,7 @@ pub use definition::{DEFINITION_BYTES_MAX, Definition};
 pub use differences::{GroupDifferences, differences, group_differences};
 pub use domain::{
     Backend, ClientRule, Domain, Endpoint, Engine, Gateway, Group, Host, Limits, Member, Multicast,
-    Network, Node, Outside, Placement, RESTART_BACKOFF_MAX, Ring, ServerCommand, Tls,
+    Node, Outside, Placement, RESTART_BACKOFF_MAX, Ring, ServerCommand, Tls,
 };
 pub use effects::{EFFECTS, Effect, KeyEffects, effect};
 pub use key::{DomainKey, KEY_BYTES, KEYS_MAX, KeyError};

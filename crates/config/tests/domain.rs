@@ -9,10 +9,10 @@ use std::time::Duration;
 use quorba_base::policy::{
     Ack, Concurrency, OnTotalLoss, QuorumRule, ReadConsistency, ReplyPath, Style,
 };
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::{Network, NodeId, NodeSet};
 use quorba_config::{
-    Backend, Domain, DomainKey, Endpoint, Engine, Host, KeyError, Member, Multicast, Network,
-    Values, check_text,
+    Backend, Domain, DomainKey, Endpoint, Engine, Host, KeyError, Member, Multicast, Values,
+    check_text,
 };
 
 const FULL: &str = r#"

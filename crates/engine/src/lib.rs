@@ -33,7 +33,7 @@ mod snapshot;
 mod window;
 
 pub use abroad::{AbroadCommand, AbroadId, OutsideSettings};
-pub use access::{Access, Certificate, ClientPeer, ClientRule, Network, STATE_OPERATIONS};
+pub use access::{Access, Certificate, ClientPeer, ClientRule, STATE_OPERATIONS};
 pub use config::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig};
 pub use definitions::{FixedSettings, SettingsOf};
 pub use gateway::SHARED_PORT;

@@ -4,7 +4,8 @@ mod stage;
 
 use bytes::Bytes;
 use quorba_base::Duration;
-use quorba_engine::{Access, ClientRule, CloseReason, ConnectionId, GatewayLimits, Network};
+use quorba_base::Network;
+use quorba_engine::{Access, ClientRule, CloseReason, ConnectionId, GatewayLimits};
 use quorba_giop::{Completion, Endian, ExceptionKind, ResponseFlags, Version, build};
 use stage::{GROUP, Got, Plan, STATE_OBJECT, Stage, UNAVAILABLE_WAIT, request, request_with};
 use std::net::IpAddr;

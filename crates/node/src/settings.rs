@@ -15,7 +15,7 @@ use quorba_engine::replica::{
     TransferRule,
 };
 use quorba_engine::{
-    Access, ClientRule, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Network, Node, NodeConfig,
+    Access, ClientRule, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig,
     OutsideSettings, SettingsOf,
 };
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
@@ -176,12 +176,8 @@ fn member_keys(group: &Group) -> Vec<(NodeId, bytes::Bytes)> {
 
 fn access(group: &Group) -> Access {
     let texts = |texts: &[String]| texts.iter().map(|text| text.clone().into()).collect();
-    let network = |network: &quorba_config::Network| Network {
-        address: network.address,
-        prefix_bits: network.prefix_bits,
-    };
     let rule = |rule: &quorba_config::ClientRule| ClientRule {
-        networks: rule.networks.iter().map(network).collect(),
+        networks: rule.networks.clone(),
         names: texts(&rule.certificates),
         operations: rule.operations.as_deref().map(texts),
     };

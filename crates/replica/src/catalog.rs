@@ -27,7 +27,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::fmt;
-use quorba_base::Position;
+use quorba_base::{FNV_OFFSET, Position, fnv1a};
 
 /// The most definitions that a catalog has: as many as a domain file can have.
 pub const DEFINITIONS_MAX: usize = 100_000;
@@ -161,7 +161,7 @@ impl Catalog {
     /// The id of what a domain file calls so, in a domain that has never been.
     #[must_use]
     pub fn id_in_file(name: &str) -> GroupId {
-        GroupId(digest(FIRST, name.as_bytes()))
+        GroupId(digest(FNV_OFFSET, name.as_bytes()))
     }
 
     /// What comes of this operation, if it was carried out before; an error if another one was
@@ -182,7 +182,7 @@ impl Catalog {
 
     /// The id of a definition that is created there.
     pub(crate) fn id_at(&self, at: Position) -> GroupId {
-        let mut id = digest(FIRST, &at.component.seq.to_le_bytes());
+        let mut id = digest(FNV_OFFSET, &at.component.seq.to_le_bytes());
         id = digest(id, &[at.component.representative.index()]);
         id = digest(id, &at.prefix.to_le_bytes());
         while self.definitions.contains_key(&GroupId(id)) {
@@ -243,7 +243,7 @@ impl Catalog {
     }
 
     fn digest(&self) -> u64 {
-        self.iter().fold(FIRST, |sum, (id, Definition { name, text })| {
+        self.iter().fold(FNV_OFFSET, |sum, (id, Definition { name, text })| {
             let sum = digest(digest(sum, &id.0.to_le_bytes()), name.as_bytes());
             digest(digest(sum, &(text.len() as u64).to_le_bytes()), text)
         })
@@ -294,13 +294,9 @@ pub struct CatalogMark {
     pub digest: u64,
 }
 
-const FIRST: u64 = 0xcbf2_9ce4_8422_2325;
-
 /// FNV-1a, and a last step that mixes the high bits into the low ones.
 fn digest(seed: u64, bytes: &[u8]) -> u64 {
-    let sum = bytes
-        .iter()
-        .fold(seed, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let sum = fnv1a(seed, bytes.iter().copied());
     (sum ^ (sum >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 

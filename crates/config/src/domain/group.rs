@@ -5,7 +5,6 @@
 //! Invariants: those of the domain's values (`domain.rs`); a group that calls names groups that the
 //! domain has, or servers outside that it has.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use quorba_base::policy::{
     Ack, CheckpointRule, ComparisonRule, Concurrency, OnTotalLoss, ReadConsistency, ReplyPath,
     Style,
 };
-use quorba_base::{NodeId, NodeSet};
+use quorba_base::{Network, NodeId, NodeSet};
 
 use crate::domain::{Endpoint, Node};
 use crate::template::{Placeholder, Template};
@@ -184,15 +183,6 @@ pub struct ClientRule {
     pub certificates: Vec<String>,
     /// What they may call, with `*` likewise. `None`: everything.
     pub operations: Option<Vec<String>>,
-}
-
-/// Addresses that begin alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    /// One of them.
-    pub address: IpAddr,
-    /// So many leading bits are those of all.
-    pub prefix_bits: u8,
 }
 
 /// Who decides where the leader is.

@@ -5,11 +5,12 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use quorba_base::Network;
 use toml::de::DeValue;
 
 use super::readonly::as_operations;
 use crate::codes::Code;
-use crate::domain::{ClientRule, Network, Tls};
+use crate::domain::{ClientRule, Tls};
 use crate::problem::Problem;
 use crate::suggest::nearest;
 use crate::walk::{At, LIST_VALUES_MAX, Section, Span, Value, shortened};

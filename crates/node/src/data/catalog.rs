@@ -8,7 +8,7 @@ use crate::NodeError;
 use crate::admin::{self, CatalogAsker, CatalogGroup, DefineAsker, Defined, Refusal};
 use crate::reread::Ask;
 use bytes::Bytes;
-use quorba_base::Position;
+use quorba_base::{FNV_OFFSET, Position, fnv1a};
 use quorba_config::{KnownGroups, check_delete, group_differences, read_group};
 use quorba_engine::Output;
 use quorba_engine::replica::{
@@ -68,9 +68,7 @@ fn file_operation(version: Option<Position>, change: &admin::CatalogChange) -> S
     };
     let version = version.map_or_else(String::new, |at| at.to_string());
     let parts = [&version, change.name(), text].map(str::as_bytes).join(&0);
-    let sum = parts.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, octet| {
-        (sum ^ u64::from(*octet)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let sum = fnv1a(FNV_OFFSET, parts);
     format!("file-{sum:016x}")
 }
 

@@ -104,7 +104,7 @@ impl CatalogChange {
     pub(super) fn digest(&self) -> u64 {
         let mut w = Writer::default();
         self.encode(&mut w);
-        digest(super::FIRST, &w.finish())
+        digest(super::FNV_OFFSET, &w.finish())
     }
 }
 
