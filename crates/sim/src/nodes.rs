@@ -18,7 +18,7 @@ use quorba_base::{Duration, Instant, NodeSet};
 use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
 use quorba_engine::replica::{
     CatalogChange, CheckpointRule, ComparisonRule, Definition, DriverOutput, GroupConfig, GroupId,
-    LogOutput, OnTotalLoss, PrimaryStatus, ReadRule, Recovered, ReplyPath, TransferRule,
+    LogOutput, OnTotalLoss, PrimaryStatus, ReadRule, Recovered, TransferRule,
 };
 use quorba_engine::{
     ConnectionId, Event as NodeEvent, FixedSettings, GatewayLimits, GroupSettings, Node,
@@ -490,11 +490,7 @@ fn settings(plan: &Plan, group: &GroupPlan) -> GroupSettings {
             object_key: None,
             member_keys: Vec::new(),
             foreign: group.foreign,
-            reply: match (group.ordered_replies, group.replies_once) {
-                (false, _) => ReplyPath::Direct,
-                (true, false) => ReplyPath::Ordered,
-                (true, true) => ReplyPath::OrderedOnce,
-            },
+            reply: group.reply,
             replier: group.replier.map(node_id),
             style: group.style,
             leader: group.leader.map(node_id),

@@ -14,7 +14,7 @@ use crate::profile::Profile;
 use crate::rng::Rng;
 use quorba_base::{Duration, NodeId};
 use quorba_engine::replica::{
-    Ack, Concurrency, OnDoubt, Quorum, QuorumRule, ReadConsistency, Style,
+    Ack, Concurrency, OnDoubt, Quorum, QuorumRule, ReadConsistency, ReplyPath, Style,
 };
 
 /// So many bytes of requests members keep for those who lack them.
@@ -94,10 +94,8 @@ pub(crate) struct GroupPlan {
     /// Bit per node.
     pub(crate) members: u64,
     pub(crate) ack: Ack,
-    /// Replies go through the order, from every member or from the one that the bit names.
-    pub(crate) ordered_replies: bool,
-    /// And a member drops its own when it has heard another's.
-    pub(crate) replies_once: bool,
+    /// Those that go through the order come from every member, or from the one that the bit names.
+    pub(crate) reply: ReplyPath,
     pub(crate) replier: Option<usize>,
     pub(crate) fresh_after_loss: bool,
     pub(crate) state_object: bool,
@@ -285,7 +283,9 @@ impl Plan {
     /// Some groups whose replies go through the order let one be enough.
     fn with_suppression(mut self, rng: &mut Rng) -> Self {
         for group in &mut self.groups {
-            group.replies_once = rng.per_mille(700) && group.ordered_replies;
+            if rng.per_mille(700) && group.reply == ReplyPath::Ordered {
+                group.reply = ReplyPath::OrderedOnce;
+            }
         }
         self
     }
@@ -551,8 +551,7 @@ impl Plan {
             members: (1 << nodes) - 1,
             ack: Ack::Majority,
             state_object: true,
-            ordered_replies: false,
-            replies_once: false,
+            reply: ReplyPath::Direct,
             replier: None,
             foreign: false,
             execute_us: (50, 200),
@@ -623,8 +622,7 @@ impl GroupPlan {
         Self {
             members,
             ack: if rng.per_mille(150) { Ack::Safe } else { Ack::Majority },
-            ordered_replies: rng.per_mille(200),
-            replies_once: false,
+            reply: if rng.per_mille(200) { ReplyPath::Ordered } else { ReplyPath::Direct },
             replier: rng.per_mille(150).then_some(members.trailing_zeros() as usize),
             fresh_after_loss: rng.per_mille(200),
             state_object: !rng.per_mille(60),

@@ -182,16 +182,8 @@ enum What {
         #[arg(short, long, conflicts_with = "disk")]
         follow: bool,
 
-        /// The node that is asked; otherwise the leader's, or one whose member is in
-        #[arg(long)]
-        node: Option<String>,
-
-        /// Read the durable log on the node's disk instead (else the first member's node)
-        #[arg(long)]
-        disk: bool,
-
         #[command(flatten)]
-        domain: DomainFile,
+        from: Source,
     },
     /// Write the requests of a group, as they are ordered, and their replies to a file
     Record {
@@ -206,16 +198,8 @@ enum What {
         #[arg(long, value_name = "FILE")]
         to: PathBuf,
 
-        /// The node that is asked; otherwise the leader's, or one whose member is in
-        #[arg(long)]
-        node: Option<String>,
-
-        /// Read the durable log on the node's disk instead (else the first member's node)
-        #[arg(long)]
-        disk: bool,
-
         #[command(flatten)]
-        domain: DomainFile,
+        from: Source,
     },
     /// Run a group's server twice on recorded requests, and show the first reply that differs
     ///
@@ -234,6 +218,32 @@ enum What {
         #[command(flatten)]
         domain: DomainFile,
     },
+}
+
+/// Where a group's requests are read.
+#[derive(Debug, Args)]
+struct Source {
+    /// The node that is asked; otherwise the leader's, or one whose member is in
+    #[arg(long)]
+    node: Option<String>,
+
+    /// Read the durable log on the node's disk instead (else the first member's node)
+    #[arg(long)]
+    disk: bool,
+
+    #[command(flatten)]
+    domain: DomainFile,
+}
+
+impl Source {
+    fn domain(&self, context: &Context, group: &str) -> Result<Domain, Failure> {
+        let domain = context.load(&self.domain.config)?;
+        // A disk can be read when nobody runs, and says itself which groups it has.
+        if !self.disk {
+            catalog::require_known(context, &domain, group)?;
+        }
+        Ok(domain)
+    }
 }
 
 impl Group {
@@ -279,21 +289,14 @@ impl Group {
                     (true, false) => Err(skip::wants_yes(number)),
                 }
             }
-            What::Log { group, last, follow, node, disk, domain } => {
-                let domain = context.load(&domain.config)?;
-                // A disk can be read when nobody runs, and says itself which groups it has.
-                if !disk {
-                    catalog::require_known(context, &domain, &group)?;
-                }
-                let node = node.as_deref();
+            What::Log { group, last, follow, from } => {
+                let domain = from.domain(context, &group)?;
+                let (node, disk) = (from.node.as_deref(), from.disk);
                 Log { group: &group, node, disk, last, follow }.run(context, &domain)
             }
-            What::Record { group, for_, to, node, disk, domain } => {
-                let domain = context.load(&domain.config)?;
-                if !disk {
-                    catalog::require_known(context, &domain, &group)?;
-                }
-                let node = node.as_deref();
+            What::Record { group, for_, to, from } => {
+                let domain = from.domain(context, &group)?;
+                let (node, disk) = (from.node.as_deref(), from.disk);
                 Record { group: &group, node, disk, for_, to: &to }.run(context, &domain)
             }
             What::Doctor(doctor) => doctor.run(context),
