@@ -18,6 +18,7 @@ extern crate alloc;
 mod abroad;
 mod access;
 mod answers;
+mod book;
 mod config;
 mod connection;
 mod definitions;
