@@ -35,7 +35,9 @@ mod window;
 
 pub use abroad::{AbroadCommand, AbroadId, OutsideSettings};
 pub use access::{Access, Certificate, ClientPeer, ClientRule, Network, STATE_OPERATIONS};
-pub use config::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig};
+pub use config::{
+    BootState, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig,
+};
 pub use definitions::{FixedSettings, SettingsOf};
 pub use gateway::SHARED_PORT;
 pub use node::Node;
