@@ -5,8 +5,8 @@ use crate::access::Access;
 use crate::definitions::SettingsOf;
 use alloc::sync::Arc;
 use bytes::Bytes;
-use quorba_base::Duration;
-use quorba_order::PAYLOAD_BYTES_MAX;
+use quorba_base::{Duration, NodeId, NodeSet};
+use quorba_order::{Boot, Config, DomainKey, Hold, PAYLOAD_BYTES_MAX, Timing};
 use quorba_replica::{
     Catalog, ENVELOPE_BYTES_MAX, GroupConfig, GroupMap, Quorum, Record, Recovered,
 };
@@ -88,13 +88,61 @@ impl Default for GatewayLimits {
     }
 }
 
+/// What a domain's file says of its nodes. But for the limits, it is the same at all of them.
+#[derive(Clone)]
+pub struct DomainSettings {
+    /// The domain's name, by which servers outside know its calls.
+    pub id: Bytes,
+    /// Its nodes.
+    pub nodes: NodeSet,
+    /// The key of all that the ring sends.
+    pub key: DomainKey,
+    /// Of what all nodes must have alike.
+    pub digest: u64,
+    /// See [`Config::datagram_bytes_max`].
+    pub datagram_bytes_max: usize,
+    /// See [`Config::encrypt`].
+    pub encrypt: bool,
+    /// See [`Config::accelerated`].
+    pub accelerated: bool,
+    /// Whether the token rests while nobody has anything to send.
+    pub token_rests: bool,
+    /// After so long at least without a token it counts as lost, if that is not the usual time.
+    pub token_loss: Option<Duration>,
+    /// What makes a primary component.
+    pub quorum: Quorum,
+    /// Servers outside of the domain that groups call, by ids that no group has.
+    pub outside: GroupMap<OutsideSettings>,
+    /// What clients may cost.
+    pub limits: GatewayLimits,
+}
+
+/// What a node finds when it boots.
+#[derive(Clone)]
+pub struct BootState {
+    /// Which node it is.
+    pub me: NodeId,
+    /// This boot.
+    pub boot: Boot,
+    /// See [`NodeConfig::record`].
+    pub record: Record,
+    /// See [`NodeConfig::catalog`].
+    pub catalog: Catalog,
+    /// See [`NodeConfig::recovered`].
+    pub recovered: Option<Recovered>,
+    /// See [`NodeConfig::in_doubt`].
+    pub in_doubt: bool,
+    /// See [`NodeConfig::wall_clock_origin`].
+    pub wall_clock_origin: u64,
+}
+
 /// Everything that a [`crate::Node`] is made from.
 #[derive(Clone)]
 pub struct NodeConfig {
     /// The ring.
-    pub order: quorba_order::Config,
+    pub order: Config,
     /// This boot.
-    pub boot: quorba_order::Boot,
+    pub boot: Boot,
     /// What makes a primary component.
     pub quorum: Quorum,
     /// What the disk says of primary components that this node was part of.
@@ -115,4 +163,51 @@ pub struct NodeConfig {
     pub limits: GatewayLimits,
     /// Wall clock at [`quorba_base::Instant::ZERO`] in TimeT (100 ns since 1582-10-15).
     pub wall_clock_origin: u64,
+}
+
+impl NodeConfig {
+    /// The configuration of a node of this domain, whoever drives it; `settings`: what definitions
+    /// mean.
+    #[must_use]
+    pub fn new(domain: DomainSettings, found: BootState, settings: Arc<dyn SettingsOf>) -> Self {
+        Self {
+            order: domain.order(found.me),
+            boot: found.boot,
+            quorum: domain.quorum,
+            record: found.record,
+            recovered: found.recovered,
+            in_doubt: found.in_doubt,
+            outside: domain.outside,
+            catalog: found.catalog,
+            settings,
+            domain: domain.id,
+            limits: domain.limits,
+            wall_clock_origin: found.wall_clock_origin,
+        }
+    }
+}
+
+impl DomainSettings {
+    fn order(&self, me: NodeId) -> Config {
+        let mut timing = Timing::default();
+        if !self.token_rests {
+            timing.rest_max = Duration::ZERO;
+        }
+        if let Some(token_loss) = self.token_loss {
+            timing.token_loss_min = token_loss;
+            timing.token_loss_max = timing.token_loss_max.max(token_loss);
+        }
+        Config {
+            me,
+            nodes: self.nodes,
+            domain_key: self.key.clone(),
+            domain_digest: self.digest,
+            datagram_bytes_max: self.datagram_bytes_max,
+            encrypt: self.encrypt,
+            accelerated: self.accelerated,
+            // The node sets it by what makes a primary component.
+            hold: Hold::default(),
+            timing,
+        }
+    }
 }

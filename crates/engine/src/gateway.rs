@@ -24,12 +24,13 @@ pub use self::books::SHARED_PORT;
 pub(crate) use self::reads::Read;
 use crate::access::Access;
 use crate::answers;
+use crate::book::Book;
 use crate::config::{GatewayLimits, GroupSettings};
 use crate::connection::Connection;
 use crate::fair::{Fair, Source};
 use crate::limits::Peers;
 use crate::output::{CloseReason, ConnectionId, Output};
-use crate::pending::Book;
+use crate::pending::Waiter;
 use crate::snapshot::{GatewayCounters, GatewaySnapshot};
 use crate::window::{Entered, Window};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -359,7 +360,7 @@ impl Gateway {
         if let Some((group, number)) = connection.pending.remove(&request_id)
             && let Some(pending) = self.group(group).book.get_mut(number)
         {
-            pending.client = None;
+            pending.waiter = Waiter::Gone;
         }
     }
 }

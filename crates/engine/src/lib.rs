@@ -18,6 +18,7 @@ extern crate alloc;
 mod abroad;
 mod access;
 mod answers;
+mod book;
 mod config;
 mod connection;
 mod definitions;
@@ -34,7 +35,9 @@ mod window;
 
 pub use abroad::{AbroadCommand, AbroadId, OutsideSettings};
 pub use access::{Access, Certificate, ClientPeer, ClientRule, STATE_OPERATIONS};
-pub use config::{GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig};
+pub use config::{
+    BootState, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, NodeConfig,
+};
 pub use definitions::{FixedSettings, SettingsOf};
 pub use gateway::SHARED_PORT;
 pub use node::Node;

@@ -551,10 +551,8 @@ impl Node {
     }
 
     fn replied(&mut self, group: GroupId, number: RequestNumber, giop: Option<Bytes>) {
-        if giop.as_ref().is_some_and(|giop| self.replica.tells_end(group, giop)) {
-            self.gateway.reply_tells_end(group, number);
-        }
-        self.gateway.replied(group, number, giop);
+        let tells_end = giop.as_ref().is_some_and(|giop| self.replica.tells_end(group, giop));
+        self.gateway.replied(group, number, giop, tells_end);
     }
 
     /// Has the replica name the calls of local servers, and tells it which have ended. Returns
@@ -634,21 +632,7 @@ impl Node {
             let available = |group| replica.availability(group);
             let next = self.gateway.next_submission(available, |group| replica.behind(now, group));
             let Some(submission) = next else { return any };
-            if self.asks_outside(now, &submission) {
-                any = true;
-                continue;
-            }
-            let Submission { group, payload, .. } = &submission;
-            if self.replica.takes_call(*group, payload.len())
-                && !self.gateway.is_to_be_ordered(&submission)
-            {
-                if self.gateway.is_over(submission.group, submission.number) {
-                    any = true;
-                    continue;
-                }
-                let oneway = self.gateway.is_oneway(&submission);
-                self.gateway.called(&submission);
-                self.replica.handle_call(now, submission.payload, oneway);
+            if self.asks_outside(now, &submission) || self.calls_member(now, &submission) {
                 any = true;
                 continue;
             }
@@ -666,5 +650,25 @@ impl Node {
                 Err(Full::TooLarge) => self.gateway.too_large(&submission),
             }
         }
+    }
+
+    /// Hands a call to a group without an order to one of its members; false if it is to be
+    /// ordered.
+    fn calls_member(&mut self, now: Instant, submission: &Submission) -> bool {
+        let Submission { group, number, payload } = submission;
+        if !self.replica.takes_call(*group, payload.len())
+            || self.gateway.is_to_be_ordered(submission)
+        {
+            return false;
+        }
+        if self.gateway.is_over(*group, *number) {
+            return true;
+        }
+        let oneway = self.gateway.is_oneway(submission);
+        self.gateway.called(submission);
+        if let Some(asked) = self.gateway.asked(submission) {
+            self.replica.handle_call(now, asked, oneway);
+        }
+        true
     }
 }

@@ -9,14 +9,14 @@ use crate::groups::Groups;
 use crate::log::Boot;
 use quorba_base::{Instant, NodeId};
 use quorba_config::{Backend, Domain, Engine, Group, Limits, Outside};
-use quorba_engine::order::{Boot as OrderBoot, Config as OrderConfig, DomainKey, Hold, Timing};
+use quorba_engine::order::{Boot as OrderBoot, DomainKey};
 use quorba_engine::replica::{
     Catalog, ENVELOPE_BYTES_MAX, GroupConfig, GroupId, OutsideConfig, Quorum, ReadRule,
     TransferRule,
 };
 use quorba_engine::{
-    Access, ClientRule, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX, Node, NodeConfig,
-    OutsideSettings, SettingsOf,
+    Access, BootState, ClientRule, DomainSettings, GatewayLimits, GroupSettings, MESSAGE_BYTES_MAX,
+    Node, NodeConfig, OutsideSettings, SettingsOf,
 };
 use quorba_giop::context::TIME_T_OF_UNIX_EPOCH;
 use std::sync::Arc;
@@ -68,42 +68,30 @@ fn node_config(
     getrandom::fill(&mut salt).expect("the kernel has randomness");
     let domain = reader.shared();
     let servers = groups.outside().iter();
-    NodeConfig {
-        order: order_config(domain, me),
+    let found = BootState {
+        me,
         boot: OrderBoot { incarnation: boot.incarnation(), salt, ring_seq_min: boot.ring_seq() },
-        quorum: quorum(domain),
         record: boot.record(),
+        catalog,
         recovered: None,
         in_doubt: false,
-        outside: servers.map(|(id, server)| (id, outside(server))).collect(),
-        catalog,
-        settings: Arc::clone(reader) as Arc<dyn SettingsOf>,
-        domain: domain.id.clone().into(),
-        limits: limits(domain),
         wall_clock_origin: wall_clock(),
-    }
-}
-
-fn order_config(domain: &Domain, me: NodeId) -> OrderConfig {
-    let mut timing = Timing::default();
-    if !domain.ring.token_rests {
-        timing.rest_max = Duration::ZERO;
-    }
-    if let Some(token_loss) = domain.ring.token_loss {
-        timing.token_loss_min = token_loss;
-        timing.token_loss_max = timing.token_loss_max.max(token_loss);
-    }
-    OrderConfig {
-        me,
+    };
+    let domain = DomainSettings {
+        id: domain.id.clone().into(),
         nodes: domain.node_set(),
-        domain_key: DomainKey::new(*domain.keys[0].as_bytes()),
-        domain_digest: domain.digest(),
+        key: DomainKey::new(*domain.keys[0].as_bytes()),
+        digest: domain.digest(),
         datagram_bytes_max: usize::from(domain.ring.datagram_bytes_max),
         encrypt: domain.ring.encrypt,
         accelerated: domain.ring.accelerated,
-        hold: Hold::default(),
-        timing,
-    }
+        token_rests: domain.ring.token_rests,
+        token_loss: domain.ring.token_loss,
+        quorum: quorum(domain),
+        outside: servers.map(|(id, server)| (id, outside(server))).collect(),
+        limits: limits(domain),
+    };
+    NodeConfig::new(domain, found, Arc::clone(reader) as Arc<dyn SettingsOf>)
 }
 
 fn quorum(domain: &Domain) -> Quorum {

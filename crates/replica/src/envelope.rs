@@ -72,10 +72,19 @@ pub fn released_payload(group: GroupId, released: Released) -> Bytes {
 }
 
 impl RequestEnvelope {
-    /// The message to submit to the order.
+    /// The message to submit to the order. What is asked is a part of it from now on: both together
+    /// take no more room than the message alone.
+    #[must_use]
+    pub fn payload(&mut self) -> Bytes {
+        let payload = codec::encode_request(self);
+        self.giop = payload.slice(payload.len() - self.giop.len()..);
+        payload
+    }
+
+    /// The same of one that is not needed any more.
     #[must_use]
     pub fn into_payload(self) -> Bytes {
-        Envelope::Request(self).encode()
+        codec::encode_request(&self)
     }
 
     /// The request that an ordered message is; none if it is something else, or not readable.

@@ -15,14 +15,14 @@ use crate::stream::{Segment, Side, StreamId};
 use crate::world::{INCARNATION_STEP, World, ms, node_id, us};
 use bytes::Bytes;
 use quorba_base::{Duration, Instant, NodeSet};
-use quorba_engine::order::{Boot, Config, Destination, DomainKey, Hold, Timing, ViewKind};
+use quorba_engine::order::{Boot, Destination, DomainKey, ViewKind};
 use quorba_engine::replica::{
     CatalogChange, CheckpointRule, ComparisonRule, Definition, DriverOutput, GroupConfig, GroupId,
     LogOutput, OnTotalLoss, PrimaryStatus, ReadRule, Recovered, TransferRule,
 };
 use quorba_engine::{
-    ConnectionId, Event as NodeEvent, FixedSettings, GatewayLimits, GroupSettings, Node,
-    NodeConfig, Output, SettingsOf,
+    BootState, ConnectionId, DomainSettings, Event as NodeEvent, FixedSettings, GatewayLimits,
+    GroupSettings, Node, NodeConfig, Output, SettingsOf,
 };
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -97,30 +97,31 @@ impl World {
         let outside =
             (0..plan.outside.len()).map(|at| (outsider_id(at), plan.outside[at].settings()));
         let fixed = FixedSettings(groups.collect());
-        NodeConfig {
-            order: Config {
-                me: node_id(node),
-                nodes: NodeSet::first(plan.nodes),
-                domain_key: DomainKey::new([7; 32]),
-                domain_digest: 42,
-                datagram_bytes_max: plan.datagram_bytes_max,
-                encrypt: plan.encrypt,
-                accelerated: plan.accelerated,
-                hold: Hold::default(),
-                timing: Timing::default(),
-            },
+        let found = BootState {
+            me: node_id(node),
             boot: Boot { incarnation: disk.incarnation, salt, ring_seq_min: disk.ring_seq },
-            quorum: plan.quorum,
             record: disk.record.clone(),
+            catalog: self.hosts[node].catalog.found().unwrap_or_else(|| fixed.catalog()),
             recovered,
             in_doubt,
-            outside: outside.collect(),
-            catalog: self.hosts[node].catalog.found().unwrap_or_else(|| fixed.catalog()),
-            settings: std::sync::Arc::new(PlanSettings { fixed, plan: plan.clone() }),
-            domain: Bytes::from_static(b"sim"),
-            limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
             wall_clock_origin: WALL_CLOCK + elapsed + skew * 10_000,
-        }
+        };
+        let domain = DomainSettings {
+            id: Bytes::from_static(b"sim"),
+            nodes: NodeSet::first(plan.nodes),
+            key: DomainKey::new([7; 32]),
+            digest: 42,
+            datagram_bytes_max: plan.datagram_bytes_max,
+            encrypt: plan.encrypt,
+            accelerated: plan.accelerated,
+            token_rests: true,
+            token_loss: None,
+            quorum: plan.quorum,
+            outside: outside.collect(),
+            limits: GatewayLimits { request: ms(plan.request_ms), ..GatewayLimits::default() },
+        };
+        let settings = PlanSettings { fixed, plan: plan.clone() };
+        NodeConfig::new(domain, found, std::sync::Arc::new(settings))
     }
 
     /// The process ends. `silent`: the whole host does, and tells nobody.

@@ -50,7 +50,7 @@ impl Gateway {
             self.groups[id].book.iter().map(|(number, _)| number).collect();
         for number in calls {
             let Some(pending) = self.forget(id, number) else { continue };
-            if let Some(client) = pending.client {
+            if let Some(client) = pending.waiter.client() {
                 self.send(&client, answers::deleted(&client, pending.may_be_executed()));
             }
         }

@@ -9,20 +9,12 @@
 
 use super::Gateway;
 use crate::answers;
-use crate::pending::{End, Pending, Safety};
+use crate::pending::{Ending, Outcome, Pending, Stage};
 use alloc::vec::Vec;
 use quorba_base::NodeId;
-use quorba_replica::{Ack, GroupId, RequestEnd, RequestEnvelope, RequestKey, RequestNumber};
+use quorba_replica::{Ack, GroupId, RequestEnd, RequestKey, RequestNumber};
 
 impl Gateway {
-    /// The reply that comes now says how the call has ended.
-    pub(crate) fn reply_tells_end(&mut self, group: GroupId, number: RequestNumber) {
-        let Some(pending) = self.group(group).book.get_mut(number) else { return };
-        if pending.end == End::Open {
-            pending.end = End::Known(None);
-        }
-    }
-
     /// A request has ended without a reply of a server, and no member is in to say so: whoever
     /// waits for it here is told. `me`: this node and its boot.
     pub(crate) fn ended(
@@ -37,9 +29,8 @@ impl Gateway {
             RequestKey::Gateway(_) | RequestKey::Nested(_) => return,
             RequestKey::Client { .. } => {
                 let is_it = |(_, pending): &(RequestNumber, &Pending)| {
-                    let request = RequestEnvelope::from_payload(pending.payload.clone());
-                    let own = request.map(|request| request.key(me.0, me.1));
-                    own.is_some_and(|own| own == *key && key.is_repeated_by(&own))
+                    let own = pending.request.key(me.0, me.1);
+                    !pending.is_read() && own == *key && key.is_repeated_by(&own)
                 };
                 let found = self.group(group).book.iter().filter(is_it);
                 found.map(|(number, _)| number).collect()
@@ -47,12 +38,12 @@ impl Gateway {
         };
         for number in numbers {
             let Some(pending) = self.group(group).book.get_mut(number) else { continue };
-            if matches!(pending.end, End::Awaited(_)) {
+            if pending.outcome.awaits_end() {
                 continue;
             }
-            pending.end = End::Known(Some(end));
-            if pending.safety == Safety::Unsubmitted {
-                self.await_end(group, number, Some(end));
+            pending.outcome = Outcome::Ended { how: Ending::Silent(end), awaited: false };
+            if pending.stage == Stage::Unsubmitted {
+                self.await_end(group, number);
             } else {
                 self.release(group, number);
             }
@@ -64,33 +55,36 @@ impl Gateway {
     pub(super) fn end_is_told(&mut self, group: GroupId, number: RequestNumber) -> Option<bool> {
         let books = self.group(group);
         let at_once = books.rules.ack == Ack::Agreed;
-        match books.book.get(number)?.end {
-            End::Known(end) if !at_once => {
-                self.await_end(group, number, end);
+        match books.book.get(number)?.outcome {
+            Outcome::Ended { awaited: false, .. } if !at_once => {
+                self.await_end(group, number);
                 Some(false)
             }
-            End::Known(Some(end)) | End::Awaited(Some(end)) => {
+            Outcome::Ended { how: Ending::Silent(end), .. } => {
                 self.tell_end(group, number, end);
                 Some(true)
             }
-            End::Open | End::Known(None) | End::Awaited(None) => None,
+            Outcome::Ended { how: Ending::Reply(_), .. } | Outcome::Reply(_) | Outcome::Open => {
+                None
+            }
         }
     }
 
     /// The request is ordered once more, behind its end.
-    fn await_end(&mut self, group: GroupId, number: RequestNumber, end: Option<RequestEnd>) {
+    fn await_end(&mut self, group: GroupId, number: RequestNumber) {
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
-        pending.end = End::Awaited(end);
+        if let Outcome::Ended { awaited, .. } = &mut pending.outcome {
+            *awaited = true;
+        }
         // It needs no turn, and takes nobody's.
         if let Some(entered) = pending.entered.take() {
             books.window.leave(entered);
-        } else if pending.nested.is_none() {
+        } else if !pending.is_nested() {
             books.parked.remove(pending.source, number);
         }
-        pending.safety = Safety::Unsubmitted;
-        pending.logged = !pending.durable;
-        pending.insists = true;
+        pending.begin_again();
+        pending.insist(true);
         if !books.calls.contains(&number) {
             books.calls.push_back(number);
         }
@@ -100,10 +94,10 @@ impl Gateway {
     /// without an order nothing more can be known.
     pub(crate) fn is_over(&mut self, group: GroupId, number: RequestNumber) -> bool {
         let Some(pending) = self.group(group).book.get_mut(number) else { return true };
-        if !matches!(pending.end, End::Awaited(_)) {
+        if !pending.outcome.awaits_end() {
             return false;
         }
-        (pending.safety, pending.logged) = (Safety::Reached, true);
+        pending.stage = Stage::Settled;
         self.release(group, number);
         true
     }
@@ -112,7 +106,7 @@ impl Gateway {
     pub(super) fn tell_end(&mut self, group: GroupId, number: RequestNumber, end: RequestEnd) {
         let Some(pending) = self.forget(group, number) else { return };
         self.name_client(group, number, &pending);
-        if let Some(client) = pending.client {
+        if let Some(client) = pending.waiter.client() {
             self.send(&client, answers::ended(&client, end));
         }
     }

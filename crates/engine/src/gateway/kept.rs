@@ -120,13 +120,13 @@ impl Gateway {
             books.flat_map(|(id, books)| books.book.iter().map(move |(n, it)| (id, n, it)))
         };
         assert_eq!(kept.pending, requests().count());
-        let nested = requests().filter(|(_, _, it)| it.nested.is_some()).count();
+        let nested = requests().filter(|(_, _, it)| it.is_nested()).count();
         let of_servers = kept.connections.values().filter(|it| it.caller.is_some()).count();
         assert_eq!(kept.servers[..2], [of_servers, nested]);
         let connections = kept.connections.values();
         assert_eq!(kept.buffered_bytes, connections.map(|it| it.buffered_bytes).sum::<usize>());
         // What becomes of a server's call is decided by the order alone.
-        for (group, number, _) in requests().filter(|(_, _, it)| it.nested.is_none()) {
+        for (group, number, _) in requests().filter(|(_, _, it)| !it.is_nested()) {
             assert!(kept.deadlines.contains(&(group, number)), "{number:?} waits for ever");
         }
         for (id, connection) in &kept.connections {
@@ -136,7 +136,8 @@ impl Gateway {
             assert_eq!(connection.calls, its.count());
             for (request_id, (group, number)) in &connection.pending {
                 let found = self.groups[*group].book.get(*number);
-                let client = found.and_then(|it| it.client).expect("it waits for what is there");
+                let client =
+                    found.and_then(|it| it.waiter.client()).expect("it waits for what is there");
                 assert_eq!((client.connection, client.request_id), (*id, *request_id));
             }
             if connection.caller.is_none() && !connection.turned_away {
@@ -213,7 +214,7 @@ impl GroupBook {
         let charged = self.book.iter().map(|(_, request)| request.charged);
         assert_eq!(kept.held, charged.sum::<usize>());
         let entered = |reads: bool| {
-            let inside = self.book.iter().filter(|(_, it)| it.read.is_some() == reads);
+            let inside = self.book.iter().filter(|(_, it)| it.is_read() == reads);
             inside.filter(|(_, it)| it.entered.is_some()).count() as u64
         };
         let reads = entered(true) + kept.given_up.len() as u64;
@@ -222,7 +223,7 @@ impl GroupBook {
             for (source, numbers) in queue {
                 for number in numbers {
                     let request = self.book.get(*number).expect("what waits is in the book");
-                    assert_eq!((request.source, request.read.is_some()), (*source, is_read));
+                    assert_eq!((request.source, request.is_read()), (*source, is_read));
                     assert!(request.entered.is_none(), "{number:?} waits for a turn that it has");
                 }
             }

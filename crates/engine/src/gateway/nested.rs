@@ -13,7 +13,9 @@ use crate::access::ClientPeer;
 use crate::answers;
 use crate::connection::Connection;
 use crate::output::{CloseReason, ConnectionId, Output};
-use crate::pending::{Client, End, Pending, Safety};
+use crate::pending::{
+    Client, Disks, Kind, Message as Ordered, Named, Outcome, Pending, Stage, Waiter,
+};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -69,10 +71,10 @@ impl Servers {
     }
 
     pub(super) fn forget(&mut self, pending: &Pending) {
-        if let Some(key) = pending.nested {
+        if let Kind::Nested(_, Named { key, goes_abroad, .. }) = pending.kind {
             self.pending -= 1;
             self.ended.push_back(key);
-            self.given_up.extend(pending.goes_abroad.map(|tries| (key, tries)));
+            self.given_up.extend(goes_abroad.map(|tries| (key, tries)));
         }
     }
 }
@@ -142,24 +144,23 @@ impl Gateway {
 
     /// This node is to make the call, as soon as its copy of it is safe.
     pub(crate) fn will_call_outside(&mut self, target: GroupId, key: CallKey, tries: u32) {
-        let books = self.group(target);
-        let is_it = |pending: &Pending| pending.nested == Some(key);
-        let found = books.book.iter().find(|(_, pending)| is_it(pending)).map(|(n, _)| n);
-        let Some(number) = found else { return self.servers.given_up.push_back((key, tries)) };
-        if let Some(pending) = books.book.get_mut(number) {
-            pending.goes_abroad = Some(tries);
-        }
+        let found = self.group(target).book.iter_mut().find_map(|(number, pending)| {
+            let Kind::Nested(_, named) = &mut pending.kind else { return None };
+            (named.key == key).then_some((number, named))
+        });
+        let Some((number, named)) = found else {
+            return self.servers.given_up.push_back((key, tries));
+        };
+        named.goes_abroad = Some(tries);
         self.note_safe_call(target, number);
     }
 
     pub(super) fn note_safe_call(&mut self, target: GroupId, number: RequestNumber) {
         let Some(pending) = self.groups[target].book.get_mut(number) else { return };
-        let is_safe = pending.safety == Safety::Reached || canary!(OutsideCallsAtOnce);
-        let (Some(key), true) = (pending.nested, is_safe) else { return };
-        let Some(tries) = pending.goes_abroad.take() else { return };
-        match RequestEnvelope::from_payload(pending.payload.clone()) {
-            Some(envelope) => self.servers.safe.push_back(Abroad { key, tries, envelope }),
-            None => self.servers.given_up.push_back((key, tries)),
+        if pending.is_safe() || canary!(OutsideCallsAtOnce) {
+            let Some((key, tries)) = pending.take_abroad() else { return };
+            let envelope = pending.request.clone();
+            self.servers.safe.push_back(Abroad { key, tries, envelope });
         }
     }
 
@@ -168,10 +169,7 @@ impl Gateway {
     pub(super) fn begin_nothing_of_before(&mut self) {
         let Servers { given_up, .. } = &mut self.servers;
         for (_, books) in self.groups.iter_mut().filter(|(_, books)| books.rules.is_outside) {
-            for (_, pending) in books.book.iter_mut() {
-                let (key, tries) = (pending.nested, pending.goes_abroad.take());
-                given_up.extend(key.zip(tries));
-            }
+            given_up.extend(books.book.iter_mut().filter_map(|(_, one)| one.take_abroad()));
         }
     }
 
@@ -195,14 +193,10 @@ impl Gateway {
     ) {
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
-        let envelope = attempt.and_then(|attempt| {
-            RequestEnvelope::from_payload(pending.payload.clone())?.by(attempt)
-        });
-        if let Some(envelope) = envelope {
-            pending.payload = envelope.into_payload();
+        if let Some(attempt) = attempt {
+            pending.by(attempt);
         }
-        pending.safety = Safety::Unsubmitted;
-        pending.logged = !pending.durable;
+        pending.begin_again();
         if !books.calls.contains(&number) {
             books.calls.push_back(number);
         }
@@ -218,14 +212,14 @@ impl Gateway {
     /// The request of `caller` in which its server made them is given up: it waits no more.
     pub(crate) fn end_calls(&mut self, caller: GroupId, during: History) {
         let is_of_it = |pending: &Pending| {
-            pending.nested.is_some_and(|key| key.caller == caller && key.during == during)
+            pending.key().is_some_and(|key| key.caller == caller && key.during == during)
         };
         let busy: Vec<GroupId> = self.groups.busy().iter().copied().collect();
         for group in busy {
             let of_it = self.groups[group].book.iter().filter(|(_, pending)| is_of_it(pending));
             let of_it: Vec<RequestNumber> = of_it.map(|(number, _)| number).collect();
             for number in of_it {
-                let client = self.forget(group, number).and_then(|pending| pending.client);
+                let client = self.forget(group, number).and_then(|pending| pending.waiter.client());
                 if let Some(client) = client {
                     self.send(&client, answers::no_call(&client));
                 }
@@ -251,7 +245,7 @@ impl Gateway {
         connection.pending.insert(client.request_id, (group, number));
         let released = books.book.released();
         let nested = Some(name);
-        let envelope = RequestEnvelope {
+        let mut request = RequestEnvelope {
             group,
             number,
             released,
@@ -262,27 +256,21 @@ impl Gateway {
             code_sets,
             giop,
         };
+        let message = Ordered::new(request.payload());
+        let named = Named { key: name.key, goes_abroad: None };
         books.book.add(Pending {
+            request,
+            kind: Kind::Nested(message, named),
+            waiter: Waiter::Client(client),
             source: None,
             connection: client.connection,
             charged: 0,
             entered: None,
-            client: Some(client),
-            payload: envelope.into_payload(),
-            read: None,
-            nested: Some(name.key),
-            goes_abroad: None,
-            process_ends: 0,
-            durable,
-            insists: false,
-            oneway: false,
-            called: false,
-            order_next: false,
-            safety: Safety::Unsubmitted,
-            logged: !durable,
+            stage: Stage::Unsubmitted,
+            disks: Disks::of(durable),
             submissions: 0,
-            reply: None,
-            end: End::Open,
+            process_ends: 0,
+            outcome: Outcome::Open,
             deadline: Instant::FAR_FUTURE,
             wait_until,
         });
@@ -302,18 +290,18 @@ impl GroupBook {
         available: impl Fn() -> Availability,
     ) -> Option<(RequestNumber, Bytes)> {
         while let Some(number) = self.calls.front().copied() {
-            let Some(pending) = self.book.get_mut(number) else {
+            let Some(message) = self.book.get(number).and_then(Pending::message) else {
                 self.calls.pop_front();
                 continue;
             };
             let may_go = match available() {
                 Availability::Ready => true,
                 Availability::NoMember | Availability::Starting | Availability::Waits => {
-                    pending.insists
+                    message.insists
                 }
                 Availability::NoPrimary(_) => false,
             };
-            let payload = pending.payload.clone();
+            let payload = message.payload.clone();
             return may_go.then(|| {
                 self.calls.pop_front();
                 (number, payload)

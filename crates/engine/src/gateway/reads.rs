@@ -7,13 +7,15 @@
 
 use super::{Gateway, GroupBook, Submission};
 use crate::fair::{Source, cost};
-use crate::pending::Safety;
+use crate::pending::{Kind, Message, Outcome, Pending, Stage};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use quorba_base::canary;
 use quorba_giop::Request;
 use quorba_order::Ticket;
-use quorba_replica::{Ack, Availability, Behind, GroupId, RequestEnd, RequestNumber};
+use quorba_replica::{
+    Ack, Availability, Behind, GroupId, RequestEnd, RequestEnvelope, RequestNumber,
+};
 
 /// So many processes may end at a call past the order before it is tried no more.
 const PROCESS_ENDS_MAX: u8 = 2;
@@ -68,9 +70,9 @@ impl Gateway {
                 && let Some(number) = self.next_of_reads(group)
             {
                 let books = &mut self.groups[group];
-                match books.book.get(number).map(|pending| &pending.read) {
-                    Some(Some(read)) if can_read(group) => {
-                        let (giop, code_sets) = (read.giop.clone(), read.code_sets.clone());
+                match books.book.get(number).filter(|pending| pending.is_read()) {
+                    Some(Pending { request, .. }) if can_read(group) => {
+                        let (giop, code_sets) = (request.giop.clone(), request.code_sets.clone());
                         self.enters(group, number);
                         return Some(Read { group, number, giop, code_sets });
                     }
@@ -115,7 +117,7 @@ impl Gateway {
         }
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
-        if pending.oneway {
+        if pending.is_oneway() {
             // Its client waits for nothing, and nobody knows whether it was executed.
             self.forget(group, number);
             return;
@@ -125,22 +127,24 @@ impl Gateway {
             return self.tell_end(group, number, RequestEnd::EndsServers);
         }
         let Some(giop) = giop else {
-            if pending.read.is_some() {
-                books.order_read(number);
-            } else {
-                pending.called = false;
-                pending.order_next = !pending.order_next;
-                pending.safety = Safety::Unsubmitted;
-                self.park(group, number);
+            match pending.message_mut() {
+                None => books.order_read(number),
+                Some(message) => {
+                    message.order_next = !message.order_next;
+                    pending.stage = Stage::Unsubmitted;
+                    self.park(group, number);
+                }
             }
             return;
         };
-        let is_read = pending.read.is_some();
-        if is_read || pending.called {
+        let is_read = pending.is_read();
+        if is_read || pending.stage == Stage::Called {
             // The replica waits for what the group asks, disks and all.
-            (pending.safety, pending.logged) = (Safety::Reached, true);
+            pending.stage = Stage::Settled;
         }
-        pending.reply = Some(giop);
+        if !matches!(pending.outcome, Outcome::Ended { .. }) {
+            pending.outcome = Outcome::Reply(giop);
+        }
         books.counters.reads += u64::from(is_read);
         self.release(group, number);
     }
@@ -148,7 +152,7 @@ impl Gateway {
     /// Nobody has executed it, so nothing is learnt. Whether it is a read.
     fn is_given_back(&mut self, group: GroupId, number: RequestNumber) -> bool {
         let GroupBook { book, read_window, given_up, .. } = self.group(group);
-        let pending = book.get_mut(number).filter(|pending| pending.read.is_some());
+        let pending = book.get_mut(number).filter(|pending| pending.is_read());
         let is_read = pending.is_some() || given_up.contains_key(&number);
         let entered = pending.and_then(|pending| pending.entered.take());
         let entered = entered.or_else(|| given_up.remove(&number).map(|(_, entered)| entered));
@@ -170,13 +174,19 @@ impl Gateway {
     /// Whether it goes through the order even if it could be handed to a member.
     pub(crate) fn is_to_be_ordered(&mut self, submission: &Submission) -> bool {
         let pending = self.group(submission.group).book.get_mut(submission.number);
-        pending.is_some_and(|pending| pending.order_next)
+        pending.and_then(|pending| pending.message()).is_some_and(|message| message.order_next)
     }
 
     /// Whether nobody waits for what becomes of it.
     pub(crate) fn is_oneway(&mut self, submission: &Submission) -> bool {
         let pending = self.group(submission.group).book.get_mut(submission.number);
-        pending.is_none_or(|pending| pending.oneway)
+        pending.is_none_or(|pending| pending.is_oneway())
+    }
+
+    /// What it asks.
+    pub(crate) fn asked(&self, submission: &Submission) -> Option<&RequestEnvelope> {
+        let pending = self.groups[submission.group].book.get(submission.number)?;
+        Some(&pending.request)
     }
 
     /// The replica has handed the request to a member of a stateless group.
@@ -184,8 +194,7 @@ impl Gateway {
         let Submission { group, number, .. } = *submission;
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
         pending.submissions += 1;
-        pending.called = true;
-        pending.safety = Safety::Reached;
+        pending.stage = Stage::Called;
         self.enters(group, number);
     }
 
@@ -250,11 +259,13 @@ impl GroupBook {
     fn order_read(&mut self, number: RequestNumber) {
         let released = self.book.released();
         let Some(pending) = self.book.get_mut(number) else { return };
-        let Some(mut envelope) = pending.read.take() else { return };
-        envelope.released = released;
-        envelope.ended_process = pending.process_ends > 0;
-        pending.payload = envelope.into_payload();
-        let (source, cost) = (pending.source, cost(pending.payload.len()));
+        if !pending.is_read() {
+            return;
+        }
+        pending.request.released = released;
+        pending.request.ended_process = pending.process_ends > 0;
+        pending.kind = Kind::Request(Message::new(pending.request.payload()));
+        let (source, cost) = (pending.source, cost(pending.bytes()));
         self.parked.push(source, number, cost);
     }
 }

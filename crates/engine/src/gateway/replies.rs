@@ -7,7 +7,7 @@ use crate::answers::{self, ReplyPieces};
 use crate::connection::Connection;
 use crate::fair::Source;
 use crate::output::{CloseReason, ConnectionId, Output};
-use crate::pending::{Client, End, Pending, Safety};
+use crate::pending::{Client, Outcome, Pending};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -25,22 +25,31 @@ const ANNOUNCED_BYTES: usize = 4 << 20;
 const UNRELEASED_BYTES: usize = 64 << 10;
 
 impl Gateway {
-    /// The group's reply, under the server's request id.
-    pub(crate) fn replied(&mut self, group: GroupId, number: RequestNumber, giop: Option<Bytes>) {
+    /// The group's reply, under the server's request id; `tells_end`: it says how the request has
+    /// ended without one of a server.
+    pub(crate) fn replied(
+        &mut self,
+        group: GroupId,
+        number: RequestNumber,
+        giop: Option<Bytes>,
+        tells_end: bool,
+    ) {
         self.ends(group, number);
         let books = self.group(group);
-        let Some(pending) = books.book.get_mut(number).filter(|one| one.reply.is_none()) else {
-            books.counters.replies_dropped += u64::from(giop.is_some());
-            return;
-        };
+        let pending = books.book.get_mut(number);
         let Some(giop) = giop else {
-            // The client of a oneway waits for nothing.
-            self.forget(group, number);
+            if pending.is_some_and(|one| one.outcome.reply().is_none()) {
+                // The client of a oneway waits for nothing.
+                self.forget(group, number);
+            }
             return;
         };
         let bytes = giop.len();
         // Of several members that reply the first counts.
-        pending.reply.get_or_insert(giop);
+        if !pending.is_some_and(|one| one.outcome.take(giop, tells_end)) {
+            books.counters.replies_dropped += 1;
+            return;
+        }
         if !self.release(group, number) {
             self.charge_reply(group, number, bytes);
             self.shed();
@@ -53,22 +62,22 @@ impl Gateway {
         let books = self.group(group);
         let wait_until = now + books.rules.unavailable_wait.max(DROPPED_WAIT_MIN);
         let Some(pending) = books.book.get_mut(number) else { return };
-        if matches!(pending.end, End::Awaited(_)) {
+        if pending.outcome.awaits_end() {
             // Nothing is to be executed any more.
             return;
         }
         pending.submissions = pending.submissions.saturating_sub(1);
-        pending.safety = Safety::Unsubmitted;
-        pending.logged = !pending.durable;
+        pending.begin_again();
         // It waits from now on: the time that it had before does not end it.
         let before = pending.wait_until.min(pending.deadline);
         pending.wait_until = wait_until;
         let deadline = pending.deadline.min(wait_until);
-        pending.insists = false;
+        pending.insist(false);
+        let is_nested = pending.is_nested();
         if let Some(entered) = pending.entered.take() {
             books.window.leave(entered);
         }
-        if pending.nested.is_none() {
+        if !is_nested {
             self.park(group, number);
         } else if !books.calls.contains(&number) {
             books.calls.push_back(number);
@@ -80,23 +89,23 @@ impl Gateway {
     /// A majority has the request on disk.
     pub(crate) fn logged(&mut self, group: GroupId, number: RequestNumber) {
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
-        pending.logged = true;
+        pending.disks.reach();
         self.release(group, number);
     }
 
     /// Sends the reply if it is there and may leave; whether it is gone.
     pub(super) fn release(&mut self, group: GroupId, number: RequestNumber) -> bool {
         let Some(pending) = self.group(group).book.get_mut(number) else { return true };
-        let is_safe = pending.safety == Safety::Reached || canary!(RepliesBeforeHeld);
-        if !is_safe || !pending.logged || !pending.has_answer() {
+        let is_safe = pending.is_safe() || canary!(RepliesBeforeHeld);
+        if !is_safe || !pending.is_on_disk() || matches!(pending.outcome, Outcome::Open) {
             return false;
         }
         if let Some(is_gone) = self.end_is_told(group, number) {
             return is_gone;
         }
         let pending = self.forget(group, number).expect("just looked up");
-        let Some(client) = pending.client else { return true };
-        let giop = pending.reply.expect("just checked");
+        let Some(client) = pending.waiter.client() else { return true };
+        let giop = pending.outcome.into_reply().expect("who has ended silently was told above");
         self.group(group).counters.replies += 1;
         match answers::reply_pieces(giop, &client) {
             ReplyPieces::One(bytes) => self.send(&client, bytes),
@@ -131,7 +140,7 @@ impl Gateway {
         let books = self.group(group);
         let mut pending = books.book.remove(number)?;
         let GroupBook { window, read_window, parked, reads, .. } = books;
-        let is_read = pending.read.is_some();
+        let is_read = pending.is_read();
         let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
         if let Some(entered) = pending.entered.take() {
             if is_read {
@@ -139,7 +148,7 @@ impl Gateway {
             } else {
                 window.leave(entered);
             }
-        } else if pending.nested.is_none() {
+        } else if !pending.is_nested() {
             queue.remove(pending.source, number);
         }
         let unreleased = books.book.unreleased_bytes();
@@ -214,9 +223,9 @@ impl Gateway {
     ) {
         let books = self.group(group);
         let Some(pending) = books.book.get_mut(number) else { return };
-        if pending.nested.is_some() {
+        if pending.is_nested() {
             // What becomes of it must be the same at all replicas of the caller.
-            pending.insists = true;
+            pending.insist(true);
             return;
         }
         let waiting = !pending.may_be_executed() && pending.deadline > now;
@@ -232,12 +241,13 @@ impl Gateway {
             return;
         }
         let pending = self.forget(group, number).expect("just looked up");
-        let is_told = pending.client.is_some() || !pending.may_be_executed();
+        let client = pending.waiter.client();
+        let is_told = client.is_some() || !pending.may_be_executed();
         self.group(group).counters.refused += u64::from(is_told);
         if pending.may_be_executed() {
             self.name_client(group, number, &pending);
         }
-        if let Some(client) = pending.client {
+        if let Some(client) = client {
             let bytes = if pending.may_be_executed() && !canary!(RefusesWhatWasOrdered) {
                 answers::timed_out(&client)
             } else {

@@ -10,7 +10,7 @@ use crate::access::is_implicit;
 use crate::answers;
 use crate::fair::{Source, cost};
 use crate::output::{CloseReason, ConnectionId, Output};
-use crate::pending::{Client, End, Pending, Safety};
+use crate::pending::{Client, Disks, Kind, Message as Ordered, Outcome, Pending, Stage, Waiter};
 use alloc::vec::Vec;
 use bytes::Bytes;
 use quorba_base::{Duration, Instant};
@@ -149,7 +149,7 @@ impl Gateway {
         let payload_bytes_max = self.payload_bytes_max;
         let books = self.group(group);
         let wait_until = now + books.rules.unavailable_wait;
-        let envelope = RequestEnvelope {
+        let mut asked = RequestEnvelope {
             group,
             number: books.book.next(),
             released: books.book.released(),
@@ -160,10 +160,14 @@ impl Gateway {
             code_sets,
             giop: message.bytes().clone(),
         };
-        let is_read = self.is_read(group, request);
-        let (payload, read) =
-            if is_read { (Bytes::new(), Some(envelope)) } else { (envelope.into_payload(), None) };
-        if payload.len() > payload_bytes_max {
+        let kind = if self.is_read(group, request) {
+            Kind::Read
+        } else {
+            Kind::Request(Ordered::new(asked.payload()))
+        };
+        if let Kind::Request(message) = &kind
+            && message.payload.len() > payload_bytes_max
+        {
             self.refuse_too_large(group, client);
             return None;
         }
@@ -171,26 +175,18 @@ impl Gateway {
         let source = connection.filter(|c| c.caller.is_none()).map(|c| c.peer.address);
         let books = self.group(group);
         let number = books.book.add(Pending {
+            request: asked,
+            kind,
+            waiter: client.map_or(Waiter::Nobody, Waiter::Client),
             source,
             connection: id,
             charged: 0,
             entered: None,
-            oneway: client.is_none(),
-            nested: None,
-            goes_abroad: None,
-            process_ends: 0,
-            durable: books.rules.durable,
-            insists: false,
-            called: false,
-            order_next: false,
-            client,
-            payload,
-            read,
-            safety: Safety::Unsubmitted,
-            logged: !books.rules.durable,
+            stage: Stage::Unsubmitted,
+            disks: Disks::of(books.rules.durable),
             submissions: 0,
-            reply: None,
-            end: End::Open,
+            process_ends: 0,
+            outcome: Outcome::Open,
             deadline,
             wait_until,
         });
@@ -262,7 +258,8 @@ impl Gateway {
             let may = |source: Source| source.is_none_or(|peer| peers.may_order(peer));
             let (_, number) = books.parked.pop(may)?;
             let Some(pending) = books.book.get(number) else { continue };
-            let (payload, id) = (pending.payload.clone(), pending.connection);
+            let Some(message) = pending.message() else { continue };
+            let (payload, id) = (message.payload.clone(), pending.connection);
             if !self.leaves_replies(id) {
                 return Some((number, payload));
             }
@@ -291,7 +288,7 @@ impl Gateway {
     /// The order cannot carry the submission, now or later.
     pub(crate) fn too_large(&mut self, submission: &Submission) {
         if let Some(pending) = self.forget(submission.group, submission.number) {
-            self.refuse_too_large(submission.group, pending.client);
+            self.refuse_too_large(submission.group, pending.waiter.client());
         }
     }
 
@@ -302,11 +299,11 @@ impl Gateway {
         let ack = self.group(group).rules.ack;
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
         pending.submissions += 1;
-        pending.safety = Safety::Awaiting(ticket);
+        pending.stage = Stage::Submitted(ticket);
         match ack {
             Ack::Majority => self.awaiting_held.push_back((ticket, group, number)),
             Ack::Safe => self.awaiting_stable.push_back((ticket, group, number)),
-            Ack::Agreed => pending.safety = Safety::Reached,
+            Ack::Agreed => pending.stage = Stage::Safe,
         }
     }
 
@@ -317,7 +314,7 @@ impl Gateway {
         let Some(pending) = book.get_mut(number).filter(|one| !one.goes_with_calls()) else {
             return;
         };
-        let is_read = pending.read.is_some();
+        let is_read = pending.is_read();
         let (window, queue) = if is_read { (read_window, reads) } else { (window, parked) };
         let taken = queue.taken(pending.source);
         let before = pending.entered.replace(window.enter(now, pending.bytes(), taken));
@@ -338,7 +335,7 @@ impl Gateway {
             return;
         };
         let Some(entered) = pending.entered.take() else { return };
-        if pending.read.is_some() {
+        if pending.is_read() {
             reads.took(pending.source, read_window.end_read(now, entered));
         } else {
             parked.took(pending.source, window.end(now, entered));
@@ -375,8 +372,8 @@ impl Gateway {
 
     fn reached(&mut self, group: GroupId, number: RequestNumber, ticket: Ticket) {
         let Some(pending) = self.group(group).book.get_mut(number) else { return };
-        if matches!(pending.safety, Safety::Awaiting(awaited) if awaited <= ticket) {
-            pending.safety = Safety::Reached;
+        if matches!(pending.stage, Stage::Submitted(awaited) if awaited <= ticket) {
+            pending.stage = Stage::Safe;
             let entered = pending.entered;
             if let Some(entered) = entered {
                 let now = self.now;
@@ -403,26 +400,23 @@ impl Gateway {
             }
             // In the order in which they came, so that a client's calls keep their order.
             // Reads are the replica's business until it gives them back.
-            let ordered = |pending: &Pending| pending.read.is_none();
+            let ordered = |pending: &Pending| !pending.is_read();
             let requests = books.book.iter().filter(|(_, pending)| ordered(pending));
             let is_call = |(_, pending): &(RequestNumber, &Pending)| pending.goes_with_calls();
             let (calls, parked): (Vec<_>, Vec<_>) = requests.partition(is_call);
             books.calls = calls.into_iter().map(|(number, _)| number).collect();
             books.parked.clear();
             for (number, pending) in parked {
-                books.parked.push(pending.source, number, cost(pending.payload.len()));
+                books.parked.push(pending.source, number, cost(pending.bytes()));
             }
             for (_, pending) in books.book.iter_mut().filter(|(_, pending)| ordered(pending)) {
                 if let Some(entered) = pending.entered.take() {
                     books.window.leave(entered);
                 }
-                pending.safety = Safety::Unsubmitted;
-                pending.logged = !pending.durable;
-                pending.called = false;
+                pending.begin_again();
                 // It may come from an execution that this node has to forget; the group has
                 // logged what counts and answers the repetition.
-                pending.reply = None;
-                pending.end = End::Open;
+                pending.outcome = Outcome::Open;
             }
         }
     }

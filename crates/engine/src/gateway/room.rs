@@ -176,7 +176,7 @@ impl Gateway {
         let books = self.group(group);
         if let Some(pending) = books.book.get(number) {
             let (source, cost) = (pending.source, cost(pending.bytes()));
-            let queue = if pending.read.is_some() { &mut books.reads } else { &mut books.parked };
+            let queue = if pending.is_read() { &mut books.reads } else { &mut books.parked };
             queue.push(source, number, cost);
         }
     }
@@ -205,7 +205,7 @@ impl Gateway {
         let Some((group, number)) = longest else { return false };
         let Some(pending) = self.forget(group, number) else { return false };
         self.group(group).counters.refused += 1;
-        if let Some(client) = pending.client {
+        if let Some(client) = pending.waiter.client() {
             self.send(&client, answers::over_budget(&client));
         }
         true

@@ -190,7 +190,7 @@ fn whose_calls_they_were_is_told_when_clients_go_that_were_not_answered() {
         ),
     );
     gateway.held(Ticket(1));
-    gateway.replied(GroupId(0), RequestNumber(1), Some(answer.bytes().clone()));
+    gateway.replied(GroupId(0), RequestNumber(1), Some(answer.bytes().clone()), false);
     assert_eq!(unanswered(&mut gateway), [], "an answer is on its way");
     gateway.closed(ConnectionId(0));
     assert_eq!(unanswered(&mut gateway), [2], "nobody was given the third");
@@ -225,8 +225,7 @@ fn how_a_call_has_ended_is_told_when_what_is_ordered_behind_it_is_safe() {
         let mut gateway = gateway(1, GatewayLimits::default());
         let tell = |gateway: &mut Gateway| {
             if somebody_is_in {
-                gateway.reply_tells_end(group, number);
-                gateway.replied(group, number, Some(skipped()));
+                gateway.replied(group, number, Some(skipped()), true);
             } else {
                 gateway.ended(group, me, &key, end);
             }

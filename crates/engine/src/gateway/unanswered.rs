@@ -5,7 +5,7 @@
 use super::Gateway;
 use crate::connection::Connection;
 use crate::output::{ConnectionId, Event, Output};
-use crate::pending::Pending;
+use crate::pending::{Pending, Waiter};
 use core::net::IpAddr;
 use quorba_base::{Duration, Instant};
 use quorba_replica::{GroupId, RequestNumber};
@@ -33,7 +33,7 @@ impl Gateway {
 
     /// Of a client, not of a server that calls.
     fn peer_of(&self, pending: &Pending) -> Option<IpAddr> {
-        let connection = self.connections.get(&pending.client?.connection)?;
+        let connection = self.connections.get(&pending.waiter.client()?.connection)?;
         connection.caller.is_none().then_some(connection.peer.address)
     }
 
@@ -65,9 +65,9 @@ impl Gateway {
         for (group, number) in connection.pending.values() {
             let group = *group;
             let Some(pending) = self.group(group).book.get_mut(*number) else { continue };
-            pending.client = None;
+            pending.waiter = Waiter::Gone;
             let was_given = pending.may_be_executed() || pending.entered.is_some();
-            if !was_given && pending.nested.is_none() {
+            if !was_given && !pending.is_nested() {
                 // Nobody was given it, and nobody waits for it.
                 self.forget(group, *number);
                 continue;

@@ -7,7 +7,7 @@ use super::Node;
 use crate::abroad::{AbroadId, Errand, Return};
 use crate::gateway::Submission;
 use quorba_base::Instant;
-use quorba_replica::{OutsideReport, RequestEnvelope, outside_failed};
+use quorba_replica::{OutsideReport, outside_failed};
 
 impl Node {
     /// A connection that [`crate::AbroadCommand::Connect`] asked for is there.
@@ -64,13 +64,11 @@ impl Node {
         if !self.replica.is_outside(submission.group) {
             return false;
         }
-        let envelope = RequestEnvelope::from_payload(submission.payload.clone());
-        let Some(envelope) = envelope.filter(|envelope| envelope.nested.is_none()) else {
-            return false;
-        };
+        let asked = self.gateway.asked(submission).filter(|asked| asked.nested.is_none());
+        let Some(asked) = asked.cloned() else { return false };
         let errand = Errand::Ask(submission.group, submission.number);
         self.gateway.called(submission);
-        self.abroad.begin(now, submission.group, errand, envelope);
+        self.abroad.begin(now, submission.group, errand, asked);
         true
     }
 }

@@ -20,6 +20,9 @@ use crate::wire::{InvalidEnvelope, Reader, Writer};
 use alloc::vec::Vec;
 use bytes::Bytes;
 
+/// Room for what is not of any size.
+const HEAD_BYTES: usize = 96;
+
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
 const JOIN: u8 = 3;
@@ -47,7 +50,7 @@ impl Envelope {
     /// The encoded message.
     #[must_use]
     pub(crate) fn encode(&self) -> Bytes {
-        let mut w = Writer::with_capacity(96 + self.bulk_bytes());
+        let mut w = Writer::with_capacity(HEAD_BYTES + self.bulk_bytes());
         match self {
             Self::Request(request) => put_request(&mut w, request),
             Self::Reply { group, to, giop } => put_reply(&mut w, *group, *to, giop),
@@ -166,10 +169,7 @@ impl Envelope {
     /// Bytes of the part whose size varies most.
     fn bulk_bytes(&self) -> usize {
         match self {
-            Self::Request(request) => {
-                let ft = request.ft.as_ref().map_or(0, |ft| ft.client_id.len());
-                request.giop.len() + request.code_sets.as_ref().map_or(0, Bytes::len) + ft
-            }
+            Self::Request(request) => bulk_of_request(request),
             Self::Reply { giop, .. } => giop.len(),
             Self::Outside { report: OutsideReport::Reply(giop), .. } => giop.len(),
             Self::Checkpoint { piece, .. } => piece.bytes.len(),
@@ -345,6 +345,18 @@ fn put_reply(w: &mut Writer, group: GroupId, to: GatewayKey, giop: &Bytes) {
     w.u64(to.incarnation);
     w.u64(to.number.0);
     w.rest(giop);
+}
+
+/// The message that a request is in the order.
+pub(super) fn encode_request(request: &RequestEnvelope) -> Bytes {
+    let mut w = Writer::with_capacity(HEAD_BYTES + bulk_of_request(request));
+    put_request(&mut w, request);
+    w.finish()
+}
+
+fn bulk_of_request(request: &RequestEnvelope) -> usize {
+    let ft = request.ft.as_ref().map_or(0, |ft| ft.client_id.len());
+    request.giop.len() + request.code_sets.as_ref().map_or(0, Bytes::len) + ft
 }
 
 fn put_request(w: &mut Writer, request: &RequestEnvelope) {

@@ -1,7 +1,7 @@
 //! Reads of this node's gateway, and the marks for them; see [`crate::reads`].
 
 use super::Replica;
-use crate::envelope::{Envelope, RequestEnvelope};
+use crate::envelope::RequestEnvelope;
 use crate::group::Behind;
 use crate::ids::{GatewayKey, GroupId, RequestNumber};
 use crate::reads::Read;
@@ -50,14 +50,9 @@ impl Replica {
 
     /// A request, as it would be ordered, to a stateless group; [`crate::GatewayOutput::Read`] says
     /// what came of it.
-    ///
-    /// # Panics
-    /// If it is not what [`crate::RequestEnvelope::into_payload`] makes.
-    pub fn handle_call(&mut self, now: Instant, payload: Bytes, oneway: bool) {
-        let Ok(Envelope::Request(request)) = Envelope::decode(payload) else {
-            panic!("the gateway made it");
-        };
-        let RequestEnvelope { group, number, code_sets, giop, .. } = request;
+    pub fn handle_call(&mut self, now: Instant, request: &RequestEnvelope, oneway: bool) {
+        let RequestEnvelope { group, number, .. } = *request;
+        let (code_sets, giop) = (request.code_sets.clone(), request.giop.clone());
         self.with_group(now, group, |group, here, out| {
             let asker = GatewayKey { node: here.node, incarnation: here.incarnation, number };
             group.call(Read { asker, giop, code_sets }, oneway, out);

@@ -52,7 +52,8 @@ impl Cluster {
     /// A call to a stateless group.
     pub fn call(&mut self, index: usize, number: u64, text: &str) {
         let payload = self.payload(index, number, text, None);
-        self.nodes[index].replica.handle_call(self.now, payload, false);
+        let request = RequestEnvelope::from_payload(payload).expect("it was just made");
+        self.nodes[index].replica.handle_call(self.now, &request, false);
         self.drain(index);
     }
 

@@ -99,7 +99,7 @@ fn calls_of_a_deleted_group_end_and_nothing_of_them_is_kept() {
     assert_eq!((gateway.pending_count(), gateway.connection_count()), (0, 1));
     // What comes late of it finds nobody.
     gateway.held(Ticket(1));
-    gateway.replied(GroupId(1), RequestNumber(1), None);
+    gateway.replied(GroupId(1), RequestNumber(1), None, false);
     gateway.resubmit(None);
     gateway.received(NOW, SHARED, asked(&shared_key("1", b"x"), 9).bytes());
     assert_eq!(told(&mut gateway), [Err(MinorCode::NoSuchGroup)]);

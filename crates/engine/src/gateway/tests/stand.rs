@@ -186,10 +186,10 @@ impl Stand {
         self.with_servers = kept;
         for (group, number, by) in executed {
             let found = self.gateway.groups[group].book.get(number);
-            let oneway = found.is_some_and(|request| request.oneway);
+            let oneway = found.is_some_and(|request| request.is_oneway());
             let reply = reply(number).filter(|_| !oneway);
             match by {
-                By::Order => self.gateway.replied(group, number, reply),
+                By::Order => self.gateway.replied(group, number, reply, false),
                 By::Call => self.gateway.read(group, number, reply, false),
             }
             self.step();
