@@ -1,7 +1,8 @@
 //! Operators who take backups of groups and put them back, while everything else goes on.
 //!
 //! What it is not: the groups' own opinion of what is in a backup. Invariants: a backup has what
-//! was acknowledged before it was asked for; from a restore on the group has what the backup had,
+//! was acknowledged before it was asked for, and nothing that the group is not to have; from a
+//! restore on the group has what the backup had,
 //! at every member. What was acknowledged between the two is thrown away, as the operator wants
 //! it.
 
@@ -11,10 +12,10 @@ use crate::host::Input;
 use crate::ledger::{Call, Outcome};
 use crate::names::group_id;
 use crate::rng::Rng;
-use crate::servant::{Log, Reference, Wish};
+use crate::servant::{Log, Mark, Reference, Wish};
 use crate::world::{World, ms, node_id, us};
 use quorba_base::Instant;
-use quorba_engine::replica::{Backup, BackupRefused, Command};
+use quorba_engine::replica::{Backup, BackupRefused, Command, Concurrency};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Backups that are kept of each group.
@@ -27,6 +28,8 @@ pub(crate) struct Backups {
     /// When each was asked for.
     times: BTreeMap<u64, Instant>,
     kept: BTreeMap<usize, Vec<Backup>>,
+    /// Of each: its group, when it was asked for, and what is in it.
+    marks: Vec<(usize, Instant, Mark)>,
     /// What was given back to each group at each node.
     given: BTreeMap<(usize, usize), Vec<Backup>>,
     pub(crate) taken: u64,
@@ -57,6 +60,7 @@ impl Backups {
             asked: 0,
             times: BTreeMap::new(),
             kept: BTreeMap::new(),
+            marks: Vec::new(),
             given: BTreeMap::new(),
             taken: 0,
             restores: 0,
@@ -138,6 +142,7 @@ impl World {
                 self.checks.violate("backup", self.now, text);
             }
         }
+        self.backups.marks.push((group, asked, log.end()));
         let kept = self.backups.kept.entry(group).or_default();
         kept.insert(0, backup);
         kept.truncate(KEPT_MAX);
@@ -200,6 +205,29 @@ impl World {
         Some(format!("g{group} at n{node} has {has}, and not the {had} of its backup in front"))
     }
 
+    /// A backup that has something else than the group in front: what a node alone had ordered, and
+    /// no majority held.
+    pub(crate) fn backed_up_wrongly(&self, group: usize) -> Option<String> {
+        let (plan, facts) = (&self.plan.groups[group], &self.checks.groups[group]);
+        let in_parts = plan.concurrency == Concurrency::PerObject;
+        // What is executed again behind what had no reply may be something else, and what only the
+        // memory of a majority had may be gone with all nodes.
+        if in_parts || plan.odd.is_some() || plan.durable || facts.dead || facts.stuck {
+            return None;
+        }
+        let snapshots = self.snapshots();
+        let serving = self.serving(&snapshots, group);
+        let counts = |(of, asked, _): &&(usize, Instant, Mark)| {
+            *of == group && facts.lost_at.is_none_or(|lost| lost < *asked)
+        };
+        self.backups.marks.iter().filter(counts).find_map(|(_, asked, mark)| {
+            let has_it = |log: &Log| log.len() >= mark.length && log.mark(mark.length) == *mark;
+            let wrong = serving.iter().find(|member| !has_it(member.log))?;
+            let (node, has, had) = (wrong.node, wrong.log.len(), mark.length);
+            Some(format!("g{group} at n{node} has {has}, but not the {had} of {asked:?} in front"))
+        })
+    }
+
     /// The last restore, if all members must have what it gave the group.
     fn restore_that_counts(&self, group: usize) -> Option<&Restored> {
         let restored = self.backups.restored.get(&group)?;
@@ -228,7 +256,7 @@ mod tests {
     use crate::check::forged::{played, refused_in, rewrite};
     use crate::plan::Plan;
     use quorba_base::Duration;
-    use quorba_engine::replica::{Concurrency, Style};
+    use quorba_engine::replica::Style;
 
     /// A run at peace whose first group was restored, and its servers.
     fn restored(durable: bool) -> (World, Vec<usize>) {
@@ -269,6 +297,28 @@ mod tests {
         }
         let (world, servers) = restored(false);
         refused_in(world, "restore", |world| rewrite(world, &servers, |log| log.swap(0, 1)));
+    }
+
+    #[test]
+    fn a_backup_of_what_the_group_never_had_is_refused() {
+        let backed_up = |seed| played(seed, Plan::draw_backups(seed));
+        let is_rich = |world: &World| {
+            let lost = world.checks.groups[0].lost_at;
+            let plan = &world.plan.groups[0];
+            let counts = plan.odd.is_none() && !plan.durable && lost.is_none();
+            let marks = &world.backups.marks;
+            counts
+                && plan.concurrency != Concurrency::PerObject
+                && marks.iter().any(|(of, _, mark)| *of == 0 && mark.length >= 2)
+                && world.serving(&world.snapshots(), 0).len() > 1
+        };
+        let world = (1..200).map(backed_up).find(is_rich).expect("some seed gives such a run");
+        let servers: Vec<_> = {
+            let snapshots = world.snapshots();
+            world.serving(&snapshots, 0).iter().map(|member| member.server).collect()
+        };
+        assert_eq!(world.backed_up_wrongly(0), None);
+        refused_in(world, "backup", |world| rewrite(world, &servers, |log| log.swap(0, 1)));
     }
 
     fn of(world: &mut World) -> &mut Restored {

@@ -452,6 +452,7 @@ impl World {
                 found.extend(equality::check(&serving, in_parts));
             }
             found.extend(self.restored_wrongly(group).map(|text| ("restore", text)));
+            found.extend(self.backed_up_wrongly(group).map(|text| ("backup", text)));
             for member in &serving {
                 found.extend(exactly_once::check(self, group, member));
                 found.extend(at_most_once::check(self, group, member));
