@@ -23,6 +23,7 @@ extern crate alloc;
 mod context;
 mod iterator;
 mod name;
+mod reference;
 mod service;
 mod state;
 mod tree;
