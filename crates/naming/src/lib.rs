@@ -21,6 +21,8 @@
 extern crate alloc;
 
 mod context;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod iterator;
 mod name;
 mod reference;
