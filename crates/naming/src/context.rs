@@ -21,8 +21,9 @@ use quorba_idl::cos_naming::{
 
 use crate::iterator::Cursor;
 use crate::name::{self, UrlFault};
+use crate::reference::{Reference, octets};
 use crate::service::NamingService;
-use crate::tree::{Bound, Key, ROOT, component, key, packed, unpacked};
+use crate::tree::{Bound, Key, ROOT, component, key};
 
 /// One context of a service.
 pub(crate) struct ContextView<'s> {
@@ -102,7 +103,7 @@ impl ContextView<'_> {
                 }
                 Some(Bound::Foreign(reference)) => {
                     let rest_of_name = name.get(index + 1..).unwrap_or(&[]).to_vec();
-                    let cxt = unpacked(reference);
+                    let cxt = reference.object();
                     return Err(Refusal::CannotProceed(CannotProceed { cxt, rest_of_name }));
                 }
             }
@@ -114,9 +115,9 @@ impl ContextView<'_> {
         self.service.tree.get(place.context, &place.key)
     }
 
-    /// A reference to keep.
-    fn pack(&self, object: &Object) -> Result<alloc::boxed::Box<[u8]>, SystemException> {
-        let octets = packed(object);
+    /// A reference to keep. It is packed last, when nothing can be refused any more.
+    fn measured(&self, object: &Object) -> Result<Vec<u8>, SystemException> {
+        let octets = octets(object);
         if octets.len() > self.service.limits.reference_bytes_max {
             return Err(raise_system(ExceptionKind::ImpLimit));
         }
@@ -124,13 +125,21 @@ impl ContextView<'_> {
     }
 
     /// A reference to a context, to keep.
-    fn pack_context(&self, object: &Object) -> Result<Bound, SystemException> {
+    fn measured_context(&self, object: &Object) -> Result<Vec<u8>, SystemException> {
         if object.is_nil() {
             return Err(raise_system(ExceptionKind::BadParam));
         }
+        self.measured(object)
+    }
+
+    fn packed(&mut self, object: &Object, octets: &[u8]) -> Reference {
+        self.service.tree.shapes.pack(object, octets)
+    }
+
+    fn packed_context(&mut self, object: &Object, octets: &[u8]) -> Bound {
         match self.service.own_context(object) {
-            Some(number) => Ok(Bound::Context(number)),
-            None => self.pack(object).map(Bound::Foreign),
+            Some(number) => Bound::Context(number),
+            None => Bound::Foreign(self.packed(object, octets)),
         }
     }
 
@@ -142,25 +151,11 @@ impl ContextView<'_> {
         Ok(())
     }
 
-    fn put_new(&mut self, place: Place, bound: Bound) -> Result<(), SystemException> {
-        self.has_room()?;
-        self.service.tree.put(place.context, place.key, bound);
-        Ok(())
-    }
-
-    fn put_again(&mut self, place: Place, bound: Bound) -> Result<(), SystemException> {
-        if self.at(&place).is_none() {
-            self.has_room()?;
-        }
-        self.service.tree.put(place.context, place.key, bound);
-        Ok(())
-    }
-
     fn found(&self, name: &Name) -> Result<Object, Refusal> {
         let place = self.place(name)?;
         match self.at(&place) {
             None => Err(not_found(NotFoundReason::MissingNode, &place.rest)),
-            Some(Bound::Object(octets) | Bound::Foreign(octets)) => Ok(unpacked(octets)),
+            Some(Bound::Object(reference) | Bound::Foreign(reference)) => Ok(reference.object()),
             Some(Bound::Context(number)) => Ok(self.service.context_object(*number)),
         }
     }
@@ -188,35 +183,53 @@ impl NamingContext for ContextView<'_> {
         if self.at(&place).is_some() {
             return Err(AlreadyBound {}.into());
         }
-        let bound = Bound::Object(self.pack(&obj)?);
-        Ok(self.put_new(place, bound)?)
+        let octets = self.measured(&obj)?;
+        self.has_room()?;
+        let bound = Bound::Object(self.packed(&obj, &octets));
+        self.service.tree.put(place.context, place.key, bound);
+        Ok(())
     }
 
     fn rebind(&mut self, n: Name, obj: Object) -> Result<(), RebindError> {
         let place = self.place(&n)?;
-        if matches!(self.at(&place), Some(Bound::Context(_) | Bound::Foreign(_))) {
-            return Err(not_found(NotFoundReason::NotObject, &place.rest).into());
+        match self.at(&place) {
+            Some(Bound::Context(_) | Bound::Foreign(_)) => {
+                return Err(not_found(NotFoundReason::NotObject, &place.rest).into());
+            }
+            Some(Bound::Object(_)) => {}
+            None => self.has_room()?,
         }
-        let bound = Bound::Object(self.pack(&obj)?);
-        Ok(self.put_again(place, bound)?)
+        let octets = self.measured(&obj)?;
+        let bound = Bound::Object(self.packed(&obj, &octets));
+        self.service.tree.put(place.context, place.key, bound);
+        Ok(())
     }
 
     fn bind_context(&mut self, n: Name, nc: Object) -> Result<(), BindContextError> {
-        let bound = self.pack_context(&nc)?;
+        let octets = self.measured_context(&nc)?;
         let place = self.place(&n)?;
         if self.at(&place).is_some() {
             return Err(AlreadyBound {}.into());
         }
-        Ok(self.put_new(place, bound)?)
+        self.has_room()?;
+        let bound = self.packed_context(&nc, &octets);
+        self.service.tree.put(place.context, place.key, bound);
+        Ok(())
     }
 
     fn rebind_context(&mut self, n: Name, nc: Object) -> Result<(), RebindContextError> {
-        let bound = self.pack_context(&nc)?;
+        let octets = self.measured_context(&nc)?;
         let place = self.place(&n)?;
-        if matches!(self.at(&place), Some(Bound::Object(_))) {
-            return Err(not_found(NotFoundReason::NotContext, &place.rest).into());
+        match self.at(&place) {
+            Some(Bound::Object(_)) => {
+                return Err(not_found(NotFoundReason::NotContext, &place.rest).into());
+            }
+            Some(Bound::Context(_) | Bound::Foreign(_)) => {}
+            None => self.has_room()?,
         }
-        Ok(self.put_again(place, bound)?)
+        let bound = self.packed_context(&nc, &octets);
+        self.service.tree.put(place.context, place.key, bound);
+        Ok(())
     }
 
     fn resolve(&mut self, n: Name) -> Result<Object, ResolveError> {

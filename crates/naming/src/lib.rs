@@ -21,8 +21,11 @@
 extern crate alloc;
 
 mod context;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod iterator;
 mod name;
+mod reference;
 mod service;
 mod state;
 mod tree;

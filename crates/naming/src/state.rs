@@ -4,47 +4,62 @@
 //! cannot be read whole changes nothing.
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use quorba_corba::giop::cdr::{Reader, Writer};
-use quorba_corba::giop::{Endian, Fault, Ior, MessageError};
+use quorba_corba::giop::limits::REFERENCE_BYTES_MAX;
+use quorba_corba::giop::{Endian, Fault, MessageError};
 use quorba_idl::ft::Checkpointable;
 use quorba_idl::ft::State;
 use quorba_idl::ft::checkpointable::{GetStateError, SetStateError};
 use quorba_idl::ft::{InvalidState, NoStateAvailable};
 
 use crate::iterator::Cursor;
+use crate::reference::{Reference, Shape, Shapes};
 use crate::service::NamingService;
 use crate::tree::{Bindings, Bound, Key, ROOT, Tree};
 
 /// What a state begins with: a name, and the version of what follows.
 const HEAD: &[u8] = b"QNAMING\x01";
 
-/// Writes the state.
+/// Writes the state: shapes of references in the order in which bindings first have them, then
+/// everything else.
 pub(crate) fn write(service: &NamingService) -> Vec<u8> {
+    let mut numbers = BTreeMap::new();
+    let mut shapes = Writer::new(Endian::Big);
+    for reference in service.tree.contexts.values().flat_map(BTreeMap::values).filter_map(of) {
+        let number = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+        numbers.entry(&*reference.shape).or_insert_with_key(|shape| {
+            shapes.write_octets(&shape.octets);
+            shapes.write_count(shape.places.len());
+            shape.places.iter().for_each(|place| shapes.write_u32(*place));
+            number
+        });
+    }
     let mut state = Writer::new(Endian::Big);
     state.write_raw(HEAD);
     state.write_u64(service.tree.next_context);
     state.write_u64(service.next_iterator);
+    state.write_count(numbers.len());
+    state.write_octets(&shapes.finish());
     state.write_count(service.tree.contexts.len());
     for (number, bindings) in &service.tree.contexts {
         state.write_u64(*number);
         state.write_count(bindings.len());
         for (key, bound) in bindings {
             state.write_octets(key);
+            state.write_u8(match bound {
+                Bound::Object(_) => 0,
+                Bound::Foreign(_) => 1,
+                Bound::Context(_) => 2,
+            });
             match bound {
-                Bound::Object(reference) => {
-                    state.write_u8(0);
-                    state.write_octets(reference);
+                Bound::Object(reference) | Bound::Foreign(reference) => {
+                    state.write_u32(numbers.get(&*reference.shape).copied().unwrap_or(u32::MAX));
+                    state.write_octets(&reference.key);
                 }
-                Bound::Foreign(reference) => {
-                    state.write_u8(1);
-                    state.write_octets(reference);
-                }
-                Bound::Context(number) => {
-                    state.write_u8(2);
-                    state.write_u64(*number);
-                }
+                Bound::Context(number) => state.write_u64(*number),
             }
         }
     }
@@ -58,6 +73,38 @@ pub(crate) fn write(service: &NamingService) -> Vec<u8> {
     state.finish()
 }
 
+/// A binding's reference.
+const fn of(bound: &Bound) -> Option<&Reference> {
+    match bound {
+        Bound::Object(reference) | Bound::Foreign(reference) => Some(reference),
+        Bound::Context(_) => None,
+    }
+}
+
+/// Reads the shapes of references.
+fn read_shapes(
+    state: &mut Reader<'_>,
+    known: &mut Shapes,
+) -> Result<Vec<Arc<Shape>>, MessageError> {
+    let count = state.read_count(8, usize::MAX, "shapes")?;
+    let mut reader = Reader::new(state.read_octets(usize::MAX, "shapes")?, Endian::Big);
+    let mut shapes = Vec::new();
+    for _ in 0..count {
+        let octets = reader.read_octets(usize::MAX, "shape")?;
+        let mut places = Vec::new();
+        for _ in 0..reader.read_count(4, usize::MAX, "places")? {
+            let place = reader.read_u32("place")?;
+            let offset = reader.position();
+            if place as usize > octets.len() || places.last().is_some_and(|last| *last > place) {
+                return Err(MessageError { what: "place", offset, fault: Fault::Value });
+            }
+            places.push(place);
+        }
+        shapes.push(known.shared(Shape { octets: octets.into(), places: places.into() }));
+    }
+    Ok(shapes)
+}
+
 /// Reads a state into `service`.
 pub(crate) fn read(service: &mut NamingService, octets: &[u8]) -> Result<(), MessageError> {
     let mut state = Reader::new(octets, Endian::Big);
@@ -69,10 +116,13 @@ pub(crate) fn read(service: &mut NamingService, octets: &[u8]) -> Result<(), Mes
     }
     let next_context = state.read_u64("contexts")?;
     let next_iterator = state.read_u64("iterators")?;
-    let mut tree = Tree { contexts: BTreeMap::new(), next_context, bindings: 0 };
+    let mut known = Shapes::default();
+    let shapes = read_shapes(&mut state, &mut known)?;
+    let contexts = BTreeMap::new();
+    let mut tree = Tree { contexts, next_context, bindings: 0, shapes: known };
     for _ in 0..state.read_count(12, usize::MAX, "contexts")? {
         let number = state.read_u64("context")?;
-        let bindings = read_bindings(&mut state, next_context)?;
+        let bindings = read_bindings(&mut state, next_context, &shapes)?;
         tree.bindings += bindings.len() as u64;
         if number >= next_context || tree.contexts.insert(number, bindings).is_some() {
             return wrong(&state, "context");
@@ -90,6 +140,10 @@ pub(crate) fn read(service: &mut NamingService, octets: &[u8]) -> Result<(), Mes
             return wrong(&state, "iterator");
         }
     }
+    drop(shapes);
+    if !tree.shapes.are_used() {
+        return wrong(&state, "shapes");
+    }
     if state.remaining() > 0 || !tree.contexts.contains_key(&ROOT) {
         return wrong(&state, "end");
     }
@@ -99,7 +153,11 @@ pub(crate) fn read(service: &mut NamingService, octets: &[u8]) -> Result<(), Mes
     Ok(())
 }
 
-fn read_bindings(state: &mut Reader<'_>, next_context: u64) -> Result<Bindings, MessageError> {
+fn read_bindings(
+    state: &mut Reader<'_>,
+    next_context: u64,
+    shapes: &[Arc<Shape>],
+) -> Result<Bindings, MessageError> {
     let mut bindings = Bindings::new();
     for _ in 0..state.read_count(10, usize::MAX, "bindings")? {
         let offset = state.position();
@@ -112,17 +170,16 @@ fn read_bindings(state: &mut Reader<'_>, next_context: u64) -> Result<Bindings, 
         let kind = state.read_u8("kind")?;
         let bound = match kind {
             0 | 1 => {
-                let reference = state.read_octets(usize::MAX, "reference")?;
-                let mut reader = Reader::new(reference, Endian::Little);
-                Ior::read(&mut reader)?;
-                if reader.remaining() > 0 {
+                let shape = state.read_u32("shape")? as usize;
+                let shape = Arc::clone(shapes.get(shape).ok_or(fault)?);
+                let key = state.read_octets(usize::MAX, "object key")?.into();
+                let reference = Reference { shape, key };
+                // Before it is filled: few octets can say a long reference.
+                if reference.shape.filled_bytes(&reference.key) > REFERENCE_BYTES_MAX {
                     return Err(fault);
                 }
-                if kind == 0 {
-                    Bound::Object(reference.into())
-                } else {
-                    Bound::Foreign(reference.into())
-                }
+                reference.checked()?;
+                if kind == 0 { Bound::Object(reference) } else { Bound::Foreign(reference) }
             }
             2 => Bound::Context(state.read_u64("context")?),
             _ => return Err(fault),

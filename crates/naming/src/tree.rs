@@ -4,7 +4,7 @@
 //! none, or in itself, and a binding may outlive the context that it is to.
 //!
 //! Invariants: names are in the order of their octets; a binding costs little more than its name
-//! and its reference, which is kept as it is written.
+//! and its object key.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -12,10 +12,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Bound as End;
 
-use quorba_corba::Object;
-use quorba_corba::giop::cdr::{Reader, Writer};
-use quorba_corba::giop::{Endian, Ior};
 use quorba_idl::cos_naming::NameComponent;
+
+use crate::reference::{Reference, Shapes};
 
 /// The context that is always there.
 pub(crate) const ROOT: u64 = 0;
@@ -27,11 +26,11 @@ pub(crate) type Key = Box<[u8]>;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Bound {
     /// An object, by its reference.
-    Object(Box<[u8]>),
+    Object(Reference),
     /// A context of this service, which may be gone.
     Context(u64),
     /// A context of another service, by its reference.
-    Foreign(Box<[u8]>),
+    Foreign(Reference),
 }
 
 /// The bindings of one context.
@@ -45,6 +44,8 @@ pub(crate) struct Tree {
     pub(crate) next_context: u64,
     /// How many bindings there are in all contexts.
     pub(crate) bindings: u64,
+    /// What the references in them have in common.
+    pub(crate) shapes: Shapes,
 }
 
 /// A component as a key.
@@ -64,23 +65,11 @@ pub(crate) fn component(key: &[u8]) -> NameComponent {
     NameComponent { id: text(id), kind: text(kind.get(1..).unwrap_or(&[])) }
 }
 
-/// A reference as it is kept.
-pub(crate) fn packed(object: &Object) -> Box<[u8]> {
-    let mut writer = Writer::new(Endian::Little);
-    object.0.write(&mut writer);
-    writer.finish().into_boxed_slice()
-}
-
-/// And back.
-pub(crate) fn unpacked(octets: &[u8]) -> Object {
-    Ior::read(&mut Reader::new(octets, Endian::Little)).map_or(Object::nil(), Object)
-}
-
 impl Tree {
     /// With an empty root.
     pub(crate) fn new() -> Self {
         let contexts = BTreeMap::from([(ROOT, Bindings::new())]);
-        Self { contexts, next_context: ROOT + 1, bindings: 0 }
+        Self { contexts, next_context: ROOT + 1, bindings: 0, shapes: Shapes::default() }
     }
 
     /// What `key` is bound to in `context`.
@@ -90,19 +79,28 @@ impl Tree {
 
     /// Binds `key` in `context`, which exists, to something, or to something else.
     pub(crate) fn put(&mut self, context: u64, key: Key, bound: Bound) {
-        if let Some(bindings) = self.contexts.get_mut(&context)
-            && bindings.insert(key, bound).is_none()
-        {
-            self.bindings += 1;
+        let Some(bindings) = self.contexts.get_mut(&context) else { return };
+        match bindings.insert(key, bound) {
+            Some(before) => self.forget(before),
+            None => self.bindings += 1,
         }
     }
 
     /// Unbinds it; whether it was bound.
     pub(crate) fn remove(&mut self, context: u64, key: &[u8]) -> bool {
         let bindings = self.contexts.get_mut(&context);
-        let removed = bindings.is_some_and(|bindings| bindings.remove(key).is_some());
-        self.bindings -= u64::from(removed);
-        removed
+        let Some(removed) = bindings.and_then(|bindings| bindings.remove(key)) else {
+            return false;
+        };
+        self.bindings -= 1;
+        self.forget(removed);
+        true
+    }
+
+    fn forget(&mut self, bound: Bound) {
+        if let Bound::Object(reference) | Bound::Foreign(reference) = bound {
+            self.shapes.forget(reference);
+        }
     }
 
     /// A new context, which is bound nowhere.

@@ -74,8 +74,6 @@ pub mod every {
         pub g: f32,
         /// `h`.
         pub h: f64,
-        /// `i`.
-        pub i: corba::LongDouble,
         /// `j`.
         pub j: bool,
         /// `k`.
@@ -94,7 +92,6 @@ pub mod every {
             + <u64 as corba::Cdr>::BYTES_MIN
             + <f32 as corba::Cdr>::BYTES_MIN
             + <f64 as corba::Cdr>::BYTES_MIN
-            + <corba::LongDouble as corba::Cdr>::BYTES_MIN
             + <bool as corba::Cdr>::BYTES_MIN
             + <u8 as corba::Cdr>::BYTES_MIN
             + <corba::Char as corba::Cdr>::BYTES_MIN
@@ -109,7 +106,6 @@ pub mod every {
                 f: from.read()?,
                 g: from.read()?,
                 h: from.read()?,
-                i: from.read()?,
                 j: from.read()?,
                 k: from.read()?,
                 l: from.read()?,
@@ -125,7 +121,6 @@ pub mod every {
             to.write(&self.f);
             to.write(&self.g);
             to.write(&self.h);
-            to.write(&self.i);
             to.write(&self.j);
             to.write(&self.k);
             to.write(&self.l);
@@ -151,12 +146,42 @@ pub mod every {
                     ("f", corba::TypeCode::basic(corba::Kind::ULongLong)),
                     ("g", corba::TypeCode::basic(corba::Kind::Float)),
                     ("h", corba::TypeCode::basic(corba::Kind::Double)),
-                    ("i", corba::TypeCode::basic(corba::Kind::LongDouble)),
                     ("j", corba::TypeCode::basic(corba::Kind::Boolean)),
                     ("k", corba::TypeCode::basic(corba::Kind::Octet)),
                     ("l", corba::TypeCode::basic(corba::Kind::Char)),
                     ("m", corba::TypeCode::basic(corba::Kind::WChar)),
                 ],
+            );
+            open.pop();
+            type_code
+        }
+    }
+    /// `Every::Precise`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Precise {
+        /// `value`.
+        pub value: corba::LongDouble,
+    }
+    impl corba::Cdr for Precise {
+        const BYTES_MIN: usize = <corba::LongDouble as corba::Cdr>::BYTES_MIN;
+        fn read(from: &mut corba::Decoder<'_>) -> Result<Self, corba::giop::MessageError> {
+            Ok(Self { value: from.read()? })
+        }
+        fn write(&self, to: &mut corba::Encoder) {
+            to.write(&self.value);
+        }
+    }
+    impl corba::Typed for Precise {
+        fn type_code_within(open: &mut Vec<&'static str>) -> corba::TypeCode {
+            const ID: &str = "IDL:Every/Precise:1.0";
+            if open.contains(&ID) {
+                return corba::TypeCode::recursive(ID);
+            }
+            open.push(ID);
+            let type_code = corba::TypeCode::structure(
+                ID,
+                "Precise",
+                &[("value", corba::TypeCode::basic(corba::Kind::LongDouble))],
             );
             open.pop();
             type_code

@@ -3,14 +3,15 @@
 
 #[allow(missing_docs, dead_code, reason = "generated from every.idl")]
 mod generated;
+mod recorded;
 
 pub use generated::every;
 
 use every::deep::{Both, BothStub};
 use every::thing::{EchoError, Pair};
 use every::{
-    All, ByChar, ByNumber, Choice, Colour, Empty, Maybe, Named, NamedStub, Numbers, Refused, Thing,
-    ThingStub, Tree, by_char,
+    All, ByChar, ByNumber, Choice, Colour, Empty, Maybe, Named, NamedStub, Numbers, Precise,
+    Refused, Thing, ThingStub, Tree, by_char,
 };
 use quorba_corba::giop::{Completion, Endian, ExceptionKind, SystemException, Version};
 use quorba_corba::{
@@ -117,7 +118,6 @@ fn all(choice: Choice, by_number: ByNumber, maybe: Maybe) -> All {
             f: 6,
             g: 0.5,
             h: -0.25,
-            i: LongDouble([9; 16]),
             j: true,
             k: 7,
             l: Char(b'l'),
@@ -203,6 +203,8 @@ fn types_say_what_they_are() {
     for value in [ByChar::First(1), ByChar::Second(by_char::Inner { x: 2 })] {
         assert_eq!(Any::new(&value).expect("a value").get(), Some(value));
     }
+    let precise = Precise { value: LongDouble([9; 16]) };
+    assert_eq!(Any::new(&precise).expect("a value").get(), Some(precise));
     let refused = Refused { why: "so".to_owned(), number: 1 };
     assert_eq!(refused.clone(), refused);
 }

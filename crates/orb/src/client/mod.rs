@@ -49,7 +49,7 @@ pub struct ClientOptions {
     /// The identity under which calls of unknown outcome are repeated; none: they are not.
     pub repeat: Option<Repeat>,
     /// The code sets to speak, which every request tells; none: ISO 8859-1, and the server is
-    /// not told.
+    /// not told. UTF-8 and UTF-16 are what omniORB and JacORB take.
     pub code_sets: Option<CodeSets>,
     /// The largest reply, in bytes.
     pub message_bytes_max: usize,
