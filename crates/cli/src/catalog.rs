@@ -142,7 +142,8 @@ fn tell_what_differs(context: &Context, domain: &Domain, running: &Definition) {
 
 fn unknown(domain: &Domain, name: &str, running: &Running) -> Failure {
     let what = format!("domain {} has no group {name:?}", domain.id);
-    let names: Vec<&str> = running.definitions.iter().map(|one| one.name.as_str()).collect();
+    let mut names: Vec<&str> = running.definitions.iter().map(|one| one.name.as_str()).collect();
+    names.sort_unstable();
     let shown = names.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
     let next = match names.len() {
         0 => "no group runs: quorba group create makes one".to_owned(),

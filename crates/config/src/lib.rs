@@ -44,8 +44,8 @@ pub use known::{KnownGroups, check_delete};
 pub use plan::{GroupChange, KeyChange, Plan, plan};
 pub use problem::{Problem, Report};
 pub use read::{
-    Checked, GROUPS_MAX, Known, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX, check_text,
-    read_group,
+    Checked, GROUPS_MAX, Known, MESSAGE_BYTES_COROSYNC_MAX, MESSAGE_BYTES_MAX, check_group,
+    check_text, read_group,
 };
 pub use template::{PLACEHOLDERS, Placeholder, Template, TemplateError, Values};
 

@@ -35,7 +35,7 @@ use crate::problem::{Problem, Report};
 use crate::walk::{At, Problems, Section, Span};
 use group::GroupDraft;
 use node::NodeDraft;
-pub use one::read_group;
+pub use one::{check_group, read_group};
 pub use scope::Known;
 use scope::Scope;
 

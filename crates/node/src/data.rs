@@ -211,8 +211,7 @@ impl DataPlane {
             raise_priority: options.raise_priority,
             recorder: options.record.as_ref().map(|_| Recorder::new()),
         };
-        plane.open_all()?;
-        Ok(plane)
+        plane.open_all().map(|()| plane)
     }
 
     /// Runs until told to stop; gives back what was recorded.

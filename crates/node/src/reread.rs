@@ -131,7 +131,7 @@ impl Worker {
                     if !waits {
                         let seconds = TRY_WITHIN.as_secs();
                         let what = "what the domain file says cannot be ordered now, and is tried \
-                                    again until it can; quorba status shows which nodes are missing";
+                                    again; quorba status shows which nodes are missing";
                         tracing::warn!(group, reason = text, seconds, "{what}");
                         waits = true;
                     }

@@ -121,3 +121,46 @@ fn a_status_of_many_groups_has_each_of_them_once_while_groups_come_and_go() {
         assert!(!cluster.groups_at(0).contains(&"comes".to_owned()));
     }
 }
+
+#[test]
+fn who_creates_a_group_is_told_what_is_wrong_or_unwise() {
+    let cluster = Cluster::start("");
+    let create = |servers: &[&str]| {
+        let mut words = vec!["group", "create", "bank", "--members", "n1,n2"];
+        words.extend(["--state-object", "state"]);
+        servers.iter().for_each(|server| words.extend(["--connect", server]));
+        words.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let refused = |servers: &[&str]| {
+        let words = create(servers);
+        cluster.refused(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let one = "n1=corbaloc::127.0.0.1:1/bank";
+    let path = cluster.folder.path().join("empty.ior");
+    fs::write(path, "\n").expect("written");
+    for (wrong, why) in [
+        ("n2=nowhere.ior", "no host:port, no reference and no file"),
+        ("n2=empty.ior", "begins neither with IOR:"),
+        ("n2=IOR:zz", "no hexadecimal digit"),
+        ("n2", "there is no = in it"),
+    ] {
+        let said = refused(&[one, wrong]);
+        assert!(said.contains(why) && said.contains("next:"), "{wrong}: {said}");
+    }
+    let mut other =
+        quorba_giop::corbaloc::parse("corbaloc::127.0.0.1:2/b").expect("it is one").to_ior();
+    let mut first =
+        quorba_giop::corbaloc::parse("corbaloc::127.0.0.1:1/b").expect("it is one").to_ior();
+    (first.type_id, other.type_id) = (b"IDL:Bank:1.0".to_vec(), b"IDL:Echo:1.0".to_vec());
+    let words = create(&[&format!("n1={first}"), &format!("n2={other}")]);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (out, told) = both(&cluster, &words);
+    assert!(out.contains("group bank is created"), "{out}");
+    assert!(told.contains("IDL:Echo:1.0"), "what is unwise is told: {told}");
+    assert!(told.contains("must have the same state"), "{told}");
+    // Nobody is there, and status says what helps.
+    wait_until("status says so", || {
+        let shown = text(&cluster.quorba(&["status", "bank"]).stdout);
+        shown.contains("does not serve yet") && shown.contains("start that server, or say where")
+    });
+}

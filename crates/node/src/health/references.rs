@@ -20,8 +20,8 @@ pub(crate) const NO_GROUP: &str = "no-group";
 pub(crate) fn next(one: &ReferenceStatus) -> &'static str {
     match one.kind == NO_GROUP {
         true => {
-            "give the group a `listen` of its own: its servers' references lead there with the keys \
-             that they have; or give clients the reference that quorba ior make prints"
+            "give the group a `listen` of its own, where its servers' references lead, or give \
+             clients what quorba ior make prints"
         }
         false => NEXT,
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use quorba_config::{Backend, Definition, Domain, Group, Style, check_delete, read_group};
+use quorba_config::{Backend, Definition, Domain, Group, Style, check_delete, check_group};
 use quorba_demo::STYLES;
 use quorba_node::admin::{CatalogChange, Defined};
 use serde_json::json;
@@ -132,8 +132,11 @@ impl Create {
         let mut known = running.known();
         // Whether it is there already the nodes say: the command may be a repeated one.
         known.remove(&self.group);
-        let group = read_group(&domain, &definition.text, &known)
-            .map_err(|report| catalog::wrong(context, &self.group, &report))?;
+        let (group, report) = check_group(&domain, &definition.text, &known);
+        let group = group.ok_or_else(|| catalog::wrong(context, &self.group, &report))?;
+        if !report.problems().is_empty() && !context.is_json() {
+            context.tell(report.render(context.colours_stderr()).trim_end());
+        }
         let operation = self.named.operation();
         let change = CatalogChange::Create(definition);
         let defined = catalog::define(&domain, &operation, &change, &deadline)?;
@@ -166,7 +169,7 @@ impl Create {
         if !self.connect.is_empty() {
             let servers = self.connect.iter().map(|one| {
                 let (node, place) = parts("--connect", one)?;
-                Ok(format!("{} = {}", quoted(node), quoted(&where_it_is(place)?)))
+                Ok(format!("{} = {}", quoted(node), quoted(&where_it_is(node, place)?)))
             });
             let servers: Vec<String> = servers.collect::<Result<_, Failure>>()?;
             say("connect", &format!("{{ {} }}", servers.join(", ")));
@@ -196,11 +199,20 @@ impl Create {
 }
 
 /// Where a server is, as the definition says it: servers write their references to files.
-fn where_it_is(place: &str) -> Result<String, Failure> {
-    match !reference::is_reference(place) && Path::new(place).is_file() {
-        true => reference::read_text(place),
-        false => Ok(place.to_owned()),
+fn where_it_is(node: &str, place: &str) -> Result<String, Failure> {
+    if reference::is_reference(place) {
+        return Ok(place.to_owned());
     }
+    if Path::new(place).is_file() {
+        let text = reference::read_text(place)?;
+        return reference::parse(&text).map(|_| text);
+    }
+    if place.contains(':') {
+        return Ok(place.to_owned());
+    }
+    let what = format!("--connect {node}={place}: that is no host:port, no reference and no file");
+    let next = "give the address of the server, the IOR of its object, or the file that it is in";
+    Err(Failure::new(codes::USAGE, Exit::Usage, what, next))
 }
 
 /// A text as TOML writes it; JSON's way is one of its ways.
