@@ -183,9 +183,11 @@ impl Life<'_> {
             .try_for_each(|number| west.call_past_the_order(&format!("odd-{number}")))?;
         (0..NODES).try_for_each(|node| self.fleet.start_node(node))?;
         let next = format!("quorba group adopt {GROUP}");
-        wait::until("status says what helps", EVEN_TIME_MAX, || {
+        wait::until("its server is there, and status says what helps", EVEN_TIME_MAX, || {
+            let seen = self.operator.group("n1", GROUP)?;
             let status = self.operator.shown(&["status", GROUP])?;
-            if status.contains(&next) { Ok(()) } else { Err(status) }
+            let is_out = seen["members"][0]["state"] == "out";
+            if is_out && status.contains(&next) { Ok(()) } else { Err(status) }
         })?;
         self.operator.ok(&["group", "adopt", GROUP, "n1"])?;
         self.operator.wait_healthy()?;
